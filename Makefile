@@ -1,0 +1,61 @@
+# `make run` and `make test` are all that a newcomer needs; each sets up what it uses.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STATE  ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check check-deep lint types layers lock clean
+
+help:            ## show this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
+
+run: $(VENV)/.ready-run   ## start the gateway: embedded database, offline agent, console
+	@$(BIN)/goclaw run
+
+test: $(VENV)/.ready      ## run all tests
+	@$(BIN)/python -m pytest -q
+
+check: lint types layers  ## everything CI runs: linters, types, architecture, tests with coverage
+	@$(BIN)/python tests/tools/coverage_gate.py
+
+lint: $(VENV)/.ready      ## ruff: style and mistakes
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(VENV)/.ready     ## mypy --strict
+	@$(BIN)/mypy
+
+layers: $(VENV)/.ready    ## import-linter: the levels of docs/architecture.md
+	@$(BIN)/lint-imports
+
+lock: $(VENV)/.ready      ## resolve constraints.txt anew, without a machine's own index settings
+	@env -u PIP_FIND_LINKS PIP_CONFIG_FILE=/dev/null $(BIN)/pip-compile -q --upgrade --strip-extras --all-extras --allow-unsafe \
+	  --no-header --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options \
+	  -o constraints.txt pyproject.toml
+
+clean:           ## remove the environment and caches
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*
+
+# The stamps make the second call instant. Running needs half of what developing needs.
+$(VENV)/.base:
+	@$(PYTHON) -c 'import sys; (3, 11) <= sys.version_info < (3, 15) or sys.exit("goclaw_py needs Python 3.11 to 3.14, this is " + sys.version.split()[0])'
+	@$(PYTHON) -c 'import venv, ensurepip' || { echo "Python lacks its venv module; on Debian: apt install python3-venv"; exit 1; }
+	@echo "setting up $(VENV) (once)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt uv
+	@touch $@
+
+# uv is quick but does not read pip's settings (a private index), so pip is the second try.
+define install
+$(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt --build-constraints constraints.txt -e '$(1)' \
+  || PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '$(1)'
+endef
+
+$(VENV)/.ready-run: pyproject.toml constraints.txt | $(VENV)/.base
+	@$(call install,.)
+	@touch $@
+
+$(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/.base
+	@$(call install,.[dev])
+	@touch $@ $(VENV)/.ready-run

@@ -1,0 +1,101 @@
+"""Every error that goclaw_py raises on purpose.
+
+::
+
+    GoclawError
+    ├── SettingError            a setting is wrong: key, value, what is allowed
+    ├── StoreError
+    │   ├── StoreUnavailable    the database cannot be reached now; try again
+    │   ├── Fenced              another node owns this by now; nothing was written
+    │   └── MigrationError      the schema is not what this release needs
+    ├── AgentError              a run failed; carries one sentence for the person in the chat
+    └── ChannelError
+        ├── ChannelRefused      the channel does not accept us (wrong token): it stops
+        ├── NotSent             certainly not sent: safe to try again
+        ├── MaybeSent           the request left, its answer did not come back
+        ├── RateLimited         certainly not sent; the server names the wait
+        └── Undeliverable       will never be accepted: the message is dead
+
+A class knows its message and carries its facts; ask the class, never the text.
+"""
+
+from __future__ import annotations
+
+
+class GoclawError(Exception):
+    """The root. ``str()`` is a sentence that an operator can act on."""
+
+
+class SettingError(GoclawError):
+    """A setting is unknown or has a wrong value. ``key`` is a path such as ``lanes.main``."""
+
+    def __init__(self, key: str, value: object, allowed: str, *, source: str = "") -> None:
+        where = f"{source}: " if source else ""
+        super().__init__(f"{where}{key} = {value!r}: {allowed}")
+        self.key = key
+        self.value = value
+        self.allowed = allowed
+        self.source = source
+
+
+class StoreError(GoclawError):
+    """Something about the database."""
+
+
+class StoreUnavailable(StoreError):
+    """The database cannot be reached now. Nothing, or everything, of the transaction happened."""
+
+
+class Fenced(StoreError):
+    """Another node owns this by now, so this node's late write was refused as a whole."""
+
+
+class MigrationError(StoreError):
+    """The schema is not what this release needs, and says why."""
+
+
+class AgentError(GoclawError):
+    """A run failed. ``friendly`` is what the person reads; ``str()`` is the cause, for the log.
+
+    Neither may hold a secret (SPEC AGENT-8).
+    """
+
+    def __init__(self, friendly: str, cause: str, *, retryable: bool = False) -> None:
+        super().__init__(cause)
+        self.friendly = friendly
+        self.retryable = retryable
+
+
+class ChannelError(GoclawError):
+    """Sending or receiving went wrong."""
+
+    retryable = True
+    retry_after_s: float | None = None
+
+
+class ChannelRefused(ChannelError):
+    """The channel's server does not accept this account; trying again cannot help."""
+
+    retryable = False
+
+
+class NotSent(ChannelError):
+    """The request certainly did not take effect: repeat it freely."""
+
+
+class MaybeSent(ChannelError):
+    """The request left and its answer is missing: a repeat may appear twice (SPEC IO-5)."""
+
+
+class RateLimited(ChannelError):
+    """Refused for now; the server says how long to wait."""
+
+    def __init__(self, message: str, retry_after_s: float) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class Undeliverable(ChannelError):
+    """The server will never accept this message (chat gone, bot blocked, text refused)."""
+
+    retryable = False

@@ -1,0 +1,82 @@
+"""What an agent loop reports while it works, and what a channel is told about a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens and money of one run. ``cost_usd`` is None where the price is not known."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost_usd: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """The next piece of the reply's text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    """The agent calls a tool; ``arguments`` is their JSON text."""
+
+    call_id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolEnded:
+    """A tool call came back."""
+
+    call_id: str
+    name: str
+    ok: bool
+
+
+AgentEvent = TextDelta | ToolStarted | ToolEnded
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """A run works for this place: typing may begin."""
+
+    run_id: RunId
+    target: Target
+
+
+@dataclass(frozen=True, slots=True)
+class RunText:
+    """A piece of the reply, for channels that show it while it grows."""
+
+    run_id: RunId
+    target: Target
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """The run works no more: typing stops, status marks are cleared, a draft is closed.
+
+    For a run that was cancelled this is the empty outbound message of SPEC CMD-3. It is a signal,
+    never an outbox row; what the run says comes on its own as an ``OutboundMessage``.
+    """
+
+    run_id: RunId
+    target: Target
+    outcome: Outcome
+
+
+RunSignal = RunStarted | RunText | RunEnded

@@ -1,0 +1,93 @@
+"""Snapshots of what a gateway is doing, for people: the CLI, the chat commands, the API."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId, SessionKey
+
+
+class RunState(StrEnum):
+    """Where a request is on its way (SPEC QUEUE-2)."""
+
+    COLLECTING = "collecting"
+    """Waits for its sender to finish typing (debounce)."""
+    QUEUED = "queued"
+    """Waits for its session or its agent."""
+    READY = "ready"
+    """Waits for its lane."""
+    RUNNING = "running"
+    STOPPING = "stopping"
+    """Cancelled; holds its slots until its task has really ended."""
+    FINISHING = "finishing"
+    """Its task has ended, its outcome is decided and being stored."""
+    ABANDONED = "abandoned"
+    """Ignored its cancellation; counts no more, shown until its task ends."""
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class LaneView:
+    """One lane: its size, who is in it and what went through since the start."""
+
+    name: LaneName
+    concurrency: int
+    active: int
+    waiting: int
+    started: int
+    finished: int
+    cancelled: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """One request that is not done. ``for_s``: seconds since it entered its state."""
+
+    id: RunId
+    session: SessionKey
+    agent: AgentName
+    lane: LaneName
+    state: RunState
+    for_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelView:
+    """One account of a channel. ``detail`` says in words what is wrong, or is empty."""
+
+    name: str
+    account: str
+    state: str
+    """``working``, ``waiting`` (another process has its lease), ``stopped`` or ``starting``."""
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Rows that are not finished."""
+
+    inbox: int
+    outbox: int
+    dead: int
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One gateway at one instant."""
+
+    node: NodeId
+    release: str
+    pid: int
+    started_at: datetime
+    now: datetime
+    database: str
+    """``embedded`` or ``managed``, with ``, unreachable`` while it does not answer."""
+    draining: bool
+    lanes: tuple[LaneView, ...]
+    runs: tuple[RunView, ...]
+    channels: tuple[ChannelView, ...]
+    backlog: Backlog
+    warnings: tuple[str, ...]

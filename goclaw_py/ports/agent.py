@@ -1,0 +1,96 @@
+"""The agent loop, as the runtime sees it (SPEC AGENT-1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from goclaw_py.core.events import AgentEvent, Usage
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.outcomes import Trigger
+
+
+class Role(StrEnum):
+    """Who speaks in an entry of the history."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One turn's half of a session's history.
+
+    ``text`` is readable by every loop and by people. ``native`` is the loop's own form of the same
+    (JSON bytes), kept so that the loop that wrote it can read it back without loss; ``format``
+    names the loop that can (for example ``"pydantic-ai"``).
+    """
+
+    role: Role
+    text: str
+    native: bytes | None = None
+    format: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """Text of one message that a person sent."""
+
+    text: str
+
+
+MessagePart = TextPart
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """What one run is to do. ``history`` is oldest first and does not hold ``parts``."""
+
+    run_id: RunId
+    session: SessionKey
+    agent: AgentName
+    trigger: Trigger
+    parts: tuple[MessagePart, ...]
+    history: tuple[HistoryEntry, ...] = ()
+    system: tuple[str, ...] = ()
+
+    @property
+    def prompt(self) -> str:
+        """The texts of all parts, joined by newlines."""
+        return "\n".join(part.text for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentResult:
+    """What a run gave. ``text`` is the whole reply; ``entries`` go into the history as they are.
+
+    Empty ``entries`` mean: store the prompt and ``text`` as a plain pair.
+    """
+
+    text: str
+    entries: tuple[HistoryEntry, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+
+
+Emit = Callable[[AgentEvent], None]
+"""Reports an event of a run. Never blocks, never raises; events after a stop are discarded."""
+
+
+class AgentLoop(Protocol):
+    """Runs one agent. One object serves many runs at once."""
+
+    async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
+        """Work on the request until its reply is complete.
+
+        Cancelling the task must end the work, with everything that it started. Raises
+        ``AgentError`` for failures with something to say to the person; any other exception is a
+        failure as well, told in general words.
+        """
+
+    async def warm_up(self) -> None:
+        """Do what makes the first run slow (imports). Called after the gateway is ready."""
+
+    async def close(self) -> None:
+        """Give back connections. No run is active any more."""

@@ -1,0 +1,124 @@
+"""What an operator can see and do: offered by the gateway, used by CLI and HTTP API.
+
+Three things implement it: the gateway itself, a client that reaches the gateway over its socket,
+and, when no gateway runs, the database alone. A command needs to know none of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection
+from dataclasses import dataclass
+from typing import Protocol
+
+from goclaw_py.core.errors import GoclawError
+from goclaw_py.core.events import RunEnded, RunStarted, RunText
+from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.core.status import Status
+from goclaw_py.ports.store import (
+    OutboxRow,
+    OutboxState,
+    PairingRequest,
+    Person,
+    Run,
+    Session,
+    StoredEntry,
+)
+
+
+class NoGateway(GoclawError):
+    """This needs a running gateway and there is none."""
+
+
+class NotFound(GoclawError):
+    """Nothing has this id or name, or several things have it as prefix; the text says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopReport:
+    """What a stop did. ``already_stopping``: the only run left had been stopped before."""
+
+    stopped: tuple[RunId, ...] = ()
+    dropped: tuple[RunId, ...] = ()
+    already_stopping: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message for the person at a terminal; to be confirmed with its receipt once shown."""
+
+    receipt: str
+    text: str
+    run_id: RunId | None
+
+
+ChatEvent = RunStarted | RunText | RunEnded | Said
+
+
+class Terminals(Protocol):
+    """The console channel, seen from the terminal's side (SPEC CHAN-9)."""
+
+    def attach(self, chat: str) -> AsyncIterator[ChatEvent]:
+        """Events for one terminal, until the iterator is closed.
+
+        ``Said`` messages of ``chat`` go to the terminal that attached last and are held while none
+        is attached; one that was not confirmed before the terminal went away is shown again.
+        """
+
+    async def say(self, chat: str, message_id: str, text: str) -> None:
+        """Take a line from the terminal; saying the same ``message_id`` again is harmless.
+
+        Raises ``StoreUnavailable`` if it could not be committed.
+        """
+
+    def confirm(self, receipt: str) -> None:
+        """The person has seen this message. An unknown receipt is ignored."""
+
+
+class Control(Protocol):
+    """The operator's view. Every method may raise ``StoreUnavailable``."""
+
+    async def status(self) -> Status:
+        """The gateway's state. Raises ``NoGateway``."""
+
+    async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
+        """Like ``/stop`` or ``/stopall`` in that session's chat. Raises ``NoGateway``."""
+
+    async def sessions(self, *, limit: int = 50) -> list[Session]:
+        """Sessions, the last active first."""
+
+    async def session(self, key: str) -> Session:
+        """The session with this key or unique part of a key. Raises ``NotFound``."""
+
+    async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
+        """A session's history since its last reset, oldest first."""
+
+    async def reset(self, key: SessionKey) -> None:
+        """Stop what runs and waits in a session and begin a fresh history."""
+
+    async def runs(
+        self, *, limit: int = 50, session: SessionKey | None = None, active: bool = False
+    ) -> list[Run]:
+        """Runs, the newest first."""
+
+    async def run(self, prefix: str) -> Run:
+        """The run whose id starts with ``prefix``. Raises ``NotFound``."""
+
+    async def outbox(
+        self, *, limit: int = 50, state: OutboxState | None = None
+    ) -> list[OutboxRow]:
+        """Messages on their way out, the newest first."""
+
+    async def retry_outbox(self, ids: Collection[int]) -> int:
+        """Try dead messages again; how many there were."""
+
+    async def people(self) -> list[Person]:
+        """Who may talk to the agent."""
+
+    async def pairing_requests(self) -> list[PairingRequest]:
+        """Who asked to."""
+
+    async def approve(self, code: str, *, guest: bool) -> Person:
+        """Let the person with this pairing code talk. Raises ``NotFound``."""
+
+    async def revoke(self, channel: str, account: str, sender_id: str) -> None:
+        """Forget a person. Raises ``NotFound``."""
