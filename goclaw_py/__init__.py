@@ -1,0 +1,1 @@
+"""goclaw_py: the runtime between chat channels and an AI agent."""

@@ -1,1 +1,1 @@
-
+"""Level 3: settings from file and environment."""

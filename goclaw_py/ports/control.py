@@ -103,9 +103,7 @@ class Control(Protocol):
     async def run(self, prefix: str) -> Run:
         """The run whose id starts with ``prefix``. Raises ``NotFound``."""
 
-    async def outbox(
-        self, *, limit: int = 50, state: OutboxState | None = None
-    ) -> list[OutboxRow]:
+    async def outbox(self, *, limit: int = 50, state: OutboxState | None = None) -> list[OutboxRow]:
         """Messages on their way out, the newest first."""
 
     async def retry_outbox(self, ids: Collection[int]) -> int:

@@ -392,9 +392,7 @@ class OutboxStore(Protocol):
     async def mark_dead(self, row: OutboxRow, error: str, *, now: datetime) -> None:
         """It will never be delivered. Raises ``Fenced`` if the claim is no longer ours."""
 
-    async def outbox(
-        self, *, limit: int = 50, state: OutboxState | None = None
-    ) -> list[OutboxRow]:
+    async def outbox(self, *, limit: int = 50, state: OutboxState | None = None) -> list[OutboxRow]:
         """Rows, the newest first."""
 
     async def retry_outbox(self, ids: Collection[int], *, now: datetime) -> int:

@@ -1,1 +1,1 @@
-
+"""Level 3: asyncio shells around the core."""

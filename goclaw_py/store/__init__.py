@@ -1,1 +1,1 @@
-
+"""Level 3: the database."""

@@ -79,7 +79,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def _back_inside(self, _future: asyncio.Future[Any]) -> None:
         self.outside -= 1
 
-    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+    async def shutdown_default_executor(self, *arguments: Any) -> None:
         """Join the threads; they end in real time."""
         with self.busy_outside():
-            await super().shutdown_default_executor(timeout)
+            await super().shutdown_default_executor(*arguments)
