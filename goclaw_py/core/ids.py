@@ -20,6 +20,7 @@ NodeId = NewType("NodeId", str)
 """One process from its start to its end: a restarted process is another node."""
 
 MAIN_LANE = LaneName("main")
+MAIN_AGENT = AgentName("main")
 
 _VERSION_7 = 0x7 << 76
 _VARIANT = 0x2 << 62

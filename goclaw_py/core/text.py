@@ -1,0 +1,150 @@
+"""Measuring, cutting and splitting text without damaging a character.
+
+Chat channels count in UTF-16 units or close to it, so that is the measure here. A *character* is
+what a person sees as one: a base letter with its accents, an emoji with its modifiers, a flag. No
+function here ever cuts through one, unless it alone is longer than the limit.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+ELLIPSIS = "…"
+
+_ZERO_WIDTH_JOINER = "\u200d"
+_LONGEST_CHARACTER = 64
+"""Code points that a character may have before it is cut like any text; keeps splitting linear."""
+
+_EMPTY_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
+_PARAGRAPH = re.compile(r"\n[^\S\n]*\n")
+_LINE = re.compile(r"\n")
+_SENTENCE = re.compile(r"(?<=[.!?…。！？])\s+")  # noqa: RUF001  full-width marks end sentences too
+_BLANK = re.compile(r"\s+")
+
+
+def utf16_len(text: str) -> int:
+    """Length in UTF-16 units: characters beyond U+FFFF count two."""
+    return len(text) if text.isascii() else len(text) + sum(char > "\uffff" for char in text)
+
+
+def well_formed(text: str) -> str:
+    """Join surrogate pairs into the character they mean; a lone surrogate becomes U+FFFD."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def is_blank(text: str) -> bool:
+    """Whether nothing of this text can be seen: only blanks, control and format characters."""
+    return all(char.isspace() or unicodedata.category(char) in ("Cc", "Cf") for char in text)
+
+
+def cut_text(text: str, limit_chars: int) -> str:
+    """Shorten to at most ``limit_chars`` code points; what was cut ends with an ellipsis.
+
+    ``limit_chars`` is at least 1.
+    """
+    if len(text) <= limit_chars:
+        return text
+    return text[: _safe_end(text, limit_chars - len(ELLIPSIS))].rstrip() + ELLIPSIS
+
+
+def split_text(text: str, limit: int) -> list[str]:
+    """Cut into parts of at most ``limit`` UTF-16 units each, none of them blank.
+
+    Cuts between paragraphs where that leaves no small part, else between lines, sentences, words,
+    and only then inside a word. Blanks at a cut and around the whole are dropped, everything else
+    is kept in order. ``limit`` is at least 2.
+    """
+    parts = []
+    # Indentation of a first line is content, empty lines above it are not.
+    rest = _EMPTY_LINES.sub("", text).rstrip()
+    while (end := _fitting(rest, limit)) < len(rest):
+        stop, start = _cut(rest, end)
+        parts.append(rest[:stop].rstrip())
+        rest = _EMPTY_LINES.sub("", rest[start:])
+    parts.append(rest)
+    return [part for part in parts if not is_blank(part)]
+
+
+def _fitting(text: str, limit: int) -> int:
+    """How many code points of ``text`` fit into ``limit`` UTF-16 units."""
+    end = min(len(text), limit)
+    while (over := utf16_len(text[:end]) - limit) > 0:
+        # Each code point gives back at most two units, so this never goes too far.
+        end -= (over + 1) // 2
+    return end
+
+
+def _cut(text: str, end: int) -> tuple[int, int]:
+    """Where the first part stops and the next one starts, given that ``end`` code points fit."""
+    for pattern in (_PARAGRAPH, _LINE):
+        if gap := _last_gap(pattern, text, end // 2, end):
+            return gap
+    for pattern, least in ((_SENTENCE, end // 2), (_BLANK, 1)):
+        if gap := _last_gap(pattern, text, least, end):
+            stop, start = gap
+            while text[start].isspace():
+                start += 1
+            return stop, start
+    stop = _safe_end(text, end)
+    return stop, stop
+
+
+def _last_gap(pattern: re.Pattern[str], text: str, least: int, end: int) -> tuple[int, int] | None:
+    """The last match that begins at ``least`` to ``end``, looking no further than that."""
+    found = None
+    for match in pattern.finditer(text, least, end + 1):
+        # A blank may carry an accent of its own; then it is no gap.
+        if not _joined(text, match.end()):
+            found = match.span()
+    return found
+
+
+def _safe_end(text: str, end: int) -> int:
+    """The last place at or before ``end`` that is between two characters, or ``end`` itself."""
+    for place in range(end, max(end - _LONGEST_CHARACTER, 0), -1):
+        if not _joined(text, place):
+            return place
+    # One endless character. A surrogate pair is kept whole even then.
+    return end - 1 if end > 1 and _is_pair(text[end - 1], text[end]) else end
+
+
+def _joined(text: str, place: int) -> bool:
+    """Whether the code points before and after ``place`` belong to one character."""
+    before, after = text[place - 1], text[place]
+    if before < "\u0300" and after < "\u0300":
+        return before == "\r" and after == "\n"
+    return (
+        _extends(after)
+        or before == _ZERO_WIDTH_JOINER
+        or _is_pair(before, after)
+        or (_is_flag_half(after) and _flag_halves_before(text, place) % 2 == 1)
+    )
+
+
+def _extends(char: str) -> bool:
+    """Whether this code point only modifies the one before it."""
+    return (
+        unicodedata.category(char) in ("Mn", "Mc", "Me")
+        or char == _ZERO_WIDTH_JOINER
+        or "\U0001f3fb" <= char <= "\U0001f3ff"  # skin tones
+        or "\U000e0020" <= char <= "\U000e007f"  # tags, as in the flag of Scotland
+        or "\u1160" <= char <= "\u11ff"  # vowels and finals of a Hangul syllable
+    )
+
+
+def _is_pair(before: str, after: str) -> bool:
+    return "\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff"
+
+
+def _is_flag_half(char: str) -> bool:
+    return "\U0001f1e6" <= char <= "\U0001f1ff"
+
+
+def _flag_halves_before(text: str, place: int) -> int:
+    count = 0
+    while count < min(place, _LONGEST_CHARACTER) and _is_flag_half(text[place - count - 1]):
+        count += 1
+    return count
