@@ -1,7 +1,7 @@
 """A burst of messages becomes one (debounce, SPEC QUEUE-6).
 
 Deadlines are lazy: a message that prolongs a burst only moves its end; the burst is looked at again
-when its timer, set for the earlier end, falls due. So prolonging costs no timer.
+when its timer, set for an earlier end, falls due. So prolonging costs no timer.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ CUT_WINDOW_S = 1.0
 class Burst:
     """Messages of one sender in one session that are still coming in; ``leader`` collects them."""
 
-    __slots__ = ("ends_at", "latest_at", "leader", "open", "window_s")
+    __slots__ = ("ends_at", "latest_at", "leader", "open", "timer_at", "window_s")
 
     def __init__(self, leader: Entry, window_s: float, now: float) -> None:
         self.leader = leader
         self.window_s = window_s
         self.latest_at = now + MAX_WINDOWS * window_s
         self.ends_at = now + window_s
+        self.timer_at = self.ends_at
         self.open = True
 
 
@@ -44,7 +45,7 @@ class Collector:
         burst = Burst(leader, window_s, now)
         request = leader.request
         self._sessions.setdefault(request.session, {})[request.sender] = burst
-        self._timers.add(burst.ends_at, burst)
+        self._set_timer(burst)
 
     def find(self, session: SessionKey, sender: str) -> Burst | None:
         """The open burst of this sender."""
@@ -57,8 +58,13 @@ class Collector:
         A piece of a cut text always gets a whole window for its rest: the bound exists for people
         who type on and on, and a text ends.
         """
-        ends_at = now + burst.window_s
-        burst.ends_at = ends_at if burst.leader.cut else min(ends_at, burst.latest_at)
+        if burst.leader.cut:
+            burst.ends_at = now + max(burst.window_s, CUT_WINDOW_S)
+            return
+        burst.ends_at = min(now + burst.window_s, burst.latest_at)
+        # The bound may lie before the end for which the timer was set last.
+        if burst.ends_at < burst.timer_at:
+            self._set_timer(burst)
 
     def close(self, burst: Burst) -> Entry:
         """End a burst early or in time, and give its leader."""
@@ -84,7 +90,7 @@ class Collector:
         """Close the next burst whose end has come and give its leader, or None."""
         while (burst := self._timers.pop_due(now)) is not None:
             if burst.ends_at > now:
-                self._timers.add(burst.ends_at, burst)
+                self._set_timer(burst)
             else:
                 return self.close(burst)
         return None
@@ -92,6 +98,10 @@ class Collector:
     def next_at(self) -> float | None:
         """When to look again. It may be early: prolonged bursts are found out then."""
         return self._timers.next_at()
+
+    def _set_timer(self, burst: Burst) -> None:
+        burst.timer_at = burst.ends_at
+        self._timers.add(burst.ends_at, burst)
 
 
 def _is_open(burst: Burst) -> bool:

@@ -118,8 +118,7 @@ class Machine:
     def _admit(self, session: SessionQueue, now: float) -> list[Effect]:
         """Let a session's waiting entries move on while session and agent have room."""
         effects: list[Effect] = []
-        while session.waiting and session.may_start(session.waiting[0]):
-            agent = self._agent(session.waiting[0])
+        while (agent := self._next_agent(session)) is not None:
             if agent.limit is not None:
                 # Sessions share the agent in turns, so this one takes its place in that line.
                 agent.line.setdefault(session.key)
@@ -135,12 +134,20 @@ class Machine:
             key = next(iter(agent.line))
             del agent.line[key]
             session = self.sessions.get(key)
-            if session is None or not session.waiting or not session.may_start(session.waiting[0]):
+            if session is None or self._next_agent(session) is not agent:
                 continue
             effects += self._make_ready(session.waiting.popleft(), session, now)
-            if session.waiting and session.may_start(session.waiting[0]):
+            if self._next_agent(session) is agent:
                 agent.line[key] = None
+            else:
+                effects += self._admit(session, now)
         return effects
+
+    def _next_agent(self, session: SessionQueue) -> AgentSlots | None:
+        """Whom the session's next entry is for, if the session has room for it."""
+        if not session.waiting or not session.may_start(session.waiting[0]):
+            return None
+        return self._agent(session.waiting[0])
 
     def _make_ready(self, entry: Entry, session: SessionQueue, now: float) -> list[Effect]:
         self._move(entry, RunState.READY, now)
@@ -236,7 +243,10 @@ class Machine:
             self._agent(entry).active -= 1
             entry.lane.waiting -= 1
         elif entry.state is RunState.QUEUED:
-            self.sessions[request.session].waiting.remove(entry)
+            waiting = self.sessions[request.session].waiting
+            waiting.remove(entry)
+            if not waiting:
+                self._agent(entry).line.pop(request.session, None)
         else:
             burst = self.collector.find(request.session, request.sender)
             if burst is not None and burst.leader is entry:
@@ -274,9 +284,9 @@ class Machine:
         del self.entries[entry.id]
         for _ in range(entry.timers):
             self.timers.retire()
-        for _, session in entry.lineage:
+        for session in {session for _, session in entry.lineage}:  # ancestors may share one
             kin = self.kin[session]
-            kin.pop(entry.id, None)  # two ancestors may be of one session
+            del kin[entry.id]
             if not kin:
                 del self.kin[session]
 

@@ -89,5 +89,6 @@ class Status:
     lanes: tuple[LaneView, ...]
     runs: tuple[RunView, ...]
     channels: tuple[ChannelView, ...]
-    backlog: Backlog
+    backlog: Backlog | None
+    """None while the database does not answer."""
     warnings: tuple[str, ...]

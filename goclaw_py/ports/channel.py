@@ -46,10 +46,14 @@ class Channel(Protocol):
 
     @property
     def trusted(self) -> bool:
-        """Whether everybody who reaches this channel is the operator (a terminal on this machine)."""
+        """Whether whoever reaches this channel is the operator (a terminal of this machine)."""
 
-    def can_send(self) -> bool:
-        """Whether sending makes sense now. While not, messages wait without counting attempts."""
+    @property
+    def handle(self) -> str | None:
+        """The name that addresses a command to us (``/stop@handle``); None while unknown."""
+
+    def reaches(self, chat: str) -> bool:
+        """Whether sending to a chat makes sense now; while not, its messages simply wait."""
 
     def parts(self, text: str) -> list[str]:
         """Cut a reply into the messages it takes on this channel: none if nothing is left of it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from goclaw_py.core.errors import GoclawError
 from goclaw_py.core.events import RunEnded, RunStarted, RunText
@@ -54,6 +54,7 @@ class Said:
 ChatEvent = RunStarted | RunText | RunEnded | Said
 
 
+@runtime_checkable
 class Terminals(Protocol):
     """The console channel, seen from the terminal's side (SPEC CHAN-9)."""
 

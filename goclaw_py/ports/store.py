@@ -22,6 +22,7 @@ from goclaw_py.core.events import Usage
 from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, Sender, Target
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
+from goclaw_py.core.status import Backlog
 from goclaw_py.ports.agent import HistoryEntry
 
 # ---------------------------------------------------------------------------- nodes and leases
@@ -41,7 +42,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class CutRun:
-    """A run that a dead node left behind, now ``lost``; where its channel still shows it working."""
+    """A run that a dead node left, now ``lost``; its channel may still show it working."""
 
     run_id: RunId
     session: SessionKey
@@ -56,6 +57,10 @@ class Recovery:
     cut_runs: tuple[CutRun, ...] = ()
     gave_up: int = 0
     """Inbox rows that ended ``lost`` because their attempts are used up."""
+
+
+Place = tuple[str, str]
+"""Channel and account: where a process can receive and send."""
 
 
 class NodeStore(Protocol):
@@ -305,7 +310,9 @@ class RunStore(Protocol):
         """End a run: its row, its inbox rows, history and outbox rows, all in one transaction.
 
         With ``Outcome.INTERRUPTED`` the inbox rows stay pending and the attempt is taken back.
-        Finishing a run twice changes nothing the second time. Raises ``Fenced`` if the session has
+        The history entries belong to the conversation in which the run
+        began: after a reset meanwhile they are stored but not read any more. Finishing a run twice
+        changes nothing the second time. Raises ``Fenced`` if the session has
         changed hands since the run began.
         """
 
@@ -358,10 +365,6 @@ class OutboxRow:
     sent_at: datetime | None
     external_id: str | None
     error: str | None
-
-
-Place = tuple[str, str]
-"""Channel and account: what a process is able to send to."""
 
 
 class OutboxStore(Protocol):
@@ -456,6 +459,9 @@ class Notice(StrEnum):
 
 class Store(NodeStore, InboxStore, RunStore, OutboxStore, PeopleStore, Protocol):
     """All of it."""
+
+    async def backlog(self) -> Backlog:
+        """How much is not finished, over all nodes."""
 
     async def ping(self) -> None:
         """Raise ``StoreUnavailable`` if the database does not answer."""

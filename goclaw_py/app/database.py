@@ -1,0 +1,117 @@
+"""The database of this process: embedded or managed, one code path behind it (SPEC DB-1)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from goclaw_py.config.models import Settings
+from goclaw_py.core.errors import StoreError, StoreUnavailable
+from goclaw_py.ports.store import Store
+from goclaw_py.store.embedded import EmbeddedPostgres
+from goclaw_py.store.migrate import migrate
+from goclaw_py.store.postgres import PostgresStore, connection
+from goclaw_py.store.postgres.pool import Address
+
+log = logging.getLogger(__name__)
+
+FOLDER = "postgres"
+_WATCH_S = 2.0
+_FIRST_WAIT_S = 0.5
+_LONGEST_WAIT_S = 15.0
+
+
+class Database:
+    """Knows how to reach the database, and starts the embedded server if there is no other."""
+
+    def __init__(self, settings: Settings, say: Callable[[str], None]) -> None:
+        url = settings.database.url
+        self._dsn = None if url is None else url.get_secret_value()
+        self._say = say
+        self._server = EmbeddedPostgres(settings.state_folder / FOLDER, say=say)
+        self.reachable = True
+
+    @property
+    def kind(self) -> str:
+        """``embedded`` or ``managed``, for people."""
+        return "embedded" if self._dsn is None else "managed"
+
+    async def address(self) -> Address:
+        """Where the database is; starts the embedded server if it does not run."""
+        if self._dsn is not None:
+            return Address(self._dsn, None, None, None)
+        server = await asyncio.to_thread(self._server.start)
+        return Address(None, str(server.host), server.user, server.database)
+
+    async def open(self, *, wait: bool, to_date: bool = True) -> PostgresStore:
+        """Connect, with the schema up to date.
+
+        With ``wait`` it waits for a database that is away and says so; without, it raises
+        ``StoreUnavailable``. ``to_date`` False leaves the schema as it is.
+        """
+        delay_s = _FIRST_WAIT_S
+        while True:
+            try:
+                return await self._open_once(to_date=to_date)
+            except StoreUnavailable as error:
+                if not wait:
+                    raise
+                self._say(f"the database cannot be reached: {error}; trying again")
+                log.warning("the database cannot be reached: %s", error)
+                await asyncio.sleep(delay_s)
+                delay_s = min(2 * delay_s, _LONGEST_WAIT_S)
+
+    async def _open_once(self, *, to_date: bool) -> PostgresStore:
+        address = await self.address()
+        if to_date:
+            async with connection(address) as one:
+                for name in await migrate(one):
+                    log.info("migrated", extra={"migration": name})
+        return await PostgresStore.open(
+            address.dsn, host=address.host, user=address.user, database=address.database
+        )
+
+    async def watch(self, store: Store) -> None:
+        """Notice when the database goes and comes, and revive the embedded one."""
+        while True:
+            await asyncio.sleep(_WATCH_S)
+            try:
+                await store.ping()
+            except StoreUnavailable as error:
+                if self.reachable:
+                    log.warning("the database is away: %s", error)
+                self.reachable = False
+                await self._revive()
+            else:
+                if not self.reachable:
+                    log.info("the database is back")
+                self.reachable = True
+
+    async def _revive(self) -> None:
+        if self._dsn is not None:
+            return
+        try:
+            await asyncio.to_thread(self._server.start)
+        except StoreError as error:
+            log.warning("the embedded database does not start: %s", error)
+
+    async def close(self) -> None:
+        """Stop the embedded server unless other processes use it."""
+        if self._dsn is None:
+            await asyncio.to_thread(self._server.stop)
+
+
+@asynccontextmanager
+async def open_store(settings: Settings, *, to_date: bool = True) -> AsyncIterator[PostgresStore]:
+    """The store for a command of the CLI. Raises ``StoreUnavailable`` if it is away."""
+    database = Database(settings, say=lambda _line: None)
+    try:
+        store = await database.open(wait=False, to_date=to_date)
+        try:
+            yield store
+        finally:
+            await store.close()
+    finally:
+        await database.close()

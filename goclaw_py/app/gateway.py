@@ -1,0 +1,91 @@
+"""A gateway as a process: signals, the socket, the database, and an exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from goclaw_py.app.database import Database
+from goclaw_py.app.logs import configure
+from goclaw_py.app.parts import build_parts
+from goclaw_py.app.service import Front, Service
+from goclaw_py.config.models import Settings
+from goclaw_py.store.postgres import PostgresStore
+from goclaw_py.web.sockets import listen_unix, socket_path
+
+
+class Signals:
+    """The first signal asks for an orderly end, the second one cuts its waiting short."""
+
+    def __init__(self) -> None:
+        self.stop = asyncio.Event()
+        self.hurry = asyncio.Event()
+
+    def on_signal(self) -> None:
+        """A signal came."""
+        if self.stop.is_set():
+            self.hurry.set()
+        self.stop.set()
+
+    @contextmanager
+    def caught(self) -> Iterator[None]:
+        """Take SIGINT and SIGTERM, and give them back."""
+        loop = asyncio.get_running_loop()
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        for number in numbers:
+            loop.add_signal_handler(number, self.on_signal)
+        try:
+            yield
+        finally:
+            for number in numbers:
+                loop.remove_signal_handler(number)
+
+
+async def run_gateway(
+    settings: Settings, *, say: Callable[[str], None], front: Front | None = None
+) -> int:
+    """Run a gateway until it is asked to stop; returns the exit code.
+
+    ``say`` shows a line to the person who started it. ``front`` is what runs in the foreground (a
+    terminal that chats): the gateway ends when it returns, and log lines go to a file in the state
+    folder. Without it the gateway ends on SIGINT or SIGTERM; the exit code is 1 if before that
+    every channel has refused to work.
+
+    Raises ``SettingError``, ``AlreadyRunning`` and ``StoreError`` before it is ready.
+    """
+    parts = build_parts(settings)
+    folder = settings.state_folder
+    configure(settings, file=None if front is None else folder / "goclaw.log")
+    listener = listen_unix(socket_path(folder))
+    signals = Signals()
+    database = Database(settings, say)
+    try:
+        with signals.caught():
+            store = await _unless_stopped(database, signals)
+            if store is None:
+                return 0
+            try:
+                service = Service(settings, parts, database, store)
+                return await service.run(listener, signals.stop, signals.hurry, say, front)
+            finally:
+                await store.close()
+    finally:
+        listener.close()
+        await database.close()
+
+
+async def _unless_stopped(database: Database, signals: Signals) -> PostgresStore | None:
+    """Open the database, which may take for ever while it is away; None if a signal came first."""
+    opening = asyncio.create_task(database.open(wait=True))
+    stopping = asyncio.create_task(signals.stop.wait())
+    try:
+        await asyncio.wait({opening, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopping.cancel()
+    if opening.done():
+        return await opening
+    opening.cancel()
+    await asyncio.wait({opening})
+    return None

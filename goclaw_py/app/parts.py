@@ -1,0 +1,138 @@
+"""From settings to the parts of a gateway: channels, agents, rules."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+
+from goclaw_py.agents import AgentSpec, build_agent
+from goclaw_py.config import accounts, api_key, option_error, queue_policy
+from goclaw_py.config.models import Settings
+from goclaw_py.config.resolve import ChannelAccount
+from goclaw_py.core.errors import SettingError
+from goclaw_py.core.ids import MAIN_AGENT, AgentName
+from goclaw_py.core.messages import PeerKind
+from goclaw_py.core.routing import DEFAULT_ACCOUNT, AccessRules, DirectPolicy
+from goclaw_py.ports.agent import AgentLoop
+from goclaw_py.ports.channel import Channel, ChannelKind
+from goclaw_py.ports.control import Terminals
+from goclaw_py.ports.store import Place
+from goclaw_py.runtime.gateway import ChatRules
+
+GROUP = "goclaw_py.channels"
+CONSOLE = "console"
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the settings name, made but not started."""
+
+    channels: Mapping[Place, Channel]
+    rules: Mapping[Place, ChatRules]
+    agents: Mapping[AgentName, AgentLoop]
+
+    @property
+    def terminals(self) -> Terminals:
+        """The console, seen from its terminals."""
+        console = self.channels[CONSOLE, DEFAULT_ACCOUNT]
+        assert isinstance(console, Terminals)
+        return console
+
+
+def build_parts(settings: Settings) -> Parts:
+    """Make everything that the settings name. Raises ``SettingError``; touches no network."""
+    channels = build_channels(settings)
+    return Parts(channels, chat_rules(settings, channels), build_agents(settings))
+
+
+def channel_kinds() -> dict[str, ChannelKind]:
+    """The kinds of channels that are installed, by name; each is loaded when it is asked for."""
+    return {point.name: _Lazy(point.name) for point in entry_points(group=GROUP)}
+
+
+class _Lazy:
+    """A kind of channel that is imported when an account of it is built."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def build(self, account: str, options: Mapping[str, object]) -> Channel:
+        (point,) = entry_points(group=GROUP, name=self.name)
+        kind: ChannelKind = point.load()
+        return kind.build(account, options)
+
+
+def build_channels(settings: Settings) -> dict[Place, Channel]:
+    """Every account that is switched on, and the console, which always is.
+
+    Raises ``SettingError`` for an unknown kind of channel or a refused option.
+    """
+    kinds = channel_kinds()
+    console = kinds[CONSOLE].build(DEFAULT_ACCOUNT, {})
+    channels: dict[Place, Channel] = {(console.name, console.account): console}
+    for account in accounts(settings):
+        if account.channel == CONSOLE:
+            continue
+        kind = kinds.get(account.channel)
+        if kind is None:
+            names = ", ".join(sorted(kinds))
+            raise SettingError(
+                ".".join(account.path), account.channel, f"no such channel; there are {names}"
+            )
+        try:
+            channel = kind.build(account.name, account.options)
+        except SettingError as error:
+            raise option_error(settings, account, error) from error
+        channels[channel.name, channel.account] = channel
+    return channels
+
+
+def chat_rules(settings: Settings, channels: Mapping[Place, Channel]) -> dict[Place, ChatRules]:
+    """What the settings say about each account."""
+    configured = {(a.channel, a.name): a for a in accounts(settings)}
+    return {
+        place: _rules(settings, channel, configured.get(place))
+        for place, channel in channels.items()
+    }
+
+
+def _rules(settings: Settings, channel: Channel, account: ChannelAccount | None) -> ChatRules:
+    agent = MAIN_AGENT if account is None else account.agent
+    if agent not in settings.agents:
+        path = () if account is None else account.path
+        names = ", ".join(settings.agents)
+        raise SettingError(".".join((*path, "agent")), agent, f"no such agent; there are {names}")
+    direct = DirectPolicy.PAIRING if account is None else DirectPolicy(account.direct)
+    allow = frozenset[str]() if account is None else account.allow
+    policies = {
+        peer: queue_policy(settings, agent, channel.name, channel.account, peer)
+        for peer in PeerKind
+    }
+    return ChatRules(
+        agent=agent,
+        access=AccessRules(direct=direct, allow=allow, trusted=channel.trusted),
+        direct=policies[PeerKind.DIRECT],
+        group=policies[PeerKind.GROUP],
+        run_timeout_s=settings.runs.timeout_s,
+        deadline_s=settings.runs.deadline_s,
+    )
+
+
+def build_agents(settings: Settings) -> dict[AgentName, AgentLoop]:
+    """The loop of every agent. Raises ``SettingError``."""
+    agents: dict[AgentName, AgentLoop] = {}
+    for key, section in settings.agents.items():
+        name = AgentName(key)
+        secret = api_key(settings, name, os.environ)
+        spec = AgentSpec(
+            name=name,
+            model=section.model,
+            system_prompt=section.system_prompt or "",
+            base_url=section.base_url,
+            api_key=None if secret is None else secret.get_secret_value(),
+            headers={key: value.get_secret_value() for key, value in section.headers.items()},
+        )
+        agents[name] = build_agent(spec)
+    return agents

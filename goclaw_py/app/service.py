@@ -1,0 +1,288 @@
+"""The parts of a gateway, wired, and the one task group they run in."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import Any
+
+from goclaw_py.app.database import Database
+from goclaw_py.app.parts import Parts
+from goclaw_py.config.models import Settings
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.events import RunEnded
+from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.scheduler import Scheduler
+from goclaw_py.core.status import Backlog, Status
+from goclaw_py.ports.control import Control, Terminals
+from goclaw_py.ports.store import Notice, Recovery, Store
+from goclaw_py.runtime.clock import SystemClock
+from goclaw_py.runtime.cluster import Cluster
+from goclaw_py.runtime.commands import Commands
+from goclaw_py.runtime.control import GatewayControl
+from goclaw_py.runtime.dispatcher import Dispatcher
+from goclaw_py.runtime.doorkeeper import Doorkeeper
+from goclaw_py.runtime.gateway import Gateway
+from goclaw_py.runtime.outbox import Outbox
+from goclaw_py.runtime.runner import Runner
+from goclaw_py.runtime.supervisor import Supervisor
+from goclaw_py.runtime.wake import Wake
+from goclaw_py.web.api import make_api
+from goclaw_py.web.server import ApiServer
+from goclaw_py.web.sockets import UnixListener
+
+log = logging.getLogger(__name__)
+
+Front = Callable[[Control, Terminals], Awaitable[None]]
+
+RELEASE = version("goclaw_py")
+_PENDING_POLL_S = 2.0
+_LAST_WORDS_S = 5.0
+_GIVE_UP_S = 10.0
+
+
+class Service:
+    """One gateway over an open store."""
+
+    def __init__(self, settings: Settings, parts: Parts, database: Database, store: Store) -> None:
+        self._settings = settings
+        self._parts = parts
+        self._database = database
+        self._store = store
+        self._clock = clock = SystemClock()
+        self._pending = Wake()
+        self._people = Wake()
+        self._lost = asyncio.Event()
+        self._cluster = Cluster(
+            store, clock, RELEASE, on_recovery=self._on_recovery, on_lost=self._lost.set
+        )
+        self._doorkeeper = Doorkeeper(store, clock)
+        channels = parts.channels
+        self._runner = Runner(store, parts.agents, channels, clock, self._is_running, self._node)
+        self._dispatcher = Dispatcher(_scheduler(settings), self._runner)
+        self._commands = Commands(store, clock, self._dispatcher, channels)
+        self._gateway = Gateway(store, clock, parts.rules, channels, self._doorkeeper, self._node)
+        self._gateway.connect(self._dispatcher, self._runner, self._commands)
+        self._outbox = Outbox(store, clock, channels, self._node)
+        self._supervisor = Supervisor(store, clock, channels.values(), self._node)
+        self.control: Control = GatewayControl(store, clock, self._commands, self._status)
+        store.on_notice(self._on_notice)
+
+    async def run(
+        self,
+        listener: UnixListener,
+        stop: asyncio.Event,
+        hurry: asyncio.Event,
+        say: Callable[[str], None],
+        front: Front | None,
+    ) -> int:
+        """Work until ``stop`` is set, ``front`` returns or no channel works; the exit code."""
+        await self._cluster.join()
+        await self._doorkeeper.refresh()
+        await self._gateway.take_pending()
+        api = ApiServer(
+            make_api(self.control, self._parts.terminals, release=RELEASE), listener.socket
+        )
+        async with asyncio.TaskGroup() as group:
+            work: list[Coroutine[Any, Any, None]] = [
+                self._cluster.keep(),
+                self._cluster.watch(),
+                self._database.watch(self._store),
+                self._outbox.run(),
+                self._keep_taking_up(),
+                self._keep_knowing_people(),
+                self._warm_up(),
+                api.run(),
+            ]
+            background = [group.create_task(coroutine) for coroutine in work]
+            receiving = group.create_task(self._receive())
+            log.info("ready", extra={"node": self._cluster.node.id, "pid": os.getpid()})
+            say("ready")
+            code = await self._until_end(stop, front)
+            log.info("shutting down")
+            receiving.cancel()
+            await self._wind_down(hurry)
+            for task in background:
+                task.cancel()
+        await self._leave()
+        return code
+
+    # ------------------------------------------------------------------ while it runs
+
+    async def _until_end(self, stop: asyncio.Event, front: Front | None) -> int:
+        ends: dict[asyncio.Task[Any], int] = {asyncio.create_task(stop.wait()): 0}
+        if front is None:
+            ends[asyncio.create_task(self._supervisor.until_none_works())] = 1
+        else:
+            terminals = self._parts.terminals
+            ends[asyncio.ensure_future(_run_front(front, self.control, terminals))] = 0
+        try:
+            done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+            return min(ends[task] for task in done)
+        finally:
+            for task in ends:
+                task.cancel()
+            await asyncio.gather(*ends, return_exceptions=True)
+
+    async def _receive(self) -> None:
+        """Receive from all channels; after this node was declared dead, begin again as another."""
+        while True:
+            self._lost.clear()
+            receiving = asyncio.create_task(self._supervisor.run(self._gateway))
+            lost = asyncio.create_task(self._lost.wait())
+            try:
+                await asyncio.wait({receiving, lost}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for task in (receiving, lost):
+                    task.cancel()
+                await asyncio.gather(receiving, lost, return_exceptions=True)
+            if not self._lost.is_set():
+                # Every channel has stopped for good; the API still works.
+                await self._lost.wait()
+            self._dispatcher.interrupt()
+            self._gateway.forget_everything()
+            self._pending.call()
+
+    async def _keep_taking_up(self) -> None:
+        while True:
+            self._pending.clear()
+            async with _database_may_be_away():
+                await self._gateway.take_pending()
+                await self._gateway.release_idle()
+            await self._pending.wait(_PENDING_POLL_S)
+
+    async def _keep_knowing_people(self) -> None:
+        while True:
+            await self._people.wait(_GIVE_UP_S)
+            self._people.clear()
+            async with _database_may_be_away():
+                await self._doorkeeper.refresh()
+
+    async def _warm_up(self) -> None:
+        for name, agent in self._parts.agents.items():
+            try:
+                await agent.warm_up()
+            except Exception:
+                # Its first run will say the same to the person who asks.
+                log.exception("an agent could not be prepared", extra={"agent": name})
+
+    # ------------------------------------------------------------------ the end
+
+    async def _wind_down(self, hurry: asyncio.Event) -> None:
+        """Let work end, then put everything away, each within a limit (SPEC QUEUE-11)."""
+        runs = self._settings.runs
+        wait_s = self._settings.shutdown.wait_s
+        try:
+            async with asyncio.timeout(wait_s + runs.cancel_grace_s + _GIVE_UP_S):
+                await self._dispatcher.drain(wait_s, hurry)
+                await self._runner.notices.flush()
+        except TimeoutError:
+            log.warning("some outcomes were not stored; they are recovered at the next start")
+        await self._commands.close()
+        await self._outbox.close(_LAST_WORDS_S)
+
+    async def _leave(self) -> None:
+        try:
+            async with asyncio.timeout(_GIVE_UP_S):
+                await self._cluster.leave()
+        except (TimeoutError, StoreUnavailable):
+            log.warning("the database is away; other nodes will notice when the lease ends")
+        for channel in self._parts.channels.values():
+            await channel.close()
+        for agent in self._parts.agents.values():
+            await agent.close()
+
+    # ------------------------------------------------------------------ what the parts ask
+
+    def _node(self) -> NodeId:
+        return self._cluster.node.id
+
+    def _is_running(self, run_id: RunId) -> bool:
+        return self._dispatcher.is_running(run_id)
+
+    def _on_notice(self, notice: Notice) -> None:
+        match notice:
+            case Notice.INBOX:
+                self._pending.call()
+            case Notice.OUTBOX:
+                self._outbox.wake.call()
+            case Notice.PEOPLE:
+                self._people.call()
+
+    def _on_recovery(self, recovery: Recovery) -> None:
+        """Channels may still show runs that are no more (SPEC CMD-3)."""
+        for run in recovery.cut_runs:
+            if run.target is None:
+                continue
+            channel = self._parts.channels.get((run.target.channel, run.target.account))
+            if channel is not None:
+                channel.signal(RunEnded(run.run_id, run.target, Outcome.LOST))
+        self._pending.call()
+
+    async def _backlog(self) -> Backlog | None:
+        try:
+            return await self._store.backlog()
+        except StoreUnavailable:
+            return None
+
+    async def _status(self) -> Status:
+        backlog = await self._backlog()
+        away = "" if backlog is not None else ", unreachable"
+        node = self._cluster.node
+        channels = self._supervisor.views()
+        return Status(
+            node=node.id,
+            release=RELEASE,
+            pid=os.getpid(),
+            started_at=node.started_at,
+            now=self._clock.now(),
+            database=f"{self._database.kind}{away}",
+            draining=self._dispatcher.draining,
+            lanes=self._dispatcher.lanes(),
+            runs=self._dispatcher.runs(),
+            channels=channels,
+            backlog=backlog,
+            warnings=_warnings(backlog, channels),
+        )
+
+
+def _warnings(backlog: Backlog | None, channels: tuple[Any, ...]) -> tuple[str, ...]:
+    warnings = [f"{view.name}/{view.account}: {view.detail}" for view in channels if view.detail]
+    if backlog is None:
+        warnings.append("the database cannot be reached; nothing is confirmed to the channels")
+    elif backlog.dead:
+        warnings.append(
+            f"{backlog.dead} messages could not be delivered; see: goclaw outbox list --state dead"
+        )
+    return tuple(warnings)
+
+
+def _scheduler(settings: Settings) -> Scheduler:
+    return Scheduler(
+        {LaneName(name): size for name, size in settings.lanes.items()},
+        agents={
+            AgentName(name): agent.max_concurrent
+            for name, agent in settings.agents.items()
+            if agent.max_concurrent is not None
+        },
+        cancel_grace_s=settings.runs.cancel_grace_s,
+    )
+
+
+async def _run_front(front: Front, control: Control, terminals: Terminals) -> None:
+    await front(control, terminals)
+
+
+@asynccontextmanager
+async def _database_may_be_away() -> AsyncIterator[None]:
+    try:
+        yield
+    except StoreUnavailable as error:
+        log.debug("the database is away: %s", error)

@@ -1,0 +1,152 @@
+"""This process among others: its node row, its lease, and what dead nodes left.
+
+The lease is the only thing that is renewed. Sessions, outbox rows and named leases name their
+owner; an owner whose lease has ended owns nothing (docs/adr/0004).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import platform
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from pathlib import Path
+
+from goclaw_py.core import wording
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.ids import NodeId
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import Node, NodeStore, Recovery
+from goclaw_py.runtime.clock import new_id
+from goclaw_py.runtime.retry import until_available
+
+log = logging.getLogger(__name__)
+
+LEASE = timedelta(seconds=10)
+RENEW_S = 3.0
+RECOVER_S = 2.0
+MAX_ATTEMPTS = 3
+"""A message that was started this often by nodes that died is given up (SPEC IO-2)."""
+
+
+class Cluster:
+    """The node of this process.
+
+    Args:
+        release: The version of the program, shown to operators.
+        on_recovery: Called after something was taken back from a dead node.
+        on_lost: Called when this node was declared dead; a new one has been joined by then.
+    """
+
+    def __init__(
+        self,
+        store: NodeStore,
+        clock: Clock,
+        release: str,
+        *,
+        on_recovery: Callable[[Recovery], None],
+        on_lost: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._release = release
+        self._on_recovery = on_recovery
+        self._on_lost = on_lost
+        self.node: Node = self._new_node()
+
+    async def join(self) -> None:
+        """Enter this node, and bury those of this machine whose process is gone."""
+        self.node = self._new_node()
+        await until_available(lambda: self._store.join(self.node))
+        await until_available(self._bury_the_dead)
+
+    async def leave(self) -> None:
+        """Give everything back."""
+        await self._store.leave(self.node.id, now=self._clock.now())
+
+    async def keep(self) -> None:
+        """Renew the lease. Runs until cancelled."""
+        while True:
+            await asyncio.sleep(RENEW_S)
+            await self._attempt(self._renew)
+
+    async def watch(self) -> None:
+        """Look for nodes that died. Runs until cancelled."""
+        while True:
+            await self._attempt(self.recover)
+            await asyncio.sleep(RECOVER_S)
+
+    async def recover(self) -> None:
+        """Take back what dead nodes left."""
+        recovery = await self._store.recover(
+            now=self._clock.now(), max_attempts=MAX_ATTEMPTS, apology=wording.LOST
+        )
+        if recovery.nodes:
+            log.warning(
+                "took over from a process that died",
+                extra={
+                    "nodes": len(recovery.nodes),
+                    "cut_runs": len(recovery.cut_runs),
+                    "gave_up": recovery.gave_up,
+                },
+            )
+            self._on_recovery(recovery)
+
+    async def _attempt(self, step: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await step()
+        except StoreUnavailable as error:
+            log.debug("the database is away: %s", error)
+
+    async def _renew(self) -> None:
+        until = self._clock.now() + LEASE
+        if await self._store.renew(self.node.id, until=until):
+            return
+        log.error("this process was declared dead; its work belongs to others now")
+        await self.join()
+        self._on_lost()
+
+    async def _bury_the_dead(self) -> None:
+        """End the leases of processes of this machine that are gone, instead of waiting for it."""
+        now = self._clock.now()
+        for node in await self._store.nodes():
+            if node.host == self.node.host and node.pid != self.node.pid and not _alive(node.pid):
+                await self._store.renew(node.id, until=now)
+        await self.recover()
+
+    def _new_node(self) -> Node:
+        now = self._clock.now()
+        return Node(
+            id=NodeId(new_id(self._clock)),
+            host=host_identity(),
+            pid=os.getpid(),
+            release=self._release,
+            started_at=now,
+            lease_until=now + LEASE,
+        )
+
+
+def host_identity() -> str:
+    """Names this machine since its last boot, and the process namespace that pids belong to.
+
+    Two containers of one machine have equal pids for different processes, so the name alone would
+    take the other's gateway for a dead one of ours.
+    """
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    parts = [platform.node()]
+    if boot.exists():
+        parts.append(boot.read_text().strip())
+        parts.append(str(Path("/proc/self/ns/pid").readlink()))
+    return "/".join(parts)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

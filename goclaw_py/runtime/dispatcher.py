@@ -1,0 +1,201 @@
+"""The asyncio shell of the scheduler: effects become tasks, ends of tasks become inputs.
+
+Everything here is synchronous but the tasks themselves. A ``/stop`` is one call chain down to
+``task.cancel()``, with no lock, queue or await in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol, assert_never
+
+from goclaw_py.core.effects import Cancel, Effect, Ended, Join, Start
+from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.core.machine import Stop
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.requests import Request
+from goclaw_py.core.scheduler import Scheduler
+from goclaw_py.core.status import LaneView, RunState, RunView
+
+log = logging.getLogger(__name__)
+
+
+class Host(Protocol):
+    """Whose work the dispatcher runs."""
+
+    async def work(self, run_id: RunId) -> None:
+        """Do the run's work. Returning is completion, raising is failure."""
+
+    async def record(self, ended: Ended, error: BaseException | None) -> None:
+        """Store how a request ended. The run's slots stay taken until this returns."""
+
+    def joined(self, request_id: RunId, into: RunId) -> None:
+        """A request became part of another one, which has not started."""
+
+
+class RunExited(Exception):
+    """A run called for the end of the whole process; that is its own failure, nothing more."""
+
+
+class Dispatcher:
+    """Runs what the scheduler decides. Lives in one event loop."""
+
+    def __init__(self, scheduler: Scheduler, host: Host) -> None:
+        self._scheduler = scheduler
+        self._host = host
+        self._loop = asyncio.get_running_loop()
+        self._tasks: dict[RunId, asyncio.Task[None]] = {}
+        self._records: dict[RunId, asyncio.Task[None]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._changed = asyncio.Event()
+
+    # ------------------------------------------------------------------ inputs
+
+    def submit(self, request: Request) -> None:
+        """Take a request; see ``Scheduler.submit``."""
+        self._carry_out(self._scheduler.submit(request, self._loop.time()))
+
+    def stop_oldest(self, session: SessionKey) -> Stop:
+        """``/stop``: takes effect before this returns."""
+        return self._stop(self._scheduler.stop_oldest, session)
+
+    def stop_all(self, session: SessionKey) -> Stop:
+        """``/stopall``: takes effect before this returns."""
+        return self._stop(self._scheduler.stop_all, session)
+
+    def interrupt(self) -> None:
+        """Cut everything off: this node owns nothing any more. New requests are still taken."""
+        self._carry_out(self._scheduler.interrupt_all(self._loop.time()))
+
+    async def drain(self, wait_s: float, hurry: asyncio.Event) -> None:
+        """Stop taking requests, give runs ``wait_s`` seconds to end, then interrupt the rest.
+
+        Setting ``hurry`` cuts the wait short. Returns when every run has ended or been abandoned
+        and every outcome is stored.
+        """
+        self._scheduler.drain()
+        self._carry_out(self._scheduler.release_waiting(self._loop.time()))
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._until_idle_or(hurry)
+        except TimeoutError:
+            log.info("the wait for running work is over", extra={"runs": len(self._tasks)})
+        self._carry_out(self._scheduler.interrupt_all(self._loop.time()))
+        while self._live_tasks() or self._records:
+            self._changed.clear()
+            await self._changed.wait()
+
+    # ------------------------------------------------------------------ looking
+
+    def is_running(self, run_id: RunId) -> bool:
+        """Whether a run works and may speak: not stopped, not abandoned, not ended."""
+        return self._scheduler.state(run_id) is RunState.RUNNING
+
+    def has_session(self, key: SessionKey) -> bool:
+        """Whether anything of a session runs, waits or is being collected."""
+        return self._scheduler.has_session(key)
+
+    def lanes(self) -> tuple[LaneView, ...]:
+        """All lanes."""
+        return self._scheduler.lanes()
+
+    def runs(self) -> tuple[RunView, ...]:
+        """All requests that are not done."""
+        return self._scheduler.runs(self._loop.time())
+
+    @property
+    def draining(self) -> bool:
+        """Whether no more requests are taken."""
+        return self._scheduler.draining
+
+    # ------------------------------------------------------------------ inside
+
+    def _stop(self, stop: Callable[[SessionKey, float], Stop], session: SessionKey) -> Stop:
+        result = stop(session, self._loop.time())
+        self._carry_out(result.effects)
+        return result
+
+    def _carry_out(self, effects: list[Effect], error: BaseException | None = None) -> None:
+        for effect in effects:
+            match effect:
+                case Start(run_id):
+                    self._start(run_id)
+                case Cancel(run_id):
+                    self._tasks[run_id].cancel()
+                case Join(request_id, into):
+                    self._host.joined(request_id, into)
+                case Ended(run_id):
+                    self._record(effect, error)
+                case _:
+                    assert_never(effect)
+        self._set_timer()
+
+    def _start(self, run_id: RunId) -> None:
+        task = self._loop.create_task(self._work(run_id), name=f"run {run_id}")
+        self._tasks[run_id] = task
+        # A task cancelled before its first step never enters its ``try``, so ``finally`` would
+        # leak the slot. A done-callback always runs.
+        task.add_done_callback(partial(self._on_done, run_id))
+
+    async def _work(self, run_id: RunId) -> None:
+        try:
+            await self._host.work(run_id)
+        except (KeyboardInterrupt, SystemExit) as error:
+            # asyncio would take the whole loop down with it.
+            raise RunExited(repr(error)) from error
+
+    def _on_done(self, run_id: RunId, task: asyncio.Task[None]) -> None:
+        del self._tasks[run_id]
+        error: BaseException | None = None
+        if task.cancelled():
+            outcome = Outcome.CANCELLED
+        else:
+            error = task.exception()
+            outcome = Outcome.COMPLETED if error is None else Outcome.FAILED
+        self._carry_out(self._scheduler.finish(run_id, outcome, self._loop.time()), error)
+        self._changed.set()
+
+    def _record(self, ended: Ended, error: BaseException | None) -> None:
+        task = self._loop.create_task(self._host.record(ended, error), name=f"end {ended.run_id}")
+        self._records[ended.run_id] = task
+        task.add_done_callback(partial(self._on_recorded, ended.run_id))
+
+    def _on_recorded(self, run_id: RunId, task: asyncio.Task[None]) -> None:
+        del self._records[run_id]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("an outcome was not stored", extra={"run_id": run_id}, exc_info=error)
+        if self._scheduler.state(run_id) is RunState.FINISHING:
+            self._carry_out(self._scheduler.release(run_id, self._loop.time()))
+        self._changed.set()
+
+    def _set_timer(self) -> None:
+        at = self._scheduler.next_timer()
+        if at is None or (self._timer is not None and self._timer.when() <= at):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(at, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._carry_out(self._scheduler.tick(self._loop.time()))
+
+    def _live_tasks(self) -> bool:
+        """Whether a task runs that was not given up."""
+        return any(
+            self._scheduler.state(run_id) is not RunState.ABANDONED for run_id in self._tasks
+        )
+
+    async def _until_idle_or(self, hurry: asyncio.Event) -> None:
+        cut = self._loop.create_task(hurry.wait())
+        try:
+            while (self._tasks or self._records) and not hurry.is_set():
+                self._changed.clear()
+                change = self._loop.create_task(self._changed.wait())
+                await asyncio.wait({cut, change}, return_when=asyncio.FIRST_COMPLETED)
+                change.cancel()
+        finally:
+            cut.cancel()

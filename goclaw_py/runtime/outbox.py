@@ -1,0 +1,153 @@
+"""The way out: one sender per chat, so that a slow or flooded chat delays no other (SPEC IO-4).
+
+A row is claimed, in a transaction of its own, before its request leaves, and marked after the
+answer came. Between the two nobody knows whether the message was sent; only in that window can it
+appear twice, and then it is marked ``possible_duplicate`` (SPEC IO-5).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from functools import partial
+
+from goclaw_py.core.errors import (
+    ChannelError,
+    ChannelRefused,
+    Fenced,
+    MaybeSent,
+    StoreUnavailable,
+    Undeliverable,
+)
+from goclaw_py.core.ids import NodeId
+from goclaw_py.core.messages import Target
+from goclaw_py.ports.channel import Channel
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import OutboxRow, Place, Store
+from goclaw_py.runtime.retry import send_delay_s, until_available
+from goclaw_py.runtime.wake import Wake
+
+log = logging.getLogger(__name__)
+
+POLL_S = 1.0
+"""How often the table is looked at without any notice; notices are only hints (SPEC DB-3)."""
+
+MAX_UNSURE = 5
+"""After so many tries that may each have been delivered, a message is dead: a person decides."""
+
+_REFUSED_WAIT_S = 60.0
+
+
+class Outbox:
+    """Sends what is due."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        channels: Mapping[Place, Channel],
+        node: Callable[[], NodeId],
+    ) -> None:
+        self._node = node
+        self.wake = Wake()
+        self._store = store
+        self._clock = clock
+        self._channels = channels
+        self._senders: dict[Target, asyncio.Task[None]] = {}
+
+    async def run(self) -> None:
+        """Start a sender for each chat that has something due. Runs until cancelled."""
+        while True:
+            self.wake.clear()
+            try:
+                wait_s = await self._look()
+            except StoreUnavailable as error:
+                log.debug("the outbox waits for the database: %s", error)
+                wait_s = POLL_S
+            await self.wake.wait(wait_s)
+
+    async def close(self, wait_s: float) -> None:
+        """Let the messages that are on their way arrive; cut off what takes longer."""
+        senders = list(self._senders.values())
+        if senders:
+            await asyncio.wait(senders, timeout=wait_s)
+        for task in senders:
+            task.cancel()
+        await asyncio.gather(*senders, return_exceptions=True)
+
+    @property
+    def sending(self) -> int:
+        """Chats that are being written to now."""
+        return len(self._senders)
+
+    async def _look(self) -> float:
+        places = list(self._channels)
+        for chat in await self._store.chats_due(places, now=self._clock.now()):
+            if chat not in self._senders and self._reaches(chat):
+                task = asyncio.create_task(self._serve(chat), name=f"send {chat.chat}")
+                self._senders[chat] = task
+                task.add_done_callback(partial(self._done, chat))
+        due = await self._store.next_due(places)
+        if due is None:
+            return POLL_S
+        seconds = (due - self._clock.now()).total_seconds()
+        # A row that is due already is being worked on, or becomes free by a notice.
+        return min(POLL_S, seconds) if seconds > 0 else POLL_S
+
+    def _reaches(self, chat: Target) -> bool:
+        return self._channels[chat.channel, chat.account].reaches(chat.chat)
+
+    def _done(self, chat: Target, task: asyncio.Task[None]) -> None:
+        del self._senders[chat]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a sender broke", extra={"chat": chat.chat}, exc_info=error)
+        # Something may have become due between the sender's last look and its end.
+        self.wake.call()
+
+    async def _serve(self, chat: Target) -> None:
+        """Send what is due in one chat, in order."""
+        channel = self._channels[chat.channel, chat.account]
+        while self._reaches(chat):
+            try:
+                row = await self._store.claim_next(chat, node=self._node(), now=self._clock.now())
+                if row is None:
+                    return
+                await self._send(channel, row)
+            except StoreUnavailable:
+                return  # nothing was claimed; the next look starts again
+            except Fenced:
+                log.warning("a message was taken over by another process", extra={"chat": chat})
+
+    async def _send(self, channel: Channel, row: OutboxRow) -> None:
+        try:
+            external_id = await channel.send(row.message)
+        except ChannelError as error:
+            await self._failed(row, error)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._failed(row, MaybeSent("cut off by the shutdown")))
+            raise
+        else:
+            await until_available(
+                lambda: self._store.mark_sent(row, external_id, now=self._clock.now())
+            )
+
+    async def _failed(self, row: OutboxRow, error: ChannelError) -> None:
+        facts = {"outbox": row.id, "chat": row.message.target.chat, "attempt": row.attempts + 1}
+        unsure = isinstance(error, MaybeSent)
+        if isinstance(error, Undeliverable) or (unsure and row.attempts + 1 >= MAX_UNSURE):
+            log.warning("message is dead: %s", error, extra=facts)
+            await until_available(
+                lambda: self._store.mark_dead(row, str(error), now=self._clock.now())
+            )
+            return
+        delay_s = error.retry_after_s
+        if delay_s is None:
+            refused = isinstance(error, ChannelRefused)
+            delay_s = _REFUSED_WAIT_S if refused else send_delay_s(row.attempts + 1)
+        log.info("message not sent, trying again: %s", error, extra={**facts, "in_s": delay_s})
+        retry_at = self._clock.now() + timedelta(seconds=delay_s)
+        await until_available(
+            lambda: self._store.mark_failed(row, str(error), retry_at=retry_at, maybe_sent=unsure)
+        )

@@ -1,0 +1,234 @@
+"""One run from its start to its stored outcome.
+
+The task of a run calls the agent loop and writes nothing at its end: it may be cancelled at any
+moment. Whoever owns the run records its outcome afterwards, in one transaction (SPEC CMD-4).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import partial
+
+from goclaw_py.core import wording
+from goclaw_py.core.effects import Ended
+from goclaw_py.core.errors import AgentError, Fenced
+from goclaw_py.core.events import AgentEvent, RunEnded, RunSignal, RunStarted, RunText, TextDelta
+from goclaw_py.core.ids import MAIN_LANE, AgentName, NodeId, RunId, SessionKey
+from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
+from goclaw_py.core.outcomes import Outcome, Reason, Trigger
+from goclaw_py.ports.agent import AgentLoop, AgentResult, HistoryEntry, Role, RunRequest, TextPart
+from goclaw_py.ports.channel import Channel
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import InboxRow, NewRun, Place, RunEnd, Store
+from goclaw_py.runtime.notices import Notices
+from goclaw_py.runtime.retry import until_available
+
+log = logging.getLogger(__name__)
+
+current_run: ContextVar[RunId | None] = ContextVar("current_run", default=None)
+"""The run that this task works for; readable in clean-up code after a cancellation too."""
+
+
+@dataclass(slots=True)
+class Turn:
+    """One request with the messages it answers. Grows until its run starts."""
+
+    id: RunId
+    session: SessionKey
+    agent: AgentName
+    rows: list[InboxRow]
+    begun: bool = False
+    said: list[str] = field(default_factory=list)
+    """What the agent has streamed so far."""
+    result: AgentResult | None = None
+
+    @property
+    def target(self) -> Target:
+        """Where the answer goes."""
+        return self.rows[-1].message.target
+
+    @property
+    def prompt(self) -> str:
+        """What the person said, one message a line."""
+        return "\n".join(row.message.text for row in self.rows)
+
+
+class Runner:
+    """The host of the dispatcher for turns of a chat.
+
+    Args:
+        is_running: Tells whether a run may still speak (the fence of SPEC QUEUE-2).
+        node: The node that this process is now.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        agents: Mapping[AgentName, AgentLoop],
+        channels: Mapping[Place, Channel],
+        clock: Clock,
+        is_running: Callable[[RunId], bool],
+        node: Callable[[], NodeId],
+    ) -> None:
+        self._node = node
+        self._store = store
+        self._agents = agents
+        self._channels = channels
+        self._clock = clock
+        self._is_running = is_running
+        self._turns: dict[RunId, Turn] = {}
+        self.notices = Notices(store, clock)
+
+    def add(self, turn: Turn) -> None:
+        """Know a turn before it is submitted."""
+        self._turns[turn.id] = turn
+
+    def inbox_in_hand(self) -> set[int]:
+        """The inbox rows of all turns that are not stored yet."""
+        return {row.id for turn in self._turns.values() for row in turn.rows}
+
+    # ------------------------------------------------------------------ the dispatcher's host
+
+    def joined(self, request_id: RunId, into: RunId) -> None:
+        """Make one turn of two; the older one answers both."""
+        younger = self._turns.pop(request_id)
+        self._turns[into].rows += younger.rows
+
+    async def work(self, run_id: RunId) -> None:
+        """Run the agent loop."""
+        turn = self._turns[run_id]
+        current_run.set(run_id)
+        self._signal(turn, RunStarted(run_id, turn.target))
+        run = NewRun(
+            id=run_id,
+            session=turn.session,
+            agent=turn.agent,
+            trigger=Trigger.CHAT,
+            lane=MAIN_LANE,
+            inbox=tuple(row.id for row in turn.rows),
+            target=turn.target,
+            started_at=self._clock.now(),
+        )
+        history = await until_available(lambda: self._store.begin_run(run, node=self._node()))
+        turn.begun = True
+        request = RunRequest(
+            run_id=run_id,
+            session=turn.session,
+            agent=turn.agent,
+            trigger=Trigger.CHAT,
+            parts=tuple(TextPart(row.message.text) for row in turn.rows),
+            history=tuple(history),
+        )
+        turn.result = await self._agents[turn.agent].run(request, partial(self._emit, turn))
+
+    async def record(self, ended: Ended, error: BaseException | None) -> None:
+        """Store how a turn ended, with what it says."""
+        turn = self._turns.pop(ended.run_id)
+        if turn.begun or error is not None or ended.outcome is Outcome.CANCELLED:
+            self._signal(turn, RunEnded(turn.id, turn.target, ended.outcome))
+        if error is not None:
+            _log_failure(turn, error)
+        try:
+            if turn.begun:
+                end = self._end_of(turn, ended, error)
+                await until_available(lambda: self._store.finish_run(end, node=self._node()))
+            else:
+                await self._record_unbegun(turn, ended, error)
+        except Fenced:
+            log.warning(
+                "another node took this session over; the run's result is discarded",
+                extra={"run_id": turn.id, "session": turn.session},
+            )
+
+    # ------------------------------------------------------------------ inside
+
+    async def _record_unbegun(self, turn: Turn, ended: Ended, error: BaseException | None) -> None:
+        if ended.outcome is Outcome.INTERRUPTED or ended.reason is Reason.DRAINING:
+            return  # its rows stay as they are and run after the restart
+        if isinstance(error, Fenced):
+            raise error  # the new owner works on the rows
+        rows = [row.id for row in turn.rows]
+        if ended.outcome in (Outcome.DROPPED, Outcome.REJECTED):
+            texts = [row.message.text for row in turn.rows]
+            self.notices.add(turn.session, turn.target, ended, rows, texts)
+            return
+        say = self._messages(turn, self._reply(turn, ended, error))
+        now = self._clock.now()
+        await until_available(
+            lambda: self._store.settle(rows, ended.outcome, now=now, reason=ended.reason, say=say)
+        )
+
+    def _end_of(self, turn: Turn, ended: Ended, error: BaseException | None) -> RunEnd:
+        return RunEnd(
+            id=turn.id,
+            outcome=ended.outcome,
+            finished_at=self._clock.now(),
+            reason=ended.reason,
+            error=None if error is None else f"{type(error).__name__}: {error}",
+            history=_history(turn, ended.outcome),
+            say=self._messages(turn, self._reply(turn, ended, error)),
+            usage=None if turn.result is None else turn.result.usage,
+        )
+
+    def _reply(self, turn: Turn, ended: Ended, error: BaseException | None) -> str:
+        match ended.outcome:
+            case Outcome.COMPLETED if turn.result is not None:
+                return turn.result.text
+            case Outcome.FAILED:
+                return error.friendly if isinstance(error, AgentError) else wording.FAILED
+            case Outcome.TIMED_OUT:
+                return wording.timed_out(ended.reason)
+            case _:
+                return ""
+
+    def _messages(self, turn: Turn, text: str) -> tuple[OutboundMessage, ...]:
+        """Cut a reply into messages; only the first one is a reply to the question."""
+        channel = self._channels.get((turn.target.channel, turn.target.account))
+        parts = [text] if channel is None else channel.parts(text)
+        asked = turn.rows[-1].message
+        in_group = asked.peer is PeerKind.GROUP
+        return tuple(
+            OutboundMessage(
+                target=turn.target,
+                text=part,
+                reply_to=asked.message_id if in_group and number == 0 else None,
+                run_id=turn.id,
+            )
+            for number, part in enumerate(parts)
+        )
+
+    def _emit(self, turn: Turn, event: AgentEvent) -> None:
+        # A run that swallows its cancellation must not speak afterwards.
+        if not self._is_running(turn.id):
+            return
+        if isinstance(event, TextDelta):
+            turn.said.append(event.text)
+            self._signal(turn, RunText(turn.id, turn.target, event.text))
+
+    def _signal(self, turn: Turn, signal: RunSignal) -> None:
+        channel = self._channels.get((turn.target.channel, turn.target.account))
+        if channel is not None:
+            channel.signal(signal)
+
+
+def _history(turn: Turn, outcome: Outcome) -> tuple[HistoryEntry, ...]:
+    """What the session remembers of a turn. A run that was cut short leaves readable entries."""
+    asked = HistoryEntry(Role.USER, turn.prompt)
+    result = turn.result
+    if outcome is Outcome.COMPLETED and result is not None:
+        return result.entries or (asked, HistoryEntry(Role.ASSISTANT, result.text))
+    if outcome is Outcome.INTERRUPTED:
+        return ()
+    said = "" if outcome is Outcome.ABANDONED else "".join(turn.said)
+    return asked, HistoryEntry(Role.ASSISTANT, wording.cut_reply(said, outcome))
+
+
+def _log_failure(turn: Turn, error: BaseException) -> None:
+    facts = {"run_id": turn.id, "session": turn.session, "agent": turn.agent}
+    if isinstance(error, AgentError | Fenced):
+        log.warning("run failed: %s", error, extra=facts)
+    else:
+        log.error("run failed", extra=facts, exc_info=error)

@@ -1,0 +1,32 @@
+"""A wake-up call that is never lost."""
+
+from __future__ import annotations
+
+import asyncio
+
+
+class Wake:
+    """Lets a loop sleep until there is work.
+
+    The order is: ``clear``, look for work, ``wait``. Cleared after the look instead, a call between
+    the two would be lost and its work would wait for the time limit.
+    """
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def call(self) -> None:
+        """There may be work."""
+        self._event.set()
+
+    def clear(self) -> None:
+        """Work that comes from now on must wake the next ``wait``."""
+        self._event.clear()
+
+    async def wait(self, limit_s: float) -> None:
+        """Sleep until called, at most ``limit_s`` seconds."""
+        try:
+            async with asyncio.timeout(max(0.0, limit_s)):
+                await self._event.wait()
+        except TimeoutError:
+            return
