@@ -1,0 +1,164 @@
+"""An agent written in Python by somebody else: ``python:module:callable`` (SPEC AGENT-2c)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import importlib
+import inspect
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor, Future
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+from goclaw_py.core.errors import AgentError, SettingError
+from goclaw_py.core.events import AgentEvent
+from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Target = Callable[[RunRequest, Emit], object]
+"""What is called for each run; gives text, a result, or something to await for one of these."""
+
+_FORM = "must be python:module:callable, with a module that Python can import"
+
+
+class CallableAgent:
+    """Runs a function, or an object with ``run``.
+
+    An ``async`` function runs in the event loop and is cancelled like any coroutine. A plain
+    function runs in a thread of its own: **cancellation cannot reach it**. Its run then stays
+    until the function returns, so that the next run of the session does not overlap it, and what
+    it returns is thrown away. Cancelling a second time gives the thread up, and a process that ends
+    does not wait for it.
+    """
+
+    def __init__(self, target: Target, *, owner: object = None) -> None:
+        """Wrap ``target``. ``warm_up`` and ``close`` of ``owner`` are called if it has them."""
+        self._target = target
+        self._owner = owner
+        self._is_async = _is_async(target)
+
+    @classmethod
+    def load(cls, path: str, *, key: str) -> CallableAgent:
+        """Import ``module:callable``; the part behind the colon may have dots.
+
+        A class with ``run`` is instantiated without arguments. Raises ``SettingError`` with ``key``
+        when something is missing or cannot be called. Other errors of the module are its own.
+        """
+        setting = f"python:{path}"
+        module_name, _, attribute = path.partition(":")
+        if not module_name or not attribute:
+            raise SettingError(key, setting, _FORM)
+        found = _find(module_name, attribute, key=key)
+        if inspect.isclass(found) and hasattr(found, "run"):
+            found = found()
+        target = getattr(found, "run", found)
+        if not callable(target):
+            reason = f"{attribute} of {module_name} is neither callable nor has it a method run"
+            raise SettingError(key, setting, f"{reason}; {_FORM}")
+        return cls(target, owner=found)
+
+    async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
+        """Call it with the request and ``emit``, which works from its thread too."""
+        if self._is_async:
+            given = self._target(request, emit)
+        else:
+            given = await self._in_thread(request, emit)
+        if inspect.isawaitable(given):
+            given = await given
+        if isinstance(given, str):
+            return AgentResult(given)
+        if isinstance(given, AgentResult):
+            return given
+        raise AgentError(
+            "The agent gave no answer that I can read.",
+            f"{self._target!r} returned {type(given).__name__}, not str or AgentResult",
+        )
+
+    async def warm_up(self) -> None:
+        """Call the object's own ``warm_up``, if it has one."""
+        await _call_optional(self._owner, "warm_up")
+
+    async def close(self) -> None:
+        """Call the object's own ``close``, if it has one."""
+        await _call_optional(self._owner, "close")
+
+    async def _in_thread(self, request: RunRequest, emit: Emit) -> object:
+        loop = asyncio.get_running_loop()
+
+        def emit_from_thread(event: AgentEvent) -> None:
+            loop.call_soon_threadsafe(emit, event)
+
+        context = contextvars.copy_context()
+        work = partial(context.run, self._target, request, emit_from_thread)
+        done = loop.run_in_executor(_DaemonThreads(), work)
+        # Fetched in any case: asyncio would report the error of a stopped run as forgotten.
+        done.add_done_callback(asyncio.Future.exception)
+        try:
+            return await asyncio.shield(done)
+        except asyncio.CancelledError:
+            # A second cancellation ends this wait: a loop that shuts down must not hang here.
+            await asyncio.wait([done])
+            raise
+
+
+class _DaemonThreads(Executor):
+    """One daemon thread per call.
+
+    The threads of the standard pool are joined when the interpreter ends; one that hangs would keep
+    the process alive for ever.
+    """
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        future: Future[T] = Future()
+        thread = threading.Thread(
+            target=_settle, args=(future, partial(fn, *args, **kwargs)), name="agent", daemon=True
+        )
+        thread.start()
+        return future
+
+
+def _settle(future: Future[T], call: Callable[[], T]) -> None:
+    try:
+        result = call()
+    # Not caught for good: handed over, to be raised again where the run awaits it.
+    except BaseException as error:
+        future.set_exception(error)
+    else:
+        future.set_result(result)
+
+
+def _find(module_name: str, attribute: str, *, key: str) -> object:
+    setting = f"python:{module_name}:{attribute}"
+    try:
+        found: object = importlib.import_module(module_name)
+    except ImportError as error:
+        raise SettingError(
+            key, setting, f"{module_name} cannot be imported ({error}); {_FORM}"
+        ) from error
+    except (TypeError, ValueError) as error:
+        # A relative or empty name: ".agent", "agent..loop".
+        raise SettingError(key, setting, f"{module_name} is no module name; {_FORM}") from error
+    for part in attribute.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError as error:
+            reason = f"{module_name} has no {attribute}"
+            raise SettingError(key, setting, f"{reason}; {_FORM}") from error
+    return found
+
+
+def _is_async(target: Target) -> bool:
+    called = target if inspect.isroutine(target) else getattr(target, "__call__", target)  # noqa: B004 - not a test for being callable
+    return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(called)
+
+
+async def _call_optional(owner: object, method: str) -> None:
+    call = getattr(owner, method, None)
+    if callable(call):
+        given = call()
+        if isinstance(given, Awaitable):
+            await given

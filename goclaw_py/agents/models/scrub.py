@@ -1,0 +1,38 @@
+"""Takes secrets out of texts that come from a provider (SPEC SEC-2, AGENT-8)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+MAX_CHARS = 300
+_HIDDEN = "***"
+_MIN_SECRET = 4
+_MIN_FOR_FRAGMENTS = 16
+_FRAGMENT = 8
+
+# Keys of the usual forms, keys in headers, and keys that the provider masked only in part
+# ("Incorrect API key provided: abcd*****wxyz").
+_LIKE_A_KEY = re.compile(
+    r"""(?ix)
+    \b(?: sk | pk | rk | xai | gsk )[-_] [\w.*…-]{6,}
+    | (?<= bearer[ ] ) [^\s"',}]+
+    | [\w.-]* \*{3,} [\w.*-]*
+    """
+)
+
+
+def scrub(text: str, secrets: Iterable[str] = ()) -> str:
+    """Hide the secrets, their beginnings and ends, and whatever looks like a key; then cut.
+
+    At most ``MAX_CHARS`` characters come back. The cut is last: half a secret would not be found.
+    """
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) < _MIN_SECRET:
+            continue
+        text = text.replace(secret, _HIDDEN)
+        if len(secret) >= _MIN_FOR_FRAGMENTS:
+            head, tail = re.escape(secret[:_FRAGMENT]), re.escape(secret[-_FRAGMENT:])
+            text = re.sub(rf"{head}[\w.*…-]*|[\w.*…-]*{tail}", _HIDDEN, text)
+    text = _LIKE_A_KEY.sub(_HIDDEN, text)
+    return text if len(text) <= MAX_CHARS else f"{text[: MAX_CHARS - 1]}…"

@@ -1,0 +1,100 @@
+"""Retries of one HTTP request to a model server (SPEC AGENT-8). Imports heavy libraries."""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+
+import httpx2
+from pydantic_ai.models import create_async_httpx2_client
+from pydantic_ai.retries import AsyncHTTPX2TenacityTransport, RetryConfig, wait_retry_after
+from tenacity import (
+    RetryCallState,
+    retry_if_exception_type,
+    stop_after_attempt,
+    stop_before_delay,
+    wait_exponential_jitter,
+)
+
+from goclaw_py.agents.models.connection import Retry
+
+_log = logging.getLogger(__name__)
+
+CONNECT_S = 10.0
+SILENCE_S = 300.0
+"""No byte for that long is a failure. Models that think before they answer are silent meanwhile."""
+
+_LONGEST_WAIT_S = 86_400.0
+_TRANSIENT = frozenset(
+    {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS}
+)
+
+
+def timeout() -> httpx2.Timeout:
+    """Time limits of one request, in seconds."""
+    return httpx2.Timeout(SILENCE_S, connect=CONNECT_S, pool=CONNECT_S)
+
+
+def retrying_client(retry: Retry) -> httpx2.AsyncClient:
+    """Make an HTTP client that tries transient failures again.
+
+    A request that keeps failing ends with the server's last response, body included, so that the
+    provider's library can tell a used-up quota from a busy server. Cancelling ends a wait at once.
+    """
+    config = RetryConfig(
+        retry=retry_if_exception_type((httpx2.HTTPStatusError, httpx2.TransportError)),
+        # Never capped to `within_s`: asking earlier than the server wants would only fail again.
+        wait=wait_retry_after(
+            fallback_strategy=wait_exponential_jitter(multiplier=retry.first_wait_s, max=30),
+            max_wait=_LONGEST_WAIT_S,
+        ),
+        stop=stop_after_attempt(retry.tries) | stop_before_delay(retry.within_s),
+        before_sleep=_note,
+        retry_error_callback=_last_response,
+    )
+    transport = AsyncHTTPX2TenacityTransport(config, wrapped=_ReadFailures())
+    return create_async_httpx2_client(timeout=timeout(), transport=transport)
+
+
+class _ReadFailures(httpx2.AsyncHTTPTransport):
+    """Raises transient failures after reading what the provider said about them."""
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        response = await super().handle_async_request(request)
+        if _is_transient(response):
+            response.request = request
+            await response.aread()
+            raise httpx2.HTTPStatusError("transient", request=request, response=response)
+        return response
+
+
+def _is_transient(response: httpx2.Response) -> bool:
+    advice = response.headers.get("x-should-retry", "").lower()
+    if advice in {"true", "false"}:
+        return advice == "true" and response.is_error
+    return response.status_code in _TRANSIENT or response.is_server_error
+
+
+def _last_response(state: RetryCallState) -> httpx2.Response:
+    """The response of the last try. Raises the error of a try that got none."""
+    assert state.outcome is not None
+    error = state.outcome.exception()
+    if isinstance(error, httpx2.HTTPStatusError):
+        return error.response
+    assert error is not None
+    raise error
+
+
+def _note(state: RetryCallState) -> None:
+    assert state.outcome is not None
+    error = state.outcome.exception()
+    status = error.response.status_code if isinstance(error, httpx2.HTTPStatusError) else None
+    _log.warning(
+        "model request failed, trying again",
+        extra={
+            "status": status,
+            "failure": type(error).__name__,
+            "attempt": state.attempt_number,
+            "wait_s": round(state.upcoming_sleep, 1),
+        },
+    )

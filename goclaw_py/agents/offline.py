@@ -1,0 +1,141 @@
+"""The agent that needs no key and no network (SPEC AGENT-2d).
+
+It lets a newcomer try chat, ``/stop`` and streaming minutes after cloning. It is not clever and
+says so. A new phrase is a coroutine and one line in ``PHRASES``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from goclaw_py.core.errors import AgentError
+from goclaw_py.core.events import TextDelta
+from goclaw_py.ports.agent import AgentResult, Emit, Role, RunRequest
+
+MAX_COUNT = 1000
+MAX_WAIT = 3600
+_QUOTE_CHARS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a phrase works with. ``said`` is its first group, without surrounding blanks."""
+
+    said: str
+    request: RunRequest
+    tick_s: float
+    emit: Emit
+
+    def reply(self, text: str) -> str:
+        """Stream ``text`` in one piece; the whole reply of most phrases."""
+        self.emit(TextDelta(text))
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """Something the offline agent understands. ``pattern`` is matched against the whole prompt."""
+
+    usage: str
+    does: str
+    pattern: re.Pattern[str]
+    answer: Callable[[Turn], Awaitable[str]]
+
+
+def _phrase(
+    usage: str, does: str, pattern: str, answer: Callable[[Turn], Awaitable[str]]
+) -> Phrase:
+    return Phrase(usage, does, re.compile(pattern, re.IGNORECASE | re.DOTALL), answer)
+
+
+async def _help(turn: Turn) -> str:
+    width = max(len(phrase.usage) for phrase in PHRASES)
+    lines = [f"{phrase.usage:<{width}}  {phrase.does}" for phrase in PHRASES]
+    return turn.reply("\n".join(["I am the offline agent. I understand:", *lines]))
+
+
+async def _echo(turn: Turn) -> str:
+    return turn.reply(turn.said)
+
+
+async def _count(turn: Turn) -> str:
+    # int() of a text of thousands of digits is an error of its own.
+    last = int(turn.said) if len(turn.said) <= len(str(MAX_COUNT)) else MAX_COUNT + 1
+    if not 1 <= last <= MAX_COUNT:
+        return turn.reply(f"I can count to anything from 1 to {MAX_COUNT}.")
+    pieces: list[str] = []
+    for number in range(1, last + 1):
+        if pieces:
+            await asyncio.sleep(turn.tick_s)
+        pieces.append(f" {number}" if pieces else f"{number}")
+        turn.emit(TextDelta(pieces[-1]))
+    return "".join(pieces)
+
+
+async def _slow(turn: Turn) -> str:
+    ticks = int(turn.said or "30") if len(turn.said) <= len(str(MAX_WAIT)) else MAX_WAIT
+    ticks = min(ticks, MAX_WAIT)
+    await asyncio.sleep(ticks * turn.tick_s)
+    return turn.reply(f"That took {ticks} ticks of {turn.tick_s:g} s.")
+
+
+async def _fail(turn: Turn) -> str:
+    raise AgentError("You asked me to fail, so I did.", f"offline agent was told: {turn.said}")
+
+
+async def _how_many(turn: Turn) -> str:
+    before = sum(entry.role is Role.USER for entry in turn.request.history)
+    return turn.reply(f"Your messages in this conversation before this one: {before}.")
+
+
+async def _introduce(turn: Turn) -> str:
+    said = turn.request.prompt.strip()
+    if len(said) > _QUOTE_CHARS:
+        said = said[: _QUOTE_CHARS - 1] + "…"
+    return turn.reply(
+        "I am the offline agent: no model is configured, so I cannot think about "
+        f"“{said}”. Set the `model` key of the agent in goclaw.toml (for example "
+        '`model = "openai:NAME"`) to talk to a model, or say `help`.'
+    )
+
+
+PHRASES = (
+    _phrase("help", "this list", r"(help|\?)", _help),
+    _phrase("echo TEXT", "says TEXT", r"echo\s+(.+)", _echo),
+    _phrase("count to N", "counts, one number a second", r"count\s+to\s+(\d+)", _count),
+    _phrase("slow [N]", "is silent for N seconds (30), then answers", r"slow(?:\s+(\d+))?", _slow),
+    _phrase("how many messages", "how many you wrote here", r"(how many messages)\W*", _how_many),
+    _phrase("error", "fails; so does `fail`", r"(error|fail)\b.*", _fail),
+)
+"""In the order in which they are tried."""
+
+
+class OfflineAgent:
+    """Answers a few phrases. ``tick_s`` is the pace of the slow ones, in seconds.
+
+    The same request always gets the same answer.
+    """
+
+    def __init__(self, *, tick_s: float = 1.0) -> None:
+        self._tick_s = tick_s
+
+    async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
+        """Answer the prompt. What is streamed is exactly the reply."""
+        prompt = request.prompt.strip()
+        for phrase in PHRASES:
+            match = phrase.pattern.fullmatch(prompt)
+            if match:
+                said = (match[1] or "").strip()
+                turn = Turn(said, request, self._tick_s, emit)
+                return AgentResult(await phrase.answer(turn))
+        turn = Turn(prompt, request, self._tick_s, emit)
+        return AgentResult(await _introduce(turn))
+
+    async def warm_up(self) -> None:
+        """Nothing is slow here."""
+
+    async def close(self) -> None:
+        """Nothing is open."""

@@ -1,0 +1,31 @@
+"""Homes and emulators for end-to-end tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.botapi.control import Control
+from tests.support.process import Home, emulator, home, telegram
+
+
+@pytest.fixture
+def api() -> Iterator[Control]:
+    with emulator() as control:
+        yield control
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Home]:
+    with home(tmp_path / "home") as made:
+        yield made
+
+
+@pytest.fixture
+def bot(tmp_path: Path, api: Control) -> Iterator[Home]:
+    """A home whose gateways serve the emulator's bot and let everybody talk."""
+    open_door = {"GOCLAW_CHANNELS__TELEGRAM__DIRECT": "open"}
+    with home(tmp_path / "home", **telegram(api, **open_door)) as made:
+        yield made

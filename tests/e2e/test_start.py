@@ -1,0 +1,78 @@
+"""Starting, and what stops a start."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.botapi.control import Control
+from tests.support.process import Home, wait_for
+
+ANN = 1001
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "words"),
+    [
+        ("GOCLAW_LANE_MAIN", "0", ["GOCLAW_LANE_MAIN"]),
+        ("GOCLAW_LANE_MAIN", "two", ["GOCLAW_LANE_MAIN"]),
+        ("GOCLAW_QUEUE__CAPACITY", "-1", ["queue.capacity"]),
+        ("GOCLAW_QUEU__CAPACITY", "3", ["GOCLAW_QUEU__CAPACITY"]),
+        ("GOCLAW_AGENTS__MAIN__MODEL", "gpt-9", ["agents.main.model", "offline"]),
+    ],
+)
+def test_a_wrong_setting_is_one_line_and_exit_code_2(
+    place: Home, setting: str, value: str, words: list[str]
+) -> None:
+    code, output = place.goclaw("status")
+    place.env[setting] = value
+    code, output = place.goclaw("run")
+    assert code == 2
+    assert len(output.strip().splitlines()) == 1, output
+    for word in [*words, value]:
+        assert word in output
+
+
+def test_a_wrong_key_in_the_file_is_named_with_file_and_path(place: Home) -> None:
+    file = place.folder / "goclaw.toml"
+    file.write_text("[lanes]\nmain = 3\n[queue]\ncapcity = 4\n")
+    code, output = place.goclaw("run")
+    assert code == 2
+    assert str(file) in output
+    assert "queue.capcity" in output
+    assert "capacity" in output
+
+
+def test_a_second_gateway_in_the_same_folder_is_refused(place: Home) -> None:
+    place.start()
+    code, output = place.goclaw("run")
+    assert code != 0
+    assert "already" in output
+
+
+def test_the_embedded_database_comes_back_after_kill_9(bot: Home, api: Control) -> None:
+    """DB-4: work resumes, nothing is lost."""
+    bot.start()
+    api.say(ANN, "echo before")
+    wait_for(lambda: any("before" in text for text in api.texts(ANN)), "the first answer")
+    pid_file = bot.state / "postgres" / "data" / "postmaster.pid"
+    os.kill(int(pid_file.read_text().split()[0]), signal.SIGKILL)
+    api.say(ANN, "echo after")
+    wait_for(lambda: any("after" in text for text in api.texts(ANN)), "an answer", limit_s=40)
+    assert len(api.texts(ANN)) == 2
+
+
+def test_an_unreachable_database_is_said_and_nothing_is_confirmed(
+    bot: Home, api: Control, tmp_path: Path
+) -> None:
+    """IO-1: what was not committed is not confirmed."""
+    bot.env["GOCLAW_DATABASE_URL"] = "postgresql://nobody@127.0.0.1:1/none"
+    gateway = bot.start(ready=False)
+    api.say(ANN, "echo lost?")
+    wait_for(lambda: "database cannot be reached" in gateway.output, "a word about the database")
+    assert api.pending() == 1
+    gateway.send(signal.SIGTERM)
+    assert gateway.wait() == 0

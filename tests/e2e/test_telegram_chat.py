@@ -1,0 +1,123 @@
+"""Telegram as its user meets it: real gateway process, real client library, strict emulator."""
+
+from __future__ import annotations
+
+import re
+import signal
+from functools import partial
+from pathlib import Path
+
+from tests.botapi.control import Control
+from tests.support.process import Home, home, telegram, wait_for
+
+ANN = 1001
+BOB = 1002
+
+
+def answered(api: Control, chat: int, words: str) -> bool:
+    return any(words in text for text in api.texts(chat))
+
+
+def knows(api: Control) -> bool:
+    """Ask once more: the gateway learns of an approval a moment later."""
+    api.say(ANN, "echo now?")
+    return answered(api, ANN, "now?")
+
+
+def test_a_stranger_gets_one_code_and_is_let_in_by_it(tmp_path: Path, api: Control) -> None:
+    """CHAN-5: a code and nothing else; approval by CLI; the first one approved is owner."""
+    with home(tmp_path / "home", **telegram(api)) as place:
+        place.start()
+        api.say(ANN, "hello")
+        (greeting,) = wait_for(lambda: api.texts(ANN), "a pairing code")
+        api.say(ANN, "echo are you there")
+        api.say(BOB, "hello")
+        wait_for(lambda: api.texts(BOB), "a code for another stranger")
+        assert api.texts(ANN) == [greeting]
+        code = re.findall(r"\b[A-Z2-9]{8}\b", greeting)[0]
+
+        exit_code, output = place.goclaw("pairing", "approve", code)
+        assert exit_code == 0, output
+        assert "owner" in output
+        wait_for(lambda: knows(api), "an answer to somebody who was let in")
+
+        exit_code, output = place.goclaw("pairing", "approve", code)
+        assert exit_code == 1, output
+
+
+def test_stop_reaches_a_running_task_and_ends_its_typing(bot: Home, api: Control) -> None:
+    """CMD-1, CMD-3, CHAN-4."""
+    bot.start()
+    api.say(ANN, "count to 30")
+    api.wait_calls("sendChatAction")
+    api.say(ANN, "/stop")
+    wait_for(lambda: answered(api, ANN, "Stopped."), "the answer to /stop")
+    wait_for(
+        lambda: [run["outcome"] for run in bot.rows("runs", "list")] == ["cancelled"], "its row"
+    )
+    api.say(ANN, "echo next")
+    wait_for(lambda: answered(api, ANN, "next"), "the next answer")
+    assert not answered(api, ANN, "30")
+
+
+def test_the_answer_arrives_after_kill_9_and_a_restart(bot: Home, api: Control) -> None:
+    """IO-2."""
+    gateway = bot.start()
+    api.say(ANN, "count to 3")
+    api.wait_calls("sendChatAction")
+    gateway.kill()
+    bot.start()
+    wait_for(lambda: answered(api, ANN, "3"), "the answer after the restart")
+    assert len(api.texts(ANN)) == 1
+
+
+def test_an_orderly_shutdown_counts_no_attempt(bot: Home, api: Control) -> None:
+    """QUEUE-11: what is cut by a shutdown runs after the restart."""
+    bot.env["GOCLAW_SHUTDOWN__WAIT"] = "0s"
+    gateway = bot.start()
+    api.say(ANN, "count to 3")
+    api.wait_calls("sendChatAction")
+    gateway.send(signal.SIGTERM)
+    assert gateway.wait() == 0
+    bot.start()
+    wait_for(lambda: answered(api, ANN, "3"), "the answer after the restart")
+    assert sorted(str(run["outcome"]) for run in bot.rows("runs", "list")) == [
+        "completed",
+        "interrupted",
+    ]
+
+
+def test_a_long_answer_comes_in_parts(bot: Home, api: Control) -> None:
+    """CHAN-3: nothing over 4096, nothing lost, in order."""
+    bot.start()
+    words = " ".join(f"word{number}" for number in range(550))
+    api.say(ANN, f"echo {words}")
+    wait_for(lambda: "word549" in " ".join(api.texts(ANN)), "the last part")
+    texts = api.texts(ANN)
+    assert len(texts) > 1 or len(texts[0]) <= 4096
+    assert re.findall(r"word\d+", " ".join(texts)) == words.split()
+
+
+def test_the_commands_answer(bot: Home, api: Control) -> None:
+    """CMD-5."""
+    bot.start()
+    for command, words in (
+        ("/start", "Hello"),
+        ("/help", "/stopall"),
+        ("/status", "Running: 0"),
+        ("/new", "fresh"),
+        ("/stop", "Nothing was running"),
+    ):
+        api.say(ANN, command)
+        wait_for(partial(answered, api, ANN, words), f"the answer to {command}")
+
+
+def test_a_wrong_token_is_one_clear_line_and_an_exit_code(tmp_path: Path, api: Control) -> None:
+    """CHAN-8: the only channel refuses to work."""
+    settings = telegram(api) | {"GOCLAW_TELEGRAM_TOKEN": "123456:WRONG-token-WRONG-token-WRONG-tok"}
+    with home(tmp_path / "home", **settings) as place:
+        gateway = place.start(ready=False)
+        assert gateway.wait() == 1
+        assert "token" in gateway.output
+        assert "WRONG" not in gateway.output
+        assert "Traceback" not in gateway.output

@@ -1,0 +1,187 @@
+"""Real gateway processes, and the emulator as a process, for end-to-end tests.
+
+Everything started here is ended by its process id, also when a test fails.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from tests.botapi.control import Control
+
+ROOT = Path(__file__).resolve().parents[2]
+POLL_S = 0.02
+
+T = TypeVar("T")
+
+
+def wait_for(look: Callable[[], T | None], what: str, *, limit_s: float = 20.0) -> T:
+    """Look again and again until there is something; real time, bounded."""
+    end = time.monotonic() + limit_s
+    while True:
+        found = look()
+        if found:
+            return found
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {limit_s} s in vain for {what}")
+        time.sleep(POLL_S)
+
+
+class Program:
+    """One process whose output goes to a file."""
+
+    def __init__(self, arguments: list[str], env: Mapping[str, str], log: Path) -> None:
+        self._log = log
+        self._out: IO[bytes] = log.open("ab")
+        self._process = subprocess.Popen(
+            arguments,
+            cwd=ROOT,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=self._out,
+            stderr=subprocess.STDOUT,
+        )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def output(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def wait(self, limit_s: float = 30.0) -> int:
+        try:
+            return self._process.wait(limit_s)
+        except subprocess.TimeoutExpired as error:
+            raise AssertionError(f"still running after {limit_s} s:\n{self.output}") from error
+        finally:
+            self._out.close()
+
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def send(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """``kill -9``, and wait until it is gone."""
+        if self.alive():
+            self._process.kill()
+        self.wait()
+
+    def end(self) -> None:
+        """Ask it to end; insist after a while."""
+        if self.alive():
+            self.send(signal.SIGTERM)
+            try:
+                self._process.wait(20)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        self.wait()
+
+
+class Home:
+    """A home folder of its own, with the gateways that were started in it."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self.folder = folder
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._started: list[Program] = []
+        keep = ("PATH", "LANG", "TMPDIR", "COVERAGE_PROCESS_START", "COVERAGE_FILE")
+        self.env = {key: os.environ[key] for key in keep if key in os.environ}
+        coverage = {k: v for k, v in os.environ.items() if k.startswith("COVERAGE_")}
+        self.env |= coverage | {"HOME": str(folder), "GOCLAW_HOME": str(folder), **settings}
+
+    @property
+    def state(self) -> Path:
+        return self.folder / "state"
+
+    def start(self, *, ready: bool = True, **settings: str) -> Program:
+        """Start ``goclaw run``; with ``ready`` wait until it answers."""
+        log = self.folder / f"gateway-{len(self._started)}.log"
+        arguments = [sys.executable, "-m", "goclaw_py", "run"]
+        program = Program(arguments, self.env | settings, log)
+        self._started.append(program)
+        if ready:
+            self.wait_ready(program)
+        return program
+
+    def wait_ready(self, program: Program) -> None:
+        def look() -> bool:
+            assert program.alive(), f"ended with {program.wait()}:\n{program.output}"
+            return "ready" in program.output
+
+        wait_for(look, f"readiness of the gateway:\n{program.output}", limit_s=30)
+
+    def goclaw(self, *arguments: str, stdin: str = "", limit_s: float = 30.0) -> tuple[int, str]:
+        """Run a command of the CLI; its exit code and everything it printed."""
+        done = subprocess.run(
+            [sys.executable, "-m", "goclaw_py", *arguments],
+            cwd=ROOT,
+            env=self.env,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=limit_s,
+            check=False,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    def rows(self, *arguments: str) -> list[dict[str, Any]]:
+        """What a listing command prints with ``--json``."""
+        code, output = self.goclaw(*arguments, "--json")
+        assert code == 0, output
+        rows: list[dict[str, Any]] = json.loads(output)
+        return rows
+
+    def end(self) -> None:
+        for program in self._started:
+            program.end()
+        # A gateway that was killed leaves its database running: start and end one in peace.
+        if any((self.state / "postgres").glob("data/postmaster.pid")):
+            self.start().end()
+
+
+@contextmanager
+def home(folder: Path, **settings: str) -> Iterator[Home]:
+    place = Home(folder, **settings)
+    try:
+        yield place
+    finally:
+        place.end()
+
+
+@contextmanager
+def emulator() -> Iterator[Control]:
+    """The Bot API emulator as a process of its own, so that it survives what tests do to others."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.botapi"], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        hello = json.loads(process.stdout.readline())
+        yield Control(hello["url"], hello["token"])
+    finally:
+        process.terminate()
+        process.wait(10)
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def telegram(api: Control, **more: str) -> dict[str, str]:
+    """Environment that makes the emulator the gateway's Telegram."""
+    return {
+        "GOCLAW_TELEGRAM_TOKEN": api.token,
+        "GOCLAW_CHANNELS__TELEGRAM__BASE_URL": api.url,
+        **more,
+    }

@@ -1,0 +1,224 @@
+"""Both implementations of the store, and short ways to say what tests put into them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Protocol
+
+import pytest
+
+from goclaw_py.core.ids import MAIN_LANE, AgentName, NodeId, RunId, SessionKey
+from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
+from goclaw_py.core.outcomes import Outcome, Reason, Trigger
+from goclaw_py.ports.agent import HistoryEntry, Role
+from goclaw_py.ports.store import (
+    InboxKind,
+    InboxRow,
+    NewInbox,
+    NewPairing,
+    NewRun,
+    Node,
+    Notice,
+    OutboxRow,
+    PairingRequest,
+    RunEnd,
+    Store,
+)
+from goclaw_py.store.memory import MemoryDatabase, MemoryStore
+
+T0 = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+LEASE_S = 15.0
+
+A = NodeId("node-a")
+B = NodeId("node-b")
+AGENT = AgentName("default")
+ANN = Target("telegram", "default", "100")
+BOB = Target("telegram", "default", "200")
+PLACES = [("telegram", "default")]
+APOLOGY = "Sorry, I could not answer that."
+PATIENCE_S = 10.0
+
+
+def at(seconds: float) -> datetime:
+    """So many seconds after the beginning of the test's time."""
+    return T0 + timedelta(seconds=seconds)
+
+
+def key_of(target: Target) -> SessionKey:
+    return SessionKey(f"agent:default:telegram:direct:{target.chat}")
+
+
+def message(
+    number: int | str, target: Target = ANN, *, text: str = "hello", sender: str = "7"
+) -> InboundMessage:
+    return InboundMessage(
+        external_id=f"{target.chat}:{number}",
+        target=target,
+        peer=PeerKind.DIRECT,
+        sender=Sender(sender, "Ann", "ann"),
+        text=text,
+        sent_at=T0,
+        message_id=str(number),
+    )
+
+
+def inbox(
+    number: int | str,
+    target: Target = ANN,
+    *,
+    text: str = "hello",
+    kind: InboxKind = InboxKind.MESSAGE,
+    outcome: Outcome | None = None,
+    sender: str = "7",
+) -> NewInbox:
+    return NewInbox(
+        message(number, target, text=text, sender=sender),
+        key_of(target),
+        AGENT,
+        kind,
+        outcome,
+        None if outcome is None else Reason.STOPPED,
+    )
+
+
+def say(text: str, target: Target = ANN) -> OutboundMessage:
+    return OutboundMessage(target, text)
+
+
+def new_run(
+    name: str, *rows: InboxRow, target: Target = ANN, started_at: datetime = T0
+) -> NewRun:
+    return NewRun(
+        id=RunId(name),
+        session=key_of(target),
+        agent=AGENT,
+        trigger=Trigger.CHAT,
+        lane=MAIN_LANE,
+        inbox=tuple(row.id for row in rows),
+        target=target,
+        started_at=started_at,
+    )
+
+
+def end(name: str, outcome: Outcome = Outcome.COMPLETED, *texts: str) -> RunEnd:
+    return RunEnd(RunId(name), outcome, at(9), say=tuple(say(text) for text in texts))
+
+
+def entry(text: str, role: Role = Role.USER) -> HistoryEntry:
+    return HistoryEntry(role, text)
+
+
+def pairing(sender: str, code: str, *, now: datetime = T0, minutes: float = 60) -> NewPairing:
+    return NewPairing(
+        PairingRequest(
+            channel="telegram",
+            account="default",
+            sender=Sender(sender, f"name {sender}", None),
+            code_hash=code,
+            created_at=now,
+            expires_at=now + timedelta(minutes=minutes),
+        ),
+        OutboundMessage(Target("telegram", "default", sender), f"your code: {code}"),
+    )
+
+
+class Openable(Protocol):
+    """A database that processes can open."""
+
+    async def open(self) -> Store: ...
+
+
+@dataclass(frozen=True, slots=True)
+class InMemory:
+    database: MemoryDatabase = field(default_factory=MemoryDatabase)
+
+    async def open(self) -> Store:
+        return MemoryStore(self.database)
+
+
+@dataclass(slots=True)
+class World:
+    """One database and two processes on it: ``a`` with node A, ``b`` with node B."""
+
+    a: Store
+    b: Store
+    _numbers: count[int] = field(default_factory=lambda: count(1))
+
+    async def accept(self, *targets: Target, node: NodeId = A) -> list[InboxRow]:
+        """One new message of each target, committed and claimed."""
+        batch = [inbox(next(self._numbers), target) for target in targets]
+        return list((await self.a.accept(batch, node=node, now=T0)).rows)
+
+    async def put(self, *messages: OutboundMessage, now: datetime = T0) -> list[OutboxRow]:
+        """Messages in the outbox; returns all its rows, the oldest first."""
+        await self.a.settle((), Outcome.COMPLETED, now=now, say=messages)
+        return (await self.a.outbox(limit=1000))[::-1]
+
+    async def claimed(self, *, target: Target = ANN, now: datetime = T0) -> OutboxRow:
+        row = await self.a.claim_next(target, node=A, now=now)
+        assert row is not None
+        return row
+
+    async def kill(self, node: NodeId, store: Store | None = None) -> datetime:
+        """Let time pass until only the other node's lease is live; returns the new now."""
+        other = B if node == A else A
+        assert await (store or self.a).renew(other, until=at(1000))
+        return at(LEASE_S + 1)
+
+    async def crash(self, name: str, *rows: InboxRow, max_attempts: int = 3) -> None:
+        """Node A begins a run, dies, is recovered by B and comes back."""
+        await self.a.begin_run(new_run(name, *rows), node=A)
+        now = await self.kill(A)
+        await self.b.recover(now=now, max_attempts=max_attempts, apology=APOLOGY)
+        await self.a.join(a_node(A))
+
+
+def a_node(node: NodeId, *, started_at: datetime = T0) -> Node:
+    return Node(node, "host", 42, "0.1.0", started_at, at(LEASE_S))
+
+
+@asynccontextmanager
+async def world_on(database: Openable) -> AsyncIterator[World]:
+    world = World(await database.open(), await database.open())
+    try:
+        await world.a.join(a_node(A))
+        await world.b.join(a_node(B, started_at=at(1)))
+        yield world
+    finally:
+        await world.a.close()
+        await world.b.close()
+
+
+@pytest.fixture(params=["memory", "postgres"])
+def database(request: pytest.FixtureRequest) -> Openable:
+    if request.param == "memory":
+        return InMemory()
+    opened: Openable = request.getfixturevalue("postgres_database")
+    return opened
+
+
+@pytest.fixture
+async def world(database: Openable) -> AsyncIterator[World]:
+    async with world_on(database) as opened:
+        yield opened
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Wait in real time for another process. Fails after ``PATIENCE_S``."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not true():
+            await asyncio.sleep(0.005)
+
+
+class Heard(list[Notice]):
+    """Collects notices."""
+
+    def expect(self, *notices: Notice) -> Callable[[], bool]:
+        return lambda: set(notices) <= set(self)
+
+

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from goclaw_py.agents import AgentSpec, build_agent
+from goclaw_py.agents.callable import CallableAgent
+from goclaw_py.agents.models import ModelAgent
+from goclaw_py.agents.offline import OfflineAgent
+from goclaw_py.core.errors import AgentError, SettingError
+from goclaw_py.core.ids import AgentName
+from tests.unit.agents.builders import Events, request
+
+MAIN = AgentName("main")
+
+
+@pytest.mark.parametrize(
+    ("model", "kind"),
+    [
+        ("offline", OfflineAgent),
+        (" offline ", OfflineAgent),
+        ("python:tests.unit.agents.sample:greet", CallableAgent),
+        ("openai:gpt-4o", ModelAgent),
+        ("anthropic:claude-x", ModelAgent),
+        ("openai:ft:gpt:org", ModelAgent),
+    ],
+)
+def test_the_model_setting_chooses_the_loop(model: str, kind: type) -> None:
+    """SPEC AGENT-2."""
+    assert type(build_agent(AgentSpec(MAIN, model))) is kind
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["", "gpt-4o", "google:gemini", "openai:", "openai", "python:", "offline:x", "OpenAI:x"],
+)
+def test_an_unknown_model_is_an_error_with_the_key_and_all_that_is_allowed(model: str) -> None:
+    with pytest.raises(SettingError) as caught:
+        build_agent(AgentSpec(AgentName("helper"), model))
+    assert caught.value.key == "agents.helper.model"
+    for form in ("offline", "python:module:callable", "openai:NAME", "anthropic:NAME"):
+        assert form in caught.value.allowed
+
+
+def test_key_and_headers_stay_out_of_the_repr() -> None:
+    """SPEC SEC-2."""
+    shown = repr(AgentSpec(MAIN, "openai:x", api_key="sk-secret", headers={"X-Token": "hush"}))
+    assert "sk-secret" not in shown
+    assert "hush" not in shown
+
+
+@pytest.mark.parametrize(
+    ("model", "variable"),
+    [("openai:gpt-4o", "OPENAI_API_KEY"), ("anthropic:claude-x", "ANTHROPIC_API_KEY")],
+)
+async def test_without_a_key_it_starts_and_the_first_run_names_the_variable(
+    model: str, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(variable, raising=False)
+    monkeypatch.delenv(variable.replace("KEY", "BASE_URL").replace("API_", ""), raising=False)
+    agent = build_agent(AgentSpec(MAIN, model))
+    await agent.warm_up()
+    with pytest.raises(AgentError, match=variable) as caught:
+        await agent.run(request("hi"), Events())
+    assert variable in caught.value.friendly
+    await agent.close()
+
+
+def test_building_every_kind_of_agent_imports_no_model_library() -> None:
+    program = """
+import sys
+from goclaw_py.agents import AgentSpec, build_agent
+for model in ("offline", "openai:x", "anthropic:x"):
+    build_agent(AgentSpec("a", model))
+print(sorted({"pydantic_ai", "openai", "anthropic", "httpx2", "pydantic"} & set(sys.modules)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "[]\n"

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+
+import pytest
+
+from goclaw_py.agents.callable import CallableAgent
+from goclaw_py.core.errors import AgentError, SettingError
+from goclaw_py.core.events import TextDelta
+from tests.unit.agents import sample
+from tests.unit.agents.builders import Events, request
+
+MODULE = "tests.unit.agents.sample"
+KEY = "agents.main.model"
+
+
+def load(attribute: str, module: str = MODULE) -> CallableAgent:
+    return CallableAgent.load(f"{module}:{attribute}", key=KEY)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "reply"),
+    [
+        ("greet", "hello you"),
+        ("decorated", "hello you"),
+        ("delayed", "hello you"),
+        ("whole", "whole"),
+        ("plain", "abc"),
+        ("Agent", "from an object"),
+        ("instance", "from an object"),
+        ("instance.run", "from an object"),
+        ("caller", "from a call"),
+    ],
+)
+async def test_every_kind_of_callable_answers(attribute: str, reply: str) -> None:
+    """SPEC AGENT-2c."""
+    assert (await load(attribute).run(request("you"), Events())).text == reply
+
+
+async def test_an_async_function_streams_through_emit() -> None:
+    events = Events()
+    await load("greet").run(request("you"), events)
+    assert events == [TextDelta("hello ")]
+
+
+async def test_a_plain_function_runs_in_a_thread_and_streams_in_order() -> None:
+    sample.thread_names.clear()
+    events = Events()
+    result = await load("plain").run(request("you"), events)
+    assert sample.thread_names == ["agent"]
+    assert result.text == "abc"
+    assert events == [TextDelta("a"), TextDelta("b"), TextDelta("c")]
+
+
+async def test_context_variables_are_readable_in_the_thread() -> None:
+    """SPEC CMD-4."""
+    token = sample.TRACE.set("run-1")
+    try:
+        assert (await load("plain").run(request(""), Events())).text == "run-1"
+    finally:
+        sample.TRACE.reset(token)
+
+
+async def test_an_error_in_the_thread_reaches_the_run() -> None:
+    with pytest.raises(OSError, match="disk on fire"):
+        await load("broken").run(request(""), Events())
+
+
+@pytest.mark.parametrize("prompt", ["", "break"])
+async def test_a_cancelled_run_lasts_until_its_thread_has_returned(prompt: str) -> None:
+    """SPEC QUEUE-2: the next run of the session must not overlap it."""
+    sample.gate.clear()
+    task = asyncio.create_task(load("stuck").run(request(prompt), Events()))
+    try:
+        await asyncio.sleep(0)
+        task.cancel()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not task.done()
+    finally:
+        sample.gate.set()
+    await asyncio.wait([task])
+    assert task.cancelled()
+
+
+async def test_a_second_cancellation_gives_the_thread_up() -> None:
+    sample.gate.clear()
+    task = asyncio.create_task(load("stuck").run(request("break"), Events()))
+    try:
+        for _ in range(2):
+            await asyncio.sleep(0)
+            task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+    finally:
+        sample.gate.set()
+
+
+def test_a_process_ends_though_a_stopped_function_never_returns() -> None:
+    program = """
+import asyncio, time
+from goclaw_py.agents.callable import CallableAgent
+
+async def main():
+    agent = CallableAgent(lambda request, emit: time.sleep(3600))
+    task = asyncio.create_task(agent.run(None, print))
+    await asyncio.sleep(0.05)
+    task.cancel()
+    await asyncio.sleep(0.05)
+    print("stopping" if not task.done() else "done")
+
+asyncio.run(main())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30
+    )
+    assert done.stdout == "stopping\n"
+
+
+async def test_an_answer_that_is_no_text_fails_with_a_cause_that_names_its_type() -> None:
+    with pytest.raises(AgentError, match="returned int") as caught:
+        await load("number").run(request(""), Events())
+    assert caught.value.friendly
+
+
+async def test_an_objects_own_warm_up_and_close_are_called() -> None:
+    sample.instance.calls.clear()
+    agent = load("instance")
+    await agent.warm_up()
+    await agent.close()
+    assert sample.instance.calls == ["warm_up", "close"]
+
+
+async def test_a_function_needs_no_warm_up_or_close() -> None:
+    agent = load("greet")
+    await agent.warm_up()
+    await agent.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "wrong"),
+    [
+        ("no_such_module_anywhere:run", "no_such_module_anywhere cannot be imported"),
+        (f"{MODULE}:nobody", f"{MODULE} has no nobody"),
+        (f"{MODULE}:instance.nobody", f"{MODULE} has no instance.nobody"),
+        (f"{MODULE}:not_callable", "not_callable .* is neither callable"),
+        (MODULE, "must be python:module:callable"),
+        (":run", "must be python:module:callable"),
+        (f"{MODULE}:", "must be python:module:callable"),
+        (".relative:run", ".relative is no module name"),
+    ],
+)
+def test_a_wrong_path_is_a_setting_error_that_names_what_is_wrong(path: str, wrong: str) -> None:
+    with pytest.raises(SettingError, match=wrong) as caught:
+        CallableAgent.load(path, key=KEY)
+    assert caught.value.key == KEY
+    assert caught.value.value == f"python:{path}"
+    assert "python:module:callable" in caught.value.allowed

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from goclaw_py.agents.offline import MAX_COUNT, PHRASES, OfflineAgent
+from goclaw_py.core.errors import AgentError
+from goclaw_py.ports.agent import HistoryEntry, Role
+from tests.unit.agents.builders import Events, request
+
+
+async def reply_to(text: str, *history: HistoryEntry) -> str:
+    events = Events()
+    result = await OfflineAgent().run(request(text, history=history), events)
+    assert events.text == result.text, "what is streamed must be the reply"
+    return result.text
+
+
+async def test_help_lists_every_phrase_of_the_table() -> None:
+    reply = await reply_to("help")
+    assert all(phrase.usage in reply and phrase.does in reply for phrase in PHRASES)
+
+
+async def test_echo_says_the_text_as_it_was_written() -> None:
+    assert await reply_to("echo  Hello,\n World ") == "Hello,\n World"
+
+
+@pytest.mark.parametrize("said", ["  HELP \n", "Help", "?"])
+async def test_a_phrase_is_recognised_in_any_case_with_blanks_around(said: str) -> None:
+    assert "I understand:" in await reply_to(said)
+
+
+async def test_a_phrase_in_mid_sentence_is_not_a_phrase() -> None:
+    assert "I am the offline agent" in await reply_to("please help")
+    assert "no model is configured" in await reply_to("echoes")
+
+
+async def test_counting_streams_one_number_per_tick_of_the_loops_clock() -> None:
+    loop = asyncio.get_running_loop()
+    times: list[float] = []
+    result = await OfflineAgent().run(request("count to 4"), lambda _: times.append(loop.time()))
+    assert result.text == "1 2 3 4"
+    assert times == [0, 1, 2, 3]
+
+
+async def test_the_pace_can_be_set() -> None:
+    loop = asyncio.get_running_loop()
+    await OfflineAgent(tick_s=0.25).run(request("Count  to 5"), Events())
+    assert loop.time() == 1.0
+
+
+async def test_counting_can_be_cancelled_and_says_nothing_afterwards() -> None:
+    """SPEC CMD-4."""
+    events = Events()
+    task = asyncio.create_task(OfflineAgent().run(request("count to 100"), events))
+    await asyncio.sleep(2.5)
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
+    await asyncio.sleep(10)
+    assert events.text == "1 2 3"
+
+
+@pytest.mark.parametrize("number", ["0", f"{MAX_COUNT + 1}", "9" * 5000])
+async def test_counting_has_bounds_and_says_them(number: str) -> None:
+    assert str(MAX_COUNT) in await reply_to(f"count to {number}")
+    assert asyncio.get_running_loop().time() == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"), [("slow", 30), ("slow 3", 3), ("slow 99999", 3600), ("slow 9000", 3600)]
+)
+async def test_slow_is_silent_for_its_time_and_never_over_an_hour(said: str, seconds: int) -> None:
+    assert await reply_to(said) == f"That took {seconds} ticks of 1 s."
+    assert asyncio.get_running_loop().time() == seconds
+
+
+@pytest.mark.parametrize("said", ["error", "FAIL", "fail because I say so"])
+async def test_told_to_fail_it_fails_with_a_friendly_sentence(said: str) -> None:
+    with pytest.raises(AgentError) as caught:
+        await OfflineAgent().run(request(said), Events())
+    assert caught.value.friendly == "You asked me to fail, so I did."
+    assert not caught.value.retryable
+
+
+async def test_it_counts_the_persons_messages_of_the_history_only() -> None:
+    history = (
+        HistoryEntry(Role.USER, "one"),
+        HistoryEntry(Role.ASSISTANT, "answer"),
+        HistoryEntry(Role.USER, "two"),
+    )
+    assert (await reply_to("How many messages?", *history)).endswith("before this one: 2.")
+
+
+async def test_anything_else_gets_a_line_that_says_what_it_is_and_how_to_set_a_model() -> None:
+    """SPEC AGENT-2d: it says what it is."""
+    reply = await reply_to("What is the weather?")
+    assert "offline agent" in reply
+    assert "What is the weather?" in reply
+    assert "`model`" in reply
+    assert "goclaw.toml" in reply
+
+
+async def test_a_long_text_is_quoted_shortened() -> None:
+    reply = await reply_to("x" * 5000)
+    assert "x" * 119 + "…”" in reply
+    assert len(reply) < 400
+
+
+async def test_an_empty_prompt_gets_an_answer_too() -> None:
+    assert "offline agent" in await reply_to("")
+
+
+async def test_the_same_request_gets_the_same_answer() -> None:
+    assert await reply_to("hello") == await reply_to("hello")
+
+
+async def test_warming_up_and_closing_take_no_time() -> None:
+    agent = OfflineAgent()
+    await agent.warm_up()
+    await agent.close()
+    assert asyncio.get_running_loop().time() == 0
