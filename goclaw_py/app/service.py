@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
 
+from goclaw_py.app.banner import banner
 from goclaw_py.app.database import Database
 from goclaw_py.app.parts import Parts
 from goclaw_py.config.models import Settings
@@ -102,7 +103,8 @@ class Service:
             background = [group.create_task(coroutine) for coroutine in work]
             receiving = group.create_task(self._receive())
             log.info("ready", extra={"node": self._cluster.node.id, "pid": os.getpid()})
-            say("ready")
+            for line in banner(self._settings, self._parts, RELEASE, chats_here=front is not None):
+                say(line)
             code = await self._until_end(stop, front)
             log.info("shutting down")
             receiving.cancel()

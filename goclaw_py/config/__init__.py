@@ -1,1 +1,19 @@
 """Level 3: settings from file and environment."""
+
+from goclaw_py.config.load import SettingErrors, find_file, load
+from goclaw_py.config.models import LogFormat, LogLevel, Settings
+from goclaw_py.config.resolve import ChannelAccount, accounts, api_key, option_error, queue_policy
+
+__all__ = [
+    "ChannelAccount",
+    "LogFormat",
+    "LogLevel",
+    "SettingErrors",
+    "Settings",
+    "accounts",
+    "api_key",
+    "find_file",
+    "load",
+    "option_error",
+    "queue_policy",
+]

@@ -1,0 +1,80 @@
+"""Shows people that the agent works for them ("typing…")."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from channels.telegram.client import Place
+from goclaw_py.core.errors import ChannelError
+from goclaw_py.core.ids import RunId
+
+_log = logging.getLogger("channels.telegram")
+
+_EVERY_S = 4.5
+"""Telegram shows it for five seconds."""
+_LONGEST_PAUSE_S = 60.0
+_LONGEST_S = 2 * 60 * 60.0
+"""After this long nobody is told any more; a bound in case the end of a run is never told."""
+_MOST_PLACES = 200
+
+
+class TypingBoard:
+    """Keeps "typing…" alive wherever a run works. Failures change nothing for anybody."""
+
+    def __init__(self, show: Callable[[Place], Awaitable[None]]) -> None:
+        """``show`` shows it once; it raises ``ChannelError``."""
+        self._show = show
+        self._runs: dict[Place, set[RunId]] = {}
+        self._tasks: dict[Place, asyncio.Task[None]] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    def begin(self, run: RunId, place: Place) -> None:
+        """A run works for this place."""
+        if self._closed or (place not in self._runs and len(self._runs) >= _MOST_PLACES):
+            return
+        self._runs.setdefault(place, set()).add(run)
+        if place not in self._tasks:
+            self._tasks[place] = asyncio.create_task(self._keep(place), name="telegram typing")
+
+    def end(self, run: RunId, place: Place) -> None:
+        """The run works no more; typing stops with the last run of its place."""
+        runs = self._runs.get(place)
+        if runs is None:
+            return
+        runs.discard(run)
+        if not runs:
+            del self._runs[place]
+            self._cancel(self._tasks.pop(place))
+
+    async def close(self) -> None:
+        """Stop everywhere, for good."""
+        self._closed = True
+        self._runs.clear()
+        while self._tasks:
+            self._cancel(self._tasks.popitem()[1])
+        if self._ending:
+            await asyncio.wait(self._ending)
+
+    def _cancel(self, task: asyncio.Task[None]) -> None:
+        task.cancel()
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    async def _keep(self, place: Place) -> None:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + _LONGEST_S
+        pause = _EVERY_S
+        while loop.time() < end:
+            began = loop.time()
+            try:
+                await self._show(place)
+                pause = _EVERY_S
+            except ChannelError as error:
+                _log.debug("typing could not be shown", extra={"reason": str(error)})
+                if not error.retryable:
+                    return
+                pause = min(max(pause * 2, error.retry_after_s or 0), _LONGEST_PAUSE_S)
+            await asyncio.sleep(max(began + pause - loop.time(), 0))

@@ -1,0 +1,28 @@
+"""What a person reads when a gateway is ready: what runs, and what to type next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from goclaw_py.app.parts import CONSOLE, Parts
+from goclaw_py.config.models import Settings
+
+OFFLINE = "offline"
+ONLY_CONSOLE = "the terminal only; for Telegram set GOCLAW_TELEGRAM_TOKEN"
+
+
+def banner(settings: Settings, parts: Parts, release: str, *, chats_here: bool) -> Iterator[str]:
+    """At most ten lines."""
+    yield f"goclaw {release} is ready."
+    for name, agent in list(settings.agents.items())[:2]:
+        hint = "  (needs no key; set another model in goclaw.toml)"
+        yield f"  agent     {name}: {agent.model}{hint if agent.model == OFFLINE else ''}"
+    outside = [f"{name}/{account}" for name, account in parts.channels if name != CONSOLE]
+    yield f"  channels  {', '.join(outside) or ONLY_CONSOLE}"
+    where = "managed" if settings.database.url else f"embedded, in {settings.state_folder}"
+    yield f"  database  {where}"
+    if chats_here:
+        yield f"  log       {settings.log.file or settings.state_folder / 'goclaw.log'}"
+        yield "Type a message, for example: count to 30. Ctrl-C or /stop stops it, Ctrl-D leaves."
+    else:
+        yield "Chat in another terminal with: goclaw chat. See what runs with: goclaw status."

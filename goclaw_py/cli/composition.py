@@ -1,0 +1,74 @@
+"""The doors to ``goclaw_py.app``. Only commands that go through one pay for its imports."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING
+
+from goclaw_py.config import Settings
+from goclaw_py.ports.control import Control
+
+if TYPE_CHECKING:
+    from goclaw_py.app import Front
+    from goclaw_py.store.migrate import Status
+    from goclaw_py.store.postgres.pool import Connection
+
+
+def open_control(settings: Settings) -> AbstractAsyncContextManager[Control]:
+    """Work on the database alone."""
+    from goclaw_py import app  # noqa: PLC0415
+
+    return app.open_control(settings)
+
+
+async def run_gateway(
+    settings: Settings, *, say: Callable[[str], None], front: Front | None
+) -> int:
+    """Run a gateway until it is asked to stop; the exit code."""
+    from goclaw_py import app  # noqa: PLC0415
+
+    return await app.run_gateway(settings, say=say, front=front)
+
+
+async def check_parts(settings: Settings) -> None:
+    """Make every channel and agent, and throw them away.
+
+    Raises ``SettingError`` for a setting that only they can judge. Nothing touches the network.
+    """
+    from goclaw_py.app.parts import build_agents, build_channels  # noqa: PLC0415
+
+    channels = build_channels(settings)
+    for channel in channels.values():
+        await channel.close()
+    for agent in build_agents(settings).values():
+        await agent.close()
+
+
+@asynccontextmanager
+async def _connection(settings: Settings) -> AsyncIterator[Connection]:
+    from goclaw_py.app.database import Database  # noqa: PLC0415
+    from goclaw_py.store.postgres import connection  # noqa: PLC0415
+
+    database = Database(settings, say=lambda _line: None)
+    try:
+        async with connection(await database.address()) as one:
+            yield one
+    finally:
+        await database.close()
+
+
+async def schema(settings: Settings) -> Status:
+    """Compare the database with this release. Starts the embedded server if there is no other."""
+    from goclaw_py.store.migrate import status  # noqa: PLC0415
+
+    async with _connection(settings) as one:
+        return await status(one)
+
+
+async def migrate(settings: Settings) -> list[str]:
+    """Bring the schema up to date; the names of the files that were run."""
+    from goclaw_py.store.migrate import migrate as run_migrations  # noqa: PLC0415
+
+    async with _connection(settings) as one:
+        return await run_migrations(one)

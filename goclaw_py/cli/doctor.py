@@ -1,0 +1,193 @@
+"""``goclaw doctor``: what is wrong, and what to do about it."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import goclaw_py
+from goclaw_py.cli.context import Cli, cli
+from goclaw_py.cli.exits import ExitCode
+from goclaw_py.cli.output import plain
+from goclaw_py.core.errors import GoclawError, SettingError
+
+if TYPE_CHECKING:
+    from goclaw_py.config import Settings
+
+OLDEST = (3, 11)
+FIRST_TOO_NEW = (3, 15)
+
+_KEY_VARIABLES = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One check. ``cure`` is empty when nothing is wrong; a problem without one is a hint."""
+
+    subject: str
+    fact: str
+    cure: str = ""
+    is_hint: bool = False
+
+
+def doctor(
+    ctx: typer.Context,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Check the installation, the settings and what they lead to."""
+    findings = list(examine(cli(ctx)))
+    if as_json:
+        from goclaw_py.cli.output import show_json  # noqa: PLC0415
+
+        show_json(list[Finding], findings)
+    else:
+        for finding in findings:
+            typer.echo(_words(finding))
+    if any(finding.cure and not finding.is_hint for finding in findings):
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _words(finding: Finding) -> str:
+    mark = "ok   " if not finding.cure else "hint " if finding.is_hint else "WRONG"
+    text = f"{mark}  {finding.subject}: {plain(finding.fact)}"
+    return f"{text}\n       → {plain(finding.cure)}" if finding.cure else text
+
+
+def examine(options: Cli) -> Iterator[Finding]:
+    """All checks, those that others depend on first."""
+    yield check_python(sys.version_info[:2])
+    yield check_channels_package()
+    try:
+        settings = options.settings()
+    except SettingError as error:
+        for line in str(error).splitlines():
+            yield Finding("settings", line, "correct this setting")
+        return
+    yield Finding("settings", str(settings.file or "none, the defaults are used"))
+    yield check_folder(settings.state_folder)
+    yield check_parts(settings)
+    yield check_telegram(settings)
+    yield from check_keys(settings)
+    yield from check_database(settings)
+    yield check_gateway(settings)
+
+
+def check_python(version: tuple[int, int]) -> Finding:
+    """The release of Python."""
+    fact = ".".join(str(part) for part in version)
+    if OLDEST <= version < FIRST_TOO_NEW:
+        return Finding("python", fact)
+    return Finding("python", fact, "install Python 3.11 to 3.14 and make a new environment with it")
+
+
+def check_channels_package() -> Finding:
+    """Whether ``channels`` is ours: Django Channels has the same import name."""
+    ours = Path(goclaw_py.__file__).resolve().parent.parent / "channels"
+    spec = importlib.util.find_spec("channels")
+    places = (
+        [] if spec is None else [Path(p).resolve() for p in spec.submodule_search_locations or ()]
+    )
+    if ours in places:
+        return Finding("channels package", str(ours))
+    found = ", ".join(str(place) for place in places) or "missing"
+    cure = "install goclaw_py into an environment of its own"
+    return Finding("channels package", f"{found} instead of {ours}", cure)
+
+
+def check_folder(folder: Path) -> Finding:
+    """Whether the state folder can be written to."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return Finding("state folder", str(folder))
+    except OSError as error:
+        cure = "make it writable, or set state.folder"
+        return Finding("state folder", f"{folder}: {error.strerror}", cure)
+
+
+def check_parts(settings: Settings) -> Finding:
+    """What only a channel or an agent can judge about its settings."""
+    from goclaw_py.cli import composition  # noqa: PLC0415
+
+    try:
+        asyncio.run(composition.check_parts(settings))
+    except SettingError as error:
+        return Finding("channels and agents", str(error), "correct this setting")
+    names = [*settings.channels, *(f"agent {name}" for name in settings.agents)]
+    return Finding("channels and agents", ", ".join(names))
+
+
+def check_telegram(settings: Settings) -> Finding:
+    """Whether there is a bot. Its token's shape is the channel's to judge."""
+    from goclaw_py.config import accounts  # noqa: PLC0415
+
+    bots = [account.name for account in accounts(settings) if account.channel == "telegram"]
+    if bots:
+        return Finding("telegram", f"account {', '.join(bots)}")
+    cure = "get a token from @BotFather, set GOCLAW_TELEGRAM_TOKEN or channels.telegram.token"
+    return Finding("telegram", "not set up", cure, is_hint=True)
+
+
+def check_keys(settings: Settings) -> Iterator[Finding]:
+    """Whether every agent has a key for its model."""
+    from goclaw_py.config import api_key  # noqa: PLC0415
+    from goclaw_py.core.ids import AgentName  # noqa: PLC0415
+
+    for name, agent in settings.agents.items():
+        subject = f"agent {name}"
+        provider = agent.model.partition(":")[0]
+        variable = _KEY_VARIABLES.get(provider)
+        try:
+            key = api_key(settings, AgentName(name), os.environ)
+        except SettingError as error:
+            yield Finding(subject, str(error), "correct this setting")
+            continue
+        if variable is None or key is not None or os.environ.get(variable) or agent.base_url:
+            yield Finding(subject, agent.model)
+        else:
+            cure = f"set {variable}, or agents.{name}.api_key_file"
+            yield Finding(subject, f"{agent.model} without a key", cure)
+
+
+def check_database(settings: Settings) -> Iterator[Finding]:
+    """Whether the database answers and has this release's schema."""
+    from goclaw_py.cli import composition  # noqa: PLC0415
+
+    kind = "embedded" if settings.database.url is None else "managed"
+    try:
+        status = asyncio.run(composition.schema(settings))
+    except GoclawError as error:
+        cure = (
+            "see the log in the state folder, or set GOCLAW_DATABASE_URL"
+            if kind == "embedded"
+            else "start the database, or correct database.url"
+        )
+        yield Finding("database", f"{kind}: {error}", cure)
+        return
+    yield Finding("database", f"{kind}, version {status.current}")
+    if status.pending:
+        # ``goclaw run`` does it by itself.
+        fact = f"{len(status.pending)} pending: {', '.join(status.pending)}"
+        yield Finding(
+            "migrations", fact, "goclaw run applies them, or: goclaw migrate", is_hint=True
+        )
+
+
+def check_gateway(settings: Settings) -> Finding:
+    """Whether a gateway runs."""
+    from goclaw_py.web.sockets import is_answered, socket_path  # noqa: PLC0415
+
+    path = socket_path(settings.state_folder)
+    if is_answered(path):
+        return Finding("gateway", f"runs, {path}")
+    return Finding("gateway", "does not run", "goclaw run", is_hint=True)

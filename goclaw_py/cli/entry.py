@@ -1,0 +1,67 @@
+"""The command line as a whole: its commands, its global options, its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from goclaw_py.cli import chat, database, doctor, gateway, outbox, pairing, runs, sessions, setup
+from goclaw_py.cli.context import Cli
+from goclaw_py.cli.exits import EXPLAINED, ExitCode, code_of
+from goclaw_py.core.errors import GoclawError
+
+app = typer.Typer(
+    name="goclaw",
+    help="The runtime between chat channels and an AI agent.",
+    epilog=EXPLAINED,
+    no_args_is_help=True,
+    add_completion=False,
+    # Both would import rich, which costs more time than all the rest of --help.
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def options(
+    ctx: typer.Context,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="Settings file; default $GOCLAW_CONFIG, then <home>/goclaw.toml."),
+    ] = None,
+) -> None:
+    """The runtime between chat channels and an AI agent."""
+    ctx.obj = Cli(config)
+
+
+app.command("init")(setup.init)
+app.command("run")(gateway.run)
+app.command("chat")(chat.chat)
+app.command("status")(gateway.status)
+app.command("stop")(gateway.stop)
+app.add_typer(sessions.app, name="sessions")
+app.add_typer(runs.app, name="runs")
+app.add_typer(outbox.app, name="outbox")
+app.add_typer(pairing.app, name="pairing")
+app.command("migrate")(database.migrate)
+app.command("doctor")(doctor.doctor)
+app.command("version")(setup.version)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code. An error is one line on standard error."""
+    try:
+        app(args=list(arguments), prog_name="goclaw")
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    except GoclawError as error:
+        for line in str(error).splitlines():
+            typer.echo(f"goclaw: {line}", err=True)
+        return code_of(error)
+    except OSError as error:
+        typer.echo(f"goclaw: {error}", err=True)
+        return ExitCode.FAILED
+    return ExitCode.OK

@@ -1,0 +1,71 @@
+"""The settings file that ``goclaw init`` writes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+EXAMPLE: Final = """\
+# Settings of goclaw_py. Every line that begins with a single # shows a default or an example.
+# Environment variables win over this file: GOCLAW_<SECTION>__<KEY>, such as
+# GOCLAW_LOG__LEVEL=debug; shorter ones are GOCLAW_LANE_MAIN (_SUBAGENT, _DELEGATE, _CRON),
+# GOCLAW_TELEGRAM_TOKEN and GOCLAW_DATABASE_URL. Paths are relative to this file.
+
+# ----- How many runs work at once, by lane. More lanes may be named.
+[lanes]
+# main = 2
+# subagent = 4
+# delegate = 100
+# cron = 1
+
+# ----- What happens to messages that find their session busy.
+#       The same keys may stand in [agents.NAME.queue] and [channels.NAME.queue], where they win.
+[queue]
+# mode = "queue"          # queue, followup or interrupt
+# capacity = 10           # waiting messages of one session
+# drop = "old"            # which one goes when it is full: old or new
+# debounce_ms = 800       # rapid messages become one; 0 is off
+# max_concurrent = 1      # runs of one session; default 1 in direct chats, 3 in groups
+
+# ----- Agents. "main" always exists. "offline" needs no key and says what it is.
+[agents.main]
+# model = "offline"       # or openai:gpt-4o, anthropic:claude-sonnet-4-5, python:module:callable
+# system_prompt = "You are a helpful assistant."
+# base_url = "https://example.com/v1"   # another server that speaks the provider's protocol
+# api_key_env = "OPENAI_API_KEY"        # or api_key_file = "key.txt", or api_key = "..."
+# workspace = "workspace" # its HEARTBEAT.md is there
+# context_window = 128000
+# max_concurrent = 4      # runs over all its sessions; default no limit
+# headers = { X-Team = "blue" }
+
+# ----- Channels. Talk to @BotFather to get a token.
+# [channels.telegram]
+# token = "123456789:AAexampleexampleexampleexampleexample"   # or token_file = "token.txt"
+# enabled = true
+# agent = "main"
+# direct = "pairing"      # who may write: pairing, allowlist, open or disabled
+# allow = [12345]         # sender ids that need no pairing
+#
+# A second bot:
+# [channels.telegram.accounts.work]
+# token = "987654321:AAexampleexampleexampleexampleexample"
+
+# ----- The database. Without url an embedded PostgreSQL starts by itself.
+[database]
+# url = "postgresql://user:password@host/goclaw"
+
+[state]
+# folder = "state"        # embedded database, socket
+
+[runs]
+# timeout = "30m"         # how long a run may work
+# cancel_grace = "10s"    # how long a cancelled run may take to end
+# deadline = "1d"         # from submission to end, waiting included; default none
+
+[shutdown]
+# wait = "30s"            # how long runs may go on when the gateway is asked to end
+
+[log]
+# level = "info"          # debug, info, warning or error
+# format = "auto"         # auto, console or json
+# file = "goclaw.log"     # default: standard error
+"""

@@ -1,0 +1,36 @@
+"""What the exit code says."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from goclaw_py.core.errors import SettingError, StoreUnavailable
+
+
+class ExitCode(IntEnum):
+    """The exit codes of every command."""
+
+    OK = 0
+    FAILED = 1
+    """It did not work, or nothing has that name."""
+    USAGE = 2
+    """The command line or a setting is wrong."""
+    UNREACHABLE = 3
+    """No gateway runs, or the database cannot be reached."""
+
+
+EXPLAINED = (
+    "Exit codes: 0 done, 1 failed or not found, 2 wrong usage or setting, "
+    "3 no gateway or database to reach."
+)
+
+
+def code_of(error: BaseException) -> ExitCode:
+    """The exit code for an error."""
+    from goclaw_py.ports.control import NoGateway  # noqa: PLC0415  (not needed for --help)
+
+    if isinstance(error, SettingError):
+        return ExitCode.USAGE
+    if isinstance(error, NoGateway | StoreUnavailable):
+        return ExitCode.UNREACHABLE
+    return ExitCode.FAILED

@@ -1,0 +1,131 @@
+"""``goclaw run``, ``status`` and ``stop``: the gateway itself."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from goclaw_py.cli.context import AsJson, Name, cli
+from goclaw_py.cli.output import duration, plain, show_facts, show_json, show_table
+
+if TYPE_CHECKING:
+    from goclaw_py.core.status import Backlog, Status
+    from goclaw_py.ports.control import Control, StopReport, Terminals
+
+CONSOLE_CHAT = "local"
+
+
+def run(
+    ctx: typer.Context,
+    *,
+    console: Annotated[
+        bool | None,
+        typer.Option(
+            "--console/--no-console",
+            help="Chat here meanwhile. Default: if this is a terminal.",
+        ),
+    ] = None,
+) -> None:
+    """Run a gateway until Ctrl-C or SIGTERM."""
+    settings = cli(ctx).settings()
+    from goclaw_py.cli import composition  # noqa: PLC0415
+
+    if console is None:
+        console = sys.stdin.isatty() and sys.stdout.isatty()
+    front = _chat_here if console else None
+    code = asyncio.run(composition.run_gateway(settings, say=_say, front=front))
+    raise typer.Exit(code)
+
+
+def _say(line: str) -> None:
+    typer.echo(line, err=True)
+
+
+async def _chat_here(control: Control, terminals: Terminals) -> None:
+    from goclaw_py.cli.converse import Conversation, settled  # noqa: PLC0415
+    from goclaw_py.cli.keyboard import standard_terminal  # noqa: PLC0415
+
+    with standard_terminal() as terminal:
+        if terminal.interactive:
+            await terminal.write("gateway is ready: type a message, Ctrl-D ends it\n")
+        conversation = Conversation(terminals, terminal, CONSOLE_CHAT)
+        await conversation.run(lambda: settled(control, CONSOLE_CHAT))
+
+
+def status(ctx: typer.Context, *, as_json: AsJson = False) -> None:
+    """Show what the gateway is doing."""
+
+    async def ask(control: Control) -> Status:
+        return await control.status()
+
+    found = cli(ctx).ask(ask)
+    if as_json:
+        from goclaw_py.core.status import Status  # noqa: PLC0415
+
+        show_json(Status, found)
+        return
+    _show_status(found)
+
+
+def _show_status(status: Status) -> None:
+    up = duration((status.now - status.started_at).total_seconds())
+    show_facts(
+        [
+            ("gateway", f"release {status.release}, pid {status.pid}, node {status.node}, up {up}"),
+            ("state", "draining: takes no new messages" if status.draining else "working"),
+            ("database", status.database),
+            ("backlog", _backlog(status.backlog)),
+        ]
+    )
+    typer.echo()
+    lanes = []
+    for lane in status.lanes:
+        counts = (lane.waiting, lane.started, lane.finished, lane.cancelled, lane.failed)
+        lanes.append((lane.name, f"{lane.active}/{lane.concurrency}", *map(str, counts)))
+    columns = ("LANE", "ACTIVE", "WAITING", "STARTED", "FINISHED", "CANCELLED", "FAILED")
+    show_table(columns, lanes, empty="no lanes")
+    typer.echo()
+    runs = [(r.id, r.session, r.lane, r.state.value, duration(r.for_s)) for r in status.runs]
+    show_table(("RUN", "SESSION", "LANE", "STATE", "FOR"), runs, empty="nothing is running")
+    typer.echo()
+    channels = [(c.name, c.account, c.state, c.detail) for c in status.channels]
+    show_table(("CHANNEL", "ACCOUNT", "STATE", "DETAIL"), channels, empty="no channels")
+    for warning in status.warnings:
+        typer.echo(f"\nwarning: {plain(warning)}")
+
+
+def _backlog(backlog: Backlog | None) -> str:
+    if backlog is None:
+        return "unknown"
+    return f"{backlog.inbox} messages in, {backlog.outbox} out, {backlog.dead} dead"
+
+
+def stop(
+    ctx: typer.Context,
+    session: Name,
+    *,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every run and everything that waits.")
+    ] = False,
+) -> None:
+    """Stop the oldest run of a session, by any unique part of its key."""
+
+    async def ask(control: Control) -> StopReport:
+        found = await control.session(session)
+        return await control.stop(found.key, everything=everything)
+
+    typer.echo(_words(cli(ctx).ask(ask)))
+
+
+def _words(report: StopReport) -> str:
+    if report.already_stopping:
+        return "already stopping"
+    parts = []
+    if report.stopped:
+        parts.append(f"stopped {', '.join(report.stopped)}")
+    if report.dropped:
+        parts.append(f"dropped {len(report.dropped)} waiting")
+    return "; ".join(parts) or "nothing was running"

@@ -1,0 +1,141 @@
+"""Standard input and output for asyncio, whatever they are: terminal, pipe or file.
+
+Both are used from daemon threads. The loop of a gateway must not stand still because somebody
+pressed Ctrl-S, and a thread that waits for a key must not keep the process from ending.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import os
+import queue
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+MAX_WAITING_LINES = 100
+"""How many lines of a file are read ahead."""
+
+_CHUNK = 64 * 1024
+
+
+class Terminal(Protocol):
+    """Where a person types and reads."""
+
+    @property
+    def interactive(self) -> bool:
+        """Whether it is a real terminal."""
+
+    async def read(self) -> str | None:
+        """The next line without its end; None when there is no more."""
+
+    async def write(self, text: str) -> None:
+        """Write and flush; returns when it is out. Raises ``OSError`` if nobody reads any more."""
+
+
+class StandardTerminal:
+    """A ``Terminal`` of two file descriptors. Make it inside of the running loop."""
+
+    def __init__(self, source: int, sink: int) -> None:
+        self.interactive = os.isatty(source) and os.isatty(sink)
+        self._source = source
+        self._sink = sink
+        self._loop = asyncio.get_running_loop()
+        self._lines: asyncio.Queue[str | None] = asyncio.Queue()
+        self._room = threading.Semaphore(MAX_WAITING_LINES)
+        self._out: queue.SimpleQueue[tuple[bytes, asyncio.Future[None]] | None] = (
+            queue.SimpleQueue()
+        )
+        self._reader: threading.Thread | None = None
+        threading.Thread(target=self._write_all, name="terminal-out", daemon=True).start()
+
+    async def read(self) -> str | None:
+        """The next line."""
+        if self._reader is None:
+            self._reader = threading.Thread(target=self._read_all, name="terminal-in", daemon=True)
+            self._reader.start()
+        line = await self._lines.get()
+        self._room.release()
+        return line
+
+    async def write(self, text: str) -> None:
+        """Write and flush."""
+        if not text:
+            return
+        done: asyncio.Future[None] = self._loop.create_future()
+        self._out.put((text.encode("utf-8", "replace"), done))
+        await done
+
+    def close(self) -> None:
+        """Let the writing thread end. The reading one ends with the process."""
+        self._out.put(None)
+
+    def _read_all(self) -> None:
+        # Not sys.stdin: its lock, held by a waiting daemon thread, makes the interpreter abort.
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        rest = ""
+        while chunk := self._chunk():
+            *lines, rest = (rest + decoder.decode(chunk)).split("\n")
+            for line in lines:
+                if not self._offer(line.removesuffix("\r")):
+                    return
+        rest += decoder.decode(b"", final=True)
+        if rest and not self._offer(rest):
+            return
+        self._offer(None)
+
+    def _chunk(self) -> bytes:
+        try:
+            return os.read(self._source, _CHUNK)
+        except OSError:
+            # A terminal that was closed says EIO; for the chat it is the end like any other.
+            return b""
+
+    def _offer(self, line: str | None) -> bool:
+        self._room.acquire()
+        return self._tell(lambda: self._lines.put_nowait(line))
+
+    def _write_all(self) -> None:
+        while (job := self._out.get()) is not None:
+            data, done = job
+            try:
+                while data:
+                    data = data[os.write(self._sink, data) :]
+            except OSError as error:
+                failure = error
+                ok = self._tell(lambda done=done, e=failure: _fail(done, e))  # type: ignore[misc]
+            else:
+                ok = self._tell(lambda done=done: _succeed(done))  # type: ignore[misc]
+            if not ok:
+                return
+
+    def _tell(self, what: Callable[[], None]) -> bool:
+        try:
+            self._loop.call_soon_threadsafe(what)
+        except RuntimeError:
+            return False  # the loop is closed: nobody listens any more
+        return True
+
+
+def _succeed(done: asyncio.Future[None]) -> None:
+    if not done.done():
+        done.set_result(None)
+
+
+def _fail(done: asyncio.Future[None], error: OSError) -> None:
+    if not done.done():
+        done.set_exception(error)
+
+
+@contextmanager
+def standard_terminal() -> Iterator[StandardTerminal]:
+    """The terminal of this process."""
+    sys.stdout.flush()
+    terminal = StandardTerminal(0, 1)
+    try:
+        yield terminal
+    finally:
+        terminal.close()

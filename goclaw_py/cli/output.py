@@ -1,0 +1,80 @@
+"""Tables for people, JSON for programs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+import typer
+
+_WIDE = 10_000
+_UNITS = (("d", 86400), ("h", 3600), ("m", 60))
+
+
+def plain(text: str) -> str:
+    """Text without the control characters with which a chat could take over the terminal.
+
+    Newline and tab stay (SPEC SEC-1).
+    """
+    return "".join(c for c in text if c.isprintable() or c in "\n\t")
+
+
+def one_line(text: str, limit: int = 60) -> str:
+    """The beginning of a text, on one line."""
+    flat = " ".join(plain(text).split())
+    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+
+
+def duration(seconds: float) -> str:
+    """A duration in its two largest units, such as ``2h 5m``; below a minute ``1.5s``."""
+    if seconds < 60:
+        return f"{seconds:.1f}s" if seconds < 10 else f"{seconds:.0f}s"
+    rest = int(seconds)
+    parts: list[str] = []
+    for unit, size in _UNITS:
+        count, rest = divmod(rest, size)
+        if count or parts:
+            parts.append(f"{count}{unit}")
+    return " ".join(parts[:2])
+
+
+def clock(at: datetime | None) -> str:
+    """An instant in the zone of this machine."""
+    return "" if at is None else at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def show_json(kind: Any, value: object) -> None:
+    """Write a value as the HTTP API would."""
+    from goclaw_py.web.wire import adapter  # noqa: PLC0415
+
+    typer.echo(adapter(kind).dump_json(value, indent=2).decode())
+
+
+def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str) -> None:
+    """Write a table; ``empty`` instead if it has no rows. In a pipe nothing is cut or wrapped."""
+    rows = list(rows)
+    if not rows:
+        typer.echo(empty)
+        return
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        # Not strings: rich would read [brackets] in them as markup.
+        table.add_row(*(Text(plain(cell)) for cell in row))
+    width = None if sys.stdout.isatty() else _WIDE
+    Console(width=width, highlight=False).print(table)
+
+
+def show_facts(facts: Iterable[tuple[str, str]]) -> None:
+    """Write names and values, one a line."""
+    facts = list(facts)
+    width = max(len(name) for name, _ in facts)
+    for name, value in facts:
+        typer.echo(f"{name:<{width}}  {plain(value)}")

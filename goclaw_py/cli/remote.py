@@ -1,0 +1,235 @@
+"""The gateway as seen from another process: ``Control`` and ``Terminals`` over its socket."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+from typing import Self, TypeVar
+from urllib.parse import quote
+
+import httpx
+
+from goclaw_py.core.errors import GoclawError, StoreUnavailable
+from goclaw_py.core.ids import SessionKey
+from goclaw_py.core.status import Status
+from goclaw_py.ports.control import ChatEvent, NoGateway, StopReport
+from goclaw_py.ports.store import (
+    OutboxRow,
+    OutboxState,
+    PairingRequest,
+    Person,
+    Run,
+    Session,
+    StoredEntry,
+)
+from goclaw_py.web import wire
+from goclaw_py.web.sockets import short_path
+
+T = TypeVar("T")
+Params = Mapping[str, str | int | bool]
+
+TIMEOUT_S = 30.0
+"""How long an answer may take. A line waits for its commit, which may wait for a database."""
+
+STREAM_SILENCE_S = 3 * wire.PING_S
+"""A stream that shows no sign of life for so long is dead."""
+
+ATTACH_S = 10.0
+"""How long a line waits for the terminal to be attached."""
+
+_KIND_OF = {code: kind for kind, code in wire.STATUS_OF}
+
+
+class Refused(GoclawError):
+    """The gateway did not accept a request, and says why."""
+
+
+class RemoteControl:
+    """Use it in ``async with``. Every method raises ``NoGateway`` when nobody answers."""
+
+    def __init__(self, path: Path) -> None:
+        """``path`` is the gateway's socket."""
+        self._path = path
+        self._exits = AsyncExitStack()
+        self._confirming: set[asyncio.Task[None]] = set()
+        self._attached: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
+        self._client: httpx.AsyncClient
+
+    async def __aenter__(self) -> Self:
+        name = self._exits.enter_context(short_path(self._path))
+        transport = httpx.AsyncHTTPTransport(uds=name)
+        # The environment's proxies have no business with a socket of this machine.
+        self._client = await self._exits.enter_async_context(
+            httpx.AsyncClient(
+                transport=transport, base_url="http://goclaw", timeout=TIMEOUT_S, trust_env=False
+            )
+        )
+        return self
+
+    async def __aexit__(self, *_exception: object) -> None:
+        if self._confirming:
+            await asyncio.wait(self._confirming)
+        await self._exits.aclose()
+
+    # ------------------------------------------------------------------ Control
+
+    async def status(self) -> Status:
+        """The gateway's state."""
+        return await self._get(Status, "/api/status")
+
+    async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
+        """Stop one run of a session, or everything in it."""
+        path = f"/api/sessions/{_segment(session)}/stop"
+        return await self._post(StopReport, path, wire.StopBody(everything=everything))
+
+    async def sessions(self, *, limit: int = 50) -> list[Session]:
+        """Sessions, the last active first."""
+        return await self._get(list[Session], "/api/sessions", {"limit": limit})
+
+    async def session(self, key: str) -> Session:
+        """The session with this key or unique part of a key."""
+        return await self._get(Session, f"/api/sessions/{_segment(key)}")
+
+    async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
+        """A session's history, oldest first."""
+        path = f"/api/sessions/{_segment(key)}/history"
+        return await self._get(list[StoredEntry], path, {"limit": limit})
+
+    async def reset(self, key: SessionKey) -> None:
+        """Begin a fresh history."""
+        await self._request("POST", f"/api/sessions/{_segment(key)}/reset")
+
+    async def runs(
+        self, *, limit: int = 50, session: SessionKey | None = None, active: bool = False
+    ) -> list[Run]:
+        """Runs, the newest first."""
+        params: dict[str, str | int | bool] = {"limit": limit, "active": active}
+        if session is not None:
+            params["session"] = session
+        return await self._get(list[Run], "/api/runs", params)
+
+    async def run(self, prefix: str) -> Run:
+        """The run whose id starts with this."""
+        return await self._get(Run, f"/api/runs/{_segment(prefix)}")
+
+    async def outbox(self, *, limit: int = 50, state: OutboxState | None = None) -> list[OutboxRow]:
+        """Messages on their way out, the newest first."""
+        params: dict[str, str | int | bool] = {"limit": limit}
+        if state is not None:
+            params["state"] = state.value
+        return await self._get(list[OutboxRow], "/api/outbox", params)
+
+    async def retry_outbox(self, ids: Collection[int]) -> int:
+        """Try dead messages again."""
+        body = wire.RetryBody(list(ids))
+        return (await self._post(wire.Retried, "/api/outbox/retry", body)).retried
+
+    async def people(self) -> list[Person]:
+        """Who may talk to the agent."""
+        return await self._get(list[Person], "/api/people")
+
+    async def pairing_requests(self) -> list[PairingRequest]:
+        """Who asked to."""
+        return await self._get(list[PairingRequest], "/api/pairing")
+
+    async def approve(self, code: str, *, guest: bool) -> Person:
+        """Let the person with this pairing code talk."""
+        body = wire.ApproveBody(code, guest=guest)
+        return await self._post(Person, "/api/pairing/approve", body)
+
+    async def revoke(self, channel: str, account: str, sender_id: str) -> None:
+        """Forget a person."""
+        body = wire.RevokeBody(channel, account, sender_id)
+        await self._request("POST", "/api/people/revoke", body)
+
+    # ------------------------------------------------------------------ Terminals
+
+    async def attach(self, chat: str) -> AsyncIterator[ChatEvent]:
+        """Events for one terminal. Raises ``NoGateway`` when the gateway goes away."""
+        timeout = httpx.Timeout(TIMEOUT_S, read=STREAM_SILENCE_S)
+        reader = wire.EventReader()
+        with _translated():
+            path = f"/api/chat/{_segment(chat)}/events"
+            async with self._client.stream("GET", path, timeout=timeout) as response:
+                if response.is_error:
+                    await response.aread()
+                    _raise_for(response)
+                try:
+                    async for chunk in response.aiter_bytes():
+                        # The first bytes say that the terminal is attached.
+                        self._attached[chat].set()
+                        for event in reader.feed(chunk):
+                            yield event
+                finally:
+                    self._attached[chat].clear()
+        raise NoGateway("the gateway has gone away")
+
+    async def say(self, chat: str, message_id: str, text: str) -> None:
+        """Take a line, once the terminal is attached: else its answer might find nobody."""
+        try:
+            async with asyncio.timeout(ATTACH_S):
+                await self._attached[chat].wait()
+        except TimeoutError:
+            raise StoreUnavailable("this terminal is not attached") from None
+        path = f"/api/chat/{_segment(chat)}/messages"
+        await self._request("POST", path, wire.SayBody(message_id, text))
+
+    def confirm(self, receipt: str) -> None:
+        """Tell the gateway that a message was shown; ``async with`` waits for it at the end."""
+        task = asyncio.ensure_future(self._confirm(receipt))
+        self._confirming.add(task)
+        task.add_done_callback(self._confirming.discard)
+
+    async def _confirm(self, receipt: str) -> None:
+        try:
+            await self._request("POST", "/api/chat/any/confirm", wire.ConfirmBody(receipt))
+        except GoclawError:
+            # Nobody waits for this. The gateway shows the message again, as it must.
+            return
+
+    # ------------------------------------------------------------------ HTTP
+
+    async def _get(self, kind: type[T], path: str, params: Params | None = None) -> T:
+        return wire.read(kind, await self._request("GET", path, params=params))
+
+    async def _post(self, kind: type[T], path: str, body: object) -> T:
+        return wire.read(kind, await self._request("POST", path, body))
+
+    async def _request(
+        self, method: str, path: str, body: object = None, *, params: Params | None = None
+    ) -> bytes:
+        content = None if body is None else wire.dump(type(body), body)
+        headers = {} if body is None else {"content-type": "application/json"}
+        with _translated():
+            response = await self._client.request(
+                method, path, content=content, headers=headers, params=params
+            )
+        _raise_for(response)
+        return response.content
+
+
+def _segment(text: str) -> str:
+    return quote(text, safe="")
+
+
+def _raise_for(response: httpx.Response) -> None:
+    if not response.is_error:
+        return
+    try:
+        text = wire.read(wire.ApiError, response.content).error
+    except wire.Unreadable:
+        text = f"the gateway answered {response.status_code}"
+    raise _KIND_OF.get(response.status_code, Refused)(text)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except httpx.TimeoutException as error:
+        raise NoGateway("the gateway does not answer in time") from error
+    except httpx.TransportError as error:
+        raise NoGateway("no gateway answers; start one with: goclaw run") from error

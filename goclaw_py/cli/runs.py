@@ -1,0 +1,99 @@
+"""``goclaw runs``: what agents did and do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from goclaw_py.cli.context import AsJson, Limit, Name, cli
+from goclaw_py.cli.output import clock, duration, show_facts, show_json, show_table
+
+if TYPE_CHECKING:
+    from goclaw_py.ports.control import Control
+    from goclaw_py.ports.store import Run
+
+app = typer.Typer(help="What agents did and do.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_(
+    ctx: typer.Context,
+    session: Annotated[
+        str | None, typer.Option(help="Only of this session: any unique part of its key.")
+    ] = None,
+    limit: Limit = 50,
+    *,
+    active: Annotated[bool, typer.Option("--active", help="Only those that work now.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List runs, the newest first."""
+
+    async def ask(control: Control) -> list[Run]:
+        key = None if session is None else (await control.session(session)).key
+        return await control.runs(limit=limit, session=key, active=active)
+
+    found = cli(ctx).ask(ask)
+    if as_json:
+        from goclaw_py.ports.store import Run  # noqa: PLC0415
+
+        show_json(list[Run], found)
+        return
+    rows = [
+        (one.id, one.session, clock(one.started_at), _took(one), _outcome(one)) for one in found
+    ]
+    show_table(("RUN", "SESSION", "STARTED", "TOOK", "OUTCOME"), rows, empty="no runs yet")
+
+
+@app.command()
+def show(ctx: typer.Context, run: Name, *, as_json: AsJson = False) -> None:
+    """Show a run, by its id or a unique beginning of it."""
+
+    async def ask(control: Control) -> Run:
+        return await control.run(run)
+
+    found = cli(ctx).ask(ask)
+    if as_json:
+        from goclaw_py.ports.store import Run  # noqa: PLC0415
+
+        show_json(Run, found)
+        return
+    facts = [
+        ("run", found.id),
+        ("session", found.session),
+        ("agent", found.agent),
+        ("trigger", found.trigger.value),
+        ("lane", found.lane),
+        ("node", found.node),
+        ("model", found.model or "unknown"),
+        ("started", clock(found.started_at)),
+        ("finished", clock(found.finished_at) or "not yet"),
+        ("took", _took(found) or "still working"),
+        ("outcome", _outcome(found)),
+    ]
+    if found.error:
+        facts.append(("error", found.error))
+    if found.parent:
+        facts.append(("parent", found.parent))
+    show_facts(facts + _usage(found))
+
+
+def _took(run: Run) -> str:
+    if run.finished_at is None:
+        return ""
+    return duration((run.finished_at - run.started_at).total_seconds())
+
+
+def _outcome(run: Run) -> str:
+    if run.outcome is None:
+        return "working"
+    return f"{run.outcome.value} ({run.reason.value})" if run.reason else run.outcome.value
+
+
+def _usage(run: Run) -> list[tuple[str, str]]:
+    usage = run.usage
+    if usage is None:
+        return []
+    tokens = f"{usage.input_tokens} in ({usage.cached_tokens} cached), {usage.output_tokens} out"
+    cost = "unknown" if usage.cost_usd is None else f"{usage.cost_usd} USD"
+    return [("requests", str(usage.requests)), ("tokens", tokens), ("cost", cost)]

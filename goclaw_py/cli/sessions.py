@@ -1,0 +1,79 @@
+"""``goclaw sessions``: conversations and their history."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from goclaw_py.cli.context import AsJson, Limit, Name, cli
+from goclaw_py.cli.output import clock, plain, show_facts, show_json, show_table
+
+if TYPE_CHECKING:
+    from goclaw_py.ports.control import Control
+    from goclaw_py.ports.store import Session, StoredEntry
+
+app = typer.Typer(help="Conversations and their history.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_(ctx: typer.Context, limit: Limit = 50, *, as_json: AsJson = False) -> None:
+    """List sessions, the last active first."""
+
+    async def ask(control: Control) -> list[Session]:
+        return await control.sessions(limit=limit)
+
+    found = cli(ctx).ask(ask)
+    if as_json:
+        from goclaw_py.ports.store import Session  # noqa: PLC0415
+
+        show_json(list[Session], found)
+        return
+    rows = [
+        (one.key, one.agent, clock(one.last_active_at), str(one.waiting), str(one.entries))
+        for one in found
+    ]
+    columns = ("SESSION", "AGENT", "LAST ACTIVE", "WAITING", "ENTRIES")
+    show_table(columns, rows, empty="no sessions yet")
+
+
+@app.command()
+def show(ctx: typer.Context, session: Name, limit: Limit = 20, *, as_json: AsJson = False) -> None:
+    """Show a session, by any unique part of its key, with the end of its history."""
+
+    async def ask(control: Control) -> tuple[Session, list[StoredEntry]]:
+        found = await control.session(session)
+        return found, await control.history(found.key, limit=limit)
+
+    found, history = cli(ctx).ask(ask)
+    if as_json:
+        from goclaw_py.ports.store import Session, StoredEntry  # noqa: PLC0415
+
+        show_json(tuple[Session, list[StoredEntry]], (found, history))
+        return
+    show_facts(
+        [
+            ("session", found.key),
+            ("agent", found.agent),
+            ("created", clock(found.created_at)),
+            ("last active", clock(found.last_active_at)),
+            ("node", found.owner or "none"),
+            ("waiting", str(found.waiting)),
+            ("entries", str(found.entries)),
+        ]
+    )
+    for stored in history:
+        who = stored.entry.role.value
+        typer.echo(f"\n{clock(stored.at)}  {who}\n{plain(stored.entry.text)}")
+
+
+@app.command()
+def reset(ctx: typer.Context, session: Name) -> None:
+    """Stop what runs and waits in a session and begin a fresh history."""
+
+    async def ask(control: Control) -> str:
+        found = await control.session(session)
+        await control.reset(found.key)
+        return found.key
+
+    typer.echo(f"reset {plain(cli(ctx).ask(ask))}")

@@ -1,0 +1,63 @@
+"""``goclaw init`` and ``goclaw version``."""
+
+from __future__ import annotations
+
+import os
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+import typer
+
+import goclaw_py
+from goclaw_py.cli.context import cli
+from goclaw_py.core.errors import GoclawError
+from goclaw_py.core.ids import MAIN_AGENT
+
+HEARTBEAT = "HEARTBEAT.md"
+_EXAMPLE = "HEARTBEAT.md.example"
+
+
+def version() -> None:
+    """Show the release."""
+    typer.echo(f"goclaw_py {installed_version('goclaw_py')}")
+
+
+def init(ctx: typer.Context) -> None:
+    """Write a settings file and a workspace to start from; overwrites nothing."""
+    from goclaw_py.cli.example import EXAMPLE  # noqa: PLC0415
+    from goclaw_py.config import find_file, load  # noqa: PLC0415
+
+    env = dict(os.environ)
+    config = cli(ctx).config
+    home, named = find_file(config, env)
+    file = named or home / "goclaw.toml"
+    if not file.exists():
+        config = None
+        env.pop("GOCLAW_CONFIG", None)
+    # What is there and wrong is told before anything is written.
+    workspace = load(config, env).workspace(MAIN_AGENT)
+    _write(file, EXAMPLE, mode=0o600)  # tokens will be put in
+    _write(workspace / HEARTBEAT, heartbeat_example(), mode=0o644)
+    typer.echo("next: goclaw run")
+
+
+def heartbeat_example() -> str:
+    """The checklist that explains itself. Raises ``GoclawError`` if the installation lacks it."""
+    package = Path(goclaw_py.__file__).resolve().parent
+    # In a source tree it stands beside the package, in a wheel inside of it.
+    for folder in (package.parent, package):
+        if (folder / _EXAMPLE).is_file():
+            return (folder / _EXAMPLE).read_text("utf-8")
+    raise GoclawError(f"the installation is incomplete: {_EXAMPLE} is missing")
+
+
+def _write(file: Path, text: str, *, mode: int) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    except FileExistsError:
+        typer.echo(f"kept   {file}")
+        return
+    with os.fdopen(handle, "w", encoding="utf-8") as out:
+        out.write(text)
+    typer.echo(f"wrote  {file}")

@@ -1,0 +1,266 @@
+"""Reading the settings: file, environment, defaults, and every mistake in words."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
+
+from goclaw_py.config.models import Account, Channel, Settings
+from goclaw_py.config.sources import SECTIONS, EnvironmentSource, FileSource, NotToml
+from goclaw_py.config.types import ALLOWED
+from goclaw_py.core.errors import SettingError
+from goclaw_py.core.routing import DEFAULT_ACCOUNT
+
+_SECRET_WORDS = ("token", "key", "secret", "password", "url", "headers")
+_SECTIONS_WITH_SECRETS = ("agents", "channels", "database")
+# A token may stand under a wrong key, where only its looks give it away.
+_LOOKS_SECRET = re.compile(r"\S{24}")
+_SHOWN_CHARS = 80
+
+
+class SettingErrors(SettingError):
+    """Several settings are wrong; ``errors`` has them all and ``str()`` a line for each."""
+
+    def __init__(self, errors: Iterable[SettingError]) -> None:
+        self.errors = tuple(errors)
+        first = self.errors[0]
+        super().__init__(first.key, first.value, first.allowed, source=first.source)
+
+    def __str__(self) -> str:
+        """All errors, one a line."""
+        return "\n".join(str(error) for error in self.errors)
+
+
+class _Shown(str):
+    """A value described in words: its ``repr`` has no quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+_TABLE = _Shown("(a table)")
+_LIST = _Shown("(a list)")
+_MASK = _Shown("***")
+
+
+def find_file(config: Path | None, env: Mapping[str, str]) -> tuple[Path, Path | None]:
+    """Return the home folder and the settings file, which is None if there is none.
+
+    A file that was asked for by name is returned even if it does not exist.
+    """
+    home = Path(env.get("GOCLAW_HOME") or Path.home() / ".goclaw").expanduser().absolute()
+    named = config or (Path(env["GOCLAW_CONFIG"]) if env.get("GOCLAW_CONFIG") else None)
+    if named is not None:
+        return home, named.expanduser().absolute()
+    usual = home / "goclaw.toml"
+    return home, usual if usual.exists() else None
+
+
+def load(config: Path | None = None, env: Mapping[str, str] | None = None) -> Settings:
+    """Read the settings; the environment wins over the file, the file over the defaults.
+
+    ``config`` wins over ``$GOCLAW_CONFIG``, that over ``<home>/goclaw.toml``. Raises
+    ``SettingError``, with every mistake there is, each with its origin, key path, value (secrets
+    masked) and what is allowed.
+    """
+    env = os.environ if env is None else env
+    home, file = find_file(config, env)
+    environment = EnvironmentSource(Settings, env)
+    sources: list[PydanticBaseSettingsSource] = [environment]
+    errors = list(environment.unknown)
+    if file is not None:
+        try:
+            from_file = FileSource(Settings, file)
+        except NotToml as error:
+            raise _together([error, *errors]) from error
+        errors += _reserved(from_file.values, str(file))
+        sources.append(from_file)
+    try:
+        settings = _from_sources(sources)(home=home, file=file)
+    except ValidationError as error:
+        default = str(file) if file else "the defaults"
+        details = error.errors(include_url=False)
+        errors += [_translate(detail, environment.origins, default) for detail in details]
+        # Pydantic's own text shows the input, which may be a secret: no ``from error``.
+        raise _together(errors) from None
+    settings.remember(environment.origins)
+    errors += _cross_check(settings)
+    if errors:
+        raise _together(errors)
+    return settings
+
+
+def _from_sources(sources: list[PydanticBaseSettingsSource]) -> type[Settings]:
+    class Loaded(Settings):
+        @classmethod
+        def settings_customise_sources(
+            cls,
+            settings_cls: type[BaseSettings],
+            init_settings: PydanticBaseSettingsSource,
+            env_settings: PydanticBaseSettingsSource,
+            dotenv_settings: PydanticBaseSettingsSource,
+            file_secret_settings: PydanticBaseSettingsSource,
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            del settings_cls, env_settings, dotenv_settings, file_secret_settings
+            return (init_settings, *sources)
+
+    return Loaded
+
+
+def _together(errors: list[SettingError]) -> SettingError:
+    unique = list({str(error): error for error in errors}.values())
+    return unique[0] if len(unique) == 1 else SettingErrors(unique)
+
+
+def _reserved(values: Mapping[str, object], source: str) -> list[SettingError]:
+    """``home`` and ``file`` are fields of the settings, but no keys of the file."""
+    found = [key for key in ("home", "file") if key in values]
+    hint = f"unknown key; known here: {', '.join(SECTIONS)}"
+    return [SettingError(key, _shown((key,), values[key]), hint, source=source) for key in found]
+
+
+def _translate(
+    detail: ErrorDetails, origins: Mapping[tuple[str, ...], str], default: str
+) -> SettingError:
+    path = tuple(str(part) for part in detail["loc"] if part != "[key]")
+    source = next(
+        (origins[path[:n]] for n in range(len(path), 0, -1) if path[:n] in origins), default
+    )
+    value = _shown(path, detail["input"])
+    # Whoever mistypes ``api_key`` has written a secret under an unknown key.
+    if detail["type"] == "extra_forbidden" and path[0] in _SECTIONS_WITH_SECRETS:
+        value = _MASK
+    return SettingError(".".join(path), value, _allowed(detail, path), source=source)
+
+
+def _allowed(detail: ErrorDetails, path: tuple[str, ...]) -> str:
+    context = detail.get("ctx", {})
+    match detail["type"]:
+        case "extra_forbidden":
+            return unknown_key(path[-1], _keys_at(Settings, path[:-1]))
+        case "enum" | "literal_error":
+            return f"must be {context['expected']}"
+        case kind if kind == ALLOWED:
+            return str(context["allowed"])
+        case "model_type" | "model_attributes_type" | "dict_type":
+            return "must be a table"
+        case "string_type" | "path_type":
+            return "must be text"
+        case _:
+            return detail["msg"][0].lower() + detail["msg"][1:]
+
+
+def unknown_key(key: str, known: Iterable[str]) -> str:
+    """Say which keys there are, and which one was probably meant."""
+    known = sorted(known)
+    near = difflib.get_close_matches(key, known, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return f"unknown key; known here: {', '.join(known)}{hint}"
+
+
+def _keys_at(model: type[BaseModel], path: tuple[str, ...]) -> list[str]:
+    """The keys that a table of the file may have."""
+    here: Any = model
+    for part in path:
+        if _is_model(here):
+            field = _fields(here).get(part)
+            here = None if field is None else field
+        else:
+            # A table of tables: its last type argument is what each of them is.
+            here = (get_args(here) or (None,))[-1]
+    return list(_fields(here)) if _is_model(here) else []
+
+
+def _fields(model: type[BaseModel]) -> dict[str, Any]:
+    hidden = {"home", "file"} if model is Settings else {"options"}
+    return {
+        field.alias or name: field.annotation
+        for name, field in model.model_fields.items()
+        if name not in hidden
+    }
+
+
+def _is_model(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def _shown(path: tuple[str, ...], value: object) -> object:
+    """The value as an error may show it: no secret, nothing long, no insides of tables."""
+    if isinstance(value, _Shown):
+        return value
+    if isinstance(value, Mapping):
+        return _TABLE
+    if is_secret(path) or (path[0] in _SECTIONS_WITH_SECRETS and _LOOKS_SECRET.search(str(value))):
+        return _MASK
+    if isinstance(value, list) and any(isinstance(item, Mapping | list) for item in value):
+        return _LIST
+    if isinstance(value, str):
+        return str(value) if len(value) <= _SHOWN_CHARS else value[:_SHOWN_CHARS] + "…"
+    return _Shown(repr(value)[:_SHOWN_CHARS])
+
+
+def is_secret(path: tuple[str, ...]) -> bool:
+    """Whether the value at a path must never be shown (SPEC SEC-2)."""
+    return any(
+        word in part.lower()
+        for part in path[1:]
+        for word in _SECRET_WORDS
+        if not part.lower().endswith(("_file", "_env"))
+    )
+
+
+def _cross_check(settings: Settings) -> list[SettingError]:
+    """What no single table can see."""
+    errors = _check_database(settings)
+    errors += [error for name in settings.agents for error in _check_agent(settings, name)]
+    for name, channel in settings.channels.items():
+        path = ("channels", name)
+        errors += _check_account(settings, path, channel)
+        for account, section in channel.accounts.items():
+            errors += _check_account(settings, (*path, "accounts", account), section)
+        if DEFAULT_ACCOUNT in channel.accounts:
+            where = (*path, "accounts", DEFAULT_ACCOUNT)
+            errors.append(wrong(settings, where, _TABLE, f"write it in [channels.{name}] itself"))
+    return errors
+
+
+def _check_agent(settings: Settings, name: str) -> list[SettingError]:
+    agent = settings.agents[name]
+    given = [
+        key for key in ("api_key", "api_key_file", "api_key_env") if getattr(agent, key) is not None
+    ]
+    return [
+        wrong(settings, ("agents", name, key), getattr(agent, key), f"{given[0]} is set as well")
+        for key in given[1:]
+    ]
+
+
+def _check_database(settings: Settings) -> list[SettingError]:
+    url = settings.database.url
+    if url is None or url.get_secret_value().startswith(("postgresql://", "postgres://")):
+        return []
+    return [wrong(settings, ("database", "url"), url, "must start with postgresql://")]
+
+
+def _check_account(
+    settings: Settings, path: tuple[str, ...], account: Account | Channel
+) -> list[SettingError]:
+    if account.agent in settings.agents:
+        return []
+    known = ", ".join(sorted(settings.agents))
+    return [wrong(settings, (*path, "agent"), account.agent, f"must be an agent: {known}")]
+
+
+def wrong(settings: Settings, path: tuple[str, ...], value: object, allowed: str) -> SettingError:
+    """Make the error of a setting that turned out to be wrong after loading."""
+    return SettingError(".".join(path), _shown(path, value), allowed, source=settings.origin(path))

@@ -1,0 +1,272 @@
+"""The settings as the program uses them: frozen, complete, checked.
+
+The field descriptions are the reference of ``goclaw.toml``; an alias is the key in the file where
+the field's name adds a unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from goclaw_py.config.types import Duration, Flag, Ids, Matching, Whole
+from goclaw_py.core.ids import MAIN_AGENT, AgentName
+from goclaw_py.core.requests import Drop, Mode
+from goclaw_py.core.routing import DirectPolicy
+
+LaneKey = Annotated[
+    str,
+    Matching(r"[a-z][a-z0-9_-]{0,31}", "a lane name: a letter, then up to 31 of a-z 0-9 _ -"),
+]
+NameKey = Annotated[
+    str,
+    Matching(r"[a-z0-9][a-z0-9_-]{0,63}", "a name of up to 64 characters of a-z 0-9 _ -"),
+]
+Text = Annotated[str, Matching(r"(?s).*\S.*", "text that is not empty")]
+
+DEFAULT_LANES = {"main": 2, "subagent": 4, "delegate": 100, "cron": 1}
+
+
+class LogLevel(StrEnum):
+    """The least severe kind of log line that is written."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class LogFormat(StrEnum):
+    """``auto``: ``console`` on a terminal, else ``json``."""
+
+    AUTO = "auto"
+    CONSOLE = "console"
+    JSON = "json"
+
+
+class Section(BaseModel):
+    """A table of the file: no unknown keys, never changed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Queue(Section):
+    """``[queue]``, and the same below an agent or a channel, where it overrides (SPEC section 2).
+
+    A key that is not set says nothing; ``queue_policy`` puts the levels together.
+    """
+
+    mode: Mode | None = Field(default=None, description="queue (default), followup or interrupt")
+    capacity: Annotated[int | None, Whole(1, 10_000)] = Field(
+        default=None, description="how many messages may wait in a session; default 10"
+    )
+    drop: Drop | None = Field(
+        default=None, description="old (default) or new: which goes when it is full"
+    )
+    debounce_ms: Annotated[int | None, Whole(0, 60_000)] = Field(
+        default=None,
+        description="rapid messages within this many ms become one turn; default 800, 0 off",
+    )
+    max_concurrent: Annotated[int | None, Whole(1)] = Field(
+        default=None,
+        description="runs of one session at once; default 1 in direct chats, 3 in groups",
+    )
+
+
+class Agent(Section):
+    """``[agents.NAME]``: an agent (SPEC AGENT-3). Agent ``main`` always exists."""
+
+    model: Text = Field(
+        default="offline", description="offline, or provider:model such as openai:gpt-4o"
+    )
+    system_prompt: str | None = Field(default=None, description="what the model is told first")
+    base_url: Annotated[
+        str | None, Matching(r"https?://\S+", "an address that starts with http:// or https://")
+    ] = Field(default=None, description="address of an OpenAI-compatible server")
+    api_key: SecretStr | None = Field(default=None, description="the provider's key itself")
+    api_key_file: Path | None = Field(default=None, description="a file that holds the key")
+    api_key_env: Text | None = Field(
+        default=None, description="the environment variable with the key"
+    )
+    headers: dict[str, SecretStr] = Field(
+        default_factory=dict, description="HTTP headers sent with every model request"
+    )
+    workspace: Path | None = Field(
+        default=None, description="folder; default <home>/workspace for main, <home>/workspace/NAME"
+    )
+    context_window: Annotated[int, Whole(1_000)] = Field(
+        default=128_000, description="tokens that the model can take"
+    )
+    max_concurrent: Annotated[int | None, Whole(1)] = Field(
+        default=None,
+        description="runs of this agent at once, over all its sessions; default no limit",
+    )
+    queue: Queue = Field(default_factory=Queue)
+
+
+class Account(Section):
+    """The settings of one account of a channel that all channels have.
+
+    Every other key goes into ``options``, for the channel itself to check.
+    """
+
+    enabled: Annotated[bool, Flag()] = Field(
+        default=True, description="false switches the account off without deleting its settings"
+    )
+    agent: NameKey = Field(default=MAIN_AGENT, description="the agent that answers")
+    direct: DirectPolicy = Field(
+        default=DirectPolicy.PAIRING, description="pairing (default), allowlist, open or disabled"
+    )
+    allow: Annotated[tuple[str, ...], Ids()] = Field(
+        default=(), description="sender ids that may talk without pairing"
+    )
+    queue: Queue = Field(default_factory=Queue)
+    # Tokens are in here: it must not show up where settings are printed.
+    options: dict[str, Any] = Field(default_factory=dict, repr=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _collect_options(cls, values: object) -> object:
+        if not isinstance(values, Mapping):
+            return values
+        known = set(cls.model_fields) - {"options"}
+        own = {key: value for key, value in values.items() if key in known}
+        return own | {"options": {k: v for k, v in values.items() if k not in known}}
+
+
+class Channel(Account):
+    """``[channels.NAME]``: the account ``default``, and more accounts in ``accounts.NAME``.
+
+    Without a key of its own beside ``accounts`` there is no account ``default``.
+    """
+
+    accounts: dict[NameKey, Account] = Field(default_factory=dict)
+
+
+class Database(Section):
+    """``[database]``."""
+
+    url: SecretStr | None = Field(
+        default=None, description="postgresql://…; without it an embedded server starts by itself"
+    )
+
+
+class State(Section):
+    """``[state]``."""
+
+    folder: Path | None = Field(
+        default=None, description="embedded database, socket; default <home>/state"
+    )
+
+
+class Runs(Section):
+    """``[runs]`` (SPEC QUEUE-2, QUEUE-9). All in seconds once read."""
+
+    timeout_s: Annotated[float, Duration(1)] = Field(
+        default=1800.0, alias="timeout", description="how long a run may work"
+    )
+    cancel_grace_s: Annotated[float, Duration(1)] = Field(
+        default=10.0, alias="cancel_grace", description="how long a cancelled run may take to end"
+    )
+    deadline_s: Annotated[float | None, Duration(1)] = Field(
+        default=None,
+        alias="deadline",
+        description="from submission to end, waiting included; default none",
+    )
+
+
+class Shutdown(Section):
+    """``[shutdown]`` (SPEC QUEUE-11)."""
+
+    wait_s: Annotated[float, Duration()] = Field(
+        default=30.0, alias="wait", description="how long running runs may go on"
+    )
+
+
+class Log(Section):
+    """``[log]``."""
+
+    level: LogLevel = Field(
+        default=LogLevel.INFO, description="debug, info (default), warning or error"
+    )
+    format: LogFormat = Field(default=LogFormat.AUTO, description="auto (default), console or json")
+    file: Path | None = Field(default=None, description="write here instead of to standard error")
+
+
+class Settings(BaseSettings):
+    """Everything. ``load`` reads it from file and environment; made in code it reads neither."""
+
+    model_config = SettingsConfigDict(extra="forbid", frozen=True)
+
+    home: Path = Field(default_factory=lambda: Path.home() / ".goclaw")
+    file: Path | None = None
+
+    lanes: dict[LaneKey, Annotated[int, Whole(1)]] = Field(
+        default_factory=lambda: dict(DEFAULT_LANES),
+        description="lane name → runs at once (SPEC LANE-1); the four default lanes always exist",
+    )
+    queue: Queue = Field(default_factory=Queue)
+    agents: dict[NameKey, Agent] = Field(default_factory=dict)
+    channels: dict[NameKey, Channel] = Field(default_factory=dict)
+    database: Database = Field(default_factory=Database)
+    state: State = Field(default_factory=State)
+    runs: Runs = Field(default_factory=Runs)
+    shutdown: Shutdown = Field(default_factory=Shutdown)
+    log: Log = Field(default_factory=Log)
+
+    _origins: dict[tuple[str, ...], str] = PrivateAttr(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in(cls, values: object) -> object:
+        """Lanes and agents that always exist, beside those that are configured."""
+        if not isinstance(values, Mapping):
+            return values
+        filled = dict(values)
+        for key, defaults in (("lanes", DEFAULT_LANES), ("agents", {MAIN_AGENT: {}})):
+            given = filled.get(key, {})
+            if isinstance(given, Mapping):
+                filled[key] = defaults | dict(given)
+        return filled
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Take what the caller gives, nothing else."""
+        del settings_cls, env_settings, dotenv_settings, file_secret_settings
+        return (init_settings,)
+
+    @property
+    def state_folder(self) -> Path:
+        """Where the embedded database and the gateway's socket are."""
+        return self.state.folder or self.home / "state"
+
+    def workspace(self, agent: AgentName) -> Path:
+        """The folder of an agent, with its HEARTBEAT.md."""
+        configured = self.agents[agent].workspace
+        if configured is not None:
+            return configured
+        base = self.home / "workspace"
+        return base if agent == MAIN_AGENT else base / agent
+
+    def remember(self, origins: Mapping[tuple[str, ...], str]) -> None:
+        """Note where values come from that are neither from the file nor defaults."""
+        self._origins.update(origins)
+
+    def origin(self, path: tuple[str, ...]) -> str:
+        """Where a setting comes from: an environment variable, the file, or the defaults."""
+        for length in range(len(path), 0, -1):
+            if found := self._origins.get(path[:length]):
+                return found
+        return str(self.file) if self.file else "the defaults"

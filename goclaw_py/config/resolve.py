@@ -1,0 +1,155 @@
+"""What follows from the settings: queue policies, accounts, keys."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from pydantic import SecretStr
+
+from goclaw_py.config.load import is_secret, wrong
+from goclaw_py.config.models import Account, Queue, Settings
+from goclaw_py.config.types import EnvText
+from goclaw_py.core.errors import SettingError
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.messages import PeerKind
+from goclaw_py.core.requests import Drop, Mode, QueuePolicy
+from goclaw_py.core.routing import DEFAULT_ACCOUNT, DirectPolicy
+
+_CAPACITY = 10
+_DEBOUNCE_MS = 800
+_CONCURRENCY = {PeerKind.DIRECT: 1, PeerKind.GROUP: 3}
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelAccount:
+    """One account of a channel that is switched on.
+
+    ``options`` are the keys for the channel itself; tokens are among them. ``path`` is where the
+    account stands in the settings.
+    """
+
+    channel: str
+    name: str
+    agent: AgentName
+    direct: DirectPolicy
+    allow: frozenset[str]
+    options: Mapping[str, object] = field(repr=False)
+    path: tuple[str, ...] = ()
+
+
+def accounts(settings: Settings) -> Iterator[ChannelAccount]:
+    """Every account that is switched on, in the order of the file."""
+    for channel, section in settings.channels.items():
+        own_keys = section.model_fields_set - {"accounts", "options"}
+        if own_keys or section.options or not section.accounts:
+            yield from _account(channel, DEFAULT_ACCOUNT, section, ("channels", channel))
+        for name, account in section.accounts.items():
+            path = ("channels", channel, "accounts", name)
+            yield from _account(channel, name, account, path)
+
+
+def _account(
+    channel: str, name: str, account: Account, path: tuple[str, ...]
+) -> Iterator[ChannelAccount]:
+    if account.enabled:
+        yield ChannelAccount(
+            channel,
+            name,
+            AgentName(account.agent),
+            account.direct,
+            frozenset(account.allow),
+            {key: _plain(key, value) for key, value in account.options.items()},
+            path,
+        )
+
+
+def _plain(key: str, value: object) -> object:
+    """An option as it would stand in the file: in the environment everything is text."""
+    if not isinstance(value, EnvText):
+        return value
+    word = value.strip().lower()
+    if word in ("true", "false"):
+        return word == "true"
+    return (
+        int(word)
+        if re.fullmatch("-?[0-9]{1,18}", word) and not is_secret(("", key))
+        else str(value)
+    )
+
+
+def option_error(settings: Settings, account: ChannelAccount, error: SettingError) -> SettingError:
+    """Complete the error of a channel that refuses an option: whole path, origin, no secret."""
+    path = (*account.path, *error.key.split("."))
+    return wrong(settings, path, error.value, error.allowed)
+
+
+def queue_policy(
+    settings: Settings,
+    agent: AgentName,
+    channel: str | None = None,
+    account: str = DEFAULT_ACCOUNT,
+    peer: PeerKind | None = None,
+) -> QueuePolicy:
+    """How a session queues: global < agent < channel < account (SPEC section 2).
+
+    ``peer`` is None for sessions that are no chats: they run one at a time, without debounce,
+    whatever is set for chats (SPEC QUEUE-1).
+    """
+    levels = [settings.queue]
+    if agent in settings.agents:
+        levels.append(settings.agents[agent].queue)
+    if channel is not None and channel in settings.channels:
+        section = settings.channels[channel]
+        levels.append(section.queue)
+        if account in section.accounts:
+            levels.append(section.accounts[account].queue)
+    merged = _merge(levels)
+    concurrency = 1 if peer is None else merged.max_concurrent or _CONCURRENCY[peer]
+    debounce_ms = _DEBOUNCE_MS if merged.debounce_ms is None else merged.debounce_ms
+    return QueuePolicy(
+        mode=merged.mode or Mode.QUEUE,
+        capacity=merged.capacity or _CAPACITY,
+        drop=merged.drop or Drop.OLD,
+        debounce_s=0.0 if peer is None else debounce_ms / 1000,
+        concurrency=concurrency,
+    )
+
+
+def _merge(levels: list[Queue]) -> Queue:
+    merged = Queue()
+    for level in levels:
+        merged = merged.model_copy(update=level.model_dump(exclude_none=True))
+    return merged
+
+
+def api_key(settings: Settings, agent: AgentName, env: Mapping[str, str]) -> SecretStr | None:
+    """The key for an agent's model; None leaves it to the provider's own variable.
+
+    Reads ``api_key_file``. Raises ``SettingError`` if the file cannot be read or is empty, or the
+    variable of ``api_key_env`` is not set.
+    """
+    section = settings.agents[agent]
+    if section.api_key_env is not None:
+        if value := env.get(section.api_key_env, "").strip():
+            return SecretStr(value)
+        path = ("agents", agent, "api_key_env")
+        raise wrong(settings, path, section.api_key_env, "this variable is not set")
+    if section.api_key_file is not None:
+        return _from_file(settings, agent)
+    return section.api_key
+
+
+def _from_file(settings: Settings, agent: AgentName) -> SecretStr:
+    path = ("agents", agent, "api_key_file")
+    file = settings.agents[agent].api_key_file
+    assert file is not None
+    try:
+        value = file.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not text"
+        raise wrong(settings, path, str(file), f"cannot be read: {reason}") from error
+    if not value:
+        raise wrong(settings, path, str(file), "the file is empty")
+    return SecretStr(value)

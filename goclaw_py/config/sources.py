@@ -1,0 +1,197 @@
+"""Where settings come from: the file, and the environment.
+
+Both know for each of their values how a person calls its origin, so that an error can name it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
+
+from goclaw_py.config.types import EnvText
+from goclaw_py.core.errors import SettingError
+
+PREFIX = "GOCLAW_"
+SECTIONS = (
+    "lanes", "queue", "agents", "channels", "database", "state", "runs", "shutdown", "log",
+)  # fmt: skip
+
+SHORT_NAMES: Mapping[str, tuple[str, ...]] = {
+    "GOCLAW_LANE_MAIN": ("lanes", "main"),
+    "GOCLAW_LANE_SUBAGENT": ("lanes", "subagent"),
+    "GOCLAW_LANE_DELEGATE": ("lanes", "delegate"),
+    "GOCLAW_LANE_CRON": ("lanes", "cron"),
+    "GOCLAW_TELEGRAM_TOKEN": ("channels", "telegram", "token"),
+    "GOCLAW_DATABASE_URL": ("database", "url"),
+}
+"""Variables with a name of their own. Any other setting is ``GOCLAW_<SECTION>__<KEY>``."""
+
+OWN_NAMES = frozenset({"GOCLAW_HOME", "GOCLAW_CONFIG"})
+"""Variables that say where to look; they are no settings."""
+
+TEST_PREFIX = "GOCLAW_TEST_"
+"""Variables of the project's own tests; ignored."""
+
+# Compose files pass variables on that are not set as empty ones.
+_EMPTY_IS_UNSET = frozenset({"GOCLAW_TELEGRAM_TOKEN", "GOCLAW_DATABASE_URL"})
+
+Path_ = tuple[str, ...]
+Tree = dict[str, Any]
+
+
+class NotToml(SettingError):
+    """The file cannot be read as TOML; ``value`` is the line number, or None."""
+
+    def __init__(self, file: Path, line: int | None, problem: str) -> None:
+        super().__init__("", line, problem, source=str(file))
+
+    def __str__(self) -> str:
+        """One line with file, line and problem."""
+        line = f":{self.value}" if self.value is not None else ""
+        return f"{self.source}{line}: {self.allowed}"
+
+
+class UnknownVariable(SettingError):
+    """A ``GOCLAW_`` variable that nothing reads. Its value is not shown: it may be a secret."""
+
+    def __init__(self, name: str, hint: str) -> None:
+        super().__init__(name, "***", hint, source="environment")
+
+    def __str__(self) -> str:
+        """One line with the variable and the nearest known one."""
+        return f"environment: {self.key}: {self.allowed}"
+
+
+class _Source(PydanticBaseSettingsSource):
+    """Gives a ready tree of values; pydantic-settings merges the trees of all sources."""
+
+    def __init__(self, settings_cls: type[BaseSettings], values: Tree) -> None:
+        super().__init__(settings_cls)
+        self.values = values
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        del field
+        return self.values.get(field_name), field_name, False
+
+    def __call__(self) -> Tree:
+        return self.values
+
+
+class FileSource(_Source):
+    """``goclaw.toml``. Raises ``NotToml`` if it cannot be read."""
+
+    def __init__(self, settings_cls: type[BaseSettings], file: Path) -> None:
+        super().__init__(settings_cls, _anchored(_read(file), file.parent.resolve()))
+
+
+class EnvironmentSource(_Source):
+    """The ``GOCLAW_`` variables. ``origins`` names the variable of each path.
+
+    ``unknown`` holds an error for each variable that nothing reads.
+    """
+
+    def __init__(self, settings_cls: type[BaseSettings], env: Mapping[str, str]) -> None:
+        self.origins: dict[Path_, str] = {}
+        self.unknown: list[SettingError] = []
+        values: Tree = {}
+        for name in sorted(env):
+            path = self._path(name, env[name])
+            if path and not _put(values, path, EnvText(env[name])):
+                self.unknown.append(
+                    UnknownVariable(name, f"{'.'.join(path)} is set by another variable too")
+                )
+            elif path:
+                self.origins[path] = f"environment variable {name}"
+        super().__init__(settings_cls, _anchored(values, Path.cwd()))
+
+    def _path(self, name: str, value: str) -> Path_ | None:
+        if not name.startswith(PREFIX) or name in OWN_NAMES or name.startswith(TEST_PREFIX):
+            return None
+        if name in _EMPTY_IS_UNSET and not value.strip():
+            return None
+        if short := SHORT_NAMES.get(name):
+            return short
+        path = tuple(part.lower() for part in name.removeprefix(PREFIX).split("__"))
+        if len(path) > 1 and path[0] in SECTIONS and all(path):
+            return path
+        self.unknown.append(UnknownVariable(name, _nearest(name)))
+        return None
+
+
+def _read(file: Path) -> Tree:
+    text = ""
+    try:
+        text = file.read_text("utf-8")
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise NotToml(file, *_where(str(error), text)) from error
+    except UnicodeDecodeError as error:
+        raise NotToml(file, None, "this is not UTF-8 text") from error
+    except OSError as error:
+        raise NotToml(file, None, f"cannot be read: {error.strerror}") from error
+
+
+def _where(message: str, text: str) -> tuple[int, str]:
+    """Line and problem from the words of ``tomllib``, which has them only as text before 3.14."""
+    found = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", message)
+    line = int(found[1]) if found and found[1] else max(1, len(text.splitlines()))
+    return line, f"this is not TOML: {message[: found.start()] if found else message}"
+
+
+def _put(tree: Tree, path: Path_, value: EnvText) -> bool:
+    """Enter a value at its path. False if something else is there."""
+    for key in path[:-1]:
+        below = tree.setdefault(key, {})
+        if not isinstance(below, dict):
+            return False
+        tree = below
+    return tree.setdefault(path[-1], value) is value
+
+
+def _nearest(name: str) -> str:
+    known = [*SHORT_NAMES, *OWN_NAMES, *(f"{PREFIX}{section.upper()}__" for section in SECTIONS)]
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = near[0] + ("<KEY>" if near[0].endswith("__") else "") if near else ""
+    return f"unknown variable; did you mean {hint}?" if near else "unknown variable"
+
+
+def _anchored(values: Tree, folder: Path) -> Tree:
+    """Make the paths among the settings absolute: seen from ``folder``, ``~`` is the home."""
+    for table, key in _paths(values):
+        value = table[key]
+        if isinstance(value, str) and value.strip():
+            table[key] = str(folder / Path(value).expanduser())
+    return values
+
+
+def _paths(values: Tree) -> Iterator[tuple[Tree, str]]:
+    """Where paths are: by name in our own sections, by ending in those of channels."""
+    for table, keys in (
+        *((section, ("folder",)) for section in _tables(values, "state")),
+        *((section, ("file",)) for section in _tables(values, "log")),
+        *((agent, ("workspace", "api_key_file")) for agent in _tables(values, "agents", "*")),
+    ):
+        yield from ((table, key) for key in keys if key in table)
+    for account in (
+        *_tables(values, "channels", "*"), *_tables(values, "channels", "*", "accounts", "*"),
+    ):  # fmt: skip
+        yield from ((account, key) for key in account if key.endswith(("_file", "_folder")))
+
+
+def _tables(tree: object, *path: str) -> Iterator[Tree]:
+    """The tables at a path; ``*`` is every key."""
+    if not isinstance(tree, dict):
+        return
+    if not path:
+        yield tree
+        return
+    keys = list(tree) if path[0] == "*" else [path[0]] if path[0] in tree else []
+    for key in keys:
+        yield from _tables(tree[key], *path[1:])

@@ -1,0 +1,137 @@
+"""The kinds of values that settings have.
+
+A value from the file already has its type, so ``"2"`` is not a number there. A value from the
+environment is always text; it arrives as ``EnvText`` and is read here, by the kind it should be.
+Every check fails with a sentence that says what is allowed.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+_DURATION = re.compile(r"([0-9]{1,9})([smhd])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_TRUE = frozenset({"true", "1", "yes", "on"})
+_FALSE = frozenset({"false", "0", "no", "off"})
+
+ALLOWED = "allowed"
+"""The error type of every check in this module; its message is what is allowed."""
+
+
+class EnvText(str):
+    """The text of an environment variable."""
+
+    __slots__ = ()
+
+
+def allowed(text: str) -> PydanticCustomError:
+    """Make the error of a value that is not what ``text`` describes."""
+    return PydanticCustomError(ALLOWED, "{allowed}", {"allowed": text})
+
+
+def parse_duration(text: str) -> float | None:
+    """Read ``<integer><s|m|h|d>`` as seconds; None if it is anything else."""
+    match = _DURATION.fullmatch(text)
+    return float(int(match[1]) * _SECONDS[match[2]]) if match else None
+
+
+class _Kind(ABC):
+    """A kind of value; ``check`` returns the value or raises ``allowed(...)``."""
+
+    @abstractmethod
+    def check(self, value: object) -> object: ...
+
+    def __get_pydantic_core_schema__(
+        self, _source: object, _handler: Callable[[object], CoreSchema]
+    ) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self.check)
+
+
+@dataclass(frozen=True, slots=True)
+class Whole(_Kind):
+    """A whole number from ``low`` to ``high``."""
+
+    low: int
+    high: int | None = None
+
+    def check(self, value: object) -> int:
+        """Return the number."""
+        if isinstance(value, EnvText) and _INTEGER.fullmatch(value.strip()):
+            value = int(value)
+        # True is an int for Python, and a mistake in a settings file.
+        if not isinstance(value, int) or isinstance(value, bool) or not self._fits(value):
+            upper = "" if self.high is None else f" and at most {self.high}"
+            raise allowed(f"must be a whole number, at least {self.low}{upper}")
+        return value
+
+    def _fits(self, value: int) -> bool:
+        return self.low <= value and (self.high is None or value <= self.high)
+
+
+class Flag(_Kind):
+    """True or false."""
+
+    def check(self, value: object) -> bool:
+        """Return the truth value. Any other word than the known ones is an error."""
+        if isinstance(value, EnvText):
+            word = value.strip().lower()
+            if word in _TRUE or word in _FALSE:
+                return word in _TRUE
+        elif isinstance(value, bool):
+            return value
+        raise allowed("must be true or false")
+
+
+@dataclass(frozen=True, slots=True)
+class Duration(_Kind):
+    """A duration as text such as ``"30m"``; in seconds once read."""
+
+    low_s: float = 0.0
+
+    def check(self, value: object) -> float:
+        """Return seconds."""
+        seconds = parse_duration(value) if isinstance(value, str) else None
+        if seconds is None or seconds < self.low_s:
+            least = f", at least {self.low_s:g}s" if self.low_s else ""
+            raise allowed(f'must be <integer><s|m|h|d> such as "90s" or "30m"{least}')
+        return seconds
+
+
+class Ids(_Kind):
+    """A list of ids, written as text or as whole numbers; in the environment with commas."""
+
+    def check(self, value: object) -> tuple[str, ...]:
+        """Return the ids as text."""
+        if isinstance(value, EnvText):
+            return tuple(item.strip() for item in value.split(",") if item.strip())
+        if not isinstance(value, list | tuple) or not _are_ids(value):
+            raise allowed('must be a list of ids such as [12345, "67890"]')
+        return tuple(str(item) for item in value)
+
+
+def _are_ids(values: Iterable[object]) -> bool:
+    return all(
+        (isinstance(item, int) and not isinstance(item, bool))
+        or (isinstance(item, str) and item.strip() != "")
+        for item in values
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Matching(_Kind):
+    """Text that fits a pattern as a whole; ``meaning`` says it in words."""
+
+    pattern: str
+    meaning: str
+
+    def check(self, value: object) -> str:
+        """Return the text."""
+        if not isinstance(value, str) or not re.fullmatch(self.pattern, value):
+            raise allowed(f"must be {self.meaning}")
+        return str(value)

@@ -1,0 +1,310 @@
+"""A PostgreSQL server of our own, shared by every process that works on one folder (SPEC DB-1).
+
+Three ideas carry it:
+
+1. The server inherits a locked file, ``server.lock``, and so do the programs that make the data
+   folder. It is locked exactly as long as one of them lives, whatever ``postmaster.pid`` says.
+2. Everybody who uses the server holds a shared lock on ``users.lock``. Who can get it exclusively
+   when leaving is the last one and stops the server. The kernel drops it when a process dies.
+3. ``gate.lock`` lets one process at a time start or stop.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from goclaw_py.store.embedded_account import account_for, make_folder
+from goclaw_py.store.embedded_cluster import Cluster, Server, Silence
+from goclaw_py.store.embedded_files import (
+    EmbeddedError,
+    EmbeddedFailed,
+    EmbeddedMissing,
+    EmbeddedRefused,
+    EmbeddedSlow,
+    installation_for,
+    read_pid_file,
+    try_lock,
+)
+
+__all__ = [
+    "EmbeddedError",
+    "EmbeddedFailed",
+    "EmbeddedMissing",
+    "EmbeddedPostgres",
+    "EmbeddedRefused",
+    "EmbeddedSlow",
+    "Server",
+]
+
+_STOP = ((signal.SIGINT, 60.0), (signal.SIGQUIT, 10.0))
+"""How the server is stopped: fast, then at once (it recovers at the next start); seconds each."""
+
+_CLEAR_AWAY = ((5.0, signal.SIGINT), (60.0, signal.SIGQUIT), (10.0, signal.SIGKILL))
+"""What is done, after seconds each, about processes that hold the lock but do not serve."""
+
+_STOP_GATE_S = 5.0
+_SAY_EVERY_S = 10.0
+
+
+class EmbeddedPostgres:
+    """Starts, shares and stops the server of one folder.
+
+    All methods block, up to a second as a rule; they may be called from any thread. Use it as a
+    context manager, or call ``stop`` in a ``finally``. A process that is killed instead does no
+    harm: the server goes on, and the next user of the folder stops it.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        settings: Mapping[str, str] | None = None,
+        say: Callable[[str], None] | None = None,
+        patience_s: float = 600.0,
+    ) -> None:
+        """Prepare; nothing is touched before ``start``.
+
+        Args:
+            folder: Holds data, locks, log and, as a rule, the socket. Made if it is missing.
+            settings: PostgreSQL's settings by name; they win over ours, from the next time that
+                the server starts.
+            say: Called, in the thread of the caller, with a sentence about a wait that lasts.
+            patience_s: How long ``start`` waits for others and for a crash recovery.
+        """
+        # Not resolve(): that follows links only as far as there are folders.
+        self._folder = Path(os.path.abspath(folder))  # noqa: PTH100
+        self._settings = dict(settings or {})
+        self._say = say or (lambda _: None)
+        self._patience_s = patience_s
+        self._mutex = threading.Lock()
+        self._leaving = threading.Event()
+        self._cluster: Cluster | None = None
+        self._users: int | None = None
+
+    @property
+    def log(self) -> Path:
+        """Where PostgreSQL writes what happens; put aside at a start once it is over 1 MB."""
+        return self._folder / "postgres.log"
+
+    def binary(self, name: str) -> Path:
+        """A program that fits this server's version, such as ``pg_dump``.
+
+        Raises ``EmbeddedMissing``.
+        """
+        return installation_for(self._folder / "data").binary(name)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    # ------------------------------------------------------------------ start
+
+    def start(self) -> Server:
+        """Become a user of the server; make its database and start it where needed.
+
+        May be called again at any time: it then makes sure that the server still runs, and starts
+        it if not. Raises ``EmbeddedError``; this object is no user of the server then.
+        """
+        with self._mutex, _translated(self._folder):
+            cluster = self._cluster = self._cluster or self._settle()
+            cluster.check_owner()
+            wait = _Wait(self._patience_s, self._leaving, self._say)
+            try:
+                with _gate(cluster, wait):
+                    return self._join(cluster, wait)
+            except BaseException:
+                self._forget()
+                raise
+
+    def _settle(self) -> Cluster:
+        make_folder(self._folder)
+        # Two processes may reach the folder through different links.
+        folder = self._folder.resolve()
+        if "\n" in str(folder):
+            raise EmbeddedRefused(
+                f"{str(folder)!r}: PostgreSQL cannot handle a line break in a path"
+            )
+        return Cluster(folder, account_for(folder), self._settings, self._say)
+
+    def _join(self, cluster: Cluster, wait: _Wait) -> Server:
+        if self._users is None:
+            self._users = cluster.open("users.lock")
+            try_lock(self._users, shared=True)  # held exclusively only inside the gate
+        try:
+            return _serve(cluster, wait, limit_s=self._patience_s)
+        except EmbeddedSlow:
+            raise  # stopping it would throw away the recovery that it has done so far
+        except BaseException:
+            self._leave(cluster)
+            raise
+
+    # ------------------------------------------------------------------ stop
+
+    def stop(self) -> bool:
+        """Stop using the server, and stop the server if nobody else uses it.
+
+        A ``start`` that waits in another thread gives up. Returns True if this stopped the server,
+        False if others still use it, or are just starting, or it was not running.
+        """
+        self._leaving.set()
+        with self._mutex, _translated(self._folder):
+            self._leaving.clear()
+            if self._cluster is None or self._users is None:
+                return False
+            wait = _Wait(_STOP_GATE_S, self._leaving, self._say)
+            try:
+                with _gate(self._cluster, wait):
+                    return self._leave(self._cluster)
+            except EmbeddedSlow:
+                return False  # who starts behind the gate is a user too, and will be the last one
+            finally:
+                self._forget()
+
+    def _leave(self, cluster: Cluster) -> bool:
+        """Give up our place among the users; the last one ends the server. The gate is held."""
+        # Trying drops the shared lock even if it fails, which is as good: we are leaving.
+        alone = self._users is not None and try_lock(self._users)
+        return alone and _end(cluster)
+
+    def _forget(self) -> None:
+        if self._users is not None:
+            os.close(self._users)
+            self._users = None
+
+
+# ---------------------------------------------------------------------------- inside the gate
+
+
+def _serve(cluster: Cluster, wait: _Wait, *, limit_s: float) -> Server:
+    """Wait until the server answers; start it if nothing holds its lock."""
+    cluster.mark_log()
+    spawned: subprocess.Popen[bytes] | None = None
+    remedies = iter(_CLEAR_AWAY)
+    patience_s, sign = next(remedies)
+    silent_since = time.monotonic()
+    while True:
+        lock = cluster.take_lock()
+        if lock is not None:
+            try:
+                if spawned is not None:
+                    raise cluster.why_unlocked(spawned)
+                cluster.make(lock, limit_s=limit_s)
+                spawned = cluster.spawn(lock)
+            finally:
+                os.close(lock)
+        seen = cluster.look()
+        if isinstance(seen, Server):
+            return seen
+        if seen is Silence.STARTING or spawned is not None:
+            silent_since = time.monotonic()
+        elif time.monotonic() - silent_since > patience_s:
+            cluster.signal_holders(sign)
+            patience_s, sign = next(remedies, (patience_s, sign))
+            silent_since = time.monotonic()
+        wait.pause(lambda: f"PostgreSQL is not ready; it last said: {_last_line(cluster)}")
+
+
+def _last_line(cluster: Cluster) -> str:
+    return cluster.last_words().rpartition("\n")[2] or "(nothing)"
+
+
+def _end(cluster: Cluster) -> bool:
+    """Stop the server. False if it does not run, or in another container."""
+    pid = cluster.postmaster()
+    if pid is None:
+        return False
+    note = read_pid_file(cluster.data)
+    for sign, limit_s in _STOP:
+        with suppress(ProcessLookupError):
+            os.kill(pid, sign)
+        if _await_end(cluster, limit_s):
+            break
+    else:
+        raise EmbeddedError(f"PostgreSQL (process {pid}) does not end: end it by hand")
+    if cluster.child is not None:
+        cluster.child.wait()  # it gives back its lock a moment before it ends
+    if note and note.socket.parent != cluster.folder:
+        with suppress(OSError):  # not empty: somebody else's, and harmless
+            note.socket.parent.rmdir()
+    return True
+
+
+def _await_end(cluster: Cluster, limit_s: float) -> bool:
+    end = time.monotonic() + limit_s
+    while (lock := cluster.take_lock()) is None:
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.003)
+    os.close(lock)
+    return True
+
+
+@contextmanager
+def _gate(cluster: Cluster, wait: _Wait) -> Iterator[None]:
+    fd = cluster.open("gate.lock")
+    try:
+        while not try_lock(fd):
+            wait.pause(lambda: f"another process is starting or stopping in {cluster.folder}")
+        yield
+    finally:
+        os.close(fd)
+
+
+class _Wait:
+    """A wait with a limit, which says from time to time what it waits for."""
+
+    def __init__(
+        self, limit_s: float, leaving: threading.Event, say: Callable[[str], None]
+    ) -> None:
+        self._start = time.monotonic()
+        self._limit_s = limit_s
+        self._leaving = leaving
+        self._say = say
+        self._step_s = 0.001
+        self._next_word_s = _SAY_EVERY_S / 4
+
+    def pause(self, what: Callable[[], str]) -> None:
+        """Wait a moment.
+
+        Raises ``EmbeddedSlow`` at the limit, and ``EmbeddedError`` when somebody calls ``stop``.
+        """
+        waited_s = time.monotonic() - self._start
+        if waited_s >= self._limit_s:
+            raise EmbeddedSlow(f"gave up after {waited_s:.0f} s: {what()}")
+        if waited_s >= self._next_word_s:
+            self._say(f"{what()} ({waited_s:.0f} s)")
+            self._next_word_s = waited_s + _SAY_EVERY_S
+        if self._leaving.wait(self._step_s):
+            raise EmbeddedError("asked to stop while it was starting")
+        self._step_s = min(self._step_s * 1.3, 0.1)
+
+
+@contextmanager
+def _translated(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except subprocess.TimeoutExpired as error:
+        raise EmbeddedSlow(f"{folder}: {error}") from error
+    except PermissionError as error:
+        raise EmbeddedRefused(
+            f"user id {os.geteuid()} may not use {error.filename or folder}: {error.strerror}"
+        ) from error
+    except OSError as error:
+        raise EmbeddedError(f"{error.filename or folder}: {error.strerror}") from error

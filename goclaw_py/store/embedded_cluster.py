@@ -1,0 +1,291 @@
+"""One data folder of the embedded server: making it, starting a server on it, seeing its state.
+
+Who may do so and when is decided in ``store.embedded``, which holds the gate meanwhile.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum, auto
+from pathlib import Path
+
+from goclaw_py.store.embedded_account import Account, open_kept, socket_folder
+from goclaw_py.store.embedded_files import (
+    SOCKET_NAME,
+    EmbeddedError,
+    EmbeddedFailed,
+    EmbeddedRefused,
+    Installation,
+    holders,
+    installation_for,
+    listener_pid,
+    make_room,
+    read_pid_file,
+    tail,
+    try_lock,
+)
+
+USER = DATABASE = "goclaw"
+
+# Small: it sits beside a gateway on a laptop. Only what differs from PostgreSQL's own defaults.
+_SETTINGS = {
+    "listen_addresses": "",
+    "unix_socket_permissions": "0700",
+    "max_connections": "40",
+    "shared_buffers": "16MB",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "max_worker_processes": "2",
+    "max_parallel_workers_per_gather": "0",
+    "autovacuum_max_workers": "1",
+    "log_checkpoints": "off",
+    "jit": "off",
+    "huge_pages": "off",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+}
+_SETTINGS_SINCE_18 = {"io_method": "sync"}
+
+_INITDB = "-A trust -E UTF8 --no-locale --data-checksums --no-instructions --wal-segsize=4"
+
+# Terse in our database, because the details of an error quote what people wrote (SPEC SEC-2);
+# the server's own messages keep their details.
+_FIRST_SQL = (
+    f"CREATE DATABASE {DATABASE}\nALTER DATABASE {DATABASE} SET log_error_verbosity = 'terse'\n"
+)
+
+_EXIT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running server. Connect with ``host``, ``user`` and ``database`` as separate arguments.
+
+    ``host`` is the folder of its socket; in a URI it would have to be escaped. ``pid`` is for
+    people to read.
+    """
+
+    host: str
+    user: str
+    database: str
+    data: Path
+    pid: int
+
+
+class Silence(Enum):
+    """Why a server does not serve us."""
+
+    STARTING = auto()
+    """It recovers, and will serve."""
+    GONE = auto()
+    """It is not running, or stopping, or lost its socket, or was killed and left orphans."""
+
+
+class Cluster:
+    """The data folder, its server, and its log.
+
+    ``child`` is the server that was started here last; None if it never was.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        account: Account,
+        settings: Mapping[str, str],
+        say: Callable[[str], None],
+    ) -> None:
+        self.folder = folder
+        self.data = folder / "data"
+        self.log = folder / "postgres.log"
+        self.child: subprocess.Popen[bytes] | None = None
+        self._account = account
+        self._settings = settings
+        self._say = say
+        self._log_start = 0
+
+    def check_owner(self) -> None:
+        """Raise ``EmbeddedRefused`` if the server would not be the owner of its data."""
+        if self.data.exists() and self.data.stat().st_uid != self._account.uid:
+            raise EmbeddedRefused(
+                f"{self.data} belongs to user id {self.data.stat().st_uid}, but here PostgreSQL"
+                f" would run as user id {self._account.uid}: work as the user who made it"
+            )
+
+    # ------------------------------------------------------------------ what is there
+
+    def open(self, name: str) -> int:
+        """Open one of the lock files of the folder. The caller closes it."""
+        return open_kept(self.folder / name, self._account)
+
+    def take_lock(self) -> int | None:
+        """The locked ``server.lock`` if no process of the server lives. The caller closes it."""
+        fd = self.open("server.lock")
+        if try_lock(fd):
+            return fd
+        os.close(fd)
+        return None
+
+    def look(self) -> Server | Silence:
+        """Whether the server answers."""
+        note = read_pid_file(self.data)
+        pid = listener_pid(note.socket) if note else None
+        if note is None or pid is None:
+            return Silence.GONE
+        match note.status:
+            case "ready":
+                return Server(str(note.socket.parent), USER, DATABASE, self.data, pid)
+            case "starting":
+                return Silence.STARTING
+            case _:
+                return Silence.GONE
+
+    def postmaster(self) -> int | None:
+        """The process to signal, or None if there is none or it is not visible from here."""
+        if self.child is not None and self.child.poll() is None:
+            return self.child.pid  # perhaps too young to listen
+        note = read_pid_file(self.data)
+        return (listener_pid(note.socket) if note else None) or None
+
+    def signal_holders(self, sign: signal.Signals) -> None:
+        """Signal what holds the server's lock: it can only be processes of this server.
+
+        They are left from a server that was killed or cannot be reached any more. The gate is
+        held, so nobody else has the file open.
+        """
+        for pid in holders(self.folder / "server.lock") - {os.getpid()}:
+            with suppress(ProcessLookupError):
+                os.kill(pid, sign)
+
+    def mark_log(self) -> None:
+        """What PostgreSQL writes from now on are its last words."""
+        self._log_start = self.log.stat().st_size if self.log.exists() else 0
+
+    def last_words(self) -> str:
+        """The end of what was logged since the mark."""
+        return tail(self.log, self._log_start) if self.log.exists() else ""
+
+    # ------------------------------------------------------------------ making and starting
+
+    def make(self, lock: int, *, limit_s: float) -> None:
+        """Make the data folder unless there is one. One of that name is always a whole one."""
+        if (self.data / "PG_VERSION").exists():
+            return
+        if self.data.exists() and any(self.data.iterdir()):
+            raise EmbeddedRefused(f"{self.data} is not empty and not PostgreSQL's: move it away")
+        new = self.folder / "data.new"
+        if new.exists():
+            shutil.rmtree(new)  # left by somebody who died in the middle
+        install = installation_for(self.data)
+        self._say(f"making a PostgreSQL {install.version} database in {self.folder}")
+        self._run(install, ["initdb", "-D", str(new), "-U", USER, *_INITDB.split()], lock, limit_s)
+        single = ["postgres", "--single", "-D", str(new), "-c", "exit_on_error=on", "template1"]
+        self._run(install, single, lock, limit_s, stdin=_FIRST_SQL)
+        new.rename(self.data)
+        self._sync_folder()
+
+    def _sync_folder(self) -> None:
+        fd = os.open(self.folder, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def _run(
+        self, install: Installation, args: list[str], lock: int, limit_s: float, *, stdin: str = ""
+    ) -> None:
+        with self._open_log() as log:
+            done = subprocess.run(  # noqa: S603 - our own arguments, no shell
+                self._command(install, args),
+                input=stdin.encode(),
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                env=_environment(),
+                pass_fds=(lock,),
+                start_new_session=True,
+                timeout=limit_s,
+                check=False,
+            )
+        if done.returncode != 0:
+            raise self._failed(f"{args[0]} failed with status {done.returncode}")
+
+    def spawn(self, lock: int) -> subprocess.Popen[bytes]:
+        """Start the server, which inherits ``lock``; does not wait until it is ready."""
+        sockets = socket_folder(self.folder, self._account)
+        # No process of this folder's server lives, so nobody uses these any more, whatever process
+        # id they name. PostgreSQL itself would believe a pid that is reused or a zombie.
+        for stale in (
+            self.data / "postmaster.pid",
+            sockets / SOCKET_NAME,
+            sockets / f"{SOCKET_NAME}.lock",
+        ):
+            stale.unlink(missing_ok=True)
+        make_room(self.log)
+        self.mark_log()
+        install = installation_for(self.data)
+        with self._open_log() as log:
+            child = subprocess.Popen(  # noqa: S603 - our own arguments, no shell
+                self._command(install, self._arguments(install, sockets)),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                env=_environment(),
+                pass_fds=(lock,),
+                start_new_session=True,  # Ctrl-C in the terminal is not for the server
+            )
+        # Reaps it whenever it ends; it may live on after us, so nobody can wait for it in place.
+        threading.Thread(target=child.wait, name="embedded-postgres-reaper", daemon=True).start()
+        self.child = child
+        return child
+
+    def _arguments(self, install: Installation, sockets: Path) -> list[str]:
+        quoted = str(sockets).replace('"', '""')
+        settings = {
+            **_SETTINGS,
+            **(_SETTINGS_SINCE_18 if int(install.version) >= 18 else {}),
+            **self._settings,
+            "port": "5432",
+            "unix_socket_directories": f'"{quoted}"',
+        }
+        args = ["postgres", "-D", str(self.data)]
+        for name, value in settings.items():
+            args += ["-c", f"{name}={value}"]
+        return args
+
+    def _command(self, install: Installation, args: list[str]) -> list[str]:
+        return [*self._account.change, str(install.binary(args[0])), *args[1:]]
+
+    def _open_log(self) -> io.FileIO:
+        return io.FileIO(self.open(self.log.name), "a")
+
+    # ------------------------------------------------------------------ failures
+
+    def why_unlocked(self, child: subprocess.Popen[bytes]) -> EmbeddedError:
+        """Why a server that was started here does not hold its lock. Ends it if it still runs."""
+        try:
+            status = child.wait(_EXIT_S)
+        except subprocess.TimeoutExpired:
+            child.send_signal(signal.SIGINT)
+            child.wait(_EXIT_S)
+            return EmbeddedRefused(
+                f"the file system of {self.folder} does not pass a lock on to a child process"
+                " (NFS?): use a local folder"
+            )
+        return self._failed(f"PostgreSQL ended with status {status} while it started")
+
+    def _failed(self, what: str) -> EmbeddedFailed:
+        return EmbeddedFailed(f"{what} ({self.log})", self.last_words())
+
+
+def _environment() -> dict[str, str]:
+    # A locale that is not installed makes initdb fail, and PG… variables would lead it astray.
+    return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}

@@ -1,0 +1,148 @@
+"""Messages on their way to the agent."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from goclaw_py.core.ids import NodeId, RunId, SessionKey
+from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.ports.store import Accepted, InboxKind, InboxRow, NewInbox, NewPairing, Notice
+from goclaw_py.store import rules
+from goclaw_py.store.memory.tables import (
+    ExternalKey,
+    InboxRecord,
+    Part,
+    SessionRecord,
+)
+from goclaw_py.store.text import storable
+
+
+class Inbox(Part):
+    """Implements ``InboxStore``."""
+
+    async def accept(
+        self,
+        batch: Sequence[NewInbox],
+        *,
+        node: NodeId,
+        now: datetime,
+        pairings: Sequence[NewPairing] = (),
+    ) -> Accepted:
+        """A session that this node does not own is claimed only if nothing older waits in it."""
+        offered = rules.first_of_each(batch)
+        rows = storable(tuple(offered))
+        fresh = [row for row in rows if _key(row) not in self._db.known]
+        for row in fresh:
+            self._enter_session(row, now)
+        work = {row.session for row in fresh if row.outcome is None}
+        for key in work:
+            session = self._db.sessions[key]
+            if not session.pending:
+                self._db.claim(session, node, now)
+        owned = {key for key in work if self._db.sessions[key].owner == node}
+        stored = [(self._insert(row, now), row) for row in fresh]
+        self._request_pairings(pairings, now)
+        if work - owned:
+            self._db.notify(Notice.INBOX)
+        listed = [
+            record.row()
+            for record, row in stored
+            if (row.session in owned if row.outcome is None else row.kind is InboxKind.COMMAND)
+        ]
+        fresh_keys = {_key(row) for row in fresh}
+        # Under the ids that the caller knows, which may differ from what can be stored.
+        known = [
+            row.message.external_id
+            for row, clean in zip(offered, rows, strict=True)
+            if _key(clean) not in fresh_keys
+        ]
+        return Accepted(tuple(listed), frozenset(known))
+
+    async def claim_pending(self, node: NodeId, *, now: datetime) -> list[InboxRow]:
+        """Sessions of a dead node with an unfinished run in them wait for its recovery."""
+        for key in {row.session for row in self._db.pending.values()}:
+            session = self._db.sessions[key]
+            if not self._has_run_of_others(session, node):
+                self._db.claim(session, node, now)
+        mine = [
+            row for row in self._db.pending.values() if self._db.sessions[row.session].owner == node
+        ]
+        mine.sort(key=lambda row: (row.attempts >= rules.CRASHES_UNTIL_LAST, row.id))
+        return [row.row() for row in mine]
+
+    async def settle(
+        self,
+        rows: Collection[int],
+        outcome: Outcome,  # noqa: ARG002  how a row ended is not kept: nobody can ask for it
+        *,
+        now: datetime,
+        reason: Reason | None = None,  # noqa: ARG002  not kept either
+        say: Sequence[OutboundMessage] = (),
+    ) -> None:
+        """What is said belongs to the session of the rows, if all are of one."""
+        ended = [self._db.pending[row] for row in set(rows) if row in self._db.pending]
+        for row in ended:
+            self._db.end_row(row)
+        if ended or not rows:
+            sessions = {row.session for row in ended}
+            session = sessions.pop() if len(sessions) == 1 else None
+            self._db.enqueue(storable(tuple(say)), session=session, now=now)
+
+    async def release_sessions(self, node: NodeId, sessions: Collection[SessionKey]) -> None:
+        """One in which a run of this node works stays owned too."""
+        for key in storable(tuple(sessions)):
+            session = self._db.sessions.get(key)
+            if session is None or session.owner != node or session.pending:
+                continue
+            if not any(self._node_of(run) == node for run in session.active):
+                session.owner = None
+
+    def _node_of(self, run: RunId) -> NodeId:
+        return self._db.runs[run].node
+
+    def _has_run_of_others(self, session: SessionRecord, node: NodeId) -> bool:
+        return any(self._node_of(run) != node for run in session.active)
+
+    def _enter_session(self, row: NewInbox, now: datetime) -> None:
+        target = row.message.target
+        session = self._db.sessions.setdefault(
+            row.session, SessionRecord(row.session, row.agent, target, now, now)
+        )
+        session.target = target
+        session.last_active_at = max(session.last_active_at, now)
+
+    def _insert(self, row: NewInbox, now: datetime) -> InboxRecord:
+        self._db.last_inbox_id += 1
+        record = InboxRecord(
+            id=self._db.last_inbox_id,
+            message=row.message,
+            session=row.session,
+            agent=row.agent,
+            kind=row.kind,
+            received_at=now,
+        )
+        self._db.known.add(_key(row))
+        if row.outcome is None:
+            self._db.pending[record.id] = record
+            self._db.sessions[row.session].pending[record.id] = record
+        return record
+
+    def _request_pairings(self, pairings: Sequence[NewPairing], now: datetime) -> None:
+        kept: list[NewPairing] = []
+        for pairing in rules.first_request_of_each(storable(tuple(pairings))):
+            request = pairing.request
+            key = request.channel, request.account, request.sender.id
+            known = self._db.requests.get(key)
+            if known is None or known.expires_at <= now:
+                self._db.requests[key] = request
+                kept.append(pairing)
+        self._db.enqueue([pairing.greeting for pairing in kept], session=None, now=now)
+        if kept:
+            self._db.notify(Notice.PEOPLE)
+
+
+def _key(row: NewInbox) -> ExternalKey:
+    target = row.message.target
+    return target.channel, target.account, row.message.external_id

@@ -1,0 +1,77 @@
+"""Nodes, their leases, and what dead ones left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from goclaw_py.core.ids import NodeId
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.ports.store import CutRun, Node, Recovery
+from goclaw_py.store import rules
+from goclaw_py.store.memory.tables import LeaseRecord, Part
+from goclaw_py.store.text import storable
+
+
+class Nodes(Part):
+    """Implements ``NodeStore``."""
+
+    async def join(self, node: Node) -> None:
+        """Entering a node twice renews it."""
+        known = self._db.nodes.get(node.id)
+        entered = storable(node) if known is None else replace(known, lease_until=node.lease_until)
+        self._db.nodes[node.id] = entered
+
+    async def renew(self, node: NodeId, *, until: datetime) -> bool:
+        """The lease never becomes shorter."""
+        known = self._db.nodes.get(node)
+        if known is None:
+            return False
+        self._db.nodes[node] = replace(known, lease_until=max(known.lease_until, until))
+        return True
+
+    async def leave(self, node: NodeId, *, now: datetime) -> None:
+        """Runs that nobody finished end ``interrupted``; their attempts are taken back."""
+        if node in self._db.nodes:
+            cut = self._db.end_runs_of([node], Outcome.INTERRUPTED, Reason.SHUTDOWN, now)
+            self._db.free_rows({run.new.id for run in cut}, attempts_back=1)
+            self._db.free([node])
+
+    async def nodes(self) -> list[Node]:
+        """Dead ones included."""
+        return sorted(self._db.nodes.values(), key=lambda node: (node.started_at, node.id))
+
+    async def take_lease(self, name: str, node: NodeId, *, now: datetime) -> bool:
+        """A node that has not joined gets no lease."""
+        lease = self._db.leases.setdefault(name, LeaseRecord())
+        if lease.owner == node:
+            return True
+        if node not in self._db.nodes or self._db.is_live(lease.owner, now):
+            return False
+        lease.owner = node
+        lease.fence += 1
+        return True
+
+    async def drop_lease(self, name: str, node: NodeId) -> None:
+        """Another node's lease is left alone."""
+        lease = self._db.leases.get(name)
+        if lease is not None and lease.owner == node:
+            lease.owner = None
+
+    async def recover(self, *, now: datetime, max_attempts: int, apology: str) -> Recovery:
+        """Nothing is there to do for the second of two callers."""
+        dead = [node.id for node in await self.nodes() if node.lease_until <= now]
+        if not dead:
+            return Recovery()
+        cut = self._db.end_runs_of(dead, Outcome.LOST, Reason.CRASHED, now)
+        ids = {run.new.id for run in cut}
+        lost = [row for row in self._db.rows_of(ids) if row.attempts >= max_attempts]
+        for row in lost:
+            self._db.end_row(row)
+        self._db.free_rows(ids, attempts_back=0)
+        self._db.free(dead)
+        rows = [(row.id, row.session, row.message) for row in lost]
+        for session, message in rules.apologies(rows, apology):
+            self._db.enqueue([message], session=session, now=now)
+        cuts = [CutRun(run.new.id, run.new.session, run.new.target) for run in cut]
+        return Recovery(tuple(dead), tuple(cuts), len(lost))

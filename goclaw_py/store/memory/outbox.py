@@ -1,0 +1,126 @@
+"""Messages on their way to the channel."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from datetime import datetime
+
+from goclaw_py.core.errors import Fenced
+from goclaw_py.core.ids import NodeId
+from goclaw_py.core.messages import Target
+from goclaw_py.ports.store import Notice, OutboxRow, OutboxState, Place
+from goclaw_py.store.memory.tables import OutboxRecord, Part
+from goclaw_py.store.text import storable
+
+
+class Outbox(Part):
+    """Implements ``OutboxStore``."""
+
+    async def chats_due(self, places: Collection[Place], *, now: datetime) -> list[Target]:
+        """Costs as much as there are chats with unsent rows."""
+        heads = [head for head in self._heads(places) if head.next_attempt_at <= now]
+        heads.sort(key=lambda head: (head.next_attempt_at, head.id))
+        return [Target(*head.chat) for head in heads]
+
+    async def claim_next(self, chat: Target, *, node: NodeId, now: datetime) -> OutboxRow | None:
+        """A node that has not joined, or was declared dead, gets nothing."""
+        line = self._db.unsent.get(storable((chat.channel, chat.account, chat.chat)))
+        if not line or node not in self._db.nodes:
+            return None
+        head = _head(line)
+        if head.state is not OutboxState.PENDING or head.next_attempt_at > now:
+            return None
+        head.state = OutboxState.SENDING
+        head.owner = node
+        head.fence += 1
+        return head.row()
+
+    async def mark_sent(self, row: OutboxRow, external_id: str, *, now: datetime) -> None:
+        """Clears the error of earlier attempts."""
+        if (record := self._claimed(row, OutboxState.SENT)) is not None:
+            self._end(record, OutboxState.SENT)
+            record.external_id = storable(external_id)
+            record.sent_at = now
+            record.error = None
+
+    async def mark_failed(
+        self, row: OutboxRow, error: str, *, retry_at: datetime, maybe_sent: bool
+    ) -> None:
+        """A mark as possible duplicate is never taken away again."""
+        if (record := self._claimed(row, OutboxState.PENDING)) is not None:
+            record.state = OutboxState.PENDING
+            record.owner = None
+            record.attempts += 1
+            record.error = storable(error)
+            record.next_attempt_at = retry_at
+            record.possible_duplicate = record.possible_duplicate or maybe_sent
+
+    async def mark_dead(
+        self,
+        row: OutboxRow,
+        error: str,
+        *,
+        now: datetime,  # noqa: ARG002  the port asks for it; nobody can ask when a row died
+    ) -> None:
+        """The rows behind it may go on."""
+        if (record := self._claimed(row, OutboxState.DEAD)) is not None:
+            self._end(record, OutboxState.DEAD)
+            record.error = storable(error)
+
+    async def outbox(self, *, limit: int = 50, state: OutboxState | None = None) -> list[OutboxRow]:
+        """Looks at all of them."""
+        newest_first = reversed(self._db.outbox.values())
+        found = [row for row in newest_first if state is None or row.state is state]
+        return [row.row() for row in found[:limit]]
+
+    async def retry_outbox(self, ids: Collection[int], *, now: datetime) -> int:
+        """They start with all attempts before them, ahead of younger rows of their chat."""
+        found = [self._db.outbox[row_id] for row_id in set(ids) if row_id in self._db.outbox]
+        dead = [row for row in found if row.state is OutboxState.DEAD]
+        for row in dead:
+            row.state = OutboxState.PENDING
+            row.attempts = 0
+            row.next_attempt_at = now
+            line = self._db.unsent.get(row.chat, {}) | {row.id: row}
+            self._db.unsent[row.chat] = dict(sorted(line.items()))
+        if dead:
+            self._db.notify(Notice.OUTBOX)
+        return len(dead)
+
+    async def next_due(self, places: Collection[Place]) -> datetime | None:
+        """May lie in the past."""
+        return min((head.next_attempt_at for head in self._heads(places)), default=None)
+
+    def _heads(self, places: Collection[Place]) -> Iterator[OutboxRecord]:
+        """The oldest unsent row of each chat, where it is pending."""
+        wanted = set(places)
+        for (channel, account, _), line in self._db.unsent.items():
+            head = _head(line)
+            if (channel, account) in wanted and head.state is OutboxState.PENDING:
+                yield head
+
+    def _claimed(self, row: OutboxRow, wanted: OutboxState) -> OutboxRecord | None:
+        """The record to be marked; None if this claim has marked it so before.
+
+        Raises ``Fenced``.
+        """
+        record = self._db.outbox.get(row.id)
+        if record is not None and record.fence == row.fence:
+            if record.state is OutboxState.SENDING:
+                return record
+            if record.state is wanted:
+                return None
+        raise Fenced(f"outbox row {row.id} was claimed or settled by somebody else")
+
+    def _end(self, record: OutboxRecord, state: OutboxState) -> None:
+        record.state = state
+        record.owner = None
+        line = self._db.unsent[record.chat]
+        del line[record.id]
+        if not line:
+            del self._db.unsent[record.chat]
+
+
+def _head(line: dict[int, OutboxRecord]) -> OutboxRecord:
+    """The oldest row of a line, which is kept in order of ids."""
+    return next(iter(line.values()))

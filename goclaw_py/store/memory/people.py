@@ -1,0 +1,60 @@
+"""Who may talk to the agent."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from goclaw_py.ports.store import Notice, PairingRequest, Person, Standing
+from goclaw_py.store.memory.tables import Part
+from goclaw_py.store.text import storable
+
+
+class People(Part):
+    """Implements ``PeopleStore``."""
+
+    async def people(self) -> list[Person]:
+        """Of all channels and accounts."""
+        return sorted(
+            self._db.people.values(),
+            key=lambda person: (
+                person.approved_at,
+                person.channel,
+                person.account,
+                person.sender.id,
+            ),
+        )
+
+    async def pairing_requests(self, *, now: datetime) -> list[PairingRequest]:
+        """Of all channels and accounts."""
+        return sorted(
+            (request for request in self._db.requests.values() if request.expires_at > now),
+            key=lambda request: (
+                request.created_at,
+                request.channel,
+                request.account,
+                request.sender.id,
+            ),
+        )
+
+    async def approve(self, code_hash: str, *, guest: bool, now: datetime) -> Person | None:
+        """The oldest of several requests that happen to have the same code."""
+        valid = await self.pairing_requests(now=now)
+        code_hash = storable(code_hash)
+        request = next((request for request in valid if request.code_hash == code_hash), None)
+        if request is None:
+            return None
+        key = request.channel, request.account, request.sender.id
+        others = {known for known in self._db.people if known[:2] == key[:2]} - {key}
+        standing = Standing.GUEST if guest and others else Standing.OWNER
+        person = Person(request.channel, request.account, request.sender, standing, now)
+        self._db.people[key] = person
+        del self._db.requests[key]
+        self._db.notify(Notice.PEOPLE)
+        return person
+
+    async def revoke(self, channel: str, account: str, sender_id: str) -> bool:
+        """They may ask for a pairing code again."""
+        gone = self._db.people.pop(storable((channel, account, sender_id)), None)
+        if gone is not None:
+            self._db.notify(Notice.PEOPLE)
+        return gone is not None

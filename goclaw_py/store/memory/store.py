@@ -1,0 +1,36 @@
+"""The store in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from goclaw_py.ports.store import Notice
+from goclaw_py.store.memory.inbox import Inbox
+from goclaw_py.store.memory.nodes import Nodes
+from goclaw_py.store.memory.outbox import Outbox
+from goclaw_py.store.memory.people import People
+from goclaw_py.store.memory.runs import Runs
+from goclaw_py.store.memory.tables import MemoryDatabase
+
+
+class MemoryStore(Nodes, Inbox, Runs, Outbox, People):
+    """Implements ``goclaw_py.ports.store.Store`` for tests in virtual time and for simulations.
+
+    No method really waits, so each is atomic. Two objects over one ``MemoryDatabase`` are two
+    processes on one database. Enter a node with ``join`` first, as with the real one: a node that
+    is not entered can own nothing.
+    """
+
+    def __init__(self, database: MemoryDatabase | None = None) -> None:
+        super().__init__(database or MemoryDatabase())
+
+    async def ping(self) -> None:
+        """Always there."""
+
+    def on_notice(self, hear: Callable[[Notice], None]) -> None:
+        """Until ``close``."""
+        self._db.hearers.setdefault(self, []).append(hear)
+
+    async def close(self) -> None:
+        """The database stays for others who share it."""
+        self._db.hearers.pop(self, None)

@@ -1,0 +1,252 @@
+"""The tables of a database in memory, and what all parts of the store do with them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from goclaw_py.core.ids import AgentName, NodeId, RunId, SessionKey
+from goclaw_py.core.messages import InboundMessage, OutboundMessage, Target
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.ports.store import (
+    InboxKind,
+    InboxRow,
+    NewRun,
+    Node,
+    Notice,
+    OutboxRow,
+    OutboxState,
+    PairingRequest,
+    Person,
+    RunEnd,
+    StoredEntry,
+)
+
+ExternalKey = tuple[str, str, str]
+"""Channel, account, external id."""
+
+ChatKey = tuple[str, str, str]
+"""Channel, account, chat."""
+
+PersonKey = tuple[str, str, str]
+"""Channel, account, sender id."""
+
+
+@dataclass(slots=True)
+class LeaseRecord:
+    """A row of ``leases``."""
+
+    owner: NodeId | None = None
+    fence: int = 0
+
+
+@dataclass(slots=True)
+class SessionRecord:
+    """A row of ``sessions`` with its history. ``history`` holds the epoch of each entry."""
+
+    key: SessionKey
+    agent: AgentName
+    target: Target | None
+    created_at: datetime
+    last_active_at: datetime
+    owner: NodeId | None = None
+    fence: int = 0
+    epoch: int = 0
+    history: list[tuple[int, StoredEntry]] = field(default_factory=list)
+    pending: dict[int, InboxRecord] = field(default_factory=dict)
+    """Its inbox rows that are not done."""
+    active: set[RunId] = field(default_factory=set)
+    """Its runs that have not ended."""
+
+    def current(self) -> list[StoredEntry]:
+        """The history since the last reset."""
+        return [entry for epoch, entry in self.history if epoch == self.epoch]
+
+
+@dataclass(slots=True)
+class InboxRecord:
+    """A pending row of ``inbox``."""
+
+    id: int
+    message: InboundMessage
+    session: SessionKey
+    agent: AgentName
+    kind: InboxKind
+    received_at: datetime
+    attempts: int = 0
+    run_id: RunId | None = None
+
+    def row(self) -> InboxRow:
+        """What callers see."""
+        return InboxRow(
+            id=self.id,
+            message=self.message,
+            session=self.session,
+            agent=self.agent,
+            kind=self.kind,
+            attempts=self.attempts,
+            received_at=self.received_at,
+        )
+
+
+@dataclass(slots=True)
+class RunRecord:
+    """A row of ``runs``. ``end`` is None while it works."""
+
+    new: NewRun
+    node: NodeId
+    fence: int
+    epoch: int
+    end: RunEnd | None = None
+
+
+@dataclass(slots=True)
+class OutboxRecord:
+    """A row of ``outbox``."""
+
+    id: int
+    message: OutboundMessage
+    session: SessionKey | None
+    created_at: datetime
+    next_attempt_at: datetime
+    state: OutboxState = OutboxState.PENDING
+    attempts: int = 0
+    possible_duplicate: bool = False
+    owner: NodeId | None = None
+    fence: int = 0
+    sent_at: datetime | None = None
+    external_id: str | None = None
+    error: str | None = None
+
+    @property
+    def chat(self) -> ChatKey:
+        """The line it waits in."""
+        target = self.message.target
+        return target.channel, target.account, target.chat
+
+    def row(self) -> OutboxRow:
+        """What callers see."""
+        return OutboxRow(
+            id=self.id,
+            message=self.message,
+            session=self.session,
+            state=self.state,
+            attempts=self.attempts,
+            possible_duplicate=self.possible_duplicate,
+            fence=self.fence,
+            created_at=self.created_at,
+            next_attempt_at=self.next_attempt_at,
+            sent_at=self.sent_at,
+            external_id=self.external_id,
+            error=self.error,
+        )
+
+
+class MemoryDatabase:
+    """What several ``MemoryStore`` objects may share, as processes share a database."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[NodeId, Node] = {}
+        self.leases: dict[str, LeaseRecord] = {}
+        self.sessions: dict[SessionKey, SessionRecord] = {}
+        self.known: set[ExternalKey] = set()
+        self.pending: dict[int, InboxRecord] = {}
+        self.last_inbox_id = 0
+        self.runs: dict[RunId, RunRecord] = {}
+        self.outbox: dict[int, OutboxRecord] = {}
+        self.unsent: dict[ChatKey, dict[int, OutboxRecord]] = {}
+        self.people: dict[PersonKey, Person] = {}
+        self.requests: dict[PersonKey, PairingRequest] = {}
+        self.hearers: dict[object, list[Callable[[Notice], None]]] = {}
+
+    def notify(self, *notices: Notice) -> None:
+        """Call everybody who listens, in the event loop, after the present step."""
+        loop = asyncio.get_running_loop()
+        for notice in notices:
+            for hearers in self.hearers.values():
+                for hear in hearers:
+                    loop.call_soon(hear, notice)
+
+    def is_live(self, node: NodeId | None, now: datetime) -> bool:
+        """Whether what this node owns is not to be touched by others."""
+        return node is not None and node in self.nodes and self.nodes[node].lease_until > now
+
+    def claim(self, session: SessionRecord, node: NodeId, now: datetime) -> bool:
+        """Own a session if it is free or its owner's lease has ended; True if it changed hands."""
+        if session.owner == node or node not in self.nodes or self.is_live(session.owner, now):
+            return False
+        session.owner = node
+        session.fence += 1
+        return True
+
+    def end_row(self, row: InboxRecord) -> None:
+        """An inbox row is done."""
+        del self.pending[row.id]
+        del self.sessions[row.session].pending[row.id]
+
+    def rows_of(self, runs: Collection[RunId]) -> list[InboxRecord]:
+        """The pending rows of some runs."""
+        rows = [
+            (run, self.pending.get(row_id)) for run in runs for row_id in self.runs[run].new.inbox
+        ]
+        return [row for run, row in rows if row is not None and row.run_id == run]
+
+    def free_rows(self, runs: Collection[RunId], *, attempts_back: int) -> None:
+        """Let the pending rows of some runs run again."""
+        for row in self.rows_of(runs):
+            row.run_id = None
+            row.attempts = max(0, row.attempts - attempts_back)
+
+    def end_run(self, run: RunRecord, end: RunEnd) -> None:
+        """A run has ended."""
+        run.end = end
+        self.sessions[run.new.session].active.discard(run.new.id)
+
+    def end_runs_of(
+        self, nodes: Collection[NodeId], outcome: Outcome, reason: Reason, now: datetime
+    ) -> list[RunRecord]:
+        """End the runs that these nodes did not finish, the oldest first."""
+        cut = [run for run in self.runs.values() if run.end is None and run.node in nodes]
+        for run in cut:
+            self.end_run(run, RunEnd(run.new.id, outcome, now, reason))
+        return sorted(cut, key=lambda run: (run.new.started_at, run.new.id))
+
+    def free(self, nodes: Collection[NodeId]) -> None:
+        """Free all that these nodes own, remove them, and tell the others."""
+        sending = [row for line in self.unsent.values() for row in line.values() if row.owner]
+        freed = [row for row in sending if row.owner in nodes]
+        for row in freed:
+            row.state = OutboxState.PENDING
+            row.owner = None
+            row.possible_duplicate = True
+            row.fence += 1
+        owned: Iterable[SessionRecord | LeaseRecord] = (
+            *self.sessions.values(),
+            *self.leases.values(),
+        )
+        for record in owned:
+            if record.owner in nodes:
+                record.owner = None
+        for node in nodes:
+            del self.nodes[node]
+        self.notify(Notice.INBOX, *([Notice.OUTBOX] if freed else []))
+
+    def enqueue(
+        self, messages: Sequence[OutboundMessage], *, session: SessionKey | None, now: datetime
+    ) -> None:
+        """Put messages into the outbox and tell the senders."""
+        for message in messages:
+            row = OutboxRecord(len(self.outbox) + 1, message, session, now, now)
+            self.outbox[row.id] = row
+            self.unsent.setdefault(row.chat, {})[row.id] = row
+        if messages:
+            self.notify(Notice.OUTBOX)
+
+
+class Part:
+    """One noun's share of ``MemoryStore``."""
+
+    def __init__(self, database: MemoryDatabase) -> None:
+        self._db = database

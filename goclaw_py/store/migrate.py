@@ -1,0 +1,221 @@
+"""Brings the schema to what this release needs, and back.
+
+``migrations/`` holds numbered pairs ``NNNN_name.up.sql`` and ``NNNN_name.down.sql``. Each file is
+one transaction; one runner works at a time; a file that has been applied must not change any more
+(SPEC DB-2).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import goclaw_py
+from goclaw_py.core.errors import MigrationError
+from goclaw_py.store.postgres.pool import Connection, DatabaseError
+
+FOLDER: Final = Path(goclaw_py.__file__).resolve().parent.parent / "migrations"
+"""The same place in a wheel and in a source tree."""
+
+_FILE = re.compile(r"(\d{4})_(\w+)\.(up|down)\.sql")
+_LOCK: Final = 0x676F_636C_6177
+"""The advisory lock of all runners: "goclaw" in ASCII."""
+_LOCK_WAIT_S: Final = 60.0
+_STEP_S: Final = 3600.0
+_OLDEST_SERVER: Final = 140_000
+
+# Told to people only and never compared, so the server's clock may write it.
+_RECORDS: Final = """
+create table if not exists schema_migrations (
+    version    integer     primary key,
+    name       text        not null,
+    checksum   text        not null,
+    applied_at timestamptz not null default clock_timestamp()
+)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One step of the schema: the SQL that makes it and takes it back.
+
+    ``checksum`` is the SHA-256 of ``up``, which must not change once it was applied somewhere.
+    """
+
+    version: int
+    name: str
+    up: str
+    down: str
+
+    @property
+    def label(self) -> str:
+        """Its number and name."""
+        return f"{self.version:04}_{self.name}"
+
+    @property
+    def checksum(self) -> str:
+        """In hexadecimal digits."""
+        return hashlib.sha256(self.up.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A migration in one of its two directions."""
+
+    migration: Migration
+    is_up: bool
+
+    @property
+    def file(self) -> str:
+        """The name of the file that is run."""
+        return f"{self.migration.label}.{'up' if self.is_up else 'down'}.sql"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """``current`` is the version of the database, 0 for an empty one."""
+
+    current: int
+    latest: int
+    pending: tuple[str, ...]
+
+
+def known(folder: Path = FOLDER) -> list[Migration]:
+    """The migrations of this release, in order.
+
+    Raises ``MigrationError`` for a stray file, a gap in the numbers or a missing half.
+    """
+    paths = {path.name: path for path in sorted(folder.glob("*.sql"))}
+    found: list[Migration] = []
+    for name, path in paths.items():
+        match = _FILE.fullmatch(name)
+        if match is None:
+            raise MigrationError(f"{name} is not named NNNN_name.up.sql or .down.sql")
+        if match[3] == "up":
+            down = paths.get(f"{match[1]}_{match[2]}.down.sql")
+            if down is None:
+                raise MigrationError(f"{name} has no .down.sql")
+            # Text mode: a checkout with other line ends is still the same file.
+            texts = path.read_text(encoding="utf-8"), down.read_text(encoding="utf-8")
+            found.append(Migration(int(match[1]), match[2], *texts))
+    if not found or [migration.version for migration in found] != list(range(1, len(found) + 1)):
+        raise MigrationError(f"the migrations in {folder} are not numbered from 0001 without gaps")
+    return found
+
+
+async def status(connection: Connection, folder: Path = FOLDER) -> Status:
+    """Compare the database with this release, without changing it. Raises ``MigrationError``."""
+    migrations = known(folder)
+    applied = await _applied(connection)
+    _verify(migrations, applied)
+    waiting = [migration for migration in migrations if migration.version not in applied]
+    return Status(
+        current=max(applied, default=0),
+        latest=migrations[-1].version,
+        pending=tuple(migration.label for migration in waiting),
+    )
+
+
+async def pending(connection: Connection, folder: Path = FOLDER) -> list[str]:
+    """What ``migrate`` would apply."""
+    return list((await status(connection, folder)).pending)
+
+
+async def migrate(
+    connection: Connection, *, to: int | None = None, folder: Path = FOLDER
+) -> list[str]:
+    """Bring the schema to version ``to``, up or down; to the latest by default.
+
+    Returns the names of the files that were run. What was done before a failure stays done. Raises
+    ``MigrationError`` if a file has changed since it was applied, the database is newer than this
+    release, a file fails, or another runner holds the lock for more than a minute.
+    """
+    migrations = known(folder)
+    target = migrations[-1].version if to is None else to
+    if not 0 <= target <= migrations[-1].version:
+        raise MigrationError(f"there is no version {target}; the latest is {len(migrations)}")
+    await _check_server(connection)
+    async with _locked(connection):
+        await connection.script(_RECORDS)
+        applied = await _applied(connection)
+        _verify(migrations, applied)
+        steps = _plan(migrations, max(applied, default=0), target)
+        for step in steps:
+            await _run(connection, step)
+    return [step.file for step in steps]
+
+
+def _plan(migrations: Sequence[Migration], current: int, target: int) -> list[Step]:
+    if target >= current:
+        return [Step(migration, is_up=True) for migration in migrations[current:target]]
+    return [Step(migration, is_up=False) for migration in reversed(migrations[target:current])]
+
+
+def _verify(migrations: Sequence[Migration], applied: Mapping[int, tuple[str, str]]) -> None:
+    """Raise ``MigrationError`` unless what was applied is the beginning of what we know."""
+    by_version = {migration.version: migration for migration in migrations}
+    for version, (name, checksum) in sorted(applied.items()):
+        migration = by_version.get(version)
+        if migration is None:
+            raise MigrationError(
+                f"the database is at {version:04}_{name}, which is newer than this release "
+                f"({migrations[-1].label}): install a newer release, or migrate down with it"
+            )
+        if migration.checksum != checksum:
+            raise MigrationError(
+                f"{Step(migration, is_up=True).file} has changed since it was applied here"
+            )
+
+
+async def _check_server(connection: Connection) -> None:
+    row = await connection.row("select current_setting('server_version_num')::integer as version")
+    if row is not None and row["version"] < _OLDEST_SERVER:
+        raise MigrationError(f"PostgreSQL 14 or newer is needed, this is {row['version'] // 10000}")
+
+
+async def _applied(connection: Connection) -> dict[int, tuple[str, str]]:
+    """Name and checksum of each applied migration, by version."""
+    exists = await connection.row("select to_regclass('schema_migrations') is not null as yes")
+    if exists is None or not exists["yes"]:
+        return {}
+    rows = await connection.fetch("select version, name, checksum from schema_migrations")
+    return {row["version"]: (row["name"], row["checksum"]) for row in rows}
+
+
+@asynccontextmanager
+async def _locked(connection: Connection) -> AsyncIterator[None]:
+    """Hold the lock of all runners; the server gives it back if this process dies."""
+    if not await connection.lock(_LOCK, wait_s=_LOCK_WAIT_S):
+        raise MigrationError(f"another migration has been running for {_LOCK_WAIT_S:.0f} s")
+    try:
+        yield
+    finally:
+        await connection.unlock(_LOCK)
+
+
+async def _run(connection: Connection, step: Step) -> None:
+    """Run one file and record it, in one transaction."""
+    migration = step.migration
+    async with connection.transaction():
+        try:
+            await connection.script(
+                migration.up if step.is_up else migration.down, timeout_s=_STEP_S
+            )
+        except DatabaseError as error:
+            raise MigrationError(f"{step.file} failed: {error}") from error
+        if step.is_up:
+            await connection.fetch(
+                "insert into schema_migrations (version, name, checksum) values ($1, $2, $3)",
+                migration.version,
+                migration.name,
+                migration.checksum,
+            )
+        else:
+            await connection.fetch(
+                "delete from schema_migrations where version = $1", migration.version
+            )

@@ -1,0 +1,137 @@
+"""Nodes, their leases, and what dead ones left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from goclaw_py.core.ids import NodeId, RunId, SessionKey
+from goclaw_py.core.messages import InboundMessage
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.ports.store import CutRun, Node, Notice, Recovery
+from goclaw_py.store import rules
+from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres.part import Part, enqueue, notify
+from goclaw_py.store.postgres.pool import Connection, Row
+from goclaw_py.store.sql import queries
+
+_SQL = queries("nodes")
+
+
+@dataclass(frozen=True, slots=True)
+class _GaveUp:
+    """An inbox row whose attempts are used up."""
+
+    id: int
+    session: SessionKey
+    message: InboundMessage
+
+
+class Nodes(Part):
+    """Implements ``NodeStore``."""
+
+    async def join(self, node: Node) -> None:
+        """Entering a node twice renews it, so a lost answer can be repeated."""
+        async with self._pool.connection() as connection:
+            await connection.fetch(
+                _SQL["join"],
+                node.id,
+                node.host,
+                node.pid,
+                node.release,
+                node.started_at,
+                node.lease_until,
+            )
+
+    async def renew(self, node: NodeId, *, until: datetime) -> bool:
+        """Waits for a recovery of this node that is under way, and then says False."""
+        async with self._pool.connection() as connection:
+            return await connection.row(_SQL["renew"], node, until) is not None
+
+    async def leave(self, node: NodeId, *, now: datetime) -> None:
+        """Runs that nobody finished end ``interrupted``; their attempts are taken back."""
+        async with self._pool.transaction() as connection:
+            if await connection.row(_SQL["lock_node"], node) is None:
+                return
+            runs = await _end_runs(connection, [node], Outcome.INTERRUPTED, Reason.SHUTDOWN, now)
+            await connection.fetch(_SQL["free_rows"], [run["id"] for run in runs], 1)
+            await _free(connection, [node])
+
+    async def nodes(self) -> list[Node]:
+        """Dead ones included."""
+        async with self._pool.connection() as connection:
+            return [rows.node(row) for row in await connection.fetch(_SQL["list"])]
+
+    async def take_lease(self, name: str, node: NodeId, *, now: datetime) -> bool:
+        """A node that has not joined gets no lease."""
+        async with self._pool.transaction() as connection:
+            held = await connection.row(_SQL["lock_lease"], name)
+            if held is None:
+                await connection.fetch(_SQL["enter_lease"], name)
+                held = await connection.row(_SQL["lock_lease"], name)
+            if held is not None and held["owner"] == node:
+                return True
+            return await connection.row(_SQL["take_lease"], name, node, now) is not None
+
+    async def drop_lease(self, name: str, node: NodeId) -> None:
+        """Another node's lease is left alone."""
+        async with self._pool.connection() as connection:
+            await connection.fetch(_SQL["drop_lease"], name, node)
+
+    async def recover(self, *, now: datetime, max_attempts: int, apology: str) -> Recovery:
+        """Nodes that somebody else is recovering at the moment are skipped."""
+        async with self._pool.transaction() as connection:
+            dead = [NodeId(row["id"]) for row in await connection.fetch(_SQL["lock_dead"], now)]
+            if not dead:
+                return Recovery()
+            runs = await _end_runs(connection, dead, Outcome.LOST, Reason.CRASHED, now)
+            ids = [run["id"] for run in runs]
+            ended = await connection.fetch(_SQL["end_crashed_rows"], ids, max_attempts, now)
+            await connection.fetch(_SQL["free_rows"], ids, 0)
+            await _free(connection, dead)
+            await _apologise(connection, [_gave_up(row) for row in ended], apology, now)
+            return Recovery(tuple(dead), tuple(_cut_run(run) for run in runs), len(ended))
+
+
+def _cut_run(row: Row) -> CutRun:
+    return CutRun(RunId(row["id"]), SessionKey(row["session"]), rows.target(row))
+
+
+def _gave_up(row: Row) -> _GaveUp:
+    return _GaveUp(row["id"], SessionKey(row["session"]), rows.inbound(row["message"]))
+
+
+async def _end_runs(
+    connection: Connection,
+    nodes: Sequence[NodeId],
+    outcome: Outcome,
+    reason: Reason,
+    now: datetime,
+) -> list[Row]:
+    """End the runs that these nodes did not finish, the oldest first.
+
+    The sessions are locked before: a node that is finishing a run is then either done with it or
+    finds that it lost it.
+    """
+    await connection.fetch(_SQL["lock_sessions_of"], nodes)
+    runs = await connection.fetch(_SQL["end_runs_of"], nodes, outcome, reason, now)
+    return sorted(runs, key=lambda run: (run["started_at"], run["id"]))
+
+
+async def _free(connection: Connection, nodes: Sequence[NodeId]) -> None:
+    """Free all that these nodes own, remove them, and tell the others."""
+    unsent = await connection.fetch(_SQL["free_outbox"], nodes)
+    await connection.fetch(_SQL["free_sessions"], nodes)
+    await connection.fetch(_SQL["free_leases"], nodes)
+    await connection.fetch(_SQL["remove"], nodes)
+    await notify(connection, [Notice.INBOX, Notice.OUTBOX] if unsent else [Notice.INBOX])
+
+
+async def _apologise(
+    connection: Connection, ended: Sequence[_GaveUp], apology: str, now: datetime
+) -> None:
+    for session, message in rules.apologies(
+        [(row.id, row.session, row.message) for row in ended], apology
+    ):
+        await enqueue(connection, [message], session=session, now=now)

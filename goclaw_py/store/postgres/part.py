@@ -1,0 +1,59 @@
+"""What the parts of the store share."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from goclaw_py.core.ids import NodeId, SessionKey
+from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.ports.store import Notice
+from goclaw_py.store.postgres.pool import Connection, Pool
+from goclaw_py.store.postgres.rows import outbox_columns
+from goclaw_py.store.sql import queries
+
+_NODES = queries("nodes")
+_INBOX = queries("inbox")
+_OUTBOX = queries("outbox")
+
+
+class Part:
+    """One noun's share of ``PostgresStore``."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+
+async def notify(connection: Connection, notices: Collection[Notice]) -> None:
+    """Send notices when the transaction commits."""
+    if notices:
+        await connection.fetch(_NODES["notify"], [str(notice) for notice in notices])
+
+
+async def enqueue(
+    connection: Connection,
+    messages: Sequence[OutboundMessage],
+    *,
+    session: SessionKey | None,
+    now: datetime,
+) -> None:
+    """Put messages into the outbox and tell the senders."""
+    if messages:
+        await connection.fetch(_OUTBOX["insert"], session, now, *outbox_columns(messages))
+        await notify(connection, [Notice.OUTBOX])
+
+
+async def claim(
+    connection: Connection,
+    keys: Collection[SessionKey],
+    *,
+    node: NodeId,
+    now: datetime,
+    only_from_start: bool = False,
+) -> set[SessionKey]:
+    """Claim locked sessions where possible; returns those that changed hands.
+
+    ``only_from_start`` leaves those alone in which rows wait that the caller does not know.
+    """
+    rows = await connection.fetch(_INBOX["claim_sessions"], node, list(keys), now, only_from_start)
+    return {SessionKey(row["key"]) for row in rows}

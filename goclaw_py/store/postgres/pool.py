@@ -1,0 +1,247 @@
+"""Connections to PostgreSQL: the only module that knows ``asyncpg``.
+
+Here, and nowhere else, the driver's errors become ``StoreUnavailable``, and text is made storable
+on its way in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+import asyncpg
+
+from goclaw_py.core.errors import StoreError, StoreUnavailable
+from goclaw_py.store.text import storable
+
+Row = Mapping[str, Any]
+"""A row as the driver gives it. Only ``rows.py`` and the queries' callers look inside."""
+
+DatabaseError = asyncpg.PostgresError
+"""What the server says to a statement that is wrong."""
+
+CONNECT_S: Final = 3.0
+"""How long getting a connection may take, waiting for a free one included."""
+COMMAND_S: Final = 10.0
+"""How long one statement may take."""
+_CLOSE_S: Final = 5.0
+
+_UNAVAILABLE_CLASSES: Final = ("08", "53", "57")
+"""SQLSTATE classes: connection failed, out of resources (disk full), stopped by its operator."""
+_UNAVAILABLE_STATES: Final = frozenset({"25006", "40001", "40P01"})
+"""Read-only server, and transactions that lost against another one: all may work when repeated."""
+_REFUSED_CLASSES: Final = ("28", "3D")
+"""Wrong password or role, no such database: waiting does not help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the database is: a DSN, or for a unix socket its folder, user and database.
+
+    A URI cannot carry every socket folder, so those are given apart.
+    """
+
+    dsn: str | None = None
+    host: str | None = None
+    user: str | None = None
+    database: str | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        """The driver's arguments."""
+        return {
+            "dsn": self.dsn,
+            "host": self.host,
+            "user": self.user,
+            "database": self.database,
+            "timeout": CONNECT_S,
+            "command_timeout": COMMAND_S,
+            "server_settings": {"application_name": "goclaw"},
+        }
+
+
+def _translate(error: Exception) -> StoreError | None:
+    """What an error of the driver means, or None if it is a mistake of ours."""
+    if isinstance(error, OSError):  # includes TimeoutError
+        return StoreUnavailable(f"the database does not answer: {error!r}")
+    state = getattr(error, "sqlstate", None) or ""
+    if state.startswith(_UNAVAILABLE_CLASSES) or state in _UNAVAILABLE_STATES:
+        return StoreUnavailable(f"the database cannot work now: {error}")
+    if state.startswith(_REFUSED_CLASSES):
+        return StoreError(f"the database refused us: {error}")
+    return None
+
+
+@contextmanager
+def translated(is_closed: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Turn errors of the driver into ours.
+
+    ``is_closed`` tells whether the connection in use is gone: the driver then raises the class
+    that it raises for wrong arguments too.
+    """
+    try:
+        yield
+    except (OSError, asyncpg.PostgresError) as error:
+        if (ours := _translate(error)) is not None:
+            raise ours from error
+        raise
+    except (asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
+        if is_closed():
+            raise StoreUnavailable(f"the connection to the database is gone: {error}") from error
+        raise
+
+
+class Connection:
+    """One connection, or one transaction on it."""
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+
+    def is_gone(self) -> bool:
+        """Whether it has ended."""
+        try:
+            return bool(self._raw.is_closed())
+        except asyncpg.InterfaceError:
+            # The pool takes a connection back in the moment in which it is lost.
+            return True
+
+    def terminate(self) -> None:
+        """End it without a word to the server."""
+        if not self.is_gone():
+            self._raw.terminate()
+
+    async def fetch(self, query: str, *arguments: object) -> list[Row]:
+        """Run one statement and return its rows."""
+        with translated(self.is_gone):
+            rows: list[Row] = await self._raw.fetch(query, *storable(arguments))
+        return rows
+
+    async def row(self, query: str, *arguments: object) -> Row | None:
+        """Run one statement and return its first row, if any."""
+        with translated(self.is_gone):
+            row: Row | None = await self._raw.fetchrow(query, *storable(arguments))
+        return row
+
+    async def script(self, text: str, *, timeout_s: float | None = None) -> None:
+        """Run any number of statements without arguments."""
+        with translated(self.is_gone):
+            await self._raw.execute(text, timeout=timeout_s)
+
+    async def lock(self, key: int, *, wait_s: float) -> bool:
+        """Take an advisory lock until ``unlock`` or the end of the connection.
+
+        False if another session kept it for ``wait_s`` seconds.
+        """
+        # The server's own limit: a client that stops waiting would not know whether it got it.
+        await self.script(f"set lock_timeout = {round(wait_s * 1000)}")
+        try:
+            with translated(self.is_gone):
+                await self._raw.execute(
+                    "select pg_advisory_lock($1)", key, timeout=wait_s + COMMAND_S
+                )
+        except asyncpg.LockNotAvailableError:
+            return False
+        finally:
+            if not self.is_gone():
+                await self.script("reset lock_timeout")
+        return True
+
+    async def unlock(self, key: int) -> None:
+        """Give an advisory lock back. The end of the connection has done so already."""
+        if not self.is_gone():
+            await self.fetch("select pg_advisory_unlock($1)", key)
+
+    async def listen(self, channel: str, hear: Callable[[], None]) -> None:
+        """Call ``hear`` for each notice on a channel, until the connection ends."""
+        with translated(self.is_gone):
+            await self._raw.add_listener(channel, lambda *_: hear())
+
+    def on_loss(self, gone: Callable[[], None]) -> None:
+        """Call ``gone`` once when the connection ends, however it ends."""
+        self._raw.add_termination_listener(lambda _: gone())
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        """Commit at the end, or roll back if anything is raised."""
+        transaction = self._raw.transaction()
+        with translated(self.is_gone):
+            await transaction.start()
+        try:
+            yield
+        except StoreUnavailable:
+            # The server may be hanging: rolling back would wait for it once more.
+            self.terminate()
+            raise
+        except BaseException:
+            # What was raised counts more than a rollback that the server has done by itself.
+            with suppress(StoreUnavailable), translated(self.is_gone):
+                await transaction.rollback()
+            raise
+        with translated(self.is_gone):
+            await transaction.commit()
+
+    async def close(self) -> None:
+        """End it politely, or at once if the server does not answer."""
+        try:
+            with translated(self.is_gone):
+                await self._raw.close(timeout=_CLOSE_S)
+        except StoreUnavailable:
+            self.terminate()
+
+
+async def connect(address: Address) -> Connection:
+    """Open one connection outside of any pool. Raises ``StoreUnavailable``."""
+    with translated():
+        return Connection(await asyncpg.connect(**address.arguments()))
+
+
+async def _keep_session(_connection: object) -> None:
+    """Reset nothing: no code here changes a session, and asking would cost a round trip."""
+
+
+class Pool:
+    """A bounded set of connections."""
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+
+    @classmethod
+    async def open(cls, address: Address, *, min_size: int, max_size: int) -> Pool:
+        """Connect. Raises ``StoreUnavailable`` if nobody answers."""
+        with translated():
+            pool = asyncpg.create_pool(
+                **address.arguments(), min_size=min_size, max_size=max_size, reset=_keep_session
+            )
+            return cls(await pool)
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        """Borrow a connection; each statement is its own transaction."""
+        with translated(self._raw.is_closing):
+            raw = await self._raw.acquire(timeout=CONNECT_S)
+        connection = Connection(raw)
+        try:
+            yield connection
+        except StoreUnavailable:
+            connection.terminate()
+            raise
+        finally:
+            with translated(connection.is_gone):
+                await self._raw.release(raw, timeout=_CLOSE_S)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """Borrow a connection for one transaction."""
+        async with self.connection() as connection, connection.transaction():
+            yield connection
+
+    async def close(self) -> None:
+        """Wait shortly for what is under way, then end all connections."""
+        try:
+            with translated(self._raw.is_closing):
+                async with asyncio.timeout(_CLOSE_S):
+                    await self._raw.close()
+        except StoreUnavailable:
+            self._raw.terminate()

@@ -1,0 +1,241 @@
+"""Rows of the database to values and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from goclaw_py.core.events import Usage
+from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId, SessionKey
+from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
+from goclaw_py.core.outcomes import Outcome, Reason, Trigger
+from goclaw_py.ports.agent import HistoryEntry, Role
+from goclaw_py.ports.store import (
+    InboxKind,
+    InboxRow,
+    Node,
+    OutboxRow,
+    OutboxState,
+    PairingRequest,
+    Person,
+    Run,
+    Session,
+    Standing,
+    StoredEntry,
+)
+from goclaw_py.store.postgres.pool import Row
+from goclaw_py.store.text import storable
+
+
+def packed(message: InboundMessage | OutboundMessage) -> str:
+    """A message as JSON. A field added later has its default in rows that were stored before."""
+    return orjson.dumps(storable(message)).decode()
+
+
+def _target(fields: dict[str, Any]) -> Target:
+    return Target(fields["channel"], fields["account"], fields["chat"], fields.get("thread"))
+
+
+def inbound(text: str) -> InboundMessage:
+    """The inverse of ``packed``."""
+    fields: dict[str, Any] = orjson.loads(text)
+    sender = fields["sender"]
+    return InboundMessage(
+        external_id=fields["external_id"],
+        target=_target(fields["target"]),
+        peer=PeerKind(fields["peer"]),
+        sender=Sender(sender["id"], sender["name"], sender["username"]),
+        text=fields["text"],
+        sent_at=datetime.fromisoformat(fields["sent_at"]),
+        message_id=fields.get("message_id"),
+        reply_to=fields.get("reply_to"),
+        cut=fields.get("cut", False),
+        redelivered=fields.get("redelivered", False),
+    )
+
+
+def outbound(text: str) -> OutboundMessage:
+    """The inverse of ``packed``."""
+    fields: dict[str, Any] = orjson.loads(text)
+    run_id = fields.get("run_id")
+    return OutboundMessage(
+        target=_target(fields["target"]),
+        text=fields["text"],
+        reply_to=fields.get("reply_to"),
+        run_id=None if run_id is None else RunId(run_id),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A target as the four columns that hold it, all null for none."""
+
+    channel: str | None
+    account: str | None
+    chat: str | None
+    thread: str | None
+
+    @classmethod
+    def of(cls, target: Target | None) -> Place:
+        """Its columns."""
+        if target is None:
+            return cls(None, None, None, None)
+        return cls(target.channel, target.account, target.chat, target.thread)
+
+
+def target(row: Row) -> Target | None:
+    """The place that a row names, if any."""
+    if row["chat"] is None:
+        return None
+    return Target(row["channel"], row["account"], row["chat"], row["thread"])
+
+
+def node(row: Row) -> Node:
+    """A row of ``nodes``."""
+    return Node(
+        id=NodeId(row["id"]),
+        host=row["host"],
+        pid=row["pid"],
+        release=row["release"],
+        started_at=row["started_at"],
+        lease_until=row["lease_until"],
+    )
+
+
+def inbox_row(row: Row) -> InboxRow:
+    """A row of ``inbox``."""
+    return InboxRow(
+        id=row["id"],
+        message=inbound(row["message"]),
+        session=SessionKey(row["session"]),
+        agent=AgentName(row["agent"]),
+        kind=InboxKind(row["kind"]),
+        attempts=row["attempts"],
+        received_at=row["received_at"],
+    )
+
+
+def _usage(row: Row) -> Usage | None:
+    if row["requests"] is None:
+        return None
+    return Usage(
+        requests=row["requests"],
+        input_tokens=row["input_tokens"],
+        output_tokens=row["output_tokens"],
+        cached_tokens=row["cached_tokens"],
+        cost_usd=row["cost_usd"],
+    )
+
+
+def usage_columns(usage: Usage | None) -> tuple[object, ...]:
+    """The five columns of a usage."""
+    if usage is None:
+        return (None,) * 5
+    return (
+        usage.requests,
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cached_tokens,
+        usage.cost_usd,
+    )
+
+
+def run(row: Row) -> Run:
+    """A row of ``runs``."""
+    return Run(
+        id=RunId(row["id"]),
+        session=SessionKey(row["session"]),
+        agent=AgentName(row["agent"]),
+        trigger=Trigger(row["trigger"]),
+        lane=LaneName(row["lane"]),
+        node=NodeId(row["node"]),
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        outcome=None if row["outcome"] is None else Outcome(row["outcome"]),
+        reason=None if row["reason"] is None else Reason(row["reason"]),
+        error=row["error"],
+        usage=_usage(row),
+        model=row["model"],
+        parent=None if row["parent"] is None else RunId(row["parent"]),
+    )
+
+
+def session(row: Row) -> Session:
+    """A row of ``sessions`` with its two counts."""
+    return Session(
+        key=SessionKey(row["key"]),
+        agent=AgentName(row["agent"]),
+        target=target(row),
+        created_at=row["created_at"],
+        last_active_at=row["last_active_at"],
+        owner=None if row["owner"] is None else NodeId(row["owner"]),
+        fence=row["fence"],
+        waiting=row["waiting"],
+        entries=row["entries"],
+    )
+
+
+def stored_entry(row: Row) -> StoredEntry:
+    """A row of ``history``."""
+    return StoredEntry(
+        entry=HistoryEntry(Role(row["role"]), row["text"], row["native"], row["format"]),
+        at=row["at"],
+        run_id=None if row["run_id"] is None else RunId(row["run_id"]),
+    )
+
+
+def outbox_row(row: Row) -> OutboxRow:
+    """A row of ``outbox``."""
+    state = OutboxState(row["state"])
+    return OutboxRow(
+        id=row["id"],
+        message=outbound(row["message"]),
+        session=None if row["session"] is None else SessionKey(row["session"]),
+        state=state,
+        attempts=row["attempts"],
+        possible_duplicate=row["possible_duplicate"],
+        fence=row["fence"],
+        created_at=row["created_at"],
+        next_attempt_at=row["next_attempt_at"],
+        sent_at=row["finished_at"] if state is OutboxState.SENT else None,
+        external_id=row["external_id"],
+        error=row["error"],
+    )
+
+
+def outbox_columns(messages: Sequence[OutboundMessage]) -> tuple[list[str], ...]:
+    """The four arrays that ``outbox.insert`` takes."""
+    targets = [message.target for message in messages]
+    return (
+        [place.channel for place in targets],
+        [place.account for place in targets],
+        [place.chat for place in targets],
+        [packed(message) for message in messages],
+    )
+
+
+def person(row: Row) -> Person:
+    """A row of ``people``."""
+    return Person(
+        channel=row["channel"],
+        account=row["account"],
+        sender=Sender(row["sender_id"], row["name"], row["username"]),
+        standing=Standing(row["standing"]),
+        approved_at=row["approved_at"],
+    )
+
+
+def pairing_request(row: Row) -> PairingRequest:
+    """A row of ``pairing_requests``."""
+    return PairingRequest(
+        channel=row["channel"],
+        account=row["account"],
+        sender=Sender(row["sender_id"], row["name"], row["username"]),
+        code_hash=row["code_hash"],
+        created_at=row["created_at"],
+        expires_at=row["expires_at"],
+    )

@@ -1,0 +1,74 @@
+"""The store on PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Self
+
+from goclaw_py.ports.store import Notice
+from goclaw_py.store.postgres.inbox import Inbox
+from goclaw_py.store.postgres.listener import Listener
+from goclaw_py.store.postgres.nodes import Nodes
+from goclaw_py.store.postgres.outbox import Outbox
+from goclaw_py.store.postgres.people import People
+from goclaw_py.store.postgres.pool import Address, Connection, Pool, connect
+from goclaw_py.store.postgres.runs import Runs
+
+
+@asynccontextmanager
+async def connection(address: Address) -> AsyncIterator[Connection]:
+    """One connection of its own, for migrations. Raises ``StoreUnavailable``."""
+    opened = await connect(address)
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+class PostgresStore(Nodes, Inbox, Runs, Outbox, People):
+    """Implements ``goclaw_py.ports.store.Store``; the schema must be up to date."""
+
+    def __init__(self, pool: Pool, listener: Listener) -> None:
+        super().__init__(pool)
+        self._listener = listener
+
+    @classmethod
+    async def open(
+        cls,
+        dsn: str | None = None,
+        *,
+        host: str | None = None,
+        user: str | None = None,
+        database: str | None = None,
+        max_size: int = 10,
+    ) -> Self:
+        """Connect, and begin to listen for notices.
+
+        For a unix socket give its folder as ``host``, with ``user`` and ``database``, instead of a
+        DSN. ``max_size`` bounds the connections for statements; one more listens. Raises
+        ``StoreUnavailable`` if nobody answers, ``StoreError`` if the server refuses us.
+        """
+        address = Address(dsn, host, user, database)
+        pool = await Pool.open(address, min_size=1, max_size=max_size)
+        listener = Listener(address)
+        try:
+            await listener.start()
+        except BaseException:
+            await pool.close()
+            raise
+        return cls(pool, listener)
+
+    async def ping(self) -> None:
+        """Waits no longer than for a connection and one statement."""
+        async with self._pool.connection() as connection:
+            await connection.row("select 1")
+
+    def on_notice(self, hear: Callable[[Notice], None]) -> None:
+        """Also calls ``hear`` once with every notice after a reconnection."""
+        self._listener.add(hear)
+
+    async def close(self) -> None:
+        """What is under way gets a few seconds to end."""
+        await self._listener.close()
+        await self._pool.close()

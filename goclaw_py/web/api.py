@@ -1,0 +1,210 @@
+"""The HTTP API: what ``Control`` and ``Terminals`` offer, as routes (SPEC OPS-1, OPS-2).
+
+The answers are the dataclasses of the ports as JSON. Every other answer has ``{"error": …}``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import APIRouter, FastAPI, Path, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from goclaw_py.core.errors import GoclawError
+from goclaw_py.core.ids import SessionKey
+from goclaw_py.core.status import Status
+from goclaw_py.ports.control import Control, StopReport, Terminals
+from goclaw_py.ports.store import (
+    OutboxRow,
+    OutboxState,
+    PairingRequest,
+    Person,
+    Run,
+    Session,
+    StoredEntry,
+)
+from goclaw_py.web.limits import BodyLimit
+from goclaw_py.web.terminals import terminal_routes
+from goclaw_py.web.wire import (
+    MAX_BODY_BYTES,
+    MAX_LIMIT,
+    STATUS_OF,
+    ApiError,
+    ApproveBody,
+    Retried,
+    RetryBody,
+    RevokeBody,
+    StopBody,
+    dump,
+)
+
+Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
+KeyPath = Annotated[str, Path(min_length=1, max_length=512)]
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    code: {"model": ApiError} for code in (400, 404, 409, 413, 503)
+}
+
+
+def make_api(control: Control, terminals: Terminals | None = None, *, release: str = "") -> FastAPI:
+    """Make the app. Without ``terminals`` there are no chat routes."""
+    app = FastAPI(title="goclaw_py", version=release or "0", docs_url=None, redoc_url=None)
+    app.state.closing = asyncio.Event()
+    app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
+    for kind in (GoclawError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, _on_error)
+    app.include_router(_health())
+    for routes in (_gateway(control), _runs(control), _outbox(control), _people(control)):
+        app.include_router(routes, prefix="/api", responses=_ERRORS)
+    if terminals is not None:
+        chat = terminal_routes(terminals, app.state.closing)
+        app.include_router(chat, prefix="/api/chat", responses=_ERRORS)
+    return app
+
+
+def closing_of(app: FastAPI) -> asyncio.Event:
+    """The event that ends all event streams of an app."""
+    closing: asyncio.Event = app.state.closing
+    return closing
+
+
+def answer(kind: Any, value: object) -> Response:
+    """Write a value the way the wire has it; FastAPI would check it once more."""
+    return Response(dump(kind, value), media_type="application/json")
+
+
+async def _on_error(_request: Request, error: Exception) -> Response:
+    headers = None
+    match error:
+        case HTTPException():
+            code, text, headers = error.status_code, str(error.detail), error.headers
+        case RequestValidationError():
+            code, text = 400, "; ".join(_sentence(detail) for detail in error.errors())
+        case GoclawError():
+            code = next((code for kind, code in STATUS_OF if isinstance(error, kind)), 500)
+            text = str(error)
+        case _:
+            # Starlette raises it again after this answer, so the server logs it.
+            code, text = 500, "internal error; the gateway's log has it"
+    body = dump(ApiError, ApiError(text))
+    return Response(body, status_code=code, headers=headers, media_type="application/json")
+
+
+def _sentence(detail: dict[str, Any]) -> str:
+    where = ".".join(str(part) for part in detail["loc"][1:]) or "body"
+    return f"{where}: {detail['msg']}"
+
+
+def _health() -> APIRouter:
+    api = APIRouter()
+
+    @api.get("/healthz")
+    async def healthz() -> dict[str, str]:
+        """Answers as long as the event loop turns."""
+        return {"status": "ok"}
+
+    return api
+
+
+def _gateway(control: Control) -> APIRouter:
+    api = APIRouter()
+
+    @api.get("/status", response_model=Status)
+    async def status() -> Response:
+        """What the gateway is doing."""
+        return answer(Status, await control.status())
+
+    @api.get("/sessions", response_model=list[Session])
+    async def sessions(limit: Limit = 50) -> Response:
+        """Sessions, the last active first."""
+        return answer(list[Session], await control.sessions(limit=limit))
+
+    @api.get("/sessions/{key:path}/history", response_model=list[StoredEntry])
+    async def history(key: KeyPath, limit: Limit = 200) -> Response:
+        """A session's history since its last reset, oldest first."""
+        entries = await control.history(SessionKey(key), limit=limit)
+        return answer(list[StoredEntry], entries)
+
+    @api.post("/sessions/{key:path}/stop", response_model=StopReport)
+    async def stop(key: KeyPath, body: StopBody) -> Response:
+        """Like ``/stop`` or ``/stopall`` in that session's chat."""
+        report = await control.stop(SessionKey(key), everything=body.everything)
+        return answer(StopReport, report)
+
+    @api.post("/sessions/{key:path}/reset", status_code=204)
+    async def reset(key: KeyPath) -> None:
+        """Stop what runs and waits in a session and begin a fresh history."""
+        await control.reset(SessionKey(key))
+
+    @api.get("/sessions/{key:path}", response_model=Session)
+    async def session(key: KeyPath) -> Response:
+        """The session with this key or unique part of a key."""
+        return answer(Session, await control.session(key))
+
+    return api
+
+
+def _runs(control: Control) -> APIRouter:
+    api = APIRouter()
+
+    @api.get("/runs", response_model=list[Run])
+    async def runs(
+        limit: Limit = 50,
+        session: Annotated[str | None, Query(max_length=512)] = None,
+        *,
+        active: bool = False,
+    ) -> Response:
+        """Runs, the newest first."""
+        key = SessionKey(session) if session is not None else None
+        return answer(list[Run], await control.runs(limit=limit, session=key, active=active))
+
+    @api.get("/runs/{prefix}", response_model=Run)
+    async def run(prefix: KeyPath) -> Response:
+        """The run whose id starts with this."""
+        return answer(Run, await control.run(prefix))
+
+    return api
+
+
+def _outbox(control: Control) -> APIRouter:
+    api = APIRouter()
+
+    @api.get("/outbox", response_model=list[OutboxRow])
+    async def outbox(limit: Limit = 50, state: OutboxState | None = None) -> Response:
+        """Messages on their way out, the newest first."""
+        return answer(list[OutboxRow], await control.outbox(limit=limit, state=state))
+
+    @api.post("/outbox/retry", response_model=Retried)
+    async def retry(body: RetryBody) -> Response:
+        """Try dead messages again."""
+        return answer(Retried, Retried(await control.retry_outbox(body.ids)))
+
+    return api
+
+
+def _people(control: Control) -> APIRouter:
+    api = APIRouter()
+
+    @api.get("/people", response_model=list[Person])
+    async def people() -> Response:
+        """Who may talk to the agent."""
+        return answer(list[Person], await control.people())
+
+    @api.post("/people/revoke", status_code=204)
+    async def revoke(body: RevokeBody) -> None:
+        """Forget a person."""
+        await control.revoke(body.channel, body.account, body.sender_id)
+
+    @api.get("/pairing", response_model=list[PairingRequest])
+    async def pairing() -> Response:
+        """Who asked to talk to the agent."""
+        return answer(list[PairingRequest], await control.pairing_requests())
+
+    @api.post("/pairing/approve", response_model=Person)
+    async def approve(body: ApproveBody) -> Response:
+        """Let the person with this pairing code talk."""
+        return answer(Person, await control.approve(body.code, guest=body.guest))
+
+    return api

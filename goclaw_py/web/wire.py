@@ -1,0 +1,175 @@
+"""What goes over the wire, for the server and for its client alike: paths, bodies, events.
+
+Imports no web framework, so that the client does not pay for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, TypeVar
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from goclaw_py.core.errors import GoclawError, StoreUnavailable
+from goclaw_py.core.events import RunEnded, RunStarted, RunText
+from goclaw_py.ports.control import ChatEvent, NoGateway, NotFound, Said
+
+T = TypeVar("T")
+
+MAX_BODY_BYTES = 256 * 1024
+MAX_TEXT_CHARS = 100_000
+MAX_LIMIT = 1_000
+PING_S = 15.0
+"""How often an idle event stream says that it lives, in seconds."""
+
+ATTACHED = b": attached\n\n"
+"""The first line of a chat's event stream: from here on nothing is missed."""
+PING = b": ping\n\n"
+
+Key = Annotated[str, Field(min_length=1, max_length=512)]
+ShortText = Annotated[str, Field(min_length=1, max_length=256)]
+
+
+@dataclass(frozen=True, slots=True)
+class ApiError:
+    """The body of every answer that is not 2xx."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class StopBody:
+    """``everything``: like ``/stopall`` instead of ``/stop``."""
+
+    everything: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RetryBody:
+    """Ids of dead outbox rows."""
+
+    ids: Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(max_length=MAX_LIMIT)]
+
+
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """How many of the rows were dead and are tried again."""
+
+    retried: int
+
+
+@dataclass(frozen=True, slots=True)
+class ApproveBody:
+    """The code that the person was shown; a guest may talk and nothing else."""
+
+    code: ShortText
+    guest: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RevokeBody:
+    """Whom to forget."""
+
+    channel: ShortText
+    account: ShortText
+    sender_id: ShortText
+
+
+@dataclass(frozen=True, slots=True)
+class SayBody:
+    """A line from a terminal; the same ``message_id`` again is harmless."""
+
+    message_id: ShortText
+    text: Annotated[str, Field(max_length=MAX_TEXT_CHARS)]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmBody:
+    """The receipt of a message that was shown."""
+
+    receipt: ShortText
+
+
+@cache
+def adapter(kind: Any) -> TypeAdapter[Any]:
+    """Reads and writes values of a type as JSON."""
+    return TypeAdapter(kind)
+
+
+def dump(kind: Any, value: object) -> bytes:
+    """Write a value as JSON bytes."""
+    return adapter(kind).dump_json(value)
+
+
+def read(kind: type[T], raw: bytes) -> T:
+    """Read a value from JSON bytes. Raises ``Unreadable``."""
+    hashable: Any = kind
+    try:
+        value: T = adapter(hashable).validate_json(raw)
+    except ValidationError as error:
+        raise Unreadable(
+            "the gateway's answer cannot be read; are both of the same release?"
+        ) from error
+    return value
+
+
+class Unreadable(GoclawError):
+    """The other side speaks another language."""
+
+
+# ---------------------------------------------------------------------------- errors
+
+STATUS_OF: tuple[tuple[type[GoclawError], int], ...] = (
+    (NotFound, 404),
+    (NoGateway, 409),
+    (StoreUnavailable, 503),
+)
+"""The HTTP status of each error that crosses the wire; the client turns it back."""
+
+
+# ---------------------------------------------------------------------------- events
+
+_EVENTS: dict[str, type[ChatEvent]] = {
+    "run_started": RunStarted,
+    "run_text": RunText,
+    "run_ended": RunEnded,
+    "said": Said,
+}
+_NAMES = {kind: name for name, kind in _EVENTS.items()}
+
+
+def encode_event(event: ChatEvent) -> bytes:
+    """Write an event as one server-sent event."""
+    kind = type(event)
+    return b"event: %s\ndata: %s\n\n" % (_NAMES[kind].encode(), dump(kind, event))
+
+
+class EventReader:
+    """Puts server-sent events together from the bytes of a stream.
+
+    Reads what ``encode_event`` writes: one data line an event. Comments and events that this
+    release does not know are skipped. Lines end at a newline only: JSON text may hold U+2028 and
+    other characters that ``str.splitlines`` takes for an end.
+    """
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._name = b""
+        self._data = b""
+
+    def feed(self, chunk: bytes) -> Iterator[ChatEvent]:
+        """Take any piece of the stream and give the events that it completes."""
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        for line in lines:
+            field, _, value = line.partition(b": ")
+            if field == b"event":
+                self._name = value
+            elif field == b"data":
+                self._data = value
+            elif not line:
+                kind = _EVENTS.get(self._name.decode())
+                data, self._name, self._data = self._data, b"", b""
+                if kind is not None:
+                    yield read(kind, data)

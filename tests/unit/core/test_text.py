@@ -1,0 +1,175 @@
+"""``goclaw_py.core.text``: nothing visible is lost, nothing is cut through."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from goclaw_py.core.text import cut_text, is_blank, split_text, utf16_len, well_formed
+
+FAMILY = "👨\u200d👩\u200d👧"
+TONED = "👍🏽"
+SCOTLAND = "🏴\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f"
+ACCENTED = "e\u0301"
+CHARACTERS = [FAMILY, TONED, SCOTLAND, ACCENTED, "🇩🇪", "각", "❤️", "x"]
+
+texts = st.text(
+    st.one_of(
+        st.sampled_from(" \n\n\n.!\t\r\u00a0\u200d\u0301🇩🏽😀aé"),
+        st.characters(),
+        st.sampled_from("\ud83d\ude00"),
+    ),
+    max_size=300,
+)
+
+
+def visible(text: str) -> str:
+    return "".join(c for c in text if not c.isspace() and unicodedata.category(c) not in "Cc Cf")
+
+
+def units(text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+@given(texts)
+def test_the_length_is_that_of_the_utf16_encoding(text: str) -> None:
+    assert utf16_len(text) == units(text)
+
+
+@given(texts, st.integers(2, 60))
+@example("😀" * 40, 3)
+@example("\u0301" * 200, 5)
+@example(" a" * 40, 2)
+def test_parts_fit_and_keep_every_visible_character_in_order(text: str, limit: int) -> None:
+    parts = split_text(text, limit)
+    assert all(units(part) <= limit for part in parts)
+    assert not any(is_blank(part) for part in parts)
+    assert visible("".join(parts)) == visible(text)
+
+
+@given(texts, st.integers(2, 60))
+def test_splitting_creates_no_lone_surrogate(text: str, limit: int) -> None:
+    clean = well_formed(text)
+    for part in split_text(clean, limit):
+        assert part == well_formed(part)
+
+
+@given(st.lists(st.sampled_from(CHARACTERS), max_size=60), st.integers(16, 40))
+def test_no_cut_goes_through_what_a_person_sees_as_one_character(
+    characters: list[str], limit: int
+) -> None:
+    text = "".join(characters)
+    place = 0
+    boundaries = {0}
+    for character in characters:
+        place += len(character)
+        boundaries.add(place)
+    cut = 0
+    for part in split_text(text, limit):
+        cut += len(part)
+        assert cut in boundaries
+
+
+@given(texts, st.integers(2, 60))
+def test_a_text_within_the_limit_is_one_part(text: str, limit: int) -> None:
+    if units(text) <= limit and not is_blank(text):
+        assert len(split_text(text, limit)) == 1
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\n", "\t\r\n\u00a0", "\u200b\u2060", "\x00\x01"])
+def test_a_text_of_which_nothing_can_be_seen_has_no_parts(text: str) -> None:
+    assert is_blank(text)
+    assert split_text(text, 10) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("one two. three\n\nfour five", ["one two. three", "four five"]),
+        ("one two. three\nfour five", ["one two. three", "four five"]),
+        ("one two three. four five", ["one two three.", "four five"]),
+        ("one two three four five", ["one two three four", "five"]),
+        ("onetwothreefourfivesixseven", ["onetwothreefourfives", "ixseven"]),
+        ("a\n\nbcd efgh ijkl mno qrst", ["a\n\nbcd efgh ijkl mno", "qrst"]),
+        (
+            "一二三四五六七八九十一二三。 四五六七八九十",
+            ["一二三四五六七八九十一二三。", "四五六七八九十"],
+        ),
+    ],
+)
+def test_the_cut_prefers_the_larger_gap(text: str, parts: list[str]) -> None:
+    assert split_text(text, 20) == parts
+
+
+def test_blanks_beyond_the_limit_go_with_the_cut() -> None:
+    assert split_text("a" * 9 + "      b c", 10) == ["a" * 9, "b c"]
+
+
+def test_a_blank_that_carries_an_accent_is_no_gap() -> None:
+    assert split_text("one two \u0301three", 8) == ["one", "two \u0301thr", "ee"]
+
+
+def test_indentation_after_a_cut_is_kept_and_empty_lines_are_not() -> None:
+    assert split_text("\n  \n  a = 1\n  if a:\n    \n    b = 22", 18) == [
+        "  a = 1\n  if a:",
+        "    b = 22",
+    ]
+
+
+def test_a_surrogate_pair_in_two_code_points_stays_together() -> None:
+    assert split_text("abc\ud83d\ude00def", 4) == ["abc", "\ud83d\ude00de", "f"]
+
+
+def test_an_endless_character_is_cut_all_the_same() -> None:
+    assert [len(part) for part in split_text("a" + "\u0301" * 499, 200)] == [200, 200, 100]
+
+
+def test_a_pair_inside_an_endless_character_is_kept() -> None:
+    text = "a" + "\u0301" * 198 + "\ud83d\ude00" + "\u0301" * 200
+    assert all(well_formed(part).count("\ufffd") == 0 for part in split_text(text, 200))
+
+
+def test_a_flag_is_not_cut_after_a_run_of_flags() -> None:
+    assert split_text("🇩🇪🇫🇷🇮🇹", 10) == ["🇩🇪🇫🇷", "🇮🇹"]
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("plain", "plain"),
+        ("a\ud83d\ude00b", "a😀b"),
+        ("a\ud83db", "a\ufffdb"),
+        ("\ude00é", "\ufffdé"),
+    ],
+)
+def test_lone_surrogates_are_replaced_and_pairs_joined(text: str, whole: str) -> None:
+    assert well_formed(text) == whole
+
+
+@given(texts)
+def test_well_formed_text_can_be_encoded(text: str) -> None:
+    assert well_formed(text).encode().decode() == well_formed(text)
+
+
+@given(texts, st.integers(1, 40))
+def test_a_cut_text_is_a_beginning_of_it(text: str, limit: int) -> None:
+    cut = cut_text(text, limit)
+    assert len(cut) <= limit
+    assert cut == text or (cut.endswith("…") and text.startswith(cut[:-1]))
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "cut"),
+    [
+        ("short", 5, "short"),
+        ("longer", 5, "long…"),
+        ("one two", 5, "one…"),
+        ("abé" + ACCENTED + "f", 5, "abé…"),
+        ("ab", 1, "…"),
+    ],
+)
+def test_a_cut_text_ends_at_a_character(text: str, limit: int, cut: str) -> None:
+    assert cut_text(text, limit) == cut
