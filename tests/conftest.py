@@ -10,6 +10,8 @@ import pytest
 
 from goclaw_py.testing.loop import VirtualLoop
 
+pytest_plugins = ["tests.support.postgres", "tests.support.stores"]
+
 
 def pytest_asyncio_loop_factories(
     config: pytest.Config, item: pytest.Item

@@ -7,17 +7,17 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from goclaw_py.app.schema import Dump, bring_up_to_date
 from goclaw_py.config.models import Settings
 from goclaw_py.core.errors import StoreError, StoreUnavailable
 from goclaw_py.ports.store import Store
 from goclaw_py.store.embedded import EmbeddedPostgres
-from goclaw_py.store.migrate import migrate
-from goclaw_py.store.postgres import PostgresStore, connection
-from goclaw_py.store.postgres.pool import Address
+from goclaw_py.store.postgres import Address, PostgresStore
 
 log = logging.getLogger(__name__)
 
 FOLDER = "postgres"
+BACKUPS = "backups"
 _WATCH_S = 2.0
 _FIRST_WAIT_S = 0.5
 _LONGEST_WAIT_S = 15.0
@@ -30,6 +30,7 @@ class Database:
         url = settings.database.url
         self._dsn = None if url is None else url.get_secret_value()
         self._say = say
+        self._backups = settings.state_folder / BACKUPS
         self._server = EmbeddedPostgres(settings.state_folder / FOLDER, say=say)
         self.reachable = True
 
@@ -45,16 +46,17 @@ class Database:
         server = await asyncio.to_thread(self._server.start)
         return Address(None, str(server.host), server.user, server.database)
 
-    async def open(self, *, wait: bool, to_date: bool = True) -> PostgresStore:
+    async def open(self, *, wait: bool, may_migrate: bool = True) -> PostgresStore:
         """Connect, with the schema up to date.
 
         With ``wait`` it waits for a database that is away and says so; without, it raises
-        ``StoreUnavailable``. ``to_date`` False leaves the schema as it is.
+        ``StoreUnavailable``. Raises ``MigrationError`` if the schema is not up to date and may not
+        be migrated, or cannot be.
         """
         delay_s = _FIRST_WAIT_S
         while True:
             try:
-                return await self._open_once(to_date=to_date)
+                return await self._open_once(may_migrate=may_migrate)
             except StoreUnavailable as error:
                 if not wait:
                     raise
@@ -63,15 +65,18 @@ class Database:
                 await asyncio.sleep(delay_s)
                 delay_s = min(2 * delay_s, _LONGEST_WAIT_S)
 
-    async def _open_once(self, *, to_date: bool) -> PostgresStore:
+    async def _open_once(self, *, may_migrate: bool) -> PostgresStore:
         address = await self.address()
-        if to_date:
-            async with connection(address) as one:
-                for name in await migrate(one):
-                    log.info("migrated", extra={"migration": name})
+        await bring_up_to_date(address, refuse=not may_migrate, dump=self._dump())
         return await PostgresStore.open(
             address.dsn, host=address.host, user=address.user, database=address.database
         )
+
+    def _dump(self) -> Dump | None:
+        """How to save the database; a managed one is saved by whoever manages it."""
+        if self._dsn is not None:
+            return None
+        return Dump(self._server.binary("pg_dump"), self._backups)
 
     async def watch(self, store: Store) -> None:
         """Notice when the database goes and comes, and revive the embedded one."""
@@ -104,11 +109,11 @@ class Database:
 
 
 @asynccontextmanager
-async def open_store(settings: Settings, *, to_date: bool = True) -> AsyncIterator[PostgresStore]:
+async def open_store(settings: Settings) -> AsyncIterator[PostgresStore]:
     """The store for a command of the CLI. Raises ``StoreUnavailable`` if it is away."""
     database = Database(settings, say=lambda _line: None)
     try:
-        store = await database.open(wait=False, to_date=to_date)
+        store = await database.open(wait=False)
         try:
             yield store
         finally:

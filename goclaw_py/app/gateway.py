@@ -44,14 +44,19 @@ class Signals:
 
 
 async def run_gateway(
-    settings: Settings, *, say: Callable[[str], None], front: Front | None = None
+    settings: Settings,
+    *,
+    say: Callable[[str], None],
+    front: Front | None = None,
+    may_migrate: bool = True,
 ) -> int:
     """Run a gateway until it is asked to stop; returns the exit code.
 
     ``say`` shows a line to the person who started it. ``front`` is what runs in the foreground (a
     terminal that chats): the gateway ends when it returns, and log lines go to a file in the state
     folder. Without it the gateway ends on SIGINT or SIGTERM; the exit code is 1 if before that
-    every channel has refused to work.
+    every channel has refused to work. ``may_migrate`` False refuses a database whose schema is
+    not up to date.
 
     Raises ``SettingError``, ``AlreadyRunning`` and ``StoreError`` before it is ready.
     """
@@ -63,7 +68,7 @@ async def run_gateway(
     database = Database(settings, say)
     try:
         with signals.caught():
-            store = await _unless_stopped(database, signals)
+            store = await _unless_stopped(database, signals, may_migrate=may_migrate)
             if store is None:
                 return 0
             try:
@@ -76,9 +81,11 @@ async def run_gateway(
         await database.close()
 
 
-async def _unless_stopped(database: Database, signals: Signals) -> PostgresStore | None:
+async def _unless_stopped(
+    database: Database, signals: Signals, *, may_migrate: bool
+) -> PostgresStore | None:
     """Open the database, which may take for ever while it is away; None if a signal came first."""
-    opening = asyncio.create_task(database.open(wait=True))
+    opening = asyncio.create_task(database.open(wait=True, may_migrate=may_migrate))
     stopping = asyncio.create_task(signals.stop.wait())
     try:
         await asyncio.wait({opening, stopping}, return_when=asyncio.FIRST_COMPLETED)

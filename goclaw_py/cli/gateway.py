@@ -117,10 +117,11 @@ def stop(
         found = await control.session(session)
         return await control.stop(found.key, everything=everything)
 
-    typer.echo(_words(cli(ctx).ask(ask)))
+    typer.echo(words(cli(ctx).ask(ask)))
 
 
-def _words(report: StopReport) -> str:
+def words(report: StopReport) -> str:
+    """Say what a stop did."""
     if report.already_stopping:
         return "already stopping"
     parts = []

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 _WIDE = 10_000
-_UNITS = (("d", 86400), ("h", 3600), ("m", 60))
+_UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
 
 def plain(text: str) -> str:

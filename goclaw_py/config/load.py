@@ -138,7 +138,8 @@ def _translate(
     )
     value = _shown(path, detail["input"])
     # Whoever mistypes ``api_key`` has written a secret under an unknown key.
-    if detail["type"] == "extra_forbidden" and path[0] in _SECTIONS_WITH_SECRETS:
+    unknown = detail["type"] == "extra_forbidden" and isinstance(detail["input"], str)
+    if unknown and path[0] in _SECTIONS_WITH_SECRETS:
         value = _MASK
     return SettingError(".".join(path), value, _allowed(detail, path), source=source)
 

@@ -80,8 +80,7 @@ class EmbeddedPostgres:
             say: Called, in the thread of the caller, with a sentence about a wait that lasts.
             patience_s: How long ``start`` waits for others and for a crash recovery.
         """
-        # Not resolve(): that follows links only as far as there are folders.
-        self._folder = Path(os.path.abspath(folder))  # noqa: PTH100
+        self._folder = folder.absolute()
         self._settings = dict(settings or {})
         self._say = say or (lambda _: None)
         self._patience_s = patience_s
@@ -134,13 +133,13 @@ class EmbeddedPostgres:
                 raise
 
     def _settle(self) -> Cluster:
-        make_folder(self._folder)
         # Two processes may reach the folder through different links.
         folder = self._folder.resolve()
         if "\n" in str(folder):
             raise EmbeddedRefused(
                 f"{str(folder)!r}: PostgreSQL cannot handle a line break in a path"
             )
+        make_folder(folder)
         return Cluster(folder, account_for(folder), self._settings, self._say)
 
     def _join(self, cluster: Cluster, wait: _Wait) -> Server:

@@ -68,9 +68,7 @@ def postgres_server() -> Iterator[Server]:
         embedded = EmbeddedPostgres(Path(folder) / "postgres", settings=FAST_AND_FORGETFUL)
         started = embedded.start()
         try:
-            address = Address(
-                host=str(started.host), user=started.user, database=started.database
-            )
+            address = Address(host=str(started.host), user=started.user, database=started.database)
             asyncio.run(_make_template(address, "goclaw_template"))
             yield Server(address, "goclaw_template")
         finally:

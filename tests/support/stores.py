@@ -90,9 +90,7 @@ def say(text: str, target: Target = ANN) -> OutboundMessage:
     return OutboundMessage(target, text)
 
 
-def new_run(
-    name: str, *rows: InboxRow, target: Target = ANN, started_at: datetime = T0
-) -> NewRun:
+def new_run(name: str, *rows: InboxRow, target: Target = ANN, started_at: datetime = T0) -> NewRun:
     return NewRun(
         id=RunId(name),
         session=key_of(target),
@@ -195,7 +193,7 @@ async def world_on(database: Openable) -> AsyncIterator[World]:
 
 
 @pytest.fixture(params=["memory", "postgres"])
-def database(request: pytest.FixtureRequest) -> Openable:
+def store_database(request: pytest.FixtureRequest) -> Openable:
     if request.param == "memory":
         return InMemory()
     opened: Openable = request.getfixturevalue("postgres_database")
@@ -203,8 +201,8 @@ def database(request: pytest.FixtureRequest) -> Openable:
 
 
 @pytest.fixture
-async def world(database: Openable) -> AsyncIterator[World]:
-    async with world_on(database) as opened:
+async def world(store_database: Openable) -> AsyncIterator[World]:
+    async with world_on(store_database) as opened:
         yield opened
 
 
@@ -220,5 +218,3 @@ class Heard(list[Notice]):
 
     def expect(self, *notices: Notice) -> Callable[[], bool]:
         return lambda: set(notices) <= set(self)
-
-

@@ -23,11 +23,11 @@ class Nodes(Part):
         self._db.nodes[node.id] = entered
 
     async def renew(self, node: NodeId, *, until: datetime) -> bool:
-        """The lease never becomes shorter."""
+        """The lease may become shorter too."""
         known = self._db.nodes.get(node)
         if known is None:
             return False
-        self._db.nodes[node] = replace(known, lease_until=max(known.lease_until, until))
+        self._db.nodes[node] = replace(known, lease_until=until)
         return True
 
     async def leave(self, node: NodeId, *, now: datetime) -> None:
@@ -39,7 +39,7 @@ class Nodes(Part):
 
     async def nodes(self) -> list[Node]:
         """Dead ones included."""
-        return sorted(self._db.nodes.values(), key=lambda node: (node.started_at, node.id))
+        return self._db.nodes_by_age()
 
     async def take_lease(self, name: str, node: NodeId, *, now: datetime) -> bool:
         """A node that has not joined gets no lease."""
@@ -60,7 +60,7 @@ class Nodes(Part):
 
     async def recover(self, *, now: datetime, max_attempts: int, apology: str) -> Recovery:
         """Nothing is there to do for the second of two callers."""
-        dead = [node.id for node in await self.nodes() if node.lease_until <= now]
+        dead = [node.id for node in self._db.nodes_by_age() if node.lease_until <= now]
         if not dead:
             return Recovery()
         cut = self._db.end_runs_of(dead, Outcome.LOST, Reason.CRASHED, now)

@@ -26,19 +26,11 @@ class People(Part):
 
     async def pairing_requests(self, *, now: datetime) -> list[PairingRequest]:
         """Of all channels and accounts."""
-        return sorted(
-            (request for request in self._db.requests.values() if request.expires_at > now),
-            key=lambda request: (
-                request.created_at,
-                request.channel,
-                request.account,
-                request.sender.id,
-            ),
-        )
+        return self._db.valid_requests(now)
 
     async def approve(self, code_hash: str, *, guest: bool, now: datetime) -> Person | None:
         """The oldest of several requests that happen to have the same code."""
-        valid = await self.pairing_requests(now=now)
+        valid = self._db.valid_requests(now)
         code_hash = storable(code_hash)
         request = next((request for request in valid if request.code_hash == code_hash), None)
         if request is None:

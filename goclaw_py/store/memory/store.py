@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
-from goclaw_py.ports.store import Notice
+from goclaw_py.core.status import Backlog
+from goclaw_py.ports.store import Notice, OutboxState
 from goclaw_py.store.memory.inbox import Inbox
 from goclaw_py.store.memory.nodes import Nodes
 from goclaw_py.store.memory.outbox import Outbox
@@ -23,6 +25,15 @@ class MemoryStore(Nodes, Inbox, Runs, Outbox, People):
 
     def __init__(self, database: MemoryDatabase | None = None) -> None:
         super().__init__(database or MemoryDatabase())
+
+    async def backlog(self) -> Backlog:
+        """Of all nodes."""
+        states = Counter(row.state for row in self._db.outbox.values())
+        return Backlog(
+            inbox=len(self._db.pending),
+            outbox=states[OutboxState.PENDING] + states[OutboxState.SENDING],
+            dead=states[OutboxState.DEAD],
+        )
 
     async def ping(self) -> None:
         """Always there."""

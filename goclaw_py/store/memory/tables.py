@@ -169,6 +169,16 @@ class MemoryDatabase:
                 for hear in hearers:
                     loop.call_soon(hear, notice)
 
+    def nodes_by_age(self) -> list[Node]:
+        """All nodes, oldest first."""
+        return sorted(self.nodes.values(), key=lambda node: (node.started_at, node.id))
+
+    def valid_requests(self, now: datetime) -> list[PairingRequest]:
+        """Pairing requests that have not expired, oldest first."""
+        valid = [item for item in self.requests.items() if item[1].expires_at > now]
+        valid.sort(key=lambda item: (item[1].created_at, item[0]))
+        return [request for _, request in valid]
+
     def is_live(self, node: NodeId | None, now: datetime) -> bool:
         """Whether what this node owns is not to be touched by others."""
         return node is not None and node in self.nodes and self.nodes[node].lease_until > now

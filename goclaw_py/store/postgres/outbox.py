@@ -6,9 +6,10 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import assert_never
 
-from goclaw_py.core.errors import Fenced
+from goclaw_py.core.errors import Fenced, StoreError
 from goclaw_py.core.ids import NodeId
 from goclaw_py.core.messages import Target
+from goclaw_py.core.status import Backlog
 from goclaw_py.ports.store import Notice, OutboxRow, OutboxState, Place
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.part import Part, notify
@@ -80,6 +81,14 @@ class Outbox(Part):
             row = await connection.row(_SQL["next_due"], *_columns(places))
         due_at: datetime | None = None if row is None else row["due_at"]
         return due_at
+
+    async def backlog(self) -> Backlog:
+        """Three counts, each over an index of open rows only."""
+        async with self._pool.connection() as connection:
+            row = await connection.row(_SQL["backlog"])
+        if row is None:
+            raise StoreError("a count without a result")
+        return Backlog(inbox=row["inbox"], outbox=row["outbox"], dead=row["dead"])
 
 
 def _columns(places: Collection[Place]) -> tuple[list[str], list[str]]:

@@ -11,9 +11,10 @@ values ($1, $2, $3, $4, $5, $6)
 on conflict (id) do update set lease_until = excluded.lease_until;
 
 -- name: renew
--- Returns a row unless the node was declared dead. The lease never becomes shorter.
+-- Returns a row unless the node was declared dead. The lease may become shorter: that is how a
+-- process ends the lease of one that it knows to be gone.
 update nodes
-set lease_until = greatest(lease_until, $2)
+set lease_until = $2
 where id = $1
 returning id;
 

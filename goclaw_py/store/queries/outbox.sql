@@ -103,3 +103,10 @@ update outbox
 set state = 'pending', attempts = 0, finished_at = null, next_attempt_at = $2
 where id = any ($1::bigint[]) and state = 'dead'
 returning id;
+
+-- name: backlog
+-- Counts what is not finished, and what is dead.
+select
+    (select count(*) from inbox where state = 'pending') as inbox,
+    (select count(*) from outbox where state in ('pending', 'sending')) as outbox,
+    (select count(*) from outbox where state = 'dead') as dead;

@@ -1,0 +1,319 @@
+"""The console: a person at a terminal of this machine (SPEC CHAN-9).
+
+One object is the channel for the runtime and the switchboard for terminals. Whoever reaches it
+could also read the state folder, so everybody here is the operator.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+from uuid import uuid4
+
+from goclaw_py.core.errors import MaybeSent, NotSent, SettingError, StoreUnavailable
+from goclaw_py.core.events import RunEnded, RunSignal, RunStarted, RunText
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
+from goclaw_py.ports.channel import Channel, Intake
+from goclaw_py.ports.control import ChatEvent, Said
+
+NAME: Final = "console"
+ACCOUNT: Final = "default"
+
+CONFIRM_S: Final = 10.0
+"""How long a terminal may take to show a message."""
+
+INTAKE_S: Final = 5.0
+"""How long a line waits for the runtime to take messages in."""
+
+BUFFER_CHARS: Final = 64 * 1024
+"""How much streamed text waits for a slow terminal before it gets no more of that run."""
+
+SIGNALS: Final = 256
+"""How many signals wait for a slow terminal."""
+
+_CHAT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def is_chat(name: str) -> bool:
+    """Whether a terminal may call its chat this: the name becomes part of a session key."""
+    return _CHAT.fullmatch(name) is not None
+
+
+@dataclass(slots=True)
+class _Live:
+    """A run that works for a chat, and what it has said."""
+
+    started: RunStarted
+    text: list[str] = field(default_factory=list)
+    chars: int = 0
+
+    def add(self, text: str) -> None:
+        self.chars += len(text)
+        self.text.append(text)
+        if self.chars > BUFFER_CHARS:
+            self.text.clear()
+
+    def replay(self, terminal: _Terminal) -> None:
+        """Tell a terminal that attaches late what it missed."""
+        terminal.put_signal(self.started)
+        if self.chars > BUFFER_CHARS:
+            terminal.skip_text(self.started.run_id)
+        elif self.text:
+            self.text = ["".join(self.text)]
+            terminal.put_signal(RunText(self.started.run_id, self.started.target, self.text[0]))
+
+
+@dataclass(slots=True)
+class _Sending:
+    """A message on its way to a terminal.
+
+    ``taken``: a terminal has it and may have shown it. ``shown`` becomes True when it was, False
+    when the last terminal of the chat went away.
+    """
+
+    chat: str
+    said: Said
+    terminal: _Terminal
+    shown: asyncio.Future[bool]
+    taken: bool = False
+
+
+class _Terminal:
+    """What waits for one terminal. Messages are never dropped, streamed text is."""
+
+    def __init__(self) -> None:
+        self._events: deque[RunSignal | _Sending] = deque()
+        self._chars = 0
+        self._lost: set[RunId] = set()
+        self._filled = asyncio.Event()
+
+    def put_message(self, sending: _Sending) -> None:
+        self._push(sending)
+
+    def take_back(self, sending: _Sending) -> None:
+        if sending in self._events:
+            self._events.remove(sending)
+
+    def put_signal(self, signal: RunSignal) -> None:
+        match signal:
+            case RunText(run_id):
+                if run_id not in self._lost:
+                    self._put_text(signal)
+                return
+            case RunEnded(run_id):
+                self._lost.discard(run_id)
+        if len(self._events) >= SIGNALS:
+            self._make_room()
+        self._push(signal)
+
+    def _put_text(self, signal: RunText) -> None:
+        # A gap in a streamed text would be shown as if it were none, so after a drop the terminal
+        # gets nothing more of this run until its whole text comes as a message.
+        if self._chars + len(signal.text) > BUFFER_CHARS:
+            self.skip_text(signal.run_id)
+            return
+        self._chars += len(signal.text)
+        last = self._events[-1] if self._events else None
+        if isinstance(last, RunText) and last.run_id == signal.run_id:
+            self._events[-1] = RunText(last.run_id, last.target, last.text + signal.text)
+        else:
+            self._push(signal)
+
+    def skip_text(self, run_id: RunId) -> None:
+        """Show no streamed text of this run, neither what waits nor what comes."""
+        self._lost.add(run_id)
+        kept = [e for e in self._events if not (isinstance(e, RunText) and e.run_id == run_id)]
+        self._events = deque(kept)
+        self._chars = sum(len(e.text) for e in kept if isinstance(e, RunText))
+
+    def _make_room(self) -> None:
+        for run_id in {e.run_id for e in self._events if isinstance(e, RunText)}:
+            self.skip_text(run_id)
+        oldest = next((e for e in self._events if not isinstance(e, _Sending)), None)
+        if oldest is not None and len(self._events) >= SIGNALS:
+            self._events.remove(oldest)
+
+    def _push(self, event: RunSignal | _Sending) -> None:
+        self._events.append(event)
+        self._filled.set()
+
+    async def get(self) -> ChatEvent:
+        while not self._events:
+            self._filled.clear()
+            await self._filled.wait()
+        event = self._events.popleft()
+        if isinstance(event, _Sending):
+            event.taken = True
+            return event.said
+        if isinstance(event, RunText):
+            self._chars -= len(event.text)
+        return event
+
+
+class ConsoleChannel:
+    """Implements ``Channel`` for the runtime and ``Terminals`` for the terminals."""
+
+    name = NAME
+    account = ACCOUNT
+    lease = None
+    trusted = True
+    handle = None
+
+    def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        """``now`` gives the wall time, aware and in UTC."""
+        self._now = now
+        self._terminals: dict[str, list[_Terminal]] = {}
+        self._live: dict[RunId, _Live] = {}
+        self._sending: dict[str, _Sending] = {}
+        self._intake: Intake | None = None
+        self._ready = asyncio.Event()
+
+    # ------------------------------------------------------------------ for the runtime
+
+    def reaches(self, chat: str) -> bool:
+        """Whether a terminal of this chat is attached."""
+        return chat in self._terminals
+
+    def parts(self, text: str) -> list[str]:
+        """A terminal takes a text of any length; a blank one is none."""
+        return [text] if text.strip() else []
+
+    async def receive(self, intake: Intake) -> None:
+        """Let terminals speak until cancelled."""
+        self._intake = intake
+        self._ready.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._intake = None
+            self._ready.clear()
+
+    async def send(self, message: OutboundMessage) -> str:
+        """Hand a message to the terminal of its chat that attached last, until it was shown.
+
+        Raises ``NotSent`` without such a terminal, or if it never took the message; ``MaybeSent``
+        if it took it and did not confirm in time, or went away.
+        """
+        chat = message.target.chat
+        terminals = self._terminals.get(chat)
+        if not terminals:
+            raise NotSent(f"no terminal is attached to chat {chat}")
+        said = Said(uuid4().hex, message.text, message.run_id)
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        sending = _Sending(chat, said, terminals[-1], future)
+        self._sending[said.receipt] = sending
+        sending.terminal.put_message(sending)
+        try:
+            async with asyncio.timeout(CONFIRM_S):
+                shown = await sending.shown
+        except TimeoutError:
+            shown = False
+        finally:
+            del self._sending[said.receipt]
+            sending.terminal.take_back(sending)
+        if not shown and sending.taken:
+            raise MaybeSent("the terminal did not say that it showed the message")
+        if not shown:
+            raise NotSent("the terminal did not take the message")
+        return said.receipt
+
+    def signal(self, signal: RunSignal) -> None:
+        """Show what a run does, and keep its text for terminals that attach while it works."""
+        match signal:
+            case RunStarted(run_id):
+                self._live[run_id] = _Live(signal)
+            case RunText(run_id, _, text):
+                if (live := self._live.get(run_id)) is not None:
+                    live.add(text)
+            case RunEnded(run_id):
+                self._live.pop(run_id, None)
+        for terminal in self._terminals.get(signal.target.chat, ()):
+            terminal.put_signal(signal)
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+    # ------------------------------------------------------------------ for the terminals
+
+    async def attach(self, chat: str) -> AsyncIterator[ChatEvent]:
+        """Events for one terminal; it is attached from the first step of the iterator on."""
+        terminal = _Terminal()
+        for live in self._live.values():
+            if live.started.target.chat == chat:
+                live.replay(terminal)
+        self._terminals.setdefault(chat, []).append(terminal)
+        try:
+            while True:
+                yield await terminal.get()
+        finally:
+            self._detach(chat, terminal)
+
+    def _detach(self, chat: str, terminal: _Terminal) -> None:
+        terminals = self._terminals[chat]
+        terminals.remove(terminal)
+        if not terminals:
+            del self._terminals[chat]
+        for sending in self._sending.values():
+            if sending.terminal is terminal and not sending.shown.done():
+                self._pass_on(sending, terminals)
+
+    def _pass_on(self, sending: _Sending, terminals: list[_Terminal]) -> None:
+        """Give what a terminal left unconfirmed to the next one, or back to the outbox."""
+        sending.terminal.take_back(sending)
+        if terminals:
+            sending.terminal = terminals[-1]
+            sending.terminal.put_message(sending)
+        else:
+            sending.shown.set_result(False)
+
+    async def say(self, chat: str, message_id: str, text: str) -> None:
+        """Take a line. Raises ``StoreUnavailable`` if nobody takes it in, or not in time."""
+        if not is_chat(chat):
+            raise ValueError(f"a chat is called by up to 64 of A-Z a-z 0-9 . _ -, not {chat!r}")
+        try:
+            async with asyncio.timeout(INTAKE_S):
+                while (intake := self._intake) is None:
+                    await self._ready.wait()
+        except TimeoutError:
+            raise StoreUnavailable("the gateway takes no messages now") from None
+        message = InboundMessage(
+            external_id=f"{chat}:{message_id}",
+            target=Target(NAME, ACCOUNT, chat),
+            peer=PeerKind.DIRECT,
+            sender=Sender(chat),
+            text=text,
+            sent_at=self._now(),
+            message_id=message_id,
+        )
+        await intake.accept([message])
+
+    def confirm(self, receipt: str) -> None:
+        """The person has seen it."""
+        sending = self._sending.get(receipt)
+        if sending is not None and not sending.shown.done():
+            sending.shown.set_result(True)
+
+
+class ConsoleKind:
+    """Makes the console."""
+
+    name = NAME
+
+    def build(self, account: str, options: Mapping[str, object]) -> Channel:
+        """Make the one account. Raises ``SettingError``: the console has no options."""
+        for key, value in options.items():
+            raise SettingError(key, value, "unknown key; the console has no settings of its own")
+        if account != ACCOUNT:
+            raise SettingError(
+                f"accounts.{account}", account, "unknown key; the console has one account"
+            )
+        return ConsoleChannel()
+
+
+factory = ConsoleKind()

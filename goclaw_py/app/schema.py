@@ -1,0 +1,66 @@
+"""The schema at the start of a process (SPEC DB-2)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from goclaw_py.core.errors import MigrationError
+from goclaw_py.store.migrate import FOLDER, migrate, status
+from goclaw_py.store.postgres import Address, connection
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Dump:
+    """How the embedded database is saved before its schema changes."""
+
+    program: Path
+    folder: Path
+
+
+async def bring_up_to_date(
+    address: Address, *, refuse: bool = False, dump: Dump | None = None, migrations: Path = FOLDER
+) -> None:
+    """Run what is pending.
+
+    With ``refuse`` it raises ``MigrationError`` instead if anything is. With ``dump`` a database
+    that is not new is saved first, into a file ``before-<version>-<time>.dump``.
+    """
+    async with connection(address) as one:
+        found = await status(one, migrations)
+        if not found.pending:
+            return
+        if refuse:
+            names = ", ".join(found.pending)
+            raise MigrationError(f"the database is not up to date: {names}; see: goclaw migrate")
+        if dump is not None and found.current:
+            file = await _save(address, dump, found.latest)
+            log.info("saved before migrating", extra={"file": file})
+        for name in await migrate(one, folder=migrations):
+            log.info("migrated", extra={"migration": name})
+
+
+async def _save(address: Address, dump: Dump, version: int) -> str:
+    dump.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    now = datetime.now(UTC)
+    file = dump.folder / f"before-{version:04}-{now:%Y%m%dT%H%M%SZ}.dump"
+    arguments = ["--format=custom", f"--file={file}", f"--host={address.host}"]
+    process = await asyncio.create_subprocess_exec(
+        str(dump.program),
+        *arguments,
+        f"--username={address.user}",
+        f"--dbname={address.database}",
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, errors = await process.communicate()
+    if process.returncode:
+        reason = errors.decode(errors="replace").strip().splitlines()[-1:]
+        raise MigrationError(f"the database could not be saved first: {''.join(reason)}")
+    return str(file)

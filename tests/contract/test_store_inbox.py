@@ -1,0 +1,335 @@
+"""What every store promises about messages on their way to the agent."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from goclaw_py.core.ids import NodeId
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.ports.store import Accepted, InboxKind, Notice
+from tests.support.stores import (
+    ANN,
+    APOLOGY,
+    BOB,
+    T0,
+    A,
+    B,
+    Heard,
+    World,
+    a_node,
+    at,
+    end,
+    inbox,
+    key_of,
+    message,
+    new_run,
+    pairing,
+    say,
+    until,
+)
+
+pytestmark = pytest.mark.real_time
+
+
+async def test_an_empty_batch_is_accepted(world: World) -> None:
+    assert await world.a.accept([], node=A, now=T0) == Accepted()
+
+
+async def test_a_batch_comes_back_in_its_order_with_rising_ids(world: World) -> None:
+    """IO-1."""
+    batch = [inbox(n, ANN if n % 3 else BOB) for n in (5, 3, 9, 1, 6)]
+    accepted = await world.a.accept(batch, node=A, now=T0)
+    assert [row.message for row in accepted.rows] == [new.message for new in batch]
+    ids = [row.id for row in accepted.rows]
+    assert ids == sorted(set(ids))
+    assert {row.received_at for row in accepted.rows} == {T0}
+
+
+async def test_an_accepted_message_is_stored_whole(world: World) -> None:
+    await world.a.accept([inbox(1)], node=A, now=T0)
+    (row,) = await world.b.claim_pending(A, now=T0)
+    assert row.message == message(1)
+    assert (row.session, row.agent, row.kind) == (key_of(ANN), "default", InboxKind.MESSAGE)
+
+
+async def test_a_message_that_is_offered_again_falls_out(world: World) -> None:
+    """IO-1."""
+    await world.a.accept([inbox(1)], node=A, now=T0)
+    accepted = await world.a.accept([inbox(1), inbox(2)], node=A, now=at(1))
+    assert [row.message.message_id for row in accepted.rows] == ["2"]
+    assert accepted.duplicates == {"100:1"}
+
+
+async def test_a_finished_message_that_is_offered_again_falls_out(world: World) -> None:
+    (row,) = (await world.a.accept([inbox(1)], node=A, now=T0)).rows
+    await world.a.settle([row.id], Outcome.DROPPED, now=T0)
+    assert (await world.a.accept([inbox(1)], node=A, now=T0)).rows == ()
+
+
+async def test_of_one_id_twice_in_a_batch_the_first_counts(world: World) -> None:
+    batch = [inbox(1, text="first"), inbox(1, text="second")]
+    accepted = await world.a.accept(batch, node=A, now=T0)
+    assert [row.message.text for row in accepted.rows] == ["first"]
+    assert accepted.duplicates == frozenset()
+
+
+async def test_two_nodes_that_accept_the_same_batch_store_it_once(world: World) -> None:
+    batch = [inbox(n, target) for n in range(20) for target in (ANN, BOB)]
+    both = await asyncio.gather(
+        world.a.accept(batch, node=A, now=T0), world.b.accept(batch[::-1], node=B, now=T0)
+    )
+    pending = await world.a.claim_pending(A, now=T0) + await world.b.claim_pending(B, now=T0)
+    assert len(pending) == len(batch)
+    assert sum(len(accepted.duplicates) for accepted in both) == len(batch)
+
+
+async def test_a_row_with_an_outcome_is_stored_as_done(world: World) -> None:
+    """CMD-1: a message that a stop behind it in the same batch covers."""
+    batch = [inbox(1, outcome=Outcome.CANCELLED), inbox(2)]
+    accepted = await world.a.accept(batch, node=A, now=T0)
+    assert [row.message.message_id for row in accepted.rows] == ["2"]
+    assert len(await world.a.claim_pending(A, now=T0)) == 1
+    assert (await world.a.accept([inbox(1)], node=A, now=T0)).duplicates == {"100:1"}
+
+
+async def test_a_command_is_listed_if_it_was_new_done_or_not(world: World) -> None:
+    """CMD-1."""
+    batch = [
+        inbox(1, kind=InboxKind.COMMAND, outcome=Outcome.COMPLETED),
+        inbox(2, kind=InboxKind.COMMAND),
+    ]
+    accepted = await world.a.accept(batch, node=A, now=T0)
+    assert [row.kind for row in accepted.rows] == [InboxKind.COMMAND] * 2
+    assert [row.id for row in await world.a.claim_pending(A, now=T0)] == [accepted.rows[1].id]
+    assert (await world.a.accept(batch, node=A, now=T0)).rows == ()
+
+
+async def test_a_command_that_has_acted_is_listed_though_another_node_has_the_session(
+    world: World,
+) -> None:
+    await world.accept(ANN)
+    done = inbox(9, kind=InboxKind.COMMAND, outcome=Outcome.COMPLETED)
+    waiting = inbox(10, kind=InboxKind.COMMAND)
+    accepted = await world.b.accept([done, waiting], node=B, now=T0)
+    assert [row.message.message_id for row in accepted.rows] == ["9"]
+
+
+async def test_a_finished_command_alone_claims_no_session(world: World) -> None:
+    done = inbox(9, kind=InboxKind.COMMAND, outcome=Outcome.COMPLETED)
+    await world.a.accept([done], node=A, now=T0)
+    session = await world.a.session(key_of(ANN))
+    assert session is not None
+    assert session.owner is None
+
+
+async def test_a_message_for_another_nodes_session_is_left_to_it_and_it_is_told(
+    world: World,
+) -> None:
+    """NODE-1."""
+    heard = Heard()
+    world.a.on_notice(heard.append)
+    await world.accept(ANN)
+    assert Notice.INBOX not in heard
+    accepted = await world.b.accept([inbox(9), inbox(9, BOB)], node=B, now=T0)
+    assert [row.session for row in accepted.rows] == [key_of(BOB)]
+    await until(heard.expect(Notice.INBOX))
+    assert len(await world.a.claim_pending(A, now=T0)) == 2
+
+
+async def test_accepting_takes_a_dead_nodes_idle_session_with_a_new_fence(world: World) -> None:
+    rows = await world.accept(ANN)
+    await world.a.settle([rows[0].id], Outcome.COMPLETED, now=T0)
+    before = await world.b.session(key_of(ANN))
+    now = await world.kill(A)
+    accepted = await world.b.accept([inbox(9)], node=B, now=now)
+    after = await world.b.session(key_of(ANN))
+    assert len(accepted.rows) == 1
+    assert before is not None
+    assert after is not None
+    assert (after.owner, after.fence) == (B, before.fence + 1)
+
+
+async def test_a_new_message_does_not_overtake_one_that_a_dead_node_left(world: World) -> None:
+    """IO-2: in order."""
+    await world.accept(ANN)
+    now = await world.kill(A)
+    heard = Heard()
+    world.b.on_notice(heard.append)
+    assert (await world.b.accept([inbox(9)], node=B, now=now)).rows == ()
+    await until(heard.expect(Notice.INBOX))
+    pending = await world.b.claim_pending(B, now=now)
+    assert [row.message.message_id for row in pending] == ["1", "9"]
+
+
+async def test_accepting_notes_the_activity_and_the_place(world: World) -> None:
+    await world.a.accept([inbox(1)], node=A, now=at(1))
+    await world.b.accept([inbox(2)], node=B, now=at(5))
+    await world.b.accept([inbox(3)], node=B, now=at(4))
+    session = await world.a.session(key_of(ANN))
+    assert session is not None
+    assert (session.created_at, session.last_active_at) == (at(1), at(5))
+    assert (session.target, session.waiting) == (ANN, 3)
+
+
+async def test_a_duplicate_is_no_activity(world: World) -> None:
+    await world.a.accept([inbox(1)], node=A, now=at(1))
+    await world.a.accept([inbox(1)], node=A, now=at(5))
+    session = await world.a.session(key_of(ANN))
+    assert session is not None
+    assert session.last_active_at == at(1)
+
+
+async def test_claiming_leaves_live_nodes_sessions_alone(world: World) -> None:
+    mine = await world.accept(ANN)
+    assert await world.b.claim_pending(B, now=T0) == []
+    assert await world.a.claim_pending(A, now=T0) == mine
+
+
+async def test_claiming_returns_what_runs_already_too(world: World) -> None:
+    rows = await world.accept(ANN, ANN)
+    await world.a.begin_run(new_run("r", rows[0]), node=A)
+    assert [row.attempts for row in await world.a.claim_pending(A, now=T0)] == [1, 0]
+
+
+async def test_two_nodes_that_claim_at_once_share_the_sessions_without_overlap(
+    world: World,
+) -> None:
+    rows = await world.accept(ANN, BOB, ANN)
+    await world.a.leave(A, now=T0)
+    c = NodeId("node-c")
+    await world.a.join(a_node(c))
+    both = await asyncio.gather(world.a.claim_pending(c, now=T0), world.b.claim_pending(B, now=T0))
+    later = [await world.a.claim_pending(c, now=T0), await world.b.claim_pending(B, now=T0)]
+    claimed = [row.id for rows in later for row in rows]
+    assert sorted(claimed) == [row.id for row in rows]
+    assert {row.id for rows in both for row in rows} <= set(claimed)
+
+
+async def test_a_row_that_crashed_twice_goes_last(world: World) -> None:
+    """IO-2: after the second crash on one message the session's other messages go first."""
+    first, second = await world.accept(ANN, ANN)
+    await world.crash("r1", first)
+    await world.a.claim_pending(A, now=T0)
+    await world.crash("r2", first)
+    claimed = await world.a.claim_pending(A, now=T0)
+    assert [(row.id, row.attempts) for row in claimed] == [(second.id, 0), (first.id, 2)]
+
+
+async def test_a_dead_nodes_session_waits_for_the_recovery_of_its_run(world: World) -> None:
+    """IO-2: attempts are counted before the rows are handed out."""
+    rows = await world.accept(ANN, ANN)
+    await world.a.begin_run(new_run("r", rows[0]), node=A)
+    now = await world.kill(A)
+    assert await world.b.claim_pending(B, now=now) == []
+    await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
+    assert [row.id for row in await world.b.claim_pending(B, now=now)] == [r.id for r in rows]
+
+
+async def test_a_node_that_has_not_joined_claims_nothing(world: World) -> None:
+    await world.accept(ANN)
+    await world.a.leave(A, now=T0)
+    assert await world.a.claim_pending(A, now=T0) == []
+
+
+async def test_settled_rows_are_done_and_something_is_said(world: World) -> None:
+    rows = await world.accept(ANN, ANN)
+    ids = [row.id for row in rows]
+    await world.a.settle(
+        ids, Outcome.DROPPED, now=T0, reason=Reason.QUEUE_DROPPED, say=[say("dropped 2")]
+    )
+    assert await world.a.claim_pending(A, now=T0) == []
+    (told,) = await world.a.outbox()
+    assert (told.message.text, told.session) == ("dropped 2", key_of(ANN))
+
+
+async def test_settling_what_is_done_says_nothing(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.settle([row.id], Outcome.DROPPED, now=T0)
+    await world.a.settle([row.id], Outcome.CANCELLED, now=T0, say=[say("again")])
+    assert await world.a.outbox() == []
+
+
+async def test_settling_several_rows_speaks_if_one_was_pending(world: World) -> None:
+    first, second = await world.accept(ANN, BOB)
+    await world.a.settle([first.id], Outcome.DROPPED, now=T0)
+    await world.a.settle([first.id, second.id], Outcome.CANCELLED, now=T0, say=[say("told")])
+    assert [row.session for row in await world.a.outbox()] == [key_of(BOB)]
+
+
+async def test_settling_no_rows_only_speaks(world: World) -> None:
+    await world.a.settle([], Outcome.COMPLETED, now=T0, say=[say("one"), say("two", BOB)])
+    assert [row.message.text for row in await world.a.outbox()] == ["two", "one"]
+    assert {row.session for row in await world.a.outbox()} == {None}
+
+
+async def test_rows_of_several_sessions_speak_for_none(world: World) -> None:
+    rows = await world.accept(ANN, BOB)
+    await world.a.settle([row.id for row in rows], Outcome.DROPPED, now=T0, say=[say("x")])
+    assert [row.session for row in await world.a.outbox()] == [None]
+
+
+async def test_a_released_session_is_free_for_others(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.settle([row.id], Outcome.COMPLETED, now=T0)
+    await world.a.release_sessions(A, [key_of(ANN), key_of(BOB)])
+    accepted = await world.b.accept([inbox(9)], node=B, now=T0)
+    assert len(accepted.rows) == 1
+
+
+async def test_a_session_with_pending_rows_is_not_released(world: World) -> None:
+    await world.accept(ANN)
+    await world.a.release_sessions(A, [key_of(ANN)])
+    assert await world.b.claim_pending(B, now=T0) == []
+
+
+async def test_a_session_with_a_run_is_not_released(world: World) -> None:
+    await world.a.begin_run(new_run("r"), node=A)
+    await world.a.release_sessions(A, [key_of(ANN)])
+    await world.a.finish_run(end("r"), node=A)
+
+
+async def test_only_the_owner_can_release_a_session(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.settle([row.id], Outcome.COMPLETED, now=T0)
+    await world.b.release_sessions(B, [key_of(ANN)])
+    session = await world.a.session(key_of(ANN))
+    assert session is not None
+    assert session.owner == A
+
+
+async def test_a_stranger_is_greeted_with_a_code(world: World) -> None:
+    """CHAN-5."""
+    heard = Heard()
+    world.b.on_notice(heard.append)
+    await world.a.accept([], node=A, now=T0, pairings=[pairing("50", "hash")])
+    assert await world.b.pairing_requests(now=T0) == [pairing("50", "hash").request]
+    assert [row.message.text for row in await world.a.outbox()] == ["your code: hash"]
+    await until(heard.expect(Notice.PEOPLE, Notice.OUTBOX))
+
+
+async def test_a_stranger_who_writes_again_keeps_the_first_code(world: World) -> None:
+    """CHAN-5: one pairing code."""
+    first, second = pairing("50", "first"), pairing("50", "second")
+    await world.a.accept([], node=A, now=T0, pairings=[first, pairing("50", "same batch")])
+    await world.a.accept([], node=A, now=at(3599), pairings=[second])
+    assert [request.code_hash for request in await world.a.pairing_requests(now=T0)] == ["first"]
+    assert len(await world.a.outbox()) == 1
+
+
+async def test_an_expired_code_is_replaced(world: World) -> None:
+    await world.a.accept([], node=A, now=T0, pairings=[pairing("50", "first")])
+    second = pairing("50", "second", now=at(3600))
+    await world.a.accept([], node=A, now=at(3600), pairings=[second])
+    assert await world.a.pairing_requests(now=at(3600)) == [second.request]
+    assert len(await world.a.outbox()) == 2
+
+
+async def test_strangers_do_not_take_each_others_place(world: World) -> None:
+    """CHAN-5: limits that strangers cannot exhaust for others."""
+    many = [pairing(str(n), "same hash") for n in range(30)]
+    await world.a.accept([inbox(1)], node=A, now=T0, pairings=many)
+    assert len(await world.a.pairing_requests(now=T0)) == 30
+    texts = [row.message.target.chat for row in await world.a.outbox()]
+    assert texts == [str(n) for n in reversed(range(30))]

@@ -1,0 +1,234 @@
+"""What every store promises about messages on their way to the channel."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from goclaw_py.core.errors import Fenced
+from goclaw_py.core.ids import NodeId, RunId
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.ports.store import Notice, OutboxState
+from tests.support.stores import (
+    ANN,
+    BOB,
+    PLACES,
+    T0,
+    A,
+    B,
+    Heard,
+    World,
+    at,
+    say,
+    until,
+)
+
+pytestmark = pytest.mark.real_time
+
+TOPIC = Target("telegram", "default", "100", "5")
+
+
+async def test_a_message_is_stored_whole_and_due_at_once(world: World) -> None:
+    message = OutboundMessage(TOPIC, "text", reply_to="3", run_id=RunId("r"))
+    (row,) = await world.put(message)
+    assert row.message == message
+    assert (row.state, row.attempts, row.possible_duplicate) == (OutboxState.PENDING, 0, False)
+    assert (row.created_at, row.next_attempt_at) == (T0, T0)
+    assert (row.sent_at, row.external_id, row.error) == (None, None, None)
+
+
+async def test_putting_a_message_in_is_noticed_by_every_process(world: World) -> None:
+    """DB-3."""
+    mine, theirs = Heard(), Heard()
+    world.a.on_notice(mine.append)
+    world.b.on_notice(theirs.append)
+    await world.put(say("x"))
+    await until(mine.expect(Notice.OUTBOX))
+    await until(theirs.expect(Notice.OUTBOX))
+
+
+async def test_chats_that_are_due_are_named_once_and_without_thread(world: World) -> None:
+    await world.put(say("1", TOPIC), say("2", ANN), say("3", BOB))
+    assert await world.b.chats_due(PLACES, now=T0) == [ANN, BOB]
+
+
+async def test_only_chats_of_the_places_asked_for_are_named(world: World) -> None:
+    console = Target("console", "default", "1")
+    other_bot = Target("telegram", "second", "100")
+    await world.put(say("1", console), say("2", other_bot), say("3", ANN))
+    assert await world.a.chats_due(PLACES, now=T0) == [ANN]
+    both = [("telegram", "second"), ("console", "default"), ("console", "default")]
+    assert set(await world.a.chats_due(both, now=T0)) == {console, other_bot}
+    assert await world.a.chats_due([], now=T0) == []
+
+
+async def test_the_chat_that_is_longest_due_comes_first(world: World) -> None:
+    await world.put(say("young", ANN), now=at(5))
+    await world.put(say("old", BOB), now=at(2))
+    assert await world.a.chats_due(PLACES, now=at(9)) == [BOB, ANN]
+    assert await world.a.chats_due(PLACES, now=at(3)) == [BOB]
+
+
+async def test_a_chats_messages_are_claimed_in_order_one_by_one(world: World) -> None:
+    """IO-4."""
+    await world.put(say("1"), say("2", TOPIC), say("3"))
+    sent = []
+    for _ in range(3):
+        row = await world.claimed()
+        assert row.state is OutboxState.SENDING
+        assert await world.b.claim_next(ANN, node=B, now=T0) is None
+        await world.a.mark_sent(row, f"m{row.id}", now=at(1))
+        sent.append(row.message.text)
+    assert sent == ["1", "2", "3"]
+    assert await world.a.claim_next(ANN, node=A, now=T0) is None
+
+
+async def test_one_chat_does_not_block_another(world: World) -> None:
+    """IO-4."""
+    await world.put(say("1"), say("2", BOB))
+    await world.claimed()
+    assert (await world.claimed(target=BOB)).message.text == "2"
+
+
+async def test_claiming_ignores_the_thread(world: World) -> None:
+    await world.put(say("1", ANN))
+    assert (await world.claimed(target=TOPIC)).message.text == "1"
+
+
+async def test_a_message_that_is_not_due_blocks_those_behind_it(world: World) -> None:
+    await world.put(say("1"), say("2"))
+    row = await world.claimed()
+    await world.a.mark_failed(row, "flood", retry_at=at(30), maybe_sent=False)
+    assert await world.a.claim_next(ANN, node=A, now=at(29)) is None
+    assert await world.a.chats_due(PLACES, now=at(29)) == []
+    assert (await world.claimed(now=at(30))).message.text == "1"
+
+
+async def test_several_senders_that_claim_at_once_get_one_row(world: World) -> None:
+    await world.put(say("1"), say("2"))
+    got = await asyncio.gather(
+        *(world.a.claim_next(ANN, node=A, now=T0) for _ in range(4)),
+        *(world.b.claim_next(ANN, node=B, now=T0) for _ in range(4)),
+    )
+    assert [row.message.text for row in got if row is not None] == ["1"]
+
+
+async def test_a_node_that_has_not_joined_claims_nothing(world: World) -> None:
+    await world.put(say("1"))
+    assert await world.a.claim_next(ANN, node=NodeId("stranger"), now=T0) is None
+    assert (await world.a.outbox())[0].state is OutboxState.PENDING
+
+
+async def test_sent_means_that_the_channel_confirmed_it(world: World) -> None:
+    """IO-6."""
+    await world.put(say("1"))
+    row = await world.claimed()
+    await world.a.mark_failed(row, "first error", retry_at=T0, maybe_sent=False)
+    row = await world.claimed()
+    await world.a.mark_sent(row, "m1", now=at(2))
+    (sent,) = await world.b.outbox()
+    assert (sent.state, sent.external_id, sent.sent_at) == (OutboxState.SENT, "m1", at(2))
+    assert (sent.attempts, sent.error) == (1, None)
+
+
+async def test_a_failed_message_counts_its_attempts(world: World) -> None:
+    """IO-3."""
+    await world.put(say("1"))
+    for attempt in (1, 2):
+        row = await world.claimed(now=at(attempt))
+        await world.a.mark_failed(row, f"error {attempt}", retry_at=at(attempt), maybe_sent=False)
+    (left,) = await world.a.outbox()
+    assert (left.state, left.attempts, left.error) == (OutboxState.PENDING, 2, "error 2")
+    assert (left.next_attempt_at, left.possible_duplicate) == (at(2), False)
+
+
+async def test_a_message_that_may_have_been_sent_stays_marked(world: World) -> None:
+    """IO-5."""
+    await world.put(say("1"))
+    for maybe_sent in (True, False):
+        row = await world.claimed()
+        await world.a.mark_failed(row, "cut", retry_at=T0, maybe_sent=maybe_sent)
+    assert (await world.a.outbox())[0].possible_duplicate
+
+
+async def test_a_dead_message_lets_those_behind_it_go_on(world: World) -> None:
+    await world.put(say("1"), say("2"))
+    await world.a.mark_dead(await world.claimed(), "bot was blocked", now=at(1))
+    assert (await world.claimed()).message.text == "2"
+    (dead,) = await world.a.outbox(state=OutboxState.DEAD)
+    assert (dead.error, dead.sent_at) == ("bot was blocked", None)
+
+
+async def test_a_later_claim_makes_the_earlier_one_invalid(world: World) -> None:
+    await world.put(say("1"))
+    old = await world.claimed()
+    await world.a.mark_failed(old, "x", retry_at=T0, maybe_sent=False)
+    new = await world.claimed()
+    for late in (
+        world.a.mark_sent(old, "m", now=T0),
+        world.a.mark_failed(old, "y", retry_at=T0, maybe_sent=False),
+        world.a.mark_dead(old, "z", now=T0),
+    ):
+        with pytest.raises(Fenced):
+            await late
+    await world.a.mark_sent(new, "m", now=T0)
+
+
+async def test_a_mark_can_be_repeated_but_not_contradicted(world: World) -> None:
+    """DB-4: the answer to the first try may have been lost."""
+    await world.put(say("1"), say("2", BOB))
+    row, other = await world.claimed(), await world.claimed(target=BOB)
+    await world.a.mark_failed(row, "x", retry_at=T0, maybe_sent=False)
+    await world.a.mark_failed(row, "x", retry_at=T0, maybe_sent=False)
+    assert (await world.a.outbox(state=OutboxState.PENDING))[0].attempts == 1
+    await world.a.mark_sent(other, "m", now=T0)
+    await world.a.mark_sent(other, "m", now=T0)
+    with pytest.raises(Fenced):
+        await world.a.mark_dead(other, "x", now=T0)
+    row = await world.claimed()
+    await world.a.mark_dead(row, "x", now=T0)
+    await world.a.mark_dead(row, "x", now=T0)
+    with pytest.raises(Fenced):
+        await world.a.mark_sent(row, "m", now=T0)
+
+
+async def test_a_dead_message_can_be_tried_again_ahead_of_younger_ones(world: World) -> None:
+    """IO-3: retryable by hand."""
+    await world.put(say("1"), say("2"), say("3"))
+    row = await world.claimed()
+    await world.a.mark_failed(row, "x", retry_at=T0, maybe_sent=False)
+    await world.a.mark_dead(await world.claimed(), "x", now=T0)
+    sending = (await world.a.outbox())[0]
+    heard = Heard()
+    world.b.on_notice(heard.append)
+    assert await world.b.retry_outbox([row.id, row.id, sending.id, 999], now=at(7)) == 1
+    await until(heard.expect(Notice.OUTBOX))
+    assert await world.a.claim_next(ANN, node=A, now=at(6)) is None
+    again = await world.claimed(now=at(7))
+    assert (again.message.text, again.attempts, again.next_attempt_at) == ("1", 0, at(7))
+    assert await world.b.retry_outbox([], now=T0) == 0
+
+
+async def test_rows_are_listed_newest_first_and_by_state(world: World) -> None:
+    for text in ("sent", "dead", "sending", "pending"):
+        await world.put(say(text))
+    await world.a.mark_sent(await world.claimed(), "m", now=T0)
+    await world.a.mark_dead(await world.claimed(), "x", now=T0)
+    await world.claimed()
+    assert [r.message.text for r in await world.a.outbox(limit=2)] == ["pending", "sending"]
+    for state in OutboxState:
+        assert [r.message.text for r in await world.a.outbox(state=state)] == [state.value]
+        assert await world.a.outbox(state=state, limit=0) == []
+
+
+async def test_the_next_due_time_is_that_of_the_first_pending_head(world: World) -> None:
+    assert await world.a.next_due(PLACES) is None
+    await world.put(say("1"), say("2"), say("3", BOB))
+    await world.a.mark_failed(await world.claimed(), "x", retry_at=at(40), maybe_sent=False)
+    assert await world.a.next_due(PLACES) == T0
+    row = await world.claimed(target=BOB)
+    assert await world.a.next_due(PLACES) == at(40)
+    await world.a.mark_failed(row, "x", retry_at=at(30), maybe_sent=False)
+    assert await world.a.next_due(PLACES) == at(30)
+    assert await world.a.next_due([("console", "default")]) is None

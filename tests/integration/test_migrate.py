@@ -1,0 +1,176 @@
+"""Migrations on a real database (SPEC DB-2)."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from goclaw_py.core.errors import MigrationError
+from goclaw_py.store import migrate as m
+from goclaw_py.store.postgres import Connection, connection
+from tests.support.postgres import Database
+
+pytestmark = pytest.mark.real_time
+
+LATEST = m.known()[-1].version
+
+
+@pytest.fixture
+async def opened(empty_database: Database) -> AsyncIterator[Connection]:
+    async with connection(empty_database.address) as connected:
+        yield connected
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A copy of the migrations with a second one."""
+    copy = tmp_path / "migrations"
+    shutil.copytree(m.FOLDER, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    number = f"{LATEST + 1:04}"
+    (copy / f"{number}_pets.up.sql").write_text("create table pets (id bigint primary key);\n")
+    (copy / f"{number}_pets.down.sql").write_text("drop table pets;\n")
+    return copy
+
+
+async def shape(opened: Connection) -> set[tuple[str, str, str]]:
+    """Every column of the schema, but for the records of migrations."""
+    rows = await opened.fetch(
+        "select table_name, column_name, data_type from information_schema.columns "
+        "where table_schema = 'public' and table_name <> 'schema_migrations'"
+    )
+    return {(row["table_name"], row["column_name"], row["data_type"]) for row in rows}
+
+
+async def test_an_empty_database_is_brought_to_the_latest_version(opened: Connection) -> None:
+    before = await m.status(opened)
+    assert (before.current, before.latest) == (0, LATEST)
+    assert before.pending[0] == "0001_initial"
+    ran = await m.migrate(opened)
+    assert ran == [f"{label}.up.sql" for label in before.pending]
+    assert await m.status(opened) == m.Status(LATEST, LATEST, ())
+    assert {"nodes", "inbox", "outbox"} <= {table for table, _, _ in await shape(opened)}
+
+
+async def test_asking_for_the_status_changes_nothing(opened: Connection) -> None:
+    await m.pending(opened)
+    rows = await opened.fetch("select from pg_tables where schemaname = 'public'")
+    assert rows == []
+
+
+async def test_migrating_again_does_nothing(opened: Connection) -> None:
+    await m.migrate(opened)
+    assert await m.migrate(opened) == []
+
+
+async def test_down_and_up_again_gives_the_same_schema(opened: Connection) -> None:
+    await m.migrate(opened)
+    before = await shape(opened)
+    ran = await m.migrate(opened, to=0)
+    assert ran[-1] == "0001_initial.down.sql"
+    assert await shape(opened) == set()
+    await m.migrate(opened)
+    assert await shape(opened) == before
+
+
+async def test_a_version_in_between_can_be_reached_from_both_sides(
+    opened: Connection, folder: Path
+) -> None:
+    await m.migrate(opened, to=LATEST, folder=folder)
+    assert await m.pending(opened, folder) == [f"{LATEST + 1:04}_pets"]
+    assert await m.migrate(opened, folder=folder) == [f"{LATEST + 1:04}_pets.up.sql"]
+    assert await m.migrate(opened, to=LATEST, folder=folder) == [f"{LATEST + 1:04}_pets.down.sql"]
+
+
+@pytest.mark.parametrize("version", [-1, 99])
+async def test_an_unknown_version_is_refused(opened: Connection, version: int) -> None:
+    with pytest.raises(MigrationError, match="there is no version"):
+        await m.migrate(opened, to=version)
+
+
+async def test_a_file_that_changed_after_it_was_applied_is_named(
+    opened: Connection, folder: Path
+) -> None:
+    await m.migrate(opened, folder=folder)
+    file = folder / "0001_initial.up.sql"
+    file.write_text(file.read_text() + "-- later thought\n")
+    for attempt in (m.migrate(opened, folder=folder), m.status(opened, folder)):
+        with pytest.raises(MigrationError, match=r"0001_initial\.up\.sql has changed"):
+            await attempt
+
+
+async def test_other_line_ends_are_no_change(opened: Connection, folder: Path) -> None:
+    await m.migrate(opened, folder=folder)
+    file = folder / "0001_initial.up.sql"
+    file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
+    assert await m.pending(opened, folder) == []
+
+
+async def test_a_database_of_a_newer_release_is_refused(opened: Connection, folder: Path) -> None:
+    await m.migrate(opened, folder=folder)
+    with pytest.raises(MigrationError, match="pets, which is newer than this release"):
+        await m.migrate(opened)
+    with pytest.raises(MigrationError, match="newer"):
+        await m.status(opened)
+
+
+async def test_several_runners_at_once_apply_each_file_once(empty_database: Database) -> None:
+    async def run() -> list[str]:
+        async with connection(empty_database.address) as connected:
+            return await m.migrate(connected)
+
+    ran = await asyncio.gather(*(run() for _ in range(4)))
+    assert sorted(map(len, ran)) == [0, 0, 0, LATEST]
+
+
+async def test_a_runner_gives_up_when_another_one_does_not_end(
+    empty_database: Database, opened: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(m, "_LOCK_WAIT_S", 0.05)
+    async with connection(empty_database.address) as other:
+        assert await other.lock(m._LOCK, wait_s=1)
+        with pytest.raises(MigrationError, match="another migration"):
+            await m.migrate(opened)
+        await other.unlock(m._LOCK)
+    assert await m.migrate(opened) != []
+
+
+async def test_a_failing_file_leaves_nothing_of_itself(opened: Connection, folder: Path) -> None:
+    (folder / f"{LATEST + 2:04}_bad.up.sql").write_text("create table half (x int); oops;")
+    (folder / f"{LATEST + 2:04}_bad.down.sql").write_text("")
+    with pytest.raises(MigrationError, match=r"bad\.up\.sql failed: syntax error"):
+        await m.migrate(opened, folder=folder)
+    tables = {table for table, _, _ in await shape(opened)}
+    assert "pets" in tables
+    assert "half" not in tables
+    assert await m.pending(opened, folder) == [f"{LATEST + 2:04}_bad"]
+
+
+async def test_an_old_server_is_refused(
+    opened: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(m, "_OLDEST_SERVER", 990_000)
+    with pytest.raises(MigrationError, match="PostgreSQL 14 or newer is needed"):
+        await m.migrate(opened)
+
+
+def test_a_stray_file_is_refused(folder: Path) -> None:
+    (folder / "notes.sql").write_text("")
+    with pytest.raises(MigrationError, match=r"notes\.sql is not named"):
+        m.known(folder)
+
+
+def test_a_gap_in_the_numbers_is_refused(folder: Path) -> None:
+    for half in folder.glob("0001_*"):
+        half.unlink()
+    with pytest.raises(MigrationError, match="without gaps"):
+        m.known(folder)
+
+
+def test_a_migration_without_a_way_back_is_refused(folder: Path) -> None:
+    (folder / f"{LATEST + 1:04}_pets.down.sql").unlink()
+    with pytest.raises(MigrationError, match=r"pets\.up\.sql has no \.down\.sql"):
+        m.known(folder)

@@ -1,0 +1,366 @@
+"""The store on PostgreSQL when the database misbehaves, and how it asks (SPEC DB-3, DB-4)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from goclaw_py.core.errors import StoreError, StoreUnavailable
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.ports.store import Notice
+from goclaw_py.store import migrate
+from goclaw_py.store.embedded import EmbeddedPostgres
+from goclaw_py.store.postgres import Address, PostgresStore, connection, listener, pool
+from goclaw_py.store.postgres.pool import Pool
+from tests.support.postgres import FAST_AND_FORGETFUL, Database, run_sql
+from tests.support.stores import ANN, PATIENCE_S, T0, A, Heard, a_node, inbox, say, until
+
+pytestmark = pytest.mark.real_time
+
+
+@asynccontextmanager
+async def opened(database: Database) -> AsyncIterator[PostgresStore]:
+    store = await database.open()
+    try:
+        await store.join(a_node(A))
+        yield store
+    finally:
+        await store.close()
+
+
+@pytest.fixture
+async def store(postgres_database: Database) -> AsyncIterator[PostgresStore]:
+    async with opened(postgres_database) as store:
+        yield store
+
+
+async def end_connections(database: Database) -> None:
+    """What an administrator's restart does to everybody who is connected."""
+    address = replace(database.address, database="postgres")
+    await run_sql(
+        address,
+        "select pg_terminate_backend(pid) from pg_stat_activity "
+        f"where datname = '{database.address.database}'",
+    )
+
+
+async def available_again(store: PostgresStore) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            try:
+                return await store.ping()
+            except StoreUnavailable:
+                await asyncio.sleep(0.01)
+
+
+async def test_connections_that_were_ended_are_replaced(
+    store: PostgresStore, postgres_database: Database
+) -> None:
+    """DB-4."""
+    await end_connections(postgres_database)
+    await available_again(store)
+    assert len((await store.accept([inbox(1)], node=A, now=T0)).rows) == 1
+
+
+async def test_notices_resume_and_what_was_missed_is_made_up(
+    store: PostgresStore, postgres_database: Database
+) -> None:
+    """DB-3."""
+    heard = Heard()
+    store.on_notice(heard.append)
+    await end_connections(postgres_database)
+    await until(heard.expect(*Notice))
+    await available_again(store)
+    heard.clear()
+    await store.settle([], Outcome.COMPLETED, now=T0, say=[say("x")])
+    await until(heard.expect(Notice.OUTBOX))
+
+
+async def test_a_hearer_that_raises_does_not_end_the_listening(
+    store: PostgresStore,
+) -> None:
+    told: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+
+    def broken(notice: Notice) -> None:
+        raise ValueError(notice)
+
+    heard = Heard()
+    store.on_notice(broken)
+    store.on_notice(heard.append)
+    for _ in range(2):
+        heard.clear()
+        await store.settle([], Outcome.COMPLETED, now=T0, say=[say("x")])
+        await until(heard.expect(Notice.OUTBOX))
+    assert len(told) == 2
+
+
+async def test_a_connection_that_ends_inside_a_transaction_is_told_as_unavailable(
+    postgres_database: Database,
+) -> None:
+    borrowed = await Pool.open(postgres_database.address, min_size=1, max_size=1)
+
+    async def lose_it() -> None:
+        async with borrowed.transaction() as transaction:
+            await end_connections(postgres_database)
+            await transaction.row("select 1")
+
+    try:
+        with pytest.raises(StoreUnavailable):
+            await lose_it()
+        async with borrowed.connection() as again:
+            row = await again.row("select 1 as one")
+        assert row is not None
+        assert row["one"] == 1
+    finally:
+        await borrowed.close()
+
+
+async def test_a_mistake_of_ours_is_not_told_as_unavailable(
+    postgres_database: Database,
+) -> None:
+    async with connection(postgres_database.address) as direct:
+        with pytest.raises(asyncpg.PostgresSyntaxError):
+            await direct.fetch("selec 1")
+        with pytest.raises(asyncpg.UniqueViolationError):
+            await direct.script("insert into leases values ('x'), ('x')")
+        with pytest.raises(asyncpg.InterfaceError):
+            await direct.fetch("select 1", "an argument too many")
+
+
+async def test_a_failed_transaction_leaves_nothing_and_the_connection_in_order(
+    postgres_database: Database,
+) -> None:
+    borrowed = await Pool.open(postgres_database.address, min_size=1, max_size=1)
+
+    async def fail() -> None:
+        async with borrowed.transaction() as transaction:
+            await transaction.fetch("insert into leases (name) values ($1)", "x")
+            raise ZeroDivisionError
+
+    try:
+        with pytest.raises(ZeroDivisionError):
+            await fail()
+        async with borrowed.connection() as same:
+            assert await same.fetch("select * from leases") == []
+    finally:
+        await borrowed.close()
+
+
+async def test_a_read_only_server_is_unavailable(postgres_database: Database) -> None:
+    name = postgres_database.address.database
+    await run_sql(
+        postgres_database.address, f"alter database {name} set default_transaction_read_only = on"
+    )
+    store = await postgres_database.open()
+    try:
+        with pytest.raises(StoreUnavailable):
+            await store.join(a_node(A))
+    finally:
+        await store.close()
+
+
+async def test_too_many_connections_are_told_as_unavailable(
+    postgres_database: Database,
+) -> None:
+    name = postgres_database.address.database
+    # Rights of a superuser would pass by the limit.
+    await run_sql(
+        postgres_database.address,
+        "create role guest_of_test login",
+        f"alter database {name} connection limit 0",
+    )
+    try:
+        with pytest.raises(StoreUnavailable):
+            await PostgresStore.open(
+                host=postgres_database.address.host, user="guest_of_test", database=name
+            )
+    finally:
+        await run_sql(postgres_database.address, "drop role guest_of_test")
+
+
+async def test_a_database_that_does_not_exist_is_no_outage(postgres_database: Database) -> None:
+    with pytest.raises(StoreError) as caught:
+        await Database(replace(postgres_database.address, database="no_such_thing")).open()
+    assert not isinstance(caught.value, StoreUnavailable)
+
+
+async def test_a_statement_has_a_time_limit(
+    postgres_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "COMMAND_S", 0.05)
+    async with connection(postgres_database.address) as direct:
+        with pytest.raises(StoreUnavailable):
+            await direct.row("select pg_sleep(60)")
+
+
+async def test_waiting_for_a_free_connection_has_a_time_limit(
+    postgres_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    borrowed = await Pool.open(postgres_database.address, min_size=1, max_size=1)
+    monkeypatch.setattr(pool, "CONNECT_S", 0.05)
+    try:
+        async with borrowed.connection():
+            with pytest.raises(StoreUnavailable):
+                async with borrowed.connection():
+                    pytest.fail("there was only one connection")
+    finally:
+        await borrowed.close()
+
+
+async def test_a_cancelled_statement_leaves_the_store_usable(store: PostgresStore) -> None:
+    for _ in range(20):
+        task = asyncio.create_task(store.accept([inbox(1)], node=A, now=T0))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+    await store.ping()
+    await store.accept([inbox(1)], node=A, now=T0)
+    assert len(await store.claim_pending(A, now=T0)) == 1
+
+
+async def test_a_closed_store_is_unavailable(postgres_database: Database) -> None:
+    store = await postgres_database.open()
+    await store.close()
+    with pytest.raises(StoreUnavailable):
+        await store.ping()
+
+
+async def test_a_store_cannot_be_opened_where_nobody_answers(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailable):
+        await PostgresStore.open(host=str(tmp_path), user="goclaw", database="goclaw")
+
+
+# ---------------------------------------------------------------------------- a server of its own
+
+
+@pytest.fixture
+def own_server() -> Iterator[EmbeddedPostgres]:
+    """A server that a test may stop, apart from the one that the other tests share."""
+    with tempfile.TemporaryDirectory(prefix="goclaw-pg-", dir="/tmp") as folder:
+        server = EmbeddedPostgres(Path(folder) / "postgres", settings=FAST_AND_FORGETFUL)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+async def address_of(server: EmbeddedPostgres) -> tuple[Address, int]:
+    started = await asyncio.to_thread(server.start)
+    address = Address(host=started.host, user=started.user, database=started.database)
+    return address, started.pid
+
+
+async def test_the_store_survives_a_restart_of_the_server(own_server: EmbeddedPostgres) -> None:
+    """DB-4: nothing lost or doubled."""
+    address, _ = await address_of(own_server)
+    async with connection(address) as direct:
+        await migrate.migrate(direct)
+    async with opened(Database(address)) as store:
+        heard = Heard()
+        store.on_notice(heard.append)
+        await store.accept([inbox(1)], node=A, now=T0)
+        await asyncio.to_thread(own_server.stop)
+        with pytest.raises(StoreUnavailable):
+            await store.accept([inbox(2)], node=A, now=T0)
+        await address_of(own_server)
+        await available_again(store)
+        await store.accept([inbox(1), inbox(2)], node=A, now=T0)
+        assert len(await store.claim_pending(A, now=T0)) == 2
+        await until(heard.expect(*Notice))
+
+
+async def test_a_server_that_hangs_is_unavailable_within_the_time_limits(
+    own_server: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "COMMAND_S", 0.2)
+    monkeypatch.setattr(pool, "CONNECT_S", 0.2)
+    monkeypatch.setattr(listener, "COMMAND_S", 0.2)
+    monkeypatch.setattr(listener, "CHECK_EVERY_S", 0.1)
+    address, postmaster = await address_of(own_server)
+    async with connection(address) as direct:
+        await migrate.migrate(direct)
+        rows = await direct.fetch("select pid from pg_stat_activity")
+    async with opened(Database(address)) as store:
+        heard = Heard()
+        store.on_notice(heard.append)
+        async with connection(address) as direct:
+            rows = await direct.fetch(
+                "select pid from pg_stat_activity "
+                "where backend_type = 'client backend' and pid <> pg_backend_pid()"
+            )
+        frozen = [postmaster, *(row["pid"] for row in rows)]
+        for pid in frozen:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            began = time.monotonic()
+            for _ in range(2):
+                with pytest.raises(StoreUnavailable):
+                    await store.claim_next(ANN, node=A, now=T0)
+            assert time.monotonic() - began < 5
+        finally:
+            for pid in frozen:
+                os.kill(pid, signal.SIGCONT)
+        await available_again(store)
+        await until(heard.expect(*Notice))
+
+
+# ---------------------------------------------------------------------------- how it asks
+
+
+@pytest.mark.parametrize(
+    ("table", "query"),
+    [
+        ("inbox", "select session from inbox where state = 'pending'"),
+        ("inbox", "select from inbox where run_id = 'r' and state = 'pending'"),
+        ("outbox", "select * from outbox_heads"),
+        ("outbox", "select * from outbox where state = 'dead' order by id desc limit 9"),
+        ("outbox", "select from outbox where owner = 'n'"),
+        ("runs", "select from runs where outcome is null and node = 'n'"),
+        ("runs", "select * from runs order by started_at desc, id desc limit 9"),
+        (
+            "runs",
+            "select * from runs where session = 's' order by started_at desc, id desc limit 9",
+        ),
+        ("sessions", "select * from sessions order by last_active_at desc, key desc limit 9"),
+        ("history", "select from history where session = 's' and epoch = 0 order by id desc"),
+    ],
+)
+async def test_open_rows_are_found_without_reading_the_finished_ones(
+    postgres_database: Database, table: str, query: str
+) -> None:
+    filled = {
+        "inbox": "insert into inbox (channel, account, external_id, session, agent, kind, state, "
+        "message, received_at, finished_at, outcome, run_id) select 'c', 'a', n::text, 's' || n, "
+        "'x', 'message', 'done', '{}', 'epoch', 'epoch', 'completed', 'r' || n from n",
+        "outbox": "insert into outbox (channel, account, chat, message, state, created_at, "
+        "next_attempt_at, finished_at) select 'c', 'a', 'k' || n % 9, '{}', 'sent', 'epoch', "
+        "'epoch', 'epoch' from n",
+        "runs": "insert into runs (id, session, agent, trigger, lane, node, fence, epoch, model, "
+        "started_at, finished_at, outcome) select 'r' || n, 's' || n % 99, 'x', 'chat', 'main', "
+        "'n', 1, 0, '', timestamptz 'epoch' + n * interval '1 s', 'epoch', 'completed' from n",
+        "sessions": "insert into sessions (key, agent, created_at, last_active_at) select 's' || "
+        "n, 'x', 'epoch', timestamptz 'epoch' + n * interval '1 s' from n",
+        "history": "insert into sessions (key, agent, created_at, last_active_at) values "
+        "('t', 'x', 'epoch', 'epoch'); with n as (select generate_series(1, 20000) as n) "
+        "insert into history (session, epoch, role, text, at) "
+        "select 't', 0, 'user', 'x', 'epoch' from n",
+    }[table]
+    async with connection(postgres_database.address) as direct:
+        series = "" if table == "history" else "with n as (select generate_series(1, 20000) as n) "
+        await direct.script(series + filled)
+        await direct.script(f"analyze {table}")
+        plan = await direct.fetch("explain " + query)
+    assert f"Seq Scan on {table}" not in "\n".join(row["QUERY PLAN"] for row in plan)

@@ -1,0 +1,72 @@
+"""A store in memory whose database can be away, slow, or lose its answer after the commit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from inspect import iscoroutinefunction
+from typing import Any
+
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.store.memory import MemoryDatabase, MemoryStore
+
+Method = Callable[..., Awaitable[Any]]
+
+
+class FlakyStore(MemoryStore):
+    """Names in the attributes are names of store methods."""
+
+    def __init__(self, database: MemoryDatabase | None = None) -> None:
+        super().__init__(database)
+        self.away = False
+        """Every call raises ``StoreUnavailable``."""
+        self.broken: set[str] = set()
+        """The calls that raise ``StoreUnavailable``."""
+        self.lose_answer: Counter[str] = Counter()
+        """How many of the next calls are committed and then raise ``StoreUnavailable``."""
+        self.slow_before_s: defaultdict[str, float] = defaultdict(float)
+        """How long a call takes until it is committed."""
+        self.slow_after_s: defaultdict[str, float] = defaultdict(float)
+        """How long the answer takes after the commit."""
+        self.calls: Counter[str] = Counter()
+        self.errors: dict[str, Exception] = {}
+        """What the next call raises, once."""
+        self.cut = False
+        """The process is dead: no call returns any more, nothing is written."""
+
+
+def _with_trouble(name: str, method: Method) -> Method:
+    @wraps(method)
+    async def call(self: FlakyStore, *args: object, **options: object) -> object:
+        self.calls[name] += 1
+        await _trouble_before(self, name)
+        result = await method(self, *args, **options)
+        if self.slow_after_s[name]:
+            await asyncio.sleep(self.slow_after_s[name])
+        if self.cut:
+            await asyncio.Event().wait()
+        if self.lose_answer[name]:
+            self.lose_answer[name] -= 1
+            raise StoreUnavailable(f"{name}: the answer was lost")
+        return result
+
+    return call
+
+
+async def _trouble_before(store: FlakyStore, name: str) -> None:
+    if store.slow_before_s[name]:
+        await asyncio.sleep(store.slow_before_s[name])
+    if store.cut:
+        await asyncio.Event().wait()
+    if store.away or name in store.broken:
+        raise StoreUnavailable(f"{name}: the database is away")
+    if name in store.errors:
+        raise store.errors.pop(name)
+
+
+for _name in dir(MemoryStore):
+    _method = getattr(MemoryStore, _name)
+    if iscoroutinefunction(_method) and not _name.startswith("_") and _name != "close":
+        setattr(FlakyStore, _name, _with_trouble(_name, _method))

@@ -1,0 +1,337 @@
+"""A gateway process without settings, sockets or signals, wired as the real one is.
+
+::
+
+    async with a_process() as gateway:
+        await gateway.say("hello")
+        await gateway.channel.until_sent(1)
+        assert gateway.agent.prompts == ["hello"]
+        assert gateway.channel.texts() == ["re: hello"]
+
+Two processes over one ``MemoryDatabase`` are two gateways on one database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.events import RunEnded
+from goclaw_py.core.ids import MAIN_AGENT, MAIN_LANE, LaneName, NodeId, RunId, SessionKey
+from goclaw_py.core.messages import InboundMessage, PeerKind, Sender, Target
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.core.routing import AccessRules, DirectPolicy, chat_session
+from goclaw_py.core.scheduler import Scheduler
+from goclaw_py.ports.agent import AgentLoop, Role
+from goclaw_py.ports.store import Notice, Place, Recovery
+from goclaw_py.runtime.cluster import Cluster
+from goclaw_py.runtime.commands import Commands
+from goclaw_py.runtime.control import GatewayControl
+from goclaw_py.runtime.dispatcher import Dispatcher
+from goclaw_py.runtime.doorkeeper import Doorkeeper
+from goclaw_py.runtime.gateway import ChatRules, Gateway
+from goclaw_py.runtime.outbox import Outbox
+from goclaw_py.runtime.runner import Runner
+from goclaw_py.runtime.supervisor import Supervisor
+from goclaw_py.runtime.wake import Wake
+from goclaw_py.store.memory import MemoryDatabase
+from goclaw_py.testing.agents import ScriptedAgent
+from goclaw_py.testing.channel import RecordingChannel
+from goclaw_py.testing.clock import START, LoopClock
+from tests.support.flaky_store import FlakyStore
+
+PENDING_POLL_S = 2.0
+PATIENCE_S = 600.0
+"""Virtual seconds after which something that was waited for counts as never."""
+
+_numbers = count(1)
+
+
+def no_status() -> Coroutine[Any, Any, Any]:
+    raise AssertionError("the status is the application's to collect")
+
+
+def message(
+    text: str,
+    *,
+    chat: str = "ann",
+    sender: str | None = None,
+    thread: str | None = None,
+    peer: PeerKind = PeerKind.DIRECT,
+    cut: bool = False,
+    redelivered: bool = False,
+    channel: str = "telegram",
+) -> InboundMessage:
+    """A new message; its sender is the chat's person unless somebody else is named."""
+    number = next(_numbers)
+    return InboundMessage(
+        external_id=f"{chat}:{number}",
+        target=Target(channel, "default", chat, thread),
+        peer=peer,
+        sender=Sender(sender or chat, (sender or chat).title()),
+        text=text,
+        sent_at=START,
+        message_id=str(number),
+        cut=cut,
+        redelivered=redelivered,
+    )
+
+
+def session_of(
+    chat: str = "ann", *, thread: str | None = None, peer: PeerKind = PeerKind.DIRECT
+) -> SessionKey:
+    """The session of a chat on the default channel."""
+    return chat_session(MAIN_AGENT, Target("telegram", "default", chat, thread), peer)
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """How a process is set up."""
+
+    direct: QueuePolicy = QueuePolicy(debounce_s=0.8)
+    group: QueuePolicy = QueuePolicy(debounce_s=0.8, concurrency=3)
+    access: DirectPolicy = DirectPolicy.PAIRING
+    main_lane: int = 2
+    cancel_grace_s: float = 10.0
+    run_timeout_s: float | None = None
+    deadline_s: float | None = None
+
+
+@dataclass(slots=True)
+class GatewayProcess:
+    """One process. ``start`` it, then talk to it; ``kill`` it or ``shut_down``."""
+
+    database: MemoryDatabase
+    ways: Ways
+    agent: AgentLoop
+    channels: Mapping[Place, RecordingChannel]
+    store: FlakyStore = field(init=False)
+    clock: LoopClock = field(init=False)
+    cluster: Cluster = field(init=False)
+    doorkeeper: Doorkeeper = field(init=False)
+    runner: Runner = field(init=False)
+    dispatcher: Dispatcher = field(init=False)
+    commands: Commands = field(init=False)
+    gateway: Gateway = field(init=False)
+    outbox: Outbox = field(init=False)
+    supervisor: Supervisor = field(init=False)
+    control: GatewayControl = field(init=False)
+    recoveries: list[Recovery] = field(default_factory=list)
+    _pending: Wake = field(default_factory=Wake)
+    _people: Wake = field(default_factory=Wake)
+    _lost: asyncio.Event = field(default_factory=asyncio.Event)
+    _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.store = store = FlakyStore(self.database)
+        self.clock = clock = LoopClock()
+        channels = self.channels
+        self.cluster = Cluster(
+            store, clock, "test", on_recovery=self._on_recovery, on_lost=self._lost.set
+        )
+        self.doorkeeper = Doorkeeper(store, clock)
+        agents = {MAIN_AGENT: self.agent}
+        self.runner = Runner(store, agents, channels, clock, self._is_running, self.node)
+        lanes = {MAIN_LANE: self.ways.main_lane, LaneName("other"): 1}
+        scheduler = Scheduler(lanes, cancel_grace_s=self.ways.cancel_grace_s)
+        self.dispatcher = Dispatcher(scheduler, self.runner)
+        self.commands = Commands(store, clock, self.dispatcher, channels)
+        rules = {place: self._rules(channel) for place, channel in channels.items()}
+        self.gateway = Gateway(store, clock, rules, channels, self.doorkeeper, self.node)
+        self.gateway.connect(self.dispatcher, self.runner, self.commands)
+        self.outbox = Outbox(store, clock, channels, self.node)
+        self.supervisor = Supervisor(store, clock, channels.values(), self.node)
+        self.control = GatewayControl(store, clock, self.commands, no_status)
+        store.on_notice(self._on_notice)
+
+    @property
+    def channel(self) -> RecordingChannel:
+        """The first channel."""
+        return next(iter(self.channels.values()))
+
+    @property
+    def scripted(self) -> ScriptedAgent:
+        """The agent, where it is a scripted one."""
+        assert isinstance(self.agent, ScriptedAgent)
+        return self.agent
+
+    def node(self) -> NodeId:
+        """The node that this process is now."""
+        return self.cluster.node.id
+
+    # ------------------------------------------------------------------ life
+
+    async def start(self) -> None:
+        """Come up as the application does."""
+        await self.cluster.join()
+        await self.doorkeeper.refresh()
+        await self.gateway.take_pending()
+        for work in (
+            self.cluster.keep(),
+            self.cluster.watch(),
+            self.outbox.run(),
+            self._keep_taking_up(),
+            self._keep_knowing_people(),
+            self._receive(),
+        ):
+            self._tasks.append(asyncio.create_task(work))
+
+    async def shut_down(self, *, wait_s: float = 30.0, hurry: asyncio.Event | None = None) -> None:
+        """End as the application does after a signal."""
+        await self._cancel(self._tasks.pop())
+        await self.dispatcher.drain(wait_s, hurry or asyncio.Event())
+        await self.runner.notices.flush()
+        await self.commands.close()
+        await self.outbox.close(5.0)
+        await self._cancel(*self._tasks)
+        self._tasks.clear()
+        await self.cluster.leave()
+        await self.store.close()
+
+    def kill(self) -> None:
+        """``kill -9``: from now on it writes nothing, sends nothing and says nothing."""
+        self.store.cut = True
+        self.database.hearers.pop(self.store, None)
+        for channel in self.channels.values():
+            channel.cut_off()
+        for task in self._tasks:
+            task.cancel()
+        self.dispatcher.interrupt()
+
+    async def _cancel(self, *tasks: asyncio.Task[None]) -> None:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # ------------------------------------------------------------------ talking to it
+
+    async def say(self, *texts: str, chat: str = "ann", apart_s: float = 0.0) -> None:
+        """Somebody says things in a direct chat, each in a batch of its own."""
+        for text in texts:
+            await self.gateway.accept([message(text, chat=chat)])
+            await asyncio.sleep(apart_s)
+
+    async def ask(self, text: str, chat: str = "ann") -> str:
+        """Say one thing and wait for the next message in that chat."""
+        known = len(self.channel.texts(chat))
+        await self.say(text, chat=chat)
+        await until(lambda: len(self.channel.texts(chat)) > known)
+        return self.channel.texts(chat)[known]
+
+    async def history(self, chat: str = "ann") -> list[tuple[Role, str]]:
+        """What the session of a direct chat remembers."""
+        entries = await self.store.history(session_of(chat))
+        return [(stored.entry.role, stored.entry.text) for stored in entries]
+
+    async def said_in_history(self, chat: str = "ann") -> list[str]:
+        """The texts of ``history``."""
+        return [text for _, text in await self.history(chat)]
+
+    async def outcomes(self) -> list[Outcome | None]:
+        """Of all stored runs, the oldest first."""
+        return [run.outcome for run in reversed(await self.store.runs(limit=1000))]
+
+    @property
+    def pending(self) -> list[str]:
+        """The texts of inbox rows that are not done."""
+        return [row.message.text for row in self.database.pending.values()]
+
+    # ------------------------------------------------------------------ inside
+
+    def _rules(self, channel: RecordingChannel) -> ChatRules:
+        ways = self.ways
+        return ChatRules(
+            agent=MAIN_AGENT,
+            access=AccessRules(direct=ways.access, trusted=channel.trusted),
+            direct=ways.direct,
+            group=ways.group,
+            run_timeout_s=ways.run_timeout_s,
+            deadline_s=ways.deadline_s,
+        )
+
+    async def _receive(self) -> None:
+        while True:
+            self._lost.clear()
+            receiving = asyncio.create_task(self.supervisor.run(self.gateway))
+            try:
+                await self._lost.wait()
+            finally:
+                await self._cancel(receiving)
+            self.dispatcher.interrupt()
+            self.gateway.forget_everything()
+            self._pending.call()
+
+    async def _keep_taking_up(self) -> None:
+        while True:
+            self._pending.clear()
+            try:
+                await self.gateway.take_pending()
+                await self.gateway.release_idle()
+            except StoreUnavailable:
+                pass  # the next look finds it
+            await self._pending.wait(PENDING_POLL_S)
+
+    async def _keep_knowing_people(self) -> None:
+        while True:
+            await self._people.wait(10.0)
+            self._people.clear()
+            try:
+                await self.doorkeeper.refresh()
+            except StoreUnavailable:
+                continue
+
+    def _is_running(self, run_id: RunId) -> bool:
+        return self.dispatcher.is_running(run_id)
+
+    def _on_notice(self, notice: Notice) -> None:
+        match notice:
+            case Notice.INBOX:
+                self._pending.call()
+            case Notice.OUTBOX:
+                self.outbox.wake.call()
+            case Notice.PEOPLE:
+                self._people.call()
+
+    def _on_recovery(self, recovery: Recovery) -> None:
+        self.recoveries.append(recovery)
+        for run in recovery.cut_runs:
+            if run.target is not None:
+                channel = self.channels[run.target.channel, run.target.account]
+                channel.signal(RunEnded(run.run_id, run.target, Outcome.LOST))
+        self._pending.call()
+
+
+@asynccontextmanager
+async def a_process(
+    agent: AgentLoop | None = None,
+    ways: Ways | None = None,
+    *,
+    database: MemoryDatabase | None = None,
+    channels: tuple[RecordingChannel, ...] = (),
+) -> AsyncIterator[GatewayProcess]:
+    """A started process with one trusted channel and an echoing agent, unless told otherwise."""
+    made = channels or (RecordingChannel(),)
+    process = GatewayProcess(
+        database=database or MemoryDatabase(),
+        ways=ways or Ways(),
+        agent=agent or ScriptedAgent(),
+        channels={(channel.name, channel.account): channel for channel in made},
+    )
+    await process.start()
+    try:
+        yield process
+    finally:
+        process.kill()
+
+
+async def until(reached: Callable[[], bool], *, within_s: float = PATIENCE_S) -> None:
+    """Let virtual time pass until something is so."""
+    async with asyncio.timeout(within_s):
+        while not reached():
+            await asyncio.sleep(0.01)

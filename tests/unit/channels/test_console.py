@@ -1,0 +1,367 @@
+"""The console channel, from both of its sides (SPEC CHAN-9)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+import pytest
+
+from channels import console
+from channels.console import ConsoleChannel, factory
+from goclaw_py.core.errors import MaybeSent, NotSent, SettingError, StoreUnavailable
+from goclaw_py.core.events import RunEnded, RunSignal, RunStarted, RunText
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Target
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.ports.channel import Channel
+from goclaw_py.ports.control import ChatEvent, Said, Terminals
+
+NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
+LOCAL = Target("console", "default", "local")
+RUN = RunId("r1")
+
+
+class Inbox:
+    def __init__(self) -> None:
+        self.messages: list[InboundMessage] = []
+
+    async def accept(self, batch: Sequence[InboundMessage]) -> None:
+        self.messages += batch
+
+
+class Terminal:
+    """Reads a chat's events; ``close`` is what happens when the person leaves."""
+
+    def __init__(self, terminals: Terminals, chat: str = "local") -> None:
+        self.events: list[ChatEvent] = []
+        self._terminals = terminals
+        self._confirming = True
+        self._task = asyncio.ensure_future(self._read(chat))
+
+    def never_confirm(self) -> Terminal:
+        self._confirming = False
+        return self
+
+    async def _read(self, chat: str) -> None:
+        events = self._terminals.attach(chat)
+        try:
+            async for event in events:
+                self.events.append(event)
+                if isinstance(event, Said) and self._confirming:
+                    self._terminals.confirm(event.receipt)
+        finally:
+            await events.aclose()  # type: ignore[attr-defined]  # an async generator
+
+    async def close(self) -> None:
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+    @property
+    def said(self) -> list[str]:
+        return [event.text for event in self.events if isinstance(event, Said)]
+
+    @property
+    def streamed(self) -> str:
+        return "".join(event.text for event in self.events if isinstance(event, RunText))
+
+
+@asynccontextmanager
+async def attached(
+    channel: ConsoleChannel, chat: str = "local", *, confirming: bool = True
+) -> AsyncIterator[Terminal]:
+    terminal = Terminal(channel, chat)
+    if not confirming:
+        terminal.never_confirm()
+    await settle()
+    try:
+        yield terminal
+    finally:
+        await terminal.close()
+
+
+async def settle() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def message(text: str, chat: str = "local") -> OutboundMessage:
+    return OutboundMessage(Target("console", "default", chat), text)
+
+
+@asynccontextmanager
+async def receiving(channel: ConsoleChannel) -> AsyncIterator[Inbox]:
+    inbox = Inbox()
+    task = asyncio.ensure_future(channel.receive(inbox))
+    await settle()
+    try:
+        yield inbox
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def test_what_is_said_at_the_terminal_is_an_inbound_message_of_a_direct_chat() -> None:
+    channel = ConsoleChannel(lambda: NOW)
+    async with receiving(channel) as inbox:
+        await channel.say("local", "m1", "hello")
+    (got,) = inbox.messages
+    assert (got.external_id, got.message_id, got.text) == ("local:m1", "m1", "hello")
+    assert (got.target, got.peer, got.sender.id) == (LOCAL, PeerKind.DIRECT, "local")
+    assert got.sent_at == NOW
+
+
+async def test_a_line_waits_for_the_runtime_to_take_messages() -> None:
+    channel = ConsoleChannel()
+    line = asyncio.ensure_future(channel.say("local", "m1", "early"))
+    await settle()
+    async with receiving(channel) as inbox:
+        await line
+    assert [m.text for m in inbox.messages] == ["early"]
+
+
+async def test_a_line_that_nobody_takes_fails_in_bounded_time() -> None:
+    loop = asyncio.get_running_loop()
+    before = loop.time()
+    with pytest.raises(StoreUnavailable):
+        await ConsoleChannel().say("local", "m1", "early")
+    assert loop.time() - before == console.INTAKE_S
+
+
+async def test_a_line_fails_after_the_runtime_has_stopped_to_take_messages() -> None:
+    channel = ConsoleChannel()
+    async with receiving(channel):
+        pass
+    with pytest.raises(StoreUnavailable):
+        await channel.say("local", "m1", "late")
+
+
+@pytest.mark.parametrize("chat", ["", "a:b", "a/b", "-a", "x" * 65, "ä"])
+async def test_a_chat_name_that_would_break_a_session_key_is_refused(chat: str) -> None:
+    """SPEC IO-7."""
+    with pytest.raises(ValueError, match="chat is called"):
+        await ConsoleChannel().say(chat, "m1", "x")
+
+
+async def test_a_message_is_sent_once_the_terminal_has_confirmed_it() -> None:
+    """SPEC IO-6."""
+    channel = ConsoleChannel()
+    async with attached(channel) as terminal:
+        receipt = await channel.send(message("hi"))
+    (event,) = terminal.events
+    assert event == Said(receipt, "hi", None)
+
+
+async def test_without_a_terminal_a_message_is_certainly_not_sent() -> None:
+    channel = ConsoleChannel()
+    assert not channel.reaches("local")
+    with pytest.raises(NotSent):
+        await channel.send(message("hi"))
+
+
+async def test_a_chat_without_terminal_does_not_hold_up_another() -> None:
+    channel = ConsoleChannel()
+    async with attached(channel, "other") as terminal:
+        assert channel.reaches("other")
+        assert not channel.reaches("local")
+        with pytest.raises(NotSent):
+            await channel.send(message("hi", "local"))
+        await channel.send(message("ho", "other"))
+    assert terminal.said == ["ho"]
+    assert not channel.reaches("other")
+
+
+async def test_a_message_that_was_taken_and_never_confirmed_may_have_been_shown() -> None:
+    channel = ConsoleChannel()
+    loop = asyncio.get_running_loop()
+    async with attached(channel, confirming=False) as terminal:
+        before = loop.time()
+        with pytest.raises(MaybeSent):
+            await channel.send(message("hi"))
+        assert loop.time() - before == console.CONFIRM_S
+    assert terminal.said == ["hi"]
+
+
+async def test_a_message_that_a_stuck_terminal_never_took_is_not_sent_and_not_shown_later() -> None:
+    channel = ConsoleChannel()
+    events = channel.attach("local")
+    first = asyncio.ensure_future(anext(events))
+    await settle()
+    channel.signal(RunStarted(RUN, LOCAL))
+    await first
+    with pytest.raises(NotSent):
+        await channel.send(message("hi"))
+    channel.signal(RunEnded(RUN, LOCAL, Outcome.COMPLETED))
+    assert await anext(events) == RunEnded(RUN, LOCAL, Outcome.COMPLETED)
+    await events.aclose()  # type: ignore[attr-defined]
+
+
+async def test_a_terminal_that_leaves_without_confirming_leaves_the_message_unsure() -> None:
+    channel = ConsoleChannel()
+    async with attached(channel, confirming=False):
+        sending = asyncio.ensure_future(channel.send(message("hi")))
+        await settle()
+    with pytest.raises(MaybeSent):
+        await sending
+
+
+async def test_an_unconfirmed_message_is_shown_by_the_terminal_that_is_left() -> None:
+    channel = ConsoleChannel()
+    async with attached(channel) as first:
+        async with attached(channel, confirming=False) as second:
+            sending = asyncio.ensure_future(channel.send(message("hi")))
+            await settle()
+        await sending
+    assert (first.said, second.said) == (["hi"], ["hi"])
+
+
+async def test_a_terminal_that_leaves_does_not_disturb_the_message_of_another() -> None:
+    channel = ConsoleChannel()
+    older = Terminal(channel)
+    await settle()
+    async with attached(channel, confirming=False) as newer:
+        sending = asyncio.ensure_future(channel.send(message("hi")))
+        await settle()
+        await older.close()
+        assert not sending.done()
+        (said,) = (event for event in newer.events if isinstance(event, Said))
+        channel.confirm(said.receipt)
+        await sending
+    assert newer.said == ["hi"]
+    assert older.said == []
+
+
+async def test_a_message_goes_to_the_terminal_that_attached_last() -> None:
+    channel = ConsoleChannel()
+    async with attached(channel) as first, attached(channel) as second:
+        await channel.send(message("hi"))
+    assert (first.said, second.said) == ([], ["hi"])
+
+
+async def test_an_unknown_receipt_is_ignored() -> None:
+    ConsoleChannel().confirm("nothing")
+
+
+async def test_every_terminal_of_a_chat_sees_what_a_run_does() -> None:
+    channel = ConsoleChannel()
+    signals: list[RunSignal] = [
+        RunStarted(RUN, LOCAL),
+        RunText(RUN, LOCAL, "Hel"),
+        RunText(RUN, LOCAL, "lo"),
+        RunEnded(RUN, LOCAL, Outcome.COMPLETED),
+    ]
+    async with attached(channel) as one, attached(channel) as two, attached(channel, "x") as other:
+        for signal in signals:
+            channel.signal(signal)
+            await settle()
+    assert one.events == signals
+    assert two.events == signals
+    assert other.events == []
+
+
+async def test_a_terminal_that_attaches_during_a_run_gets_its_text_so_far() -> None:
+    channel = ConsoleChannel()
+    channel.signal(RunStarted(RUN, LOCAL))
+    channel.signal(RunText(RUN, LOCAL, "Hel"))
+    channel.signal(RunText(RUN, LOCAL, "lo"))
+    async with attached(channel) as terminal, attached(channel, "elsewhere") as other:
+        channel.signal(RunText(RUN, LOCAL, "!"))
+        await settle()
+    assert terminal.events[0] == RunStarted(RUN, LOCAL)
+    assert terminal.streamed == "Hello!"
+    assert other.events == []
+
+
+async def test_a_terminal_that_attaches_after_a_run_sees_nothing_of_it() -> None:
+    channel = ConsoleChannel()
+    channel.signal(RunStarted(RUN, LOCAL))
+    channel.signal(RunEnded(RUN, LOCAL, Outcome.COMPLETED))
+    channel.signal(RunText(RUN, LOCAL, "late"))
+    async with attached(channel) as terminal:
+        pass
+    assert terminal.events == []
+
+
+async def test_a_text_too_long_to_keep_is_not_shown_in_part_to_a_late_terminal() -> None:
+    channel = ConsoleChannel()
+    channel.signal(RunStarted(RUN, LOCAL))
+    channel.signal(RunText(RUN, LOCAL, "x" * (console.BUFFER_CHARS + 1)))
+    async with attached(channel) as terminal:
+        channel.signal(RunText(RUN, LOCAL, "tail"))
+        await settle()
+        await channel.send(message("whole"))
+    assert terminal.streamed == ""
+    assert terminal.said == ["whole"]
+
+
+async def test_a_stuck_terminal_loses_streamed_text_but_no_message_and_takes_bounded_memory() -> (
+    None
+):
+    channel = ConsoleChannel()
+    events = channel.attach("local")
+    first = asyncio.ensure_future(anext(events))
+    await settle()
+    channel.signal(RunStarted(RUN, LOCAL))
+    await first
+    sending = asyncio.ensure_future(channel.send(message("whole")))
+    await settle()
+    for _ in range(console.BUFFER_CHARS // 100 + 2):
+        channel.signal(RunText(RUN, LOCAL, "x" * 100))
+    for n in range(console.SIGNALS * 2):
+        channel.signal(RunStarted(RunId(f"other{n}"), LOCAL))
+    got: list[ChatEvent] = []
+    while not isinstance(event := await anext(events), Said):
+        got.append(event)
+    channel.confirm(event.receipt)
+    await sending
+    got += [await anext(events) for _ in range(console.SIGNALS - 1)]
+    assert not any(isinstance(e, RunText) for e in got)
+    channel.signal(RunEnded(RUN, LOCAL, Outcome.COMPLETED))
+    assert await anext(events) == RunEnded(RUN, LOCAL, Outcome.COMPLETED)
+    await events.aclose()  # type: ignore[attr-defined]
+
+
+async def test_waiting_text_makes_room_before_signals_do() -> None:
+    channel = ConsoleChannel()
+    events = channel.attach("local")
+    first = asyncio.ensure_future(anext(events))
+    await settle()
+    channel.signal(RunStarted(RUN, LOCAL))
+    await first
+    for n in range(console.SIGNALS // 2):
+        channel.signal(RunStarted(RunId(f"a{n}"), LOCAL))
+        channel.signal(RunText(RunId(f"a{n}"), LOCAL, "x"))
+    channel.signal(RunStarted(RunId("last"), LOCAL))
+    got = [await anext(events) for _ in range(console.SIGNALS // 2 + 1)]
+    assert all(isinstance(event, RunStarted) for event in got)
+    await events.aclose()  # type: ignore[attr-defined]
+
+
+def test_a_blank_reply_is_no_message() -> None:
+    channel = ConsoleChannel()
+    assert channel.parts(" \n") == []
+    assert channel.parts("x" * 100_000) == ["x" * 100_000]
+
+
+def test_the_kind_makes_a_channel_that_everybody_may_use_without_lease() -> None:
+    channel: Channel = factory.build("default", {})
+    assert (channel.name, channel.account, channel.lease) == ("console", "default", None)
+    assert channel.trusted
+    assert channel.handle is None
+    assert isinstance(channel, ConsoleChannel)
+
+
+async def test_closing_the_console_is_harmless() -> None:
+    await ConsoleChannel().close()
+
+
+@pytest.mark.parametrize(
+    ("account", "options", "key"),
+    [("default", {"token": "x"}, "token"), ("work", {}, "accounts.work")],
+)
+def test_the_console_has_no_settings(account: str, options: dict[str, object], key: str) -> None:
+    with pytest.raises(SettingError) as caught:
+        factory.build(account, options)
+    assert caught.value.key == key

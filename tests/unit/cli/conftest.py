@@ -1,0 +1,133 @@
+"""The command line against a gateway that runs in a thread of the test."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from goclaw_py.cli import composition
+from goclaw_py.cli.entry import run
+from goclaw_py.config import Settings
+from goclaw_py.core.events import RunEnded, RunStarted, RunText
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.ports.control import Control, Said
+from goclaw_py.web.api import make_api
+from goclaw_py.web.server import ApiServer
+from goclaw_py.web.sockets import listen_unix, socket_path
+from tests.unit.web import fakes
+from tests.unit.web.fake_terminals import FakeTerminals
+from tests.unit.web.fakes import FakeControl
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a command left."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Shell:
+    """Runs commands in this process, in a home folder of their own."""
+
+    def __init__(self, home: Path, capture: pytest.CaptureFixture[str]) -> None:
+        self.home = home
+        self._capture = capture
+
+    def __call__(self, *arguments: str) -> Done:
+        code = run(arguments)
+        out, err = self._capture.readouterr()
+        return Done(code, out, err)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in [name for name in os.environ if name.startswith("GOCLAW_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("GOCLAW_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def goclaw(home: Path, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(home, capsys)
+
+
+class Echo(FakeTerminals):
+    """Answers every line by streaming it back."""
+
+    async def say(self, chat: str, message_id: str, text: str) -> None:
+        await super().say(chat, message_id, text)
+        for event in (
+            RunStarted(fakes.RUN_ID, fakes.LOCAL),
+            RunText(fakes.RUN_ID, fakes.LOCAL, "you said: "),
+            RunText(fakes.RUN_ID, fakes.LOCAL, text),
+            RunEnded(fakes.RUN_ID, fakes.LOCAL, Outcome.COMPLETED),
+            Said(message_id, f"you said: {text}", fakes.RUN_ID),
+        ):
+            self.events.put_nowait(event)
+
+
+class ThreadGateway:
+    """A gateway in a thread. Its fakes may be read at any time and changed before it starts."""
+
+    def __init__(self, home: Path) -> None:
+        self.control = FakeControl()
+        self.terminals = Echo()
+        self._path = socket_path(home / "state")
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        listener = listen_unix(self._path)
+        self._server = ApiServer(make_api(self.control, self.terminals), listener.socket)
+        self._ready.set()
+        try:
+            await self._server.run()
+        finally:
+            listener.close()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        self._thread.start()
+        assert self._ready.wait(10)
+        try:
+            yield
+        finally:
+            self.stop()
+
+    def stop(self) -> None:
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._server.stop)
+            self._thread.join(10)
+        assert not self._thread.is_alive()
+
+
+@pytest.fixture
+def gateway(home: Path) -> Iterator[ThreadGateway]:
+    made = ThreadGateway(home)
+    with made.running():
+        yield made
+
+
+@pytest.fixture
+def database(monkeypatch: pytest.MonkeyPatch) -> FakeControl:
+    """No gateway: what commands get instead."""
+    control = FakeControl()
+    control.gateway = False
+
+    @asynccontextmanager
+    async def open_control(settings: Settings) -> AsyncIterator[Control]:
+        yield control
+
+    monkeypatch.setattr(composition, "open_control", open_control)
+    return control

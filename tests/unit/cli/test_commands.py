@@ -1,0 +1,364 @@
+"""The commands: what they print, and what their exit code says (SPEC OPS-1)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+
+from goclaw_py.cli import composition
+from goclaw_py.cli import gateway as gateway_command
+from goclaw_py.config import Settings
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.events import Usage
+from goclaw_py.ports.control import Control, StopReport, Terminals
+from goclaw_py.ports.store import Person
+from goclaw_py.store.migrate import Status as Schema
+from tests.unit.cli.conftest import Shell, ThreadGateway
+from tests.unit.web import fakes
+from tests.unit.web.fakes import FakeControl
+
+pytestmark = pytest.mark.real_time
+
+
+# ---------------------------------------------------------------------------- the whole
+
+
+def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
+    heavy = "pydantic fastapi asyncpg rich httpx pydantic_settings pydantic_ai telegram aiogram"
+    code = (
+        "import sys, goclaw_py.cli.entry as e; e.run(['--help']);"
+        f"print('HEAVY', [m for m in {heavy.split()} if m in sys.modules])"
+    )
+    got = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert got.stdout.endswith("HEAVY []\n")
+    assert "Exit codes: 0 done, 1 failed or not found, 2 wrong usage" in got.stdout
+
+
+def test_it_runs_as_a_module_too() -> None:
+    command = [sys.executable, "-m", "goclaw_py", "version"]
+    got = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert got.stdout.startswith("goclaw_py ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nothing"],
+        ["sessions", "show"],
+        ["sessions", "show", "  "],
+        ["sessions", "list", "--limit", "0"],
+        ["outbox", "list", "--state", "lost"],
+        ["outbox", "retry"],
+        ["outbox", "retry", "1", "--all"],
+        ["outbox", "retry", "-1"],
+        ["chat", "--chat", "a:b"],
+        ["--config", "/nowhere/goclaw.toml", "status"],
+    ],
+)
+def test_wrong_usage_is_exit_code_2(
+    goclaw: Shell, database: FakeControl, arguments: list[str]
+) -> None:
+    got = goclaw(*arguments)
+    assert got.code == 2
+    assert got.err
+    assert "Traceback" not in got.err
+
+
+def test_a_wrong_setting_is_one_line_each_and_exit_code_2(
+    goclaw: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (goclaw.home / "goclaw.toml").write_text("[lanes]\nmain = 0\n")
+    monkeypatch.setenv("GOCLAW_LAEN", "1")
+    got = goclaw("status")
+    assert got.code == 2
+    assert [line.split(":")[0] for line in got.err.splitlines()] == ["goclaw", "goclaw"]
+
+
+def test_an_unreachable_database_is_exit_code_3(goclaw: Shell, database: FakeControl) -> None:
+    database.failure = fakes.unavailable()
+    got = goclaw("runs", "list")
+    assert (got.code, got.err) == (3, "goclaw: the database does not answer\n")
+
+
+def test_a_command_that_needs_a_gateway_is_exit_code_3_without_one(
+    goclaw: Shell, database: FakeControl
+) -> None:
+    for command in (["status"], ["stop", "console"], ["chat"]):
+        got = goclaw(*command)
+        assert got.code == 3
+        assert got.err.startswith("goclaw: no gateway ")
+        assert got.err.count("\n") == 1
+
+
+def test_a_name_that_nothing_has_is_exit_code_1(goclaw: Shell, database: FakeControl) -> None:
+    got = goclaw("runs", "show", "ffff")
+    assert (got.code, got.err) == (1, "goclaw: no run, or several, with 'ffff'\n")
+
+
+def test_an_error_of_the_system_is_one_line(goclaw: Shell, database: FakeControl) -> None:
+    database.failure = PermissionError(13, "Permission denied", "/x")
+    got = goclaw("runs", "list")
+    assert got.code == 1
+    assert got.err == "goclaw: [Errno 13] Permission denied: '/x'\n"
+
+
+# ---------------------------------------------------------------------------- with a gateway
+
+
+def test_with_a_gateway_its_own_view_is_shown(goclaw: Shell, gateway: ThreadGateway) -> None:
+    got = goclaw("status")
+    assert got.code == 0
+    for words in (
+        "up 2h 0m",
+        "1 messages in, 2 out, 3 dead",
+        "main  1/2",
+        "agent:main:console:direct:local",
+        "wrong token",
+        "warning: disk is nearly full",
+        "embedded",
+        "working",
+    ):
+        assert words in got.out
+    assert gateway.control.calls == [("status",)]
+
+
+def test_an_empty_gateway_says_so_in_words(goclaw: Shell, gateway: ThreadGateway) -> None:
+    gateway.control.snapshot = replace(
+        fakes.STATUS, lanes=(), runs=(), channels=(), warnings=(), backlog=None, draining=True
+    )
+    got = goclaw("status")
+    for words in ("nothing is running", "no channels", "unknown", "draining"):
+        assert words in got.out
+
+
+def test_json_is_what_the_api_answers(goclaw: Shell, gateway: ThreadGateway) -> None:
+    status = json.loads(goclaw("status", "--json").out)
+    assert status["lanes"][0]["name"] == "main"
+    assert status["started_at"] == "2026-01-02T01:04:05Z"
+
+
+@pytest.mark.parametrize(
+    ("report", "words"),
+    [
+        (StopReport((fakes.RUN_ID,), ()), "stopped 0190-aaaa\n"),
+        (StopReport((fakes.RUN_ID,), (fakes.RUN_ID,)), "stopped 0190-aaaa; dropped 1 waiting\n"),
+        (StopReport(already_stopping=True), "already stopping\n"),
+        (StopReport(), "nothing was running\n"),
+    ],
+)
+def test_stop_says_what_it_did(report: StopReport, words: str) -> None:
+    assert gateway_command.words(report) + "\n" == words
+
+
+def test_stop_takes_any_unique_part_of_a_session_key(goclaw: Shell, gateway: ThreadGateway) -> None:
+    got = goclaw("stop", "console", "--all")
+    assert got.out == "stopped 0190-aaaa; dropped 2 waiting\n"
+    assert gateway.control.calls[-1] == ("stop", fakes.SESSION, True)
+    assert goclaw("stop", "console").out == "already stopping\n"
+    assert goclaw("stop", "agent:main").code == 1
+
+
+# ---------------------------------------------------------------------------- lists
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["sessions", "list"], [fakes.SESSION, "agent:main:api:a/b c%2F?#", "WAITING"]),
+        (["runs", "list"], ["0190-aaaa", "cancelled (stopped)", "1m 1s", "0190-bbbb", "working"]),
+        (["runs", "list", "--session", "console", "--active"], ["0190-bbbb"]),
+        (["outbox", "list", "--state", "dead"], [str(2**40), "chat not found (may appear twice)"]),
+        (["pairing", "list"], ["42 (Ann, @ann)", "owner", "43 (Bob)", "asks"]),
+    ],
+)
+def test_a_list_is_a_table_for_people(
+    goclaw: Shell, database: FakeControl, command: list[str], words: list[str]
+) -> None:
+    got = goclaw(*command)
+    assert got.code == 0
+    for word in words:
+        assert word in got.out
+
+
+@pytest.mark.parametrize(
+    ("command", "length"),
+    [
+        (["sessions", "list", "--limit", "1"], 1),
+        (["sessions", "show", "console"], 2),
+        (["runs", "list"], 2),
+        (["outbox", "list"], 1),
+        (["pairing", "list"], 2),
+        (["runs", "show", "0190-a"], 14),
+    ],
+)
+def test_a_list_is_json_for_programs(
+    goclaw: Shell, database: FakeControl, command: list[str], length: int
+) -> None:
+    got = goclaw(*command, "--json")
+    assert len(json.loads(got.out)) == length
+
+
+def test_a_session_is_shown_with_its_history_and_without_control_characters(
+    goclaw: Shell, database: FakeControl
+) -> None:
+    got = goclaw("sessions", "show", "console", "--limit", "5")
+    assert "Grüße [2J" in got.out
+    assert "\x1b" not in got.out
+    assert "node-1" in got.out
+    assert ("history", fakes.SESSION, 5) in database.calls
+    assert "none" in goclaw("sessions", "show", "api").out
+
+
+def test_a_run_is_shown_with_everything_that_is_known(
+    goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = goclaw("runs", "show", "0190-a").out
+    for words in ("20 in (5 cached), 30 out", "0.0123 USD", "chat", "offline"):
+        assert words in out
+    usage = Usage(cost_usd=None)
+    odd = replace(fakes.ENDED, error="boom", parent=fakes.RUN_ID, usage=usage, model="")
+    monkeypatch.setattr(fakes, "ENDED", odd)
+    out = goclaw("runs", "show", "0190-a").out
+    for words in ("boom", "parent", "cost", "unknown"):
+        assert words in out
+    out = goclaw("runs", "show", "0190-b").out
+    assert "still working" in out
+    assert "tokens" not in out
+
+
+def test_a_pipe_gets_whole_cells(goclaw: Shell, database: FakeControl) -> None:
+    long = "agent:main:telegram:direct:" + "9" * 200
+    database.snapshot = fakes.STATUS
+    row = replace(
+        fakes.DEAD, message=replace(fakes.DEAD.message, target=replace(fakes.LOCAL, chat=long))
+    )
+    database.rows = [row]
+    assert f"console:{long}" in goclaw("outbox", "list").out
+
+
+def test_empty_lists_say_what_is_missing(goclaw: Shell, database: FakeControl) -> None:
+    database.rows = []
+    assert goclaw("outbox", "list").out == "no messages\n"
+
+
+# ---------------------------------------------------------------------------- changes
+
+
+def test_reset_takes_any_unique_part_of_a_session_key(goclaw: Shell, database: FakeControl) -> None:
+    assert goclaw("sessions", "reset", "console").out == f"reset {fakes.SESSION}\n"
+    assert database.calls[-1] == ("reset", fakes.SESSION)
+
+
+def test_dead_messages_are_tried_again_by_id_or_all(goclaw: Shell, database: FakeControl) -> None:
+    """SPEC IO-3."""
+    assert goclaw("outbox", "retry", str(2**40), "5").out == "1 tried again\n"
+    assert goclaw("outbox", "retry", "--all").out == "1 tried again\n"
+    assert goclaw("outbox", "retry", "5").code == 1
+    database.rows = []
+    assert goclaw("outbox", "retry", "--all").code == 0
+
+
+def test_a_person_is_approved_as_owner_or_guest(goclaw: Shell, database: FakeControl) -> None:
+    """SPEC CHAN-5."""
+    assert goclaw("pairing", "approve", "CODE").out == "42 (Ann, @ann) is owner on telegram\n"
+    assert "guest" in goclaw("pairing", "approve", "CODE", "--guest").out
+    assert goclaw("pairing", "approve", "WRONG").code == 1
+
+
+@pytest.mark.parametrize("who", ["42", "@ann"])
+def test_a_person_is_forgotten_by_id_or_name(
+    goclaw: Shell, database: FakeControl, who: str
+) -> None:
+    assert "may not talk any more" in goclaw("pairing", "revoke", who).out
+    assert database.calls[-1] == ("revoke", "telegram", "default", "42")
+
+
+def test_whom_to_forget_must_be_clear(
+    goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    twin = replace(fakes.ANN, account="work")
+
+    async def people() -> list[Person]:
+        return [fakes.ANN, twin]
+
+    monkeypatch.setattr(database, "people", people)
+    assert goclaw("pairing", "revoke", "Ann").code == 1
+    assert "--account" in goclaw("pairing", "revoke", "42").err
+    assert goclaw("pairing", "revoke", "42", "--account", "work").code == 0
+    assert database.calls[-1] == ("revoke", "telegram", "work", "42")
+    assert goclaw("pairing", "revoke", "42", "--channel", "web").code == 1
+
+
+# ---------------------------------------------------------------------------- run, migrate
+
+
+class Runs:
+    """Stands for the gateway: remembers how it was asked to run."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.front: object = "never asked"
+        self.error = error
+
+    async def __call__(
+        self,
+        settings: Settings,
+        *,
+        say: Callable[[str], None],
+        front: Callable[[Control, Terminals], Awaitable[None]] | None,
+    ) -> int:
+        self.front = front
+        if self.error is not None:
+            raise self.error
+        say("ready")
+        return 1
+
+
+def test_run_without_a_terminal_does_not_chat(
+    goclaw: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = Runs()
+    monkeypatch.setattr(composition, "run_gateway", runs)
+    got = goclaw("run")
+    assert runs.front is None
+    assert (got.code, got.err) == (1, "ready\n")
+
+
+def test_run_chats_where_it_is_asked_to(goclaw: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = Runs()
+    monkeypatch.setattr(composition, "run_gateway", runs)
+    goclaw("run", "--console")
+    assert callable(runs.front)
+
+
+def test_run_tells_why_it_cannot(goclaw: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(composition, "run_gateway", Runs(StoreUnavailable("no database")))
+    got = goclaw("run")
+    assert (got.code, got.err) == (3, "goclaw: no database\n")
+
+
+def test_migrate_shows_or_does_what_is_pending(
+    goclaw: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SPEC DB-2."""
+    pending = ["0002_more"]
+
+    async def schema(settings: Settings) -> Schema:
+        return Schema(1, 2, tuple(pending))
+
+    async def migrate(settings: Settings) -> list[str]:
+        done = [f"{name}.up.sql" for name in pending]
+        pending.clear()
+        return done
+
+    monkeypatch.setattr(composition, "schema", schema)
+    monkeypatch.setattr(composition, "migrate", migrate)
+    shown = goclaw("migrate", "--status")
+    assert (shown.code, "pending 0002_more" in shown.out) == (1, True)
+    assert goclaw("migrate").out == "ran 0002_more.up.sql\n"
+    assert goclaw("migrate").out == "nothing to do\n"
+    assert goclaw("migrate", "--status").code == 0

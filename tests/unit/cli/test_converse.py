@@ -1,0 +1,258 @@
+"""A person at a terminal talks to an agent (SPEC CHAN-9). No terminal, no gateway, no real time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from goclaw_py.cli.converse import Conversation, settled
+from goclaw_py.cli.transcript import PROMPT
+from goclaw_py.core.events import RunEnded, RunText
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.ports.control import NoGateway, Said
+from goclaw_py.ports.store import OutboxState
+from tests.unit.web import fakes
+from tests.unit.web.fake_terminals import FakeTerminals
+from tests.unit.web.fakes import FakeControl
+
+
+class Desk:
+    """A terminal whose keys are a queue and whose screen is a list."""
+
+    def __init__(self, *, interactive: bool = True) -> None:
+        self.interactive = interactive
+        self.keys: asyncio.Queue[str | None] = asyncio.Queue()
+        self.screen: list[str] = []
+        self.broken = False
+        self.slow: asyncio.Event | None = None
+
+    async def read(self) -> str | None:
+        return await self.keys.get()
+
+    async def write(self, text: str) -> None:
+        if self.slow is not None and "slow" in text:
+            await self.slow.wait()
+        if self.broken:
+            raise BrokenPipeError("closed")
+        self.screen.append(text)
+
+    def type(self, *lines: str | None) -> None:
+        for line in lines:
+            self.keys.put_nowait(line)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.screen)
+
+
+async def yes() -> bool:
+    return True
+
+
+class Talk:
+    """A conversation going on."""
+
+    def __init__(self, *, interactive: bool = True, wait_s: float = 60) -> None:
+        self.desk = Desk(interactive=interactive)
+        self.terminals = FakeTerminals()
+        self.conversation = Conversation(self.terminals, self.desk, "local")
+        self.looks = 0
+        self.busy = 0
+        self.task = asyncio.ensure_future(self.conversation.run(self._settled, wait_s))
+
+    async def _settled(self) -> bool:
+        self.looks += 1
+        return self.looks > self.busy
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        async with asyncio.timeout(1000):
+            while not condition():
+                await asyncio.sleep(0.01)
+
+    async def end(self) -> bool:
+        self.desk.type(None)
+        return await self.task
+
+
+async def test_what_is_typed_is_said_line_by_line_and_blank_lines_are_not() -> None:
+    talk = Talk()
+    talk.desk.type("hello", "  ", "again")
+    assert await talk.end()
+    assert talk.terminals.texts == ["hello", "again"]
+    assert {chat for chat, _, _ in talk.terminals.said} == {"local"}
+    assert len({message_id for _, message_id, _ in talk.terminals.said}) == 2
+    assert talk.terminals.detached == 1
+
+
+async def test_the_terminal_is_attached_before_the_first_line_is_said() -> None:
+    talk = Talk()
+    talk.desk.type("hello")
+    await talk.until(lambda: talk.terminals.said)
+    assert talk.terminals.attached == ["local"]
+    await talk.end()
+
+
+async def test_a_message_is_confirmed_only_after_it_was_written() -> None:
+    """SPEC IO-6."""
+    talk = Talk()
+    talk.desk.slow = asyncio.Event()
+    talk.terminals.events.put_nowait(Said("r1", "slow", None))
+    await asyncio.sleep(1)
+    assert talk.terminals.confirmed == []
+    talk.desk.slow.set()
+    await talk.until(lambda: talk.terminals.confirmed)
+    assert "slow\n" in talk.desk.text
+    await talk.end()
+
+
+async def test_a_reply_grows_on_the_screen() -> None:
+    talk = Talk()
+    for words in ("Hel", "lo"):
+        talk.terminals.events.put_nowait(RunText(fakes.RUN_ID, fakes.LOCAL, words))
+    talk.terminals.events.put_nowait(Said("r1", "Hello", fakes.RUN_ID))
+    await talk.until(lambda: talk.terminals.confirmed)
+    assert talk.desk.screen == [PROMPT, "\r\x1b[KHel", "lo", "\n" + PROMPT]
+    await talk.end()
+
+
+async def test_a_line_that_is_not_committed_is_said_again_under_the_same_id() -> None:
+    """SPEC IO-1: saying it again is harmless, losing it is not."""
+    talk = Talk()
+    talk.terminals.refusals = 6
+    talk.desk.type("hello", "second")
+    await talk.until(lambda: len(talk.terminals.said) == 2)
+    assert talk.terminals.texts == ["hello", "second"]
+    assert talk.desk.text.count("not taken yet") == 1
+    await talk.end()
+
+
+async def test_ctrl_c_stops_the_run_past_a_line_that_waits() -> None:
+    talk = Talk()
+    await asyncio.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
+    await talk.until(lambda: talk.terminals.said)
+    assert talk.terminals.texts == ["/stop"]
+    assert "Ctrl-C again leaves" in talk.desk.text
+    await asyncio.sleep(2.5)
+    talk.conversation.interrupt()
+    await talk.until(lambda: len(talk.terminals.said) == 2)
+    assert not talk.task.done()
+    await talk.end()
+
+
+async def test_ctrl_c_again_within_two_seconds_leaves() -> None:
+    talk = Talk()
+    await asyncio.sleep(0.01)
+    talk.conversation.interrupt()
+    await asyncio.sleep(1.9)
+    talk.conversation.interrupt()
+    assert await talk.task
+    assert talk.terminals.texts == ["/stop"]
+
+
+async def test_ctrl_d_leaves_a_terminal_at_once() -> None:
+    talk = Talk()
+    talk.busy = 1000
+    assert await talk.end()
+    assert talk.looks == 0
+    assert talk.desk.text == PROMPT + "\n"
+
+
+async def test_the_end_of_a_pipe_waits_for_the_answers() -> None:
+    talk = Talk(interactive=False)
+    talk.busy = 20
+    talk.desk.type("hello", None)
+    await talk.until(lambda: talk.looks > 10)
+    talk.terminals.events.put_nowait(Said("r1", "Hi", None))
+    assert await talk.task
+    assert talk.desk.text == "Hi\n"
+    assert talk.looks == 22
+
+
+async def test_the_end_of_a_pipe_waits_in_bounded_time() -> None:
+    talk = Talk(interactive=False, wait_s=5)
+    talk.busy = 1000
+    before = asyncio.get_running_loop().time()
+    assert not await talk.end()
+    assert asyncio.get_running_loop().time() - before < 6
+
+
+async def test_a_gateway_that_goes_away_ends_the_conversation() -> None:
+    class Gone(FakeTerminals):
+        async def say(self, chat: str, message_id: str, text: str) -> None:
+            raise NoGateway("the gateway has gone away")
+
+    desk = Desk()
+    desk.type("hello")
+    with pytest.raises(NoGateway):
+        await Conversation(Gone(), desk, "local").run(yes)
+
+
+async def test_ctrl_c_without_a_gateway_leaves() -> None:
+    class Gone(FakeTerminals):
+        async def say(self, chat: str, message_id: str, text: str) -> None:
+            raise NoGateway("the gateway has gone away")
+
+    conversation = Conversation(Gone(), Desk(), "local")
+    task = asyncio.ensure_future(conversation.run(yes))
+    await asyncio.sleep(0.01)
+    conversation.interrupt()
+    assert await task
+
+
+async def test_events_that_end_end_the_conversation() -> None:
+    talk = Talk()
+    talk.terminals.events.put_nowait(None)
+    assert await talk.task
+
+
+async def test_a_screen_that_nobody_reads_ends_the_conversation() -> None:
+    talk = Talk(interactive=False)
+    talk.desk.broken = True
+    talk.terminals.events.put_nowait(Said("r1", "Hi", None))
+    assert await talk.task
+    assert talk.terminals.confirmed == []
+
+
+async def test_how_a_run_ended_is_shown() -> None:
+    talk = Talk()
+    talk.terminals.events.put_nowait(RunText(fakes.RUN_ID, fakes.LOCAL, "Hel"))
+    talk.terminals.events.put_nowait(RunEnded(fakes.RUN_ID, fakes.LOCAL, Outcome.CANCELLED))
+    await talk.until(lambda: "cancelled" in talk.desk.text)
+    await talk.end()
+
+
+@pytest.mark.real_time
+async def test_in_another_thread_the_signals_stay_where_they_are() -> None:
+    def talk() -> bool:
+        async def leave() -> bool:
+            desk = Desk()
+            desk.type(None)
+            return await Conversation(FakeTerminals(), desk, "local").run(yes)
+
+        return asyncio.run(leave())
+
+    before = signal.getsignal(signal.SIGINT)
+    assert await asyncio.to_thread(talk)
+    assert signal.getsignal(signal.SIGINT) == before
+
+
+async def test_a_chat_is_settled_when_nothing_runs_and_nothing_waits_to_be_shown() -> None:
+    control = FakeControl()
+    control.rows = []
+    assert not await settled(control, "local")
+    assert await settled(control, "other")
+    control.snapshot = replace(control.snapshot, runs=())
+    assert await settled(control, "local")
+    for state in (OutboxState.PENDING, OutboxState.SENDING):
+        control.rows = [replace(fakes.DEAD, state=state)]
+        assert not await settled(control, "local")
+    elsewhere = OutboundMessage(Target("telegram", "default", "local"), "x")
+    control.rows = [replace(fakes.DEAD, state=OutboxState.PENDING, message=elsewhere)]
+    assert await settled(control, "local")

@@ -1,0 +1,216 @@
+"""Beginning and checking: ``init`` and ``doctor`` (SPEC OPS-1)."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from goclaw_py.cli import composition, doctor, main, setup
+from goclaw_py.cli.entry import run
+from goclaw_py.cli.example import EXAMPLE
+from goclaw_py.config import Settings, load
+from goclaw_py.config.models import DEFAULT_LANES
+from goclaw_py.core.errors import GoclawError, StoreUnavailable
+from goclaw_py.store.migrate import Status as Schema
+from tests.unit.cli.conftest import Shell, ThreadGateway
+
+pytestmark = pytest.mark.real_time
+
+
+# ---------------------------------------------------------------------------- doctor
+
+
+@pytest.fixture
+def healthy(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def schema(settings: Settings) -> Schema:
+        return Schema(1, 1, ())
+
+    async def check_parts(settings: Settings) -> None:
+        return None
+
+    monkeypatch.setattr(composition, "schema", schema)
+    monkeypatch.setattr(composition, "check_parts", check_parts)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+def test_the_doctor_is_content_with_a_fresh_installation(goclaw: Shell, healthy: None) -> None:
+    got = goclaw("doctor")
+    assert got.code == 0
+    assert "WRONG" not in got.out
+    assert "hint   telegram: not set up\n       → get a token from @BotFather" in got.out
+    assert "ok     database: embedded, version 1" in got.out
+
+
+def test_the_doctor_sees_the_gateway(goclaw: Shell, healthy: None, gateway: ThreadGateway) -> None:
+    assert "ok     gateway: runs" in goclaw("doctor").out
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[lanes]\nmain = 0\n", "WRONG  settings: "),
+        ("[agents.main]\nmodel = 'openai:gpt-4o'\n", "set OPENAI_API_KEY, or agents.main.api_key_"),
+        ("[agents.main]\napi_key_env = 'NOT_THERE'\n", "this variable is not set"),
+        ("[state]\nfolder = 'goclaw.toml/x'\n", "make it writable, or set state.folder"),
+    ],
+)
+def test_the_doctor_finds_what_is_wrong_and_names_a_cure(
+    goclaw: Shell, healthy: None, text: str, expected: str
+) -> None:
+    (goclaw.home / "goclaw.toml").write_text(text)
+    got = goclaw("doctor")
+    assert got.code == 1
+    assert expected in got.out
+
+
+def test_the_doctor_finds_a_database_that_is_away(
+    goclaw: Shell, healthy: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def schema(settings: Settings) -> Schema:
+        raise StoreUnavailable("connection refused")
+
+    monkeypatch.setattr(composition, "schema", schema)
+    assert "embedded: connection refused" in goclaw("doctor").out
+    monkeypatch.setenv("GOCLAW_DATABASE_URL", "postgresql://u:hunter2@h/d")
+    got = goclaw("doctor")
+    assert (got.code, "start the database" in got.out) == (1, True)
+    assert "hunter2" not in got.out
+
+
+def test_the_doctor_only_mentions_what_run_does_by_itself(
+    goclaw: Shell, healthy: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def schema(settings: Settings) -> Schema:
+        return Schema(0, 1, ("0001_initial",))
+
+    monkeypatch.setattr(composition, "schema", schema)
+    got = goclaw("doctor")
+    assert (got.code, "hint   migrations: 1 pending: 0001_initial" in got.out) == (0, True)
+
+
+def test_the_doctor_lets_channels_judge_their_own_settings(
+    goclaw: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def schema(settings: Settings) -> Schema:
+        return Schema(1, 1, ())
+
+    monkeypatch.setattr(composition, "schema", schema)
+    (goclaw.home / "goclaw.toml").write_text("[channels.nothing]\n")
+    got = goclaw("doctor")
+    assert got.code == 1
+    assert "WRONG  channels and agents: " in got.out
+
+
+def test_the_doctor_accepts_a_telegram_account_and_a_model_with_its_key(
+    goclaw: Shell, healthy: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOCLAW_TELEGRAM_TOKEN", "1:a")
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setenv("GOCLAW_AGENTS__MAIN__MODEL", "openai:gpt-4o")
+    out = goclaw("doctor").out
+    assert "ok     telegram: account default" in out
+    assert "ok     agent main: openai:gpt-4o" in out
+
+
+def test_the_doctor_speaks_json(goclaw: Shell, healthy: None) -> None:
+    findings = json.loads(goclaw("doctor", "--json").out)
+    assert {"subject": "python"}.items() <= findings[0].items()
+
+
+# ---------------------------------------------------------------------------- init
+
+
+def test_init_writes_a_start_that_works_and_keeps_what_is_there(goclaw: Shell) -> None:
+    first = goclaw("init")
+    assert first.code == 0
+    file = goclaw.home / "goclaw.toml"
+    checklist = goclaw.home / "workspace" / "HEARTBEAT.md"
+    assert first.out.splitlines()[:2] == [f"wrote  {file}", f"wrote  {checklist}"]
+    assert file.stat().st_mode & 0o777 == 0o600
+    file.write_text("[lanes]\nmain = 5\n")
+    checklist.write_text("- mine")
+    second = goclaw("init")
+    assert second.out.splitlines()[:2] == [f"kept   {file}", f"kept   {checklist}"]
+    assert checklist.read_text() == "- mine"
+
+
+def test_init_writes_where_it_is_told_to(goclaw: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOCLAW_CONFIG", str(goclaw.home / "new" / "a.toml"))
+    assert goclaw("init").code == 0
+    assert (goclaw.home / "new" / "a.toml").exists()
+    assert goclaw("--config", str(goclaw.home / "b.toml"), "init").code == 0
+    assert (goclaw.home / "b.toml").exists()
+
+
+def test_init_does_not_go_on_from_settings_that_are_wrong(goclaw: Shell) -> None:
+    (goclaw.home / "goclaw.toml").write_text("[lanes]\nmain = 0\n")
+    assert goclaw("init").code == 2
+    assert not (goclaw.home / "workspace").exists()
+
+
+def test_an_installation_without_the_checklist_says_so(
+    goclaw: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(setup, "_EXAMPLE", "not-there")
+    with pytest.raises(GoclawError, match="incomplete"):
+        setup.heartbeat_example()
+
+
+def test_the_exit_code_of_main_is_that_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["goclaw", "nothing"])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code == 2
+    assert run(["version"]) == 0
+
+
+def test_the_example_with_every_line_switched_on_is_valid(tmp_path: Path) -> None:
+    lines = []
+    for line in EXAMPLE.splitlines():
+        bare = line.removeprefix("# ")
+        is_setting = line.startswith("# ") and (" = " in bare or bare.startswith("["))
+        lines.append(bare if is_setting else line)
+    file = tmp_path / "all.toml"
+    file.write_text("\n".join(lines))
+    got = load(file, {"GOCLAW_HOME": str(tmp_path)})
+    assert got.channels["telegram"].accounts["work"].options
+    given = tomllib.loads(file.read_text())
+    kinds = {"queue": got.queue, "runs": got.runs, "shutdown": got.shutdown, "log": got.log}
+    for section, model in {**kinds, "state": got.state, "database": got.database}.items():
+        fields = type(model).model_fields.items()
+        assert set(given[section]) == {field.alias or name for name, field in fields}
+    assert set(given["lanes"]) == set(DEFAULT_LANES)
+    agent = {*type(got.agents["main"]).model_fields} - {"api_key", "api_key_file", "queue"}
+    assert agent <= set(given["agents"]["main"])
+
+
+def test_the_shipped_checklist_has_nothing_but_headings_and_one_comment() -> None:
+    """SPEC HB-3: it costs no call until it is edited."""
+    text = setup.heartbeat_example()
+    assert text.count("<!--") == text.count("-->") == 1
+    rest = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    assert all(line.startswith("#") for line in rest.splitlines() if line.strip())
+
+
+@pytest.mark.parametrize("version", [(3, 10), (3, 15), (4, 0)])
+def test_a_python_that_does_not_fit_has_a_cure(version: tuple[int, int]) -> None:
+    assert "3.11 to 3.14" in doctor.check_python(version).cure
+
+
+def test_a_foreign_channels_package_in_front_of_ours_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert doctor.check_channels_package().cure == ""
+    (tmp_path / "channels").mkdir()
+    (tmp_path / "channels" / "__init__.py").touch()
+    for name in [name for name in sys.modules if name.partition(".")[0] == "channels"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    finding = doctor.check_channels_package()
+    assert str(tmp_path / "channels") in finding.fact
+    assert finding.cure == "install goclaw_py into an environment of its own"

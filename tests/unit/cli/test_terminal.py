@@ -1,0 +1,276 @@
+"""A real terminal, real pipes: the process as a person and as a script use it (SPEC CHAN-9)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from goclaw_py.cli.keyboard import MAX_WAITING_LINES, StandardTerminal, standard_terminal
+from goclaw_py.cli.transcript import PROMPT
+from tests.unit.cli.conftest import ThreadGateway
+from tests.unit.web import fakes
+
+pytestmark = pytest.mark.real_time
+
+CHAT = [sys.executable, "-m", "goclaw_py", "chat"]
+PATIENCE_S = 20
+
+
+def idle(gateway: ThreadGateway) -> None:
+    """Nothing runs and nothing waits: what is said has been answered."""
+    gateway.control.rows = []
+    gateway.control.snapshot = replace(fakes.STATUS, runs=())
+
+
+class Person:
+    """Sits at a pseudo-terminal at which ``goclaw chat`` runs."""
+
+    def __init__(self) -> None:
+        self.keys, theirs = pty.openpty()
+        self.process = subprocess.Popen(
+            CHAT, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+        )
+        os.close(theirs)
+        self.screen = ""
+
+    def type(self, text: str) -> None:
+        os.write(self.keys, text.encode())
+
+    def sees(self, text: str) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while text not in self.screen:
+            ready, _, _ = select.select([self.keys], [], [], max(0, deadline - time.monotonic()))
+            assert ready, f"{text!r} does not come after {self.screen!r}"
+            self.screen += os.read(self.keys, 4096).decode()
+        self.screen = self.screen.partition(text)[2]
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        os.close(self.keys)
+
+
+@pytest.fixture
+def person(gateway: ThreadGateway) -> Iterator[Person]:
+    made = Person()
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def test_a_person_chats_in_a_terminal_and_leaves_with_ctrl_d(
+    person: Person, gateway: ThreadGateway
+) -> None:
+    person.sees(PROMPT)
+    person.type("hello Ä\n")
+    person.sees("you said: hello Ä\r\n" + PROMPT)
+    person.type("again\n")
+    person.sees("you said: again\r\n" + PROMPT)
+    person.type("\x04")
+    assert person.process.wait(PATIENCE_S) == 0
+    assert gateway.terminals.texts == ["hello Ä", "again"]
+    assert len(gateway.terminals.confirmed) == 2
+
+
+def test_ctrl_c_stops_and_again_leaves(person: Person, gateway: ThreadGateway) -> None:
+    person.sees(PROMPT)
+    os.kill(person.process.pid, signal.SIGINT)
+    person.sees("Ctrl-C again leaves")
+    person.sees("you said: /stop")
+    os.kill(person.process.pid, signal.SIGINT)
+    assert person.process.wait(PATIENCE_S) == 0
+
+
+def test_a_terminal_whose_gateway_ends_says_so(person: Person, gateway: ThreadGateway) -> None:
+    person.sees(PROMPT)
+    person.type("hello\n")
+    person.sees("you said: hello")
+    gateway.stop()
+    person.sees("goclaw: the gateway has gone away")
+    assert person.process.wait(PATIENCE_S) == 3
+
+
+def test_a_terminal_that_is_closed_ends_the_chat(person: Person) -> None:
+    person.sees(PROMPT)
+    keys, person.keys = person.keys, os.open(os.devnull, os.O_RDWR)
+    os.close(keys)
+    assert person.process.wait(PATIENCE_S) == 0
+
+
+def test_a_pipe_gets_the_replies_and_nothing_else(gateway: ThreadGateway) -> None:
+    idle(gateway)
+    got = subprocess.run(
+        CHAT, input=b"one\r\ntwo", capture_output=True, timeout=PATIENCE_S, check=True
+    )
+    assert got.stdout == b"you said: one\nyou said: two\n"
+    assert got.stderr == b""
+
+
+def test_a_pipe_whose_answers_do_not_come_fails(gateway: ThreadGateway) -> None:
+    command = [*CHAT, "--wait", "0.1"]
+    got = subprocess.run(
+        command, input=b"one\n", capture_output=True, timeout=PATIENCE_S, check=False
+    )
+    assert got.returncode == 1
+    assert got.stderr == b"goclaw: not everything was answered within 0.1 s\n"
+
+
+def test_a_reader_that_leaves_ends_the_chat_quietly(gateway: ThreadGateway) -> None:
+    idle(gateway)
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = subprocess.Popen(CHAT, stdin=subprocess.PIPE, stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    _, err = process.communicate(b"one\n", timeout=PATIENCE_S)
+    assert (process.returncode, err) == (0, b"")
+
+
+# ---------------------------------------------------------------------------- in this process
+
+
+async def read_all(terminal: StandardTerminal) -> list[str]:
+    lines = []
+    while (line := await terminal.read()) is not None:
+        lines.append(line)
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("raw", "lines"),
+    [
+        (b"", []),
+        (b"a\nb\n", ["a", "b"]),
+        (b"a\r\n\nb", ["a", "", "b"]),
+        ("ä\u2028ö\n".encode(), ["ä\u2028ö"]),
+        (b"\xff\n", ["\ufffd"]),
+        (b"\xc3", ["\ufffd"]),
+    ],
+)
+async def test_lines_come_from_a_file_as_they_are(
+    tmp_path: Path, raw: bytes, lines: list[str]
+) -> None:
+    file = tmp_path / "input"
+    file.write_bytes(raw)
+    source = os.open(file, os.O_RDONLY)
+    sink = os.open(tmp_path / "output", os.O_WRONLY | os.O_CREAT)
+    terminal = StandardTerminal(source, sink)
+    assert not terminal.interactive
+    assert await read_all(terminal) == lines
+    await terminal.write("")
+    await terminal.write("Grüße\ud800\n")
+    assert (tmp_path / "output").read_text("utf-8") == "Grüße?\n"
+    terminal.close()
+    os.close(source)
+    os.close(sink)
+
+
+async def test_a_long_file_is_read_ahead_only_in_part(tmp_path: Path) -> None:
+    file = tmp_path / "input"
+    count = 10 * MAX_WAITING_LINES
+    file.write_text("line\n" * count)
+    source = os.open(file, os.O_RDONLY)
+    terminal = StandardTerminal(source, 1)
+    assert await terminal.read() == "line"
+    assert terminal.waiting <= MAX_WAITING_LINES
+    assert len(await read_all(terminal)) == count - 1
+    terminal.close()
+    os.close(source)
+
+
+async def test_a_character_that_arrives_in_two_pieces_stays_whole() -> None:
+    source, keys = os.pipe()
+    terminal = StandardTerminal(source, 1)
+    reading = asyncio.ensure_future(terminal.read())
+    os.write(keys, "Ä".encode()[:1])
+    await asyncio.sleep(0.01)
+    os.write(keys, "Ä".encode()[1:] + b"\n")
+    assert await reading == "Ä"
+    os.close(keys)
+    assert await terminal.read() is None
+    terminal.close()
+    os.close(source)
+
+
+async def test_a_screen_that_stands_still_does_not_hold_up_the_loop() -> None:
+    """Ctrl-S at the terminal of ``goclaw run`` must not stop the gateway."""
+    screen, theirs = pty.openpty()
+    terminal = StandardTerminal(theirs, theirs)
+    assert terminal.interactive
+    termios.tcflow(theirs, termios.TCOOFF)
+    writing = asyncio.ensure_future(terminal.write("hello"))
+    for _ in range(20):
+        await asyncio.sleep(0.001)
+    assert not writing.done()
+    termios.tcflow(theirs, termios.TCOON)
+    async with asyncio.timeout(PATIENCE_S):
+        await writing
+    assert os.read(screen, 100) == b"hello"
+    terminal.close()
+    os.close(screen)
+    os.close(theirs)
+
+
+async def test_a_broken_screen_is_an_error_of_the_write_alone() -> None:
+    reader, sink = os.pipe()
+    os.close(reader)
+    terminal = StandardTerminal(0, sink)
+    for _ in range(2):
+        with pytest.raises(BrokenPipeError):
+            await terminal.write("x")
+    terminal.close()
+    os.close(sink)
+
+
+async def test_a_write_that_was_given_up_does_no_harm() -> None:
+    reader, sink = os.pipe()
+    terminal = StandardTerminal(0, sink)
+    for _ in range(50):
+        writing = asyncio.ensure_future(terminal.write("x"))
+        await asyncio.sleep(0)
+        writing.cancel()
+    await terminal.write("y")
+    assert os.read(reader, 100).endswith(b"y")
+    os.close(reader)
+    writing = asyncio.ensure_future(terminal.write("x"))
+    await asyncio.sleep(0)
+    writing.cancel()
+    with pytest.raises(BrokenPipeError):
+        await terminal.write("z")
+    terminal.close()
+    os.close(sink)
+
+
+def test_a_thread_whose_loop_has_ended_ends_too() -> None:
+    source, keys = os.pipe()
+
+    async def begin() -> StandardTerminal:
+        terminal = StandardTerminal(source, 1)
+        reading = asyncio.ensure_future(terminal.read())
+        await asyncio.sleep(0.01)
+        reading.cancel()
+        return terminal
+
+    terminal = asyncio.run(begin())
+    os.write(keys, b"late\n")
+    terminal.join(PATIENCE_S)
+    os.close(keys)
+    os.close(source)
+
+
+async def test_the_terminal_of_this_process_is_standard_input_and_output() -> None:
+    with standard_terminal() as terminal:
+        assert terminal.interactive == (os.isatty(0) and os.isatty(1))

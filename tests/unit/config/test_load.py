@@ -1,0 +1,360 @@
+"""Settings from file and environment, and every way to get one wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from goclaw_py.config import SettingErrors, Settings, find_file, load
+from goclaw_py.core.errors import SettingError
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.requests import Drop, Mode
+
+
+def settings(folder: Path, text: str | None = None, **env: str) -> Settings:
+    """Load from a home folder with this ``goclaw.toml``."""
+    if text is not None:
+        (folder / "goclaw.toml").write_text(text, "utf-8")
+    return load(env={"GOCLAW_HOME": str(folder), **env})
+
+
+def refused(folder: Path, text: str | None = None, **env: str) -> list[str]:
+    """The lines of the error that loading ends with."""
+    with pytest.raises(SettingError) as caught:
+        settings(folder, text, **env)
+    return str(caught.value).splitlines()
+
+
+# ---------------------------------------------------------------------------- what is right
+
+
+def test_without_anything_the_defaults_hold(tmp_path: Path) -> None:
+    """SPEC LANE-1."""
+    got = settings(tmp_path)
+    assert got.lanes == {"main": 2, "subagent": 4, "delegate": 100, "cron": 1}
+    assert list(got.agents) == ["main"]
+    assert got.agents["main"].model == "offline"
+    assert (got.runs.timeout_s, got.runs.cancel_grace_s, got.runs.deadline_s) == (1800, 10, None)
+    assert got.shutdown.wait_s == 30
+    assert got.channels == {}
+    assert got.database.url is None
+    assert got.state_folder == tmp_path / "state"
+    assert got.file is None
+
+
+def test_the_environment_wins_over_the_file_and_the_file_over_the_defaults(tmp_path: Path) -> None:
+    text = "[lanes]\nmain = 3\ncron = 2\nfast = 7\n[log]\nlevel = 'warning'\n"
+    got = settings(tmp_path, text, GOCLAW_LANE_MAIN="9", GOCLAW_LOG__LEVEL="debug")
+    assert got.lanes == {"main": 9, "subagent": 4, "delegate": 100, "cron": 2, "fast": 7}
+    assert got.log.level == "debug"
+
+
+@pytest.mark.parametrize("lane", ["main", "subagent", "delegate", "cron"])
+def test_each_default_lane_has_its_variable(tmp_path: Path, lane: str) -> None:
+    """SPEC LANE-1."""
+    got = settings(tmp_path, **{f"GOCLAW_LANE_{lane.upper()}": "12"})
+    assert got.lanes[lane] == 12
+
+
+def test_every_kind_of_value_can_come_from_the_environment(tmp_path: Path) -> None:
+    got = settings(
+        tmp_path,
+        GOCLAW_QUEUE__MODE="interrupt",
+        GOCLAW_QUEUE__DROP="new",
+        GOCLAW_QUEUE__DEBOUNCE_MS="0",
+        GOCLAW_RUNS__TIMEOUT="2h",
+        GOCLAW_AGENTS__MAIN__MODEL="openai:gpt-4o",
+        GOCLAW_AGENTS__HELPER__CONTEXT_WINDOW="2000",
+        GOCLAW_CHANNELS__TELEGRAM__ENABLED="off",
+        GOCLAW_CHANNELS__TELEGRAM__ALLOW="1, two ,",
+        GOCLAW_CHANNELS__TELEGRAM__ACCOUNTS__WORK__ENABLED="Yes",
+        GOCLAW_TELEGRAM_TOKEN="1:a",
+        GOCLAW_DATABASE_URL="postgresql://u:p@h/d",
+    )
+    assert (got.queue.mode, got.queue.drop, got.queue.debounce_ms) == (
+        Mode.INTERRUPT,
+        Drop.NEW,
+        0,
+    )
+    assert got.runs.timeout_s == 7200
+    assert got.agents["main"].model == "openai:gpt-4o"
+    assert got.agents["helper"].context_window == 2000
+    telegram = got.channels["telegram"]
+    assert (telegram.enabled, telegram.allow) == (False, ("1", "two"))
+    assert telegram.options["token"] == "1:a"
+    assert telegram.accounts["work"].enabled
+    assert got.database.url is not None
+    assert got.database.url.get_secret_value() == "postgresql://u:p@h/d"
+
+
+def test_empty_secrets_and_foreign_variables_are_not_settings(tmp_path: Path) -> None:
+    got = settings(
+        tmp_path,
+        GOCLAW_TELEGRAM_TOKEN="",
+        GOCLAW_DATABASE_URL=" ",
+        GOCLAW_TEST_ANYTHING="1",
+        PATH="/bin",
+    )
+    assert (got.channels, got.database.url) == ({}, None)
+
+
+def test_the_file_is_found_by_option_then_variable_then_home(tmp_path: Path) -> None:
+    for name, lanes in (("option", 5), ("variable", 6), ("goclaw", 7)):
+        (tmp_path / f"{name}.toml").write_text(f"[lanes]\nmain = {lanes}\n")
+    home = {"GOCLAW_HOME": str(tmp_path)}
+    named = home | {"GOCLAW_CONFIG": str(tmp_path / "variable.toml")}
+    assert load(tmp_path / "option.toml", named).lanes["main"] == 5
+    assert load(None, named).lanes["main"] == 6
+    assert load(None, home).lanes["main"] == 7
+
+
+def test_the_home_folder_is_below_the_users_unless_it_is_named() -> None:
+    assert find_file(None, {})[0] == Path.home() / ".goclaw"
+    assert find_file(None, {"GOCLAW_HOME": "~/x"})[0] == Path.home() / "x"
+
+
+def test_paths_of_the_file_are_seen_from_the_file(tmp_path: Path) -> None:
+    text = """
+[state]
+folder = "here"
+[log]
+file = "~/a.log"
+[agents.main]
+workspace = "../w"
+api_key_file = "/k"
+[agents.helper]
+[channels.telegram]
+token_file = "t"
+[channels.telegram.accounts.work]
+token_file = "sub/t"
+"""
+    (tmp_path / "etc").mkdir()
+    file = tmp_path / "etc" / "goclaw.toml"
+    file.write_text(text)
+    got = load(file, {"GOCLAW_HOME": str(tmp_path)})
+    assert got.state_folder == file.parent / "here"
+    assert got.log.file == Path.home() / "a.log"
+    assert got.workspace(AgentName("main")).resolve() == tmp_path / "w"
+    assert got.agents["main"].api_key_file == Path("/k")
+    assert got.workspace(AgentName("helper")) == tmp_path / "workspace" / "helper"
+    telegram = got.channels["telegram"]
+    assert telegram.options["token_file"] == str(file.parent / "t")
+    assert telegram.accounts["work"].options["token_file"] == str(file.parent / "sub/t")
+
+
+def test_paths_of_the_environment_are_seen_from_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    got = settings(tmp_path, GOCLAW_STATE__FOLDER="s")
+    assert got.state_folder == tmp_path / "s"
+
+
+def test_the_workspace_of_main_is_the_common_one(tmp_path: Path) -> None:
+    assert settings(tmp_path).workspace(AgentName("main")) == tmp_path / "workspace"
+
+
+def test_settings_made_in_code_read_neither_file_nor_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GOCLAW_LANES__MAIN", "7")
+    monkeypatch.setenv("LANES", '{"main": 8}')
+    got = Settings()
+    assert got.lanes["main"] == 2
+    assert got.origin(("lanes", "main")) == "the defaults"
+
+
+def test_the_real_environment_is_read_by_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOCLAW_HOME", str(tmp_path))
+    monkeypatch.setenv("GOCLAW_LANE_CRON", "4")
+    assert load().lanes["cron"] == 4
+
+
+def test_settings_cannot_be_changed(tmp_path: Path) -> None:
+    got = settings(tmp_path)
+    with pytest.raises(ValueError, match="frozen"):
+        got.runs = got.runs
+
+
+# ---------------------------------------------------------------------------- what is wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[lanes]\nmain = 0", "lanes.main = 0: must be a whole number, at least 1"),
+        ("[lanes]\nmain = true", "lanes.main = True: must be a whole number, at least 1"),
+        ("[lanes]\nmain = '2'", "lanes.main = '2': must be a whole number, at least 1"),
+        ("[lanes]\nmain = 1.5", "lanes.main = 1.5: must be a whole number, at least 1"),
+        ("[lanes]\nMain = 1", "lanes.Main = 'Main': must be a lane name"),
+        ("lanes = 3", "lanes = 3: must be a table"),
+        ("[queue]\ncapacity = 10001", "queue.capacity = 10001: must be a whole number, at least 1"),
+        ("[queue]\nmode = 'lifo'", "queue.mode = 'lifo': must be 'queue', 'followup' or"),
+        ("[queue]\ndebounce = 5", "queue.debounce = 5: unknown key; known here: capacity, "),
+        ("[queue]\ndebounce_m = 5", "did you mean debounce_ms?"),
+        ("[quue]\na = 1", "quue = (a table): unknown key; known here: agents, channels"),
+        ("home = '/x'", "home = '/x': unknown key; known here: lanes, queue"),
+        ("file = '/x'", "file = '/x': unknown key"),
+        ("[runs]\ntimeout = '1h30m'", "runs.timeout = '1h30m': must be <integer><s|m|h|d>"),
+        ("[runs]\ntimeout = 30", "runs.timeout = 30: must be <integer><s|m|h|d>"),
+        ("[runs]\ntimeout = '0s'", "at least 1s"),
+        ("[runs]\ntimeout = ' 5m'", "runs.timeout = ' 5m'"),
+        ("[runs]\ntimeout_s = 5", "runs.timeout_s = 5: unknown key"),
+        ("[agents.Big]", "agents.Big = 'Big': must be a name of up to 64"),
+        ("[agents.main]\nmodel = ' '", "agents.main.model = ' ': must be text that is not empty"),
+        ("[agents.main]\nmodell = 'x'", "did you mean model?"),
+        ("[agents.main]\nbase_url = 'ftp://x'", "agents.main.base_url = ***: must be an address"),
+        ("[agents.main.queue]\nmode = 3", "agents.main.queue.mode = 3: must be 'queue'"),
+        ("[channels.telegram]\nenabled = 'yes'", "enabled = 'yes': must be true or false"),
+        ("[channels.telegram]\nallow = '1'", "allow = '1': must be a list of ids"),
+        ("[channels.telegram]\nallow = [1.5]", "allow = [1.5]: must be a list of ids"),
+        ("[channels.telegram]\nallow = [true]", "allow = [True]: must be a list of ids"),
+        ("[channels.telegram]\ndirect = 'all'", "direct = 'all': must be 'pairing', "),
+        ("[channels.telegram]\nagent = 'bob'", "agent = 'bob': must be an agent: main"),
+        (
+            "[channels.telegram.accounts.work]\nagent = 'bob'",
+            "channels.telegram.accounts.work.agent = 'bob': must be an agent: main",
+        ),
+        (
+            "[channels.telegram.accounts.work.queue]\nmod = 1",
+            "channels.telegram.accounts.work.queue.mod = 1: unknown key; known here: capacity",
+        ),
+        (
+            "[channels.telegram.accounts.default]\ntoken = 'secret'",
+            "accounts.default = (a table): write it in [channels.telegram] itself",
+        ),
+        ("[channels]\ntelegram = 1", "channels.telegram = 1: must be a table"),
+        ("agents = 'x'", "agents = 'x': must be a table"),
+        ("[state]\nfolder = 5", "state.folder = 5: "),
+        ("[log]\nlevel = 'loud'", "log.level = 'loud': must be 'debug', 'info'"),
+    ],
+)
+def test_a_wrong_setting_is_told_with_file_key_value_and_what_is_allowed(
+    tmp_path: Path, text: str, expected: str
+) -> None:
+    (line,) = refused(tmp_path, text)
+    assert line.startswith(f"{tmp_path / 'goclaw.toml'}: ")
+    assert expected in line
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "two", "", "1.5", "1e3", "9" * 30])
+def test_a_bad_lane_variable_is_an_error_that_names_it(tmp_path: Path, value: str) -> None:
+    """SPEC LANE-1."""
+    (line,) = refused(tmp_path, GOCLAW_LANE_MAIN=value)
+    assert line == (
+        f"environment variable GOCLAW_LANE_MAIN: lanes.main = {value!r}: "
+        "must be a whole number, at least 1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("GOCLAW_LAEN_MAIN", "3", "GOCLAW_LAEN_MAIN: unknown variable; did you mean GOCLAW_LANE"),
+        ("GOCLAW_TELEGRAM_TOKN", "1:secret", "did you mean GOCLAW_TELEGRAM_TOKEN?"),
+        ("GOCLAW_QUEU__MODE", "queue", "did you mean GOCLAW_QUEUE__<KEY>?"),
+        ("GOCLAW_QUEUE__", "x", "unknown variable"),
+        ("GOCLAW_", "x", "unknown variable"),
+        ("GOCLAW_QUEUE__MOED", "x", "queue.moed = 'x': unknown key; known here: "),
+        ("GOCLAW_CHANNELS__TELEGRAM__ENABLED", "maybe", "must be true or false"),
+    ],
+)
+def test_an_unknown_variable_is_an_error_too(
+    tmp_path: Path, name: str, value: str, expected: str
+) -> None:
+    (line,) = refused(tmp_path, **{name: value})
+    assert name in line
+    assert expected in line
+    assert "secret" not in line
+
+
+def test_two_variables_for_one_setting_are_a_contradiction(tmp_path: Path) -> None:
+    (line,) = refused(tmp_path, GOCLAW_LANES__MAIN="3", GOCLAW_LANE_MAIN="4")
+    assert "lanes.main is set by another variable too" in line
+
+
+def test_a_variable_below_another_ones_value_is_a_contradiction(tmp_path: Path) -> None:
+    lines = refused(tmp_path, GOCLAW_LOG__LEVEL="info", GOCLAW_LOG__LEVEL__X="1")
+    assert any("GOCLAW_LOG__LEVEL__X" in line for line in lines)
+
+
+def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
+    text = "[lanes]\nmain = 0\n[queue]\nmodes = 1\n[log]\nlevel = 'x'\n"
+    lines = refused(tmp_path, text, GOCLAW_LANE_CRON="0", GOCLAW_NOPE="1")
+    assert len(lines) == 5
+    with pytest.raises(SettingErrors) as caught:
+        settings(tmp_path)
+    keys = {error.key for error in caught.value.errors}
+    assert keys == {"lanes.main", "queue.modes", "log.level"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[database]\nurl = 'mysql://u:hunter2@h/d'",
+        "[database]\nurl = ['hunter2']",
+        "[agents.main]\napi_key = ['hunter2']",
+        "[agents.main]\nheaders = { Authorization = ['hunter2'] }",
+        "[agents.main]\nheaders = 'hunter2'",
+        "[agents.main]\napi_kye = 'hunter2'",
+        "[agents.main]\napi_key = 'hunter2'\napi_key_file = 'x'\napi_key_env = 'X'",
+        "agents = [{ main = { api_key = 'hunter2' } }]",
+    ],
+)
+def test_a_secret_is_never_shown(tmp_path: Path, text: str) -> None:
+    """SPEC SEC-2."""
+    with pytest.raises(SettingError) as caught:
+        settings(tmp_path, text)
+    shown = "".join((str(caught.value), repr(caught.value), repr(caught.value.__cause__)))
+    assert "hunter2" not in shown
+
+
+def test_printed_settings_hold_no_secret(tmp_path: Path) -> None:
+    """SPEC SEC-2."""
+    text = """
+[database]
+url = "postgresql://u:hunter2@h/d"
+[agents.main]
+api_key = "hunter2"
+headers = { A = "hunter2" }
+[channels.telegram]
+token = "hunter2"
+[channels.telegram.accounts.b]
+token = "hunter2"
+"""
+    assert "hunter2" not in repr(settings(tmp_path, text))
+
+
+def test_a_long_value_is_cut(tmp_path: Path) -> None:
+    (line,) = refused(tmp_path, f"[log]\nlevel = '{'x' * 500}'")
+    assert len(line) < 300
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("[lanes]\nmain =\n", 2), ("a = 1\n\nb c\n", 3), ('a = 1\nb = """\n', 2), ("[lanes", 1)],
+)
+def test_what_is_not_toml_is_one_line_with_file_and_line(
+    tmp_path: Path, text: str, number: int
+) -> None:
+    (line,) = refused(tmp_path, text)
+    assert line.startswith(f"{tmp_path / 'goclaw.toml'}:{number}: this is not TOML: ")
+    assert "(at " not in line
+
+
+def test_a_broken_file_does_not_hide_a_wrong_variable(tmp_path: Path) -> None:
+    lines = refused(tmp_path, "x", GOCLAW_NOPE="1")
+    assert len(lines) == 2
+
+
+def test_a_file_that_is_no_text_is_told(tmp_path: Path) -> None:
+    (tmp_path / "goclaw.toml").write_bytes(b"\xff\xfe")
+    assert refused(tmp_path) == [f"{tmp_path / 'goclaw.toml'}: this is not UTF-8 text"]
+
+
+def test_a_named_file_must_exist(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match=r"none\.toml: cannot be read: No such file"):
+        load(tmp_path / "none.toml", {"GOCLAW_HOME": str(tmp_path)})

@@ -1,0 +1,199 @@
+"""What follows from the settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goclaw_py.config import Settings, accounts, api_key, load, option_error, queue_policy
+from goclaw_py.config.types import parse_duration
+from goclaw_py.core.errors import SettingError
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.messages import PeerKind
+from goclaw_py.core.requests import Drop, Mode, QueuePolicy
+
+MAIN = AgentName("main")
+
+
+def settings(folder: Path, text: str, **env: str) -> Settings:
+    (folder / "goclaw.toml").write_text(text, "utf-8")
+    return load(env={"GOCLAW_HOME": str(folder), **env})
+
+
+def test_a_direct_chat_works_one_run_at_a_time_and_a_group_three() -> None:
+    """SPEC QUEUE-1, QUEUE-5, QUEUE-6."""
+    direct = queue_policy(Settings(), MAIN, "telegram", "default", PeerKind.DIRECT)
+    group = queue_policy(Settings(), MAIN, "telegram", "default", PeerKind.GROUP)
+    assert direct == QueuePolicy(Mode.QUEUE, 10, Drop.OLD, 0.8, 1)
+    assert group == QueuePolicy(Mode.QUEUE, 10, Drop.OLD, 0.8, 3)
+
+
+def test_a_session_that_is_no_chat_has_neither_debounce_nor_parallel_runs(tmp_path: Path) -> None:
+    """SPEC QUEUE-1."""
+    got = settings(tmp_path, "[queue]\nmax_concurrent = 5\ndebounce_ms = 900\ncapacity = 3\n")
+    assert queue_policy(got, MAIN) == QueuePolicy(Mode.QUEUE, 3, Drop.OLD, 0.0, 1)
+
+
+LEVELS = """
+[queue]
+capacity = 1
+mode = "followup"
+drop = "new"
+max_concurrent = 9
+debounce_ms = 100
+[agents.main.queue]
+capacity = 2
+mode = "interrupt"
+max_concurrent = 8
+[channels.telegram.queue]
+capacity = 3
+max_concurrent = 7
+[channels.telegram.accounts.work.queue]
+capacity = 4
+debounce_ms = 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("agent", "channel", "account", "expected"),
+    [
+        ("other", None, "default", (1, Mode.FOLLOWUP, 9, 0.1)),
+        ("main", None, "default", (2, Mode.INTERRUPT, 8, 0.1)),
+        ("main", "console", "default", (2, Mode.INTERRUPT, 8, 0.1)),
+        ("main", "telegram", "default", (3, Mode.INTERRUPT, 7, 0.1)),
+        ("main", "telegram", "work", (4, Mode.INTERRUPT, 7, 0.0)),
+        ("main", "telegram", "gone", (3, Mode.INTERRUPT, 7, 0.1)),
+    ],
+)
+def test_the_more_special_level_wins_key_by_key(
+    tmp_path: Path,
+    agent: str,
+    channel: str | None,
+    account: str,
+    expected: tuple[int, Mode, int, float],
+) -> None:
+    """SPEC section 2: global < agent < channel."""
+    got = queue_policy(
+        settings(tmp_path, LEVELS), AgentName(agent), channel, account, PeerKind.DIRECT
+    )
+    assert (got.capacity, got.mode, got.concurrency, got.debounce_s) == expected
+    assert got.drop is Drop.NEW
+
+
+def test_each_account_is_listed_with_its_own_settings(tmp_path: Path) -> None:
+    text = """
+[agents.helper]
+[channels.telegram]
+token = "1:a"
+reactions = false
+allow = [7]
+[channels.telegram.accounts.work]
+token = "2:b"
+agent = "helper"
+direct = "open"
+[channels.telegram.accounts.off]
+token = "3:c"
+enabled = false
+[channels.other.accounts.only]
+x = 1
+[channels.bare]
+"""
+    got = {(one.channel, one.name): one for one in accounts(settings(tmp_path, text))}
+    assert list(got) == [
+        ("telegram", "default"),
+        ("telegram", "work"),
+        ("other", "only"),
+        ("bare", "default"),
+    ]
+    default = got["telegram", "default"]
+    assert default.options == {"token": "1:a", "reactions": False}
+    assert default.allow == {"7"}
+    work = got["telegram", "work"]
+    assert (work.agent, work.direct, work.options) == ("helper", "open", {"token": "2:b"})
+    assert "1:a" not in repr(default)
+
+
+def test_options_from_the_environment_have_the_type_they_would_have_in_the_file(
+    tmp_path: Path,
+) -> None:
+    got = settings(
+        tmp_path,
+        "",
+        GOCLAW_TELEGRAM_TOKEN="123",
+        GOCLAW_CHANNELS__TELEGRAM__REACTIONS="False",
+        GOCLAW_CHANNELS__TELEGRAM__TIMEOUT_S="30",
+        GOCLAW_CHANNELS__TELEGRAM__LIBRARY="aiogram",
+    )
+    (account,) = accounts(got)
+    options = {"token": "123", "reactions": False, "timeout_s": 30, "library": "aiogram"}
+    assert account.options == options
+    assert {type(value) for value in account.options.values()} == {str, bool, int}
+
+
+def test_the_error_of_a_channel_gets_its_whole_path_and_origin(tmp_path: Path) -> None:
+    text = "[channels.telegram.accounts.work]\nlibary = 'x'\n"
+    got = settings(tmp_path, text, GOCLAW_TELEGRAM_TOKEN="hunter2")
+    default, work = accounts(got)
+    error = option_error(got, work, SettingError("libary", "x", "unknown key"))
+    assert str(error) == (
+        f"{tmp_path / 'goclaw.toml'}: channels.telegram.accounts.work.libary = 'x': unknown key"
+    )
+    mistyped = option_error(got, work, SettingError("tokn", "1:hunter2" + "x" * 30, "unknown key"))
+    assert "hunter2" not in str(mistyped)
+    secret = option_error(got, default, SettingError("token", "hunter2", "is no token"))
+    assert str(secret) == (
+        "environment variable GOCLAW_TELEGRAM_TOKEN: channels.telegram.token = ***: is no token"
+    )
+
+
+def test_the_key_of_an_agent_comes_from_where_the_settings_say(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text(" from-file\n")
+    text = """
+[agents.main]
+[agents.direct]
+api_key = "given"
+[agents.file]
+api_key_file = "key"
+[agents.env]
+api_key_env = "MY_KEY"
+"""
+    got = settings(tmp_path, text)
+    keys = {name: api_key(got, AgentName(name), {"MY_KEY": "from-env"}) for name in got.agents}
+    shown = {name: key and key.get_secret_value() for name, key in keys.items()}
+    assert shown == {"main": None, "direct": "given", "file": "from-file", "env": "from-env"}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("api_key_env = 'NOT_SET'", "agents.main.api_key_env = 'NOT_SET': this variable is not"),
+        ("api_key_file = 'none'", "cannot be read: No such file"),
+        ("api_key_file = 'empty'", "the file is empty"),
+        ("api_key_file = 'binary'", "cannot be read: not text"),
+    ],
+)
+def test_a_key_that_is_not_there_is_a_setting_error(
+    tmp_path: Path, line: str, expected: str
+) -> None:
+    (tmp_path / "empty").write_text("\n")
+    (tmp_path / "binary").write_bytes(b"\xff")
+    got = settings(tmp_path, f"[agents.main]\n{line}\n")
+    with pytest.raises(SettingError, match=expected):
+        api_key(got, MAIN, {})
+
+
+@given(st.integers(0, 10**9 - 1), st.sampled_from("smhd"))
+def test_a_duration_is_its_number_times_its_unit(count: int, unit: str) -> None:
+    """SPEC CRON-1: strictly ``<integer><s|m|h|d>``."""
+    size = {"s": 1, "m": 60, "h": 3600, "d": 86400}[unit]
+    assert parse_duration(f"{count}{unit}") == count * size
+
+
+@pytest.mark.parametrize(
+    "text", ["", "5", "m", "1.5h", "-5m", "5M", "5 m", "1h30m", "5ms", "\u0665m"]
+)
+def test_anything_else_is_no_duration(text: str) -> None:
+    assert parse_duration(text) is None

@@ -1,0 +1,128 @@
+"""A shell around the scheduler that does nothing: it keeps a clock and notes what it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, assert_never
+
+from goclaw_py.core.effects import Cancel, Effect, Ended, Join, Start
+from goclaw_py.core.ids import AgentName, LaneName, RunId, SessionKey
+from goclaw_py.core.machine import Stop
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.requests import Drop, Mode, QueuePolicy, Request
+from goclaw_py.core.scheduler import Scheduler
+from goclaw_py.core.status import LaneView, RunState
+
+CHAT = "chat"
+WINDOW_S = 0.8
+TYPING = QueuePolicy(debounce_s=WINDOW_S)
+GROUP = QueuePolicy(concurrency=3)
+INTERRUPT = QueuePolicy(mode=Mode.INTERRUPT)
+INTERRUPT_GROUP = QueuePolicy(mode=Mode.INTERRUPT, concurrency=3)
+FIVE_S = 5.0
+
+
+def small(capacity: int, drop: Drop = Drop.OLD) -> QueuePolicy:
+    return QueuePolicy(capacity=capacity, drop=drop)
+
+
+class Shell:
+    """Ids, sessions and lanes are plain strings here, so that tests read like a story."""
+
+    def __init__(
+        self,
+        lanes: Mapping[str, int] | None = None,
+        *,
+        agents: Mapping[str, int] | None = None,
+        grace_s: float = 10.0,
+    ) -> None:
+        self.scheduler = Scheduler(
+            {LaneName(name): size for name, size in (lanes or {}).items()},
+            agents={AgentName(name): limit for name, limit in (agents or {}).items()},
+            cancel_grace_s=grace_s,
+        )
+        self.now = 0.0
+        self.started: list[str] = []
+        self.cancelled: dict[str, Reason] = {}
+        self.joined: dict[str, str] = {}
+        self.ended: dict[str, tuple[Outcome, Reason | None]] = {}
+
+    def submit(self, run_id: str, session: str = CHAT, **fields: Any) -> list[Effect]:
+        request = Request(RunId(run_id), SessionKey(session), **fields)
+        return self._note(self.scheduler.submit(request, self.now))
+
+    def finish(self, run_id: str, outcome: Outcome = Outcome.COMPLETED) -> list[Effect]:
+        return self._note(self.scheduler.finish(RunId(run_id), outcome, self.now))
+
+    def release(self, run_id: str) -> list[Effect]:
+        return self._note(self.scheduler.release(RunId(run_id), self.now))
+
+    def done(self, run_id: str, outcome: Outcome = Outcome.COMPLETED) -> list[Effect]:
+        return self._note(self.scheduler.finished(RunId(run_id), outcome, self.now))
+
+    def stop(self, session: str = CHAT) -> Stop:
+        return self._noted(self.scheduler.stop_oldest(SessionKey(session), self.now))
+
+    def stop_all(self, session: str = CHAT) -> Stop:
+        return self._noted(self.scheduler.stop_all(SessionKey(session), self.now))
+
+    def release_waiting(self) -> list[Effect]:
+        return self._note(self.scheduler.release_waiting(self.now))
+
+    def interrupt_all(self) -> list[Effect]:
+        return self._note(self.scheduler.interrupt_all(self.now))
+
+    def close_lane(self, name: str) -> list[Effect]:
+        return self._note(self.scheduler.close_lane(LaneName(name), self.now))
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass, ringing each timer at the instant that the scheduler asked for."""
+        until = self.now + seconds
+        while (at := self.scheduler.next_timer()) is not None and at <= until:
+            self.now = max(self.now, at)
+            self._note(self.scheduler.tick(self.now))
+            again = self.scheduler.next_timer()
+            assert again is None or again > self.now, "a shell that obeys would spin"
+        self.now = until
+
+    def state(self, run_id: str) -> RunState:
+        return self.scheduler.state(RunId(run_id))
+
+    def lane(self, name: str = "main") -> LaneView:
+        return next(lane for lane in self.scheduler.lanes() if lane.name == name)
+
+    def assert_nothing_left(self) -> None:
+        machine = self.scheduler._machine
+        assert self.scheduler.idle
+        assert self.scheduler.next_timer() is None
+        assert machine.sessions == {}
+        assert machine.kin == {}
+        assert machine.collector.all() == []
+        assert len(machine.timers) == 0
+        for lane in machine.lanes.values():
+            assert (lane.active, lane.waiting, len(lane.line)) == (0, 0, 0)
+        for agent in machine._agents.values():
+            assert (agent.active, agent.line) == (0, {})
+
+    def _noted(self, stop: Stop) -> Stop:
+        self._note(stop.effects)
+        return stop
+
+    def _note(self, effects: list[Effect]) -> list[Effect]:
+        for effect in effects:
+            match effect:
+                case Start(run_id):
+                    assert run_id not in self.started
+                    self.started.append(run_id)
+                case Cancel(run_id, reason):
+                    assert run_id not in self.cancelled
+                    self.cancelled[run_id] = reason
+                case Join(request_id, into):
+                    assert request_id not in self.joined
+                    self.joined[request_id] = into
+                case Ended(run_id, outcome, why):
+                    assert run_id not in self.ended
+                    self.ended[run_id] = (outcome, why)
+                case _:
+                    assert_never(effect)
+        return effects

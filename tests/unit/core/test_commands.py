@@ -1,0 +1,139 @@
+"""Commands that people type."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goclaw_py.core.commands import (
+    MENU,
+    Command,
+    Greet,
+    Help,
+    NewSession,
+    ShowStatus,
+    Stop,
+    addresses_another_bot,
+    parse_command,
+)
+
+ONE, ALL = Stop(everything=False), Stop(everything=True)
+
+
+@pytest.mark.parametrize(
+    ("word", "command"),
+    [
+        ("stop", ONE),
+        ("stopall", ALL),
+        ("start", Greet()),
+        ("help", Help()),
+        ("status", ShowStatus()),
+        ("new", NewSession()),
+        ("reset", NewSession()),
+    ],
+)
+def test_every_command_is_recognised_by_its_word(word: str, command: Command) -> None:
+    """SPEC CMD-1, CMD-5."""
+    assert parse_command(f"/{word}") == command
+    assert parse_command(f"/{word.upper()}") == command
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/stop",
+        "/STOP",
+        "/Stop",
+        "  /stop  ",
+        "\n\t/stop",
+        "/stop now please",
+        "/stop\nand then this",
+        "/stop\tnow",
+        "/stop@Goclaw_Bot",
+        "/stop@goclaw_bot please",
+        " /sToP@GOCLAW_BOT\n",
+    ],
+)
+def test_stop_is_recognised_in_any_case_with_blanks_and_text_after_it(text: str) -> None:
+    """SPEC CMD-2."""
+    assert parse_command(text, "goclaw_bot") == ONE
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "stop",
+        "please /stop",
+        "do not\n/stop",
+        "/ stop",
+        "//stop",
+        "/stopp",
+        "/stop.",
+        "/stop, please",
+        "/stop/all",
+        "/stop_all",
+        "/stop2",
+        "/stop@",
+        "/stop@goclaw-bot",
+        "/unknown",
+        "/\N{LATIN SMALL LETTER LONG S}top",
+    ],
+)
+def test_what_only_looks_like_stop_belongs_to_the_agent(text: str) -> None:
+    """SPEC CMD-2."""
+    assert parse_command(text, "goclaw_bot") is None
+
+
+def test_a_command_for_another_bot_is_not_for_us() -> None:
+    """SPEC CMD-2."""
+    assert parse_command("/stop@other_bot", "goclaw_bot") is None
+
+
+def test_a_named_command_is_nobodys_while_our_name_is_unknown() -> None:
+    """SPEC CMD-2."""
+    assert parse_command("/stop@goclaw_bot", None) is None
+    assert parse_command("/stop", None) == ONE
+
+
+@pytest.mark.parametrize(
+    ("text", "bot_name", "expected"),
+    [
+        ("/stop@other_bot", "goclaw_bot", True),
+        ("/weather@other_bot Rome", "goclaw_bot", True),
+        ("/stop@Goclaw_Bot", "goclaw_bot", False),
+        ("/stop", "goclaw_bot", False),
+        ("/stop@other_bot", None, False),
+        ("ask @other_bot", "goclaw_bot", False),
+        ("hello", "goclaw_bot", False),
+    ],
+)
+def test_a_text_addresses_another_bot_only_by_a_command_with_its_name(
+    text: str, bot_name: str | None, expected: bool
+) -> None:
+    """SPEC CMD-2."""
+    assert addresses_another_bot(text, bot_name) is expected
+
+
+@given(st.text())
+def test_any_text_can_be_read(text: str) -> None:
+    """SPEC CMD-2."""
+    if parse_command(text, "goclaw_bot") is not None:
+        assert text.strip().startswith("/")
+
+
+@given(before=st.text(" \t\r\n"), after=st.text(), upper=st.booleans())
+def test_blanks_before_and_text_after_never_hide_a_stop(
+    before: str, after: str, upper: bool
+) -> None:
+    """SPEC CMD-2."""
+    word = "/STOP" if upper else "/stop"
+    assert parse_command(f"{before}{word} {after}") == ONE
+
+
+def test_every_command_of_the_menu_works_and_says_what_it_does() -> None:
+    """SPEC CMD-5."""
+    for name, what in MENU:
+        assert parse_command(f"/{name}") is not None
+        assert what

@@ -1,0 +1,116 @@
+"""What people in a chat read from the runtime itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from goclaw_py.core import wording
+from goclaw_py.core.commands import MENU
+from goclaw_py.core.ids import AgentName, LaneName, RunId, SessionKey
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.status import RunState, RunView
+
+
+@pytest.mark.parametrize(
+    ("runs", "dropped", "already", "words"),
+    [
+        (1, 0, False, "Stopped."),
+        (3, 0, False, "Stopped 3 tasks."),
+        (1, 1, False, "Stopped 1 task and dropped 1 waiting message."),
+        (2, 5, True, "Stopped 2 tasks and dropped 5 waiting messages."),
+        (0, 1, False, "Dropped 1 waiting message."),
+        (0, 4, True, "Dropped 4 waiting messages."),
+        (0, 0, True, "Already stopping."),
+        (0, 0, False, "Nothing was running."),
+    ],
+)
+def test_a_stop_says_what_it_did(runs: int, dropped: int, already: bool, words: str) -> None:
+    """SPEC CMD-1."""
+    assert wording.stopped(runs, dropped, already=already) == words
+
+
+def test_help_names_every_command_of_the_menu() -> None:
+    """SPEC CMD-5."""
+    lines = wording.help_text().splitlines()[1:]
+    assert lines == [f"/{name} - {what}" for name, what in MENU]
+
+
+def test_a_pairing_text_has_the_code_on_a_line_of_its_own_and_says_how_long_it_is_valid() -> None:
+    """SPEC CHAN-5."""
+    text = wording.pairing("ABCD2345", 60)
+    assert "ABCD2345" in text.splitlines()
+    assert "60 minutes" in text
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        (Reason.NEWER_MESSAGE, "Your newer message replaced 1 message that waited: “buy milk”"),
+        (
+            Reason.QUEUE_FULL,
+            "Too much is waiting already, so I did not take 1 message: “buy milk”",
+        ),
+        (
+            Reason.QUEUE_DROPPED,
+            "Too much was waiting, so I dropped 1 message, the oldest first: “buy milk”",
+        ),
+    ],
+)
+def test_a_notice_says_why_messages_are_not_answered(reason: Reason, words: str) -> None:
+    """SPEC QUEUE-3, QUEUE-5."""
+    assert wording.dropped(["buy\n  milk"], reason) == words
+
+
+def test_a_notice_counts_all_messages_and_quotes_the_first_three() -> None:
+    """SPEC QUEUE-5."""
+    text = wording.dropped(list("abcde"), Reason.QUEUE_DROPPED)
+    assert "5 messages" in text
+    assert text.endswith("“a”, “b”, “c”, …")
+    assert wording.dropped(list("abc"), Reason.QUEUE_DROPPED).endswith("“a”, “b”, “c”")
+
+
+@pytest.mark.parametrize("length", [1, 40, 41, 5000])
+def test_a_quoted_text_stays_short(length: int) -> None:
+    """SPEC QUEUE-5."""
+    snippet = wording.snippet("x" * length)
+    assert len(snippet) == min(length, 40)
+    assert snippet.endswith("…") is (length > 40)
+
+
+def test_a_time_out_tells_a_missed_deadline_from_a_long_run() -> None:
+    """SPEC QUEUE-9."""
+    assert "in time" in wording.timed_out(Reason.DEADLINE)
+    assert "too long" in wording.timed_out(Reason.RUN_TIMEOUT)
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome", "kept"),
+    [
+        ("half a rep", Outcome.CANCELLED, "half a rep\n[cancelled]"),
+        ("", Outcome.TIMED_OUT, "[timed out]"),
+    ],
+)
+def test_a_cut_reply_is_marked_in_the_history(text: str, outcome: Outcome, kept: str) -> None:
+    """SPEC CMD-3, CMD-4."""
+    assert wording.cut_reply(text, outcome) == kept
+
+
+def view(state: RunState, for_s: float = 0) -> RunView:
+    return RunView(RunId("a"), SessionKey("s"), AgentName("main"), LaneName("main"), state, for_s)
+
+
+def test_the_status_of_an_idle_session_shows_zeros() -> None:
+    """SPEC CMD-5."""
+    text = "Running: 0\nWaiting: 0\nMessages in this conversation: 12"
+    assert wording.status([], 12) == text
+
+
+def test_the_status_sorts_every_state_into_running_waiting_or_stopping() -> None:
+    """SPEC CMD-5."""
+    runs = [view(state, 61.4) for state in RunState if state is not RunState.DONE]
+    assert wording.status(runs, 0).splitlines() == [
+        "Running: 2 (for 61 s)",
+        "Waiting: 3",
+        "Stopping: 2",
+        "Messages in this conversation: 0",
+    ]

@@ -1,0 +1,336 @@
+"""A person writes, the agent works, the chat gets the answer."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from goclaw_py.core import wording
+from goclaw_py.core.errors import AgentError, StoreUnavailable
+from goclaw_py.core.events import RunEnded, RunStarted, RunText, Usage
+from goclaw_py.core.messages import PeerKind
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.ports.agent import AgentResult, HistoryEntry, Role
+from goclaw_py.ports.store import OutboxState
+from goclaw_py.testing.agents import Block, Fail, Return, Say, ScriptedAgent, Stream
+from goclaw_py.testing.channel import RecordingChannel
+from tests.support.harness import Ways, a_process, message, session_of, until
+
+AT_ONCE = Ways(direct=QueuePolicy())
+
+
+async def test_a_message_is_answered_in_its_chat() -> None:
+    agent = ScriptedAgent()
+    async with a_process(agent) as gateway:
+        assert await gateway.ask("hello") == "re: hello"
+        assert agent.prompts == ["hello"]
+        assert await gateway.history() == [(Role.USER, "hello"), (Role.ASSISTANT, "re: hello")]
+        assert await gateway.outcomes() == [Outcome.COMPLETED]
+
+
+async def test_the_agent_gets_the_history_without_the_present_message() -> None:
+    agent = ScriptedAgent()
+    async with a_process(agent) as gateway:
+        await gateway.ask("one")
+        await gateway.ask("two")
+        assert [entry.text for entry in agent.requests[1].history] == ["one", "re: one"]
+
+
+async def test_entries_that_the_agent_made_go_into_the_history_as_they_are() -> None:
+    native = HistoryEntry(Role.ASSISTANT, "native", b"{}", "some-loop")
+    agent = ScriptedAgent(Return(AgentResult("said", (native,), Usage(input_tokens=7))))
+    async with a_process(agent) as gateway:
+        assert await gateway.ask("hello") == "said"
+        stored = await gateway.store.history(session_of())
+        assert [s.entry for s in stored] == [native]
+        (run,) = await gateway.store.runs()
+        assert run.usage == Usage(input_tokens=7)
+
+
+async def test_what_an_agent_streams_is_signalled_while_it_works() -> None:
+    agent = ScriptedAgent(Stream(("one ", "two"), every_s=1))
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.ask("count")
+        run_id = agent.requests[0].run_id
+        target = message("").target
+        assert gateway.channel.signals == [
+            RunStarted(run_id, target),
+            RunText(run_id, target, "one "),
+            RunText(run_id, target, "two"),
+            RunEnded(run_id, target, Outcome.COMPLETED),
+        ]
+
+
+async def test_an_answer_goes_to_the_thread_of_its_question() -> None:
+    agent = ScriptedAgent()
+    async with a_process(agent) as gateway:
+        await gateway.gateway.accept([message("hi", thread="7")])
+        await gateway.channel.until_sent(1)
+        assert gateway.channel.sent[0].target.thread == "7"
+        assert agent.requests[0].session == session_of(thread="7")
+
+
+async def test_only_the_first_part_of_a_long_answer_replies_to_the_question_in_a_group() -> None:
+    """SPEC CHAN-3."""
+    channel = RecordingChannel(part_limit=10)
+    agent = ScriptedAgent(Say("one two three four"))
+    async with a_process(agent, channels=(channel,)) as gateway:
+        question = message("count", peer=PeerKind.GROUP)
+        await gateway.gateway.accept([question])
+        await channel.until_sent(2)
+        await asyncio.sleep(5)
+        assert channel.texts() == ["one two", "three four"]
+        assert [m.reply_to for m in channel.sent] == [question.message_id, None]
+
+
+async def test_a_group_works_on_three_messages_at_once() -> None:
+    """SPEC QUEUE-1."""
+    agent = ScriptedAgent(otherwise=lambda _: Block())
+    async with a_process(agent, Ways(main_lane=9)) as gateway:
+        for sender in ("ann", "bob", "cid", "dan"):
+            await gateway.gateway.accept([message("hi", sender=sender, peer=PeerKind.GROUP)])
+        await agent.until_active(3)
+        await asyncio.sleep(60)
+        assert len(agent.active) == 3
+
+
+# ---------------------------------------------------------------------------- committed first
+
+
+async def test_nothing_is_submitted_before_the_commit() -> None:
+    """SPEC IO-1."""
+    agent = ScriptedAgent()
+    async with a_process(agent, AT_ONCE) as gateway:
+        gateway.store.slow_before_s["accept"] = 5.0
+        accepting = asyncio.create_task(gateway.say("hello"))
+        await asyncio.sleep(4.9)
+        assert gateway.dispatcher.runs() == ()
+        assert agent.requests == []
+        await accepting
+        await agent.until_started(1)
+
+
+async def test_a_batch_that_was_not_committed_leaves_nothing_and_is_taken_when_it_comes_again() -> (
+    None
+):
+    """SPEC IO-1, DB-4."""
+    agent = ScriptedAgent()
+    async with a_process(agent) as gateway:
+        batch = [message("one"), message("two", chat="bob")]
+        gateway.store.away = True
+        with pytest.raises(StoreUnavailable):
+            await gateway.gateway.accept(batch)
+        gateway.store.away = False
+        await asyncio.sleep(60)
+        assert agent.requests == []
+        assert gateway.pending == []
+        await gateway.gateway.accept(batch)
+        await gateway.channel.until_sent(2)
+        assert sorted(agent.prompts) == ["one", "two"]
+
+
+async def test_a_message_that_is_offered_twice_is_answered_once() -> None:
+    """SPEC IO-1."""
+    agent = ScriptedAgent()
+    async with a_process(agent) as gateway:
+        twice = message("hello")
+        await gateway.gateway.accept([twice])
+        await gateway.gateway.accept([twice, twice])
+        await asyncio.sleep(60)
+        await gateway.gateway.accept([twice])
+        await asyncio.sleep(60)
+        assert agent.prompts == ["hello"]
+        assert gateway.channel.texts() == ["re: hello"]
+
+
+async def test_a_batch_whose_commit_lost_its_answer_is_worked_on_once() -> None:
+    """SPEC DB-4."""
+    agent = ScriptedAgent()
+    async with a_process(agent) as gateway:
+        batch = [message("one")]
+        gateway.store.lose_answer["accept"] = 1
+        with pytest.raises(StoreUnavailable):
+            await gateway.gateway.accept(batch)
+        await gateway.gateway.accept(batch)
+        await asyncio.sleep(60)
+        assert agent.prompts == ["one"]
+        assert gateway.channel.texts() == ["re: one"]
+
+
+async def test_a_channel_that_finds_the_database_away_offers_its_batch_until_it_is_back() -> None:
+    """SPEC DB-4."""
+    async with a_process() as gateway:
+        gateway.store.away = True
+        delivering = asyncio.create_task(gateway.channel.deliver(message("hello")))
+        await asyncio.sleep(30)
+        assert not delivering.done()
+        gateway.store.away = False
+        await delivering
+        await gateway.channel.until_sent(1)
+        assert gateway.channel.texts() == ["re: hello"]
+
+
+async def test_the_answer_enters_the_outbox_in_the_transaction_that_ends_the_run() -> None:
+    """SPEC IO-3: while it is not committed, neither is there; afterwards both are."""
+    channel = RecordingChannel(unreachable={"ann"})
+    async with a_process(channels=(channel,)) as gateway:
+        gateway.store.slow_before_s["finish_run"] = 5.0
+        await gateway.say("hello")
+        await until(lambda: gateway.store.calls["finish_run"] == 1)
+        assert await gateway.store.outbox() == []
+        assert await gateway.outcomes() == [None]
+        assert gateway.pending == ["hello"]
+        await asyncio.sleep(5.1)
+        (row,) = await gateway.store.outbox()
+        (run,) = await gateway.store.runs()
+        assert (row.message.text, row.message.run_id) == ("re: hello", run.id)
+        assert run.outcome is Outcome.COMPLETED
+        assert gateway.pending == []
+
+
+# ---------------------------------------------------------------------------- failures
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (AgentError("The model is busy.", "429"), "The model is busy."),
+        (ValueError("secret detail"), wording.FAILED),
+    ],
+)
+async def test_a_failed_run_is_told_in_one_sentence(error: Exception, told: str) -> None:
+    """SPEC QUEUE-10, AGENT-8."""
+    async with a_process(ScriptedAgent(Fail(error))) as gateway:
+        assert await gateway.ask("hello") == told
+        (run,) = await gateway.store.runs()
+        assert run.outcome is Outcome.FAILED
+        assert run.error == f"{type(error).__name__}: {error}"
+        assert await gateway.said_in_history() == ["hello", "[failed]"]
+        assert await gateway.ask("again") == "re: again"
+
+
+async def test_a_run_that_cannot_be_begun_fails_with_words() -> None:
+    """SPEC QUEUE-10."""
+    async with a_process() as gateway:
+        gateway.store.errors["begin_run"] = ValueError("a bug in the store")
+        assert await gateway.ask("hello") == wording.FAILED
+        assert gateway.pending == []
+        assert gateway.channel.ended()[0].outcome is Outcome.FAILED
+        assert await gateway.ask("again") == "re: again"
+
+
+async def test_an_answer_of_nothing_is_no_message() -> None:
+    async with a_process(ScriptedAgent(Say("  "))) as gateway:
+        await gateway.say("hello")
+        await until(lambda: gateway.channel.ended() != [])
+        await asyncio.sleep(10)
+        assert gateway.channel.sent == []
+        assert await gateway.store.outbox(state=OutboxState.PENDING) == []
+
+
+@pytest.mark.parametrize("text", ["", "  \n ", "\u200b"])
+async def test_a_message_without_text_gets_a_polite_line_and_no_run(text: str) -> None:
+    """SPEC CHAN-6."""
+    agent = ScriptedAgent()
+    async with a_process(agent) as gateway:
+        assert await gateway.ask(text) == wording.EMPTY_MESSAGE
+        assert agent.requests == []
+        assert gateway.pending == []
+
+
+# ---------------------------------------------------------------------------- commands
+
+
+async def test_start_greets() -> None:
+    """SPEC CMD-5."""
+    async with a_process() as gateway:
+        assert await gateway.ask("/start") == wording.GREETING
+
+
+async def test_help_lists_the_commands() -> None:
+    """SPEC CMD-5."""
+    async with a_process() as gateway:
+        answer = await gateway.ask("/help")
+        assert "/stop - " in answer
+        assert "/new - " in answer
+
+
+async def test_status_counts_the_runs_of_this_chat_only() -> None:
+    """SPEC CMD-5."""
+    agent = ScriptedAgent(Say("hi"), otherwise=lambda _: Block())
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.ask("hello")
+        await gateway.say("work", "more", apart_s=30)
+        await gateway.say("something else", chat="bob")
+        await agent.until_active(2)
+        assert await gateway.ask("/status") == (
+            "Running: 1 (for 60 s)\nWaiting: 1\nMessages in this conversation: 2"
+        )
+
+
+async def test_status_of_a_chat_that_never_ran_is_all_nothing() -> None:
+    async with a_process() as gateway:
+        assert "Messages in this conversation: 0" in await gateway.ask("/status")
+
+
+async def test_a_command_for_another_bot_is_ignored() -> None:
+    """SPEC CMD-2."""
+    agent = ScriptedAgent()
+    async with a_process(agent) as gateway:
+        await gateway.say("/help@some_other_bot")
+        await asyncio.sleep(30)
+        assert gateway.channel.sent == []
+        assert agent.requests == []
+
+
+async def test_new_begins_a_fresh_history() -> None:
+    """SPEC CMD-5."""
+    agent = ScriptedAgent()
+    async with a_process(agent) as gateway:
+        await gateway.ask("one")
+        assert await gateway.ask("/new") == wording.NEW_SESSION
+        await gateway.ask("two")
+        assert agent.requests[1].history == ()
+        assert await gateway.said_in_history() == ["two", "re: two"]
+
+
+async def test_a_run_that_new_has_stopped_does_not_write_into_the_fresh_history() -> None:
+    """SPEC CMD-5."""
+    agent = ScriptedAgent(Block(), Say("fresh"))
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.say("old")
+        await agent.until_active(1)
+        assert await gateway.ask("/new") == wording.NEW_SESSION
+        await gateway.ask("new")
+        assert agent.requests[1].history == ()
+        assert await gateway.said_in_history() == ["new", "fresh"]
+        assert await gateway.outcomes() == [Outcome.CANCELLED, Outcome.COMPLETED]
+
+
+async def test_what_was_said_after_new_is_not_stopped_when_new_must_be_tried_again() -> None:
+    """SPEC CMD-5: a command takes effect where it was said."""
+    agent = ScriptedAgent()
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.ask("old")
+        gateway.store.broken = {"reset_session"}
+        await gateway.gateway.accept([message("/new"), message("new")])
+        await asyncio.sleep(3)
+        gateway.store.broken = set()
+        await gateway.channel.until_sent(3)
+        assert gateway.channel.texts() == ["re: old", wording.NEW_SESSION, "re: new"]
+        assert agent.requests[1].history == ()
+        assert await gateway.outcomes() == [Outcome.COMPLETED, Outcome.COMPLETED]
+
+
+async def test_a_command_whose_database_goes_away_is_carried_out_when_it_is_back() -> None:
+    """SPEC DB-4."""
+    async with a_process() as gateway:
+        gateway.store.broken = {"settle"}
+        await gateway.say("/help")
+        await asyncio.sleep(30)
+        gateway.store.broken = set()
+        await gateway.channel.until_sent(1)
+        await asyncio.sleep(30)
+        assert gateway.channel.texts() == [wording.help_text()]

@@ -1,0 +1,542 @@
+"""``/stop`` and ``/stopall`` (SPEC CMD-1 to CMD-4)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from goclaw_py.core import wording
+from goclaw_py.core.errors import NotSent, RateLimited, StoreUnavailable, Undeliverable
+from goclaw_py.core.events import RunEnded, RunStarted, TextDelta
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
+from goclaw_py.runtime.runner import current_run
+from goclaw_py.testing.agents import Block, Emitting, Ignore, Say, ScriptedAgent, Stream
+from tests.support.harness import Ways, a_process, message, until
+
+AT_ONCE = Ways(direct=QueuePolicy())
+BLOCKED = Emitting((TextDelta("so far"),), Block())
+
+
+def blocking() -> ScriptedAgent:
+    """An agent whose runs say "so far" and go on for ever."""
+    return ScriptedAgent(otherwise=lambda _: BLOCKED)
+
+
+# ---------------------------------------------------------------------------- what a stop does
+
+
+async def test_stop_cancels_the_run_and_says_so() -> None:
+    """SPEC CMD-1, CMD-4."""
+    agent = blocking()
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.say("work")
+        await agent.until_active(1)
+        assert await gateway.ask("/stop") == "Stopped."
+        assert agent.active == set()
+        (run,) = await gateway.store.runs()
+        assert (run.outcome, run.reason) == (Outcome.CANCELLED, Reason.STOPPED)
+        assert await gateway.said_in_history() == ["work", "so far\n[cancelled]"]
+        assert gateway.pending == []
+
+
+async def test_the_answer_to_a_stop_is_never_an_outbox_row() -> None:
+    """SPEC CMD-1."""
+    async with a_process() as gateway:
+        assert await gateway.ask("/stop") == wording.NOTHING_RUNNING
+        assert await gateway.store.outbox() == []
+
+
+async def test_stop_takes_effect_within_200_ms_while_lanes_are_full_and_100_messages_wait() -> None:
+    """SPEC CMD-1, LANE-5."""
+    agent = blocking()
+    async with a_process(agent, AT_ONCE) as gateway:
+        people = [f"p{number}" for number in range(12)]
+        for person in people:
+            await gateway.say(*("work" for _ in range(10)), chat=person)
+        await agent.until_active(2)
+        assert len(gateway.dispatcher.runs()) == 120
+        gateway.channel.block("p0")  # the outbox and its pacing have no part in it
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+        stopping = asyncio.create_task(gateway.say("/stop", chat="p1"))
+        await until(lambda: bool(agent.cancelled), within_s=0.2)
+        await until(lambda: gateway.channel.texts("p1") == ["Stopped."], within_s=0.2)
+        assert loop.time() - before <= 0.2
+        await stopping
+
+
+async def test_stop_takes_effect_before_its_commit() -> None:
+    """SPEC CMD-1."""
+    agent = blocking()
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.say("work")
+        await agent.until_active(1)
+        gateway.store.slow_before_s["accept"] = 60.0
+        stopping = asyncio.create_task(gateway.say("/stop"))
+        await until(lambda: bool(agent.cancelled), within_s=0.2)
+        await until(lambda: gateway.channel.texts() == ["Stopped."], within_s=0.2)
+        assert not stopping.done()
+        await stopping
+
+
+async def test_stop_works_while_the_database_is_away_and_acts_once() -> None:
+    """SPEC CMD-1, DB-4: the channel offers it again until it is committed."""
+    agent = blocking()
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.say("one", "two")
+        await agent.until_active(1)
+        gateway.store.away = True
+        stop = message("/stop")
+        for _ in range(3):
+            with pytest.raises(StoreUnavailable):
+                await gateway.gateway.accept([stop])
+        assert gateway.channel.texts() == []  # it is under way
+        await asyncio.sleep(1)
+        assert gateway.channel.texts() == ["Stopped."]
+        gateway.store.away = False
+        await gateway.gateway.accept([stop])
+        await agent.until_started(2)
+        await asyncio.sleep(30)
+        assert agent.prompts == ["one", "two"]
+        assert len(agent.active) == 1
+        assert gateway.channel.texts() == ["Stopped."]
+
+
+async def test_stop_that_is_offered_twice_acts_once() -> None:
+    """SPEC CMD-1: once per external id."""
+    agent = blocking()
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.say("one", "two")
+        await agent.until_active(1)
+        stop = message("/stop")
+        await gateway.gateway.accept([stop])
+        await agent.until_started(2)
+        await gateway.gateway.accept([stop])
+        await gateway.gateway.accept([stop, stop])
+        await asyncio.sleep(30)
+        assert len(agent.active) == 1
+        assert gateway.channel.texts() == ["Stopped."]
+
+
+async def test_stopall_ends_the_runs_the_queue_and_the_burst() -> None:
+    """SPEC QUEUE-8."""
+    agent = blocking()
+    async with a_process(agent) as gateway:
+        await gateway.say("one", apart_s=2)
+        await gateway.say("two", "three", apart_s=2)
+        assert await gateway.ask("/stopall") == "Stopped 1 task and dropped 2 waiting messages."
+        await asyncio.sleep(60)
+        assert agent.prompts == ["one"]
+        assert gateway.pending == []
+        assert await gateway.ask("/stopall") == wording.NOTHING_RUNNING
+
+
+async def test_a_second_stop_while_the_first_still_works_takes_nothing_more() -> None:
+    """SPEC QUEUE-8."""
+    agent = ScriptedAgent(Ignore(for_s=5))
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.say("one", "two")
+        await agent.until_active(1)
+        assert await gateway.ask("/stop") == "Stopped."
+        assert await gateway.ask("/stop") == wording.ALREADY_STOPPING
+        await agent.until_started(2)
+        assert agent.prompts == ["one", "two"]
+
+
+async def test_stop_in_a_thread_leaves_the_rest_of_the_chat_alone() -> None:
+    """SPEC CMD-2."""
+    agent = blocking()
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.gateway.accept([message("one"), message("two", thread="7")])
+        await agent.until_active(2)
+        await gateway.gateway.accept([message("/stop", thread="7")])
+        await agent.until_active(1)
+        await asyncio.sleep(1)
+        assert gateway.channel.sent[0].target.thread == "7"
+        assert agent.cancelled == [agent.requests[1].run_id]
+
+
+# ---------------------------------------------------------------------------- its place in a batch
+
+
+async def test_stop_covers_what_came_before_it_in_its_batch_and_nothing_after() -> None:
+    """SPEC CMD-1."""
+    agent = ScriptedAgent()
+    async with a_process(agent) as gateway:
+        await gateway.gateway.accept([message("before"), message("/stop"), message("after")])
+        await gateway.channel.until_sent(2)
+        await asyncio.sleep(60)
+        assert agent.prompts == ["after"]
+        assert gateway.channel.texts() == ["Dropped 1 waiting message.", "re: after"]
+        assert gateway.pending == []
+
+
+async def test_stop_covers_a_whole_burst_that_came_before_it() -> None:
+    """SPEC CMD-1, QUEUE-6: a burst is one turn."""
+    agent = ScriptedAgent()
+    async with a_process(agent) as gateway:
+        await gateway.gateway.accept([message("one"), message("two"), message("/stop")])
+        await asyncio.sleep(60)
+        assert agent.prompts == []
+
+
+async def test_stop_covers_one_turn_only_where_messages_are_no_burst() -> None:
+    """SPEC CMD-1, QUEUE-8: the oldest that waits, not everything."""
+    agent = ScriptedAgent()
+    async with a_process(agent, AT_ONCE) as gateway:
+        batch = [message("one"), message("two"), message("three"), message("/stop")]
+        await gateway.gateway.accept(batch)
+        await gateway.channel.until_sent(3)
+        await asyncio.sleep(60)
+        assert agent.prompts == ["two", "three"]
+        assert "Dropped 1 waiting message." in gateway.channel.texts()
+
+
+async def test_stop_covers_all_pieces_of_a_text_that_the_channel_cut() -> None:
+    """SPEC CMD-1, QUEUE-6."""
+    agent = ScriptedAgent()
+    async with a_process(agent, AT_ONCE) as gateway:
+        pieces = [message("a", cut=True), message("b", cut=True), message("c")]
+        await gateway.gateway.accept([*pieces, message("other"), message("/stop")])
+        await asyncio.sleep(60)
+        assert agent.prompts == ["other"]
+
+
+async def test_stopall_covers_everything_that_came_before_it_in_its_batch() -> None:
+    """SPEC CMD-1."""
+    agent = ScriptedAgent()
+    async with a_process(agent, AT_ONCE) as gateway:
+        batch = [message("one"), message("two"), message("/stopall"), message("three")]
+        await gateway.gateway.accept(batch)
+        await asyncio.sleep(60)
+        assert agent.prompts == ["three"]
+        assert "Dropped 2 waiting messages." in gateway.channel.texts()
+
+
+async def test_stop_takes_the_run_and_leaves_what_waits_in_its_batch() -> None:
+    """SPEC QUEUE-8."""
+    agent = ScriptedAgent(Block())
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.say("work")
+        await agent.until_active(1)
+        await gateway.gateway.accept([message("next"), message("/stop")])
+        await gateway.channel.until_sent(2)
+        assert gateway.channel.texts() == ["Stopped.", "re: next"]
+
+
+async def test_stop_in_a_batch_leaves_other_chats_alone() -> None:
+    agent = ScriptedAgent()
+    async with a_process(agent) as gateway:
+        await gateway.gateway.accept([message("hi", chat="bob"), message("/stop")])
+        await gateway.channel.until_sent(2)
+        assert agent.prompts == ["hi"]
+
+
+async def test_stop_covers_a_message_that_is_being_committed() -> None:
+    """SPEC CMD-1."""
+    agent = ScriptedAgent()
+    async with a_process(agent) as gateway:
+        gateway.store.slow_before_s["accept"] = 5.0
+        accepting = asyncio.create_task(gateway.say("work"))
+        await asyncio.sleep(1)
+        await gateway.say("/stop")
+        await accepting
+        await asyncio.sleep(60)
+        assert agent.prompts == []
+        assert gateway.pending == []
+        assert gateway.channel.texts() == ["Dropped 1 waiting message."]
+
+
+async def test_stop_still_covers_a_message_whose_commit_failed_and_is_repeated() -> None:
+    """SPEC CMD-1, DB-4."""
+    agent = ScriptedAgent()
+    async with a_process(agent) as gateway:
+        batch = [message("work"), message("/stop")]
+        gateway.store.away = True
+        with pytest.raises(StoreUnavailable):
+            await gateway.gateway.accept(batch)
+        gateway.store.away = False
+        await gateway.gateway.accept([*batch, message("after")])
+        await asyncio.sleep(60)
+        assert agent.prompts == ["after"]
+
+
+async def test_stop_covers_a_message_whose_commit_lost_its_answer() -> None:
+    """SPEC CMD-1, DB-4: it is in the database, but nobody here knows that yet."""
+    agent = ScriptedAgent()
+    async with a_process(agent) as gateway:
+        work = message("work")
+        gateway.store.broken = {"claim_pending"}
+        gateway.store.lose_answer["accept"] = 1
+        with pytest.raises(StoreUnavailable):
+            await gateway.gateway.accept([work])
+        await gateway.gateway.accept([work, message("/stop")])
+        gateway.store.broken = set()
+        await asyncio.sleep(60)
+        assert agent.prompts == []
+        assert gateway.pending == []
+
+
+async def test_a_covered_message_does_not_hold_up_the_channel_while_the_database_is_away() -> None:
+    """SPEC CMD-1: the next stop must get in."""
+    agent = ScriptedAgent()
+    async with a_process(agent) as gateway:
+        gateway.store.slow_before_s["accept"] = 5.0
+        accepting = asyncio.create_task(gateway.say("work"))
+        await asyncio.sleep(1)
+        await gateway.say("/stop")
+        gateway.store.broken = {"settle"}
+        await asyncio.wait_for(accepting, 10)
+        assert gateway.pending == ["work"]
+        gateway.store.broken = set()
+        await until(lambda: gateway.pending == [])
+        await asyncio.sleep(60)
+        assert agent.prompts == []
+
+
+async def test_a_message_that_is_already_worked_on_is_not_counted_as_dropped() -> None:
+    agent = ScriptedAgent()
+    async with a_process(agent, AT_ONCE) as gateway:
+        gateway.store.slow_before_s["settle"] = 5.0
+        accepting = asyncio.create_task(
+            gateway.gateway.accept([message("hi"), message("/help")])
+        )
+        await gateway.channel.until_sent(1)
+        assert not accepting.done()
+        await gateway.say("/stop")
+        await asyncio.sleep(60)
+        assert gateway.channel.texts() == ["re: hi", wording.NOTHING_RUNNING, wording.help_text()]
+        await accepting
+
+
+# ---------------------------------------------------------------------------- after a restart
+
+
+async def test_a_redelivered_stop_acts_only_after_its_commit() -> None:
+    """SPEC CMD-1: another process may have acted on it."""
+    agent = blocking()
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.say("work")
+        await agent.until_active(1)
+        gateway.store.slow_before_s["accept"] = 5.0
+        stop = message("/stop", redelivered=True)
+        stopping = asyncio.create_task(gateway.gateway.accept([stop]))
+        await asyncio.sleep(4.9)
+        assert len(agent.active) == 1
+        await stopping
+        await agent.until_active(0)
+        await asyncio.sleep(1)
+        assert gateway.channel.texts() == ["Stopped."]
+        assert gateway.pending == []
+
+
+async def test_a_redelivered_stop_that_was_committed_before_does_not_act_again() -> None:
+    """SPEC CMD-1."""
+    agent = blocking()
+    async with a_process(agent, AT_ONCE) as gateway:
+        stop = message("/stop")
+        await gateway.gateway.accept([stop])
+        await gateway.say("work")
+        await agent.until_active(1)
+        await gateway.gateway.accept([replace(stop, redelivered=True)])
+        await asyncio.sleep(60)
+        assert len(agent.active) == 1
+        assert gateway.channel.texts() == [wording.NOTHING_RUNNING]
+
+
+async def test_a_redelivered_stop_covers_what_came_before_it_in_its_batch() -> None:
+    """SPEC CMD-1."""
+    agent = ScriptedAgent()
+    async with a_process(agent) as gateway:
+        texts = ("before", "/stop", "after")
+        await gateway.gateway.accept([message(text, redelivered=True) for text in texts])
+        await gateway.channel.until_sent(2)
+        await asyncio.sleep(60)
+        assert agent.prompts == ["after"]
+
+
+async def test_a_redelivered_stop_acts_once_although_its_end_must_be_stored_twice() -> None:
+    """SPEC CMD-1: what was said afterwards is not stopped by the second try."""
+    agent = blocking()
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.say("one", "two")
+        await agent.until_active(1)
+        gateway.store.broken = {"settle"}
+        await gateway.gateway.accept([message("/stop", redelivered=True)])
+        await agent.until_started(2)
+        await asyncio.sleep(10)
+        gateway.store.broken = set()
+        await until(lambda: "/stop" not in gateway.pending)
+        assert len(agent.active) == 1
+        assert gateway.channel.texts() == ["Stopped."]
+
+
+# ---------------------------------------------------------------------------- what it shows
+
+
+async def test_a_cancelled_run_is_signalled_with_its_chat_and_thread() -> None:
+    """SPEC CMD-3."""
+    agent = blocking()
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.gateway.accept([message("work", thread="7")])
+        await agent.until_active(1)
+        await gateway.gateway.accept([message("/stop", thread="7")])
+        await until(lambda: bool(gateway.channel.ended()))
+        target = message("", thread="7").target
+        run_id = agent.requests[0].run_id
+        assert gateway.channel.ended() == [RunEnded(run_id, target, Outcome.CANCELLED)]
+
+
+async def test_nothing_of_a_cancelled_run_is_shown_after_its_cancellation() -> None:
+    """SPEC CMD-3, QUEUE-2."""
+    agent = ScriptedAgent(Emitting((TextDelta("before"),), Ignore(5, reply="I go on")))
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.say("work")
+        await agent.until_active(1)
+        await gateway.say("/stop")
+        await asyncio.sleep(60)
+        assert gateway.channel.shown(agent.requests[0].run_id) == "before"
+        assert isinstance(gateway.channel.signals[-1], RunEnded)
+        assert gateway.channel.texts() == ["Stopped."]
+        assert await gateway.said_in_history() == ["work", "before\n[cancelled]"]
+
+
+async def test_a_waiting_message_that_is_stopped_is_signalled_too() -> None:
+    """SPEC CMD-3."""
+    async with a_process() as gateway:
+        await gateway.say("work")
+        await gateway.say("/stop")
+        await until(lambda: bool(gateway.channel.ended()))
+        assert gateway.channel.ended()[0].outcome is Outcome.CANCELLED
+
+
+async def test_the_signal_of_the_end_comes_although_the_run_was_never_begun_in_the_database() -> (
+    None
+):
+    """SPEC CMD-3: what began to show typing must hear of its end."""
+    ways = Ways(direct=QueuePolicy(), run_timeout_s=20.0)
+    agent = ScriptedAgent()
+    async with a_process(agent, ways) as gateway:
+        gateway.store.broken = {"begin_run"}
+        await gateway.say("work")
+        await asyncio.sleep(30)
+        assert agent.requests == []
+        started, ended = gateway.channel.signals
+        assert isinstance(started, RunStarted)
+        assert isinstance(ended, RunEnded)
+        assert ended.outcome is Outcome.TIMED_OUT
+
+
+# ---------------------------------------------------------------------------- what it writes
+
+
+class Tidy:
+    """An agent that looks at its context while it cleans up."""
+
+    def __init__(self) -> None:
+        self.seen: list[RunId | None] = []
+
+    async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(1)
+            self.seen.append(current_run.get())
+        raise AssertionError("it waits for ever")
+
+    async def warm_up(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+async def test_the_run_id_is_readable_in_clean_up_code_after_a_cancellation() -> None:
+    """SPEC CMD-4."""
+    agent = Tidy()
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.say("work")
+        await asyncio.sleep(1)
+        await gateway.say("/stop")
+        await asyncio.sleep(60)
+        (run,) = await gateway.store.runs()
+        assert agent.seen == [run.id]
+        assert current_run.get() is None
+
+
+async def test_the_final_write_of_a_stopped_run_waits_for_the_database() -> None:
+    """SPEC CMD-4."""
+    agent = blocking()
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.say("work")
+        await agent.until_active(1)
+        gateway.store.away = True
+        with pytest.raises(StoreUnavailable):
+            await gateway.say("/stop")
+        await asyncio.sleep(5)
+        gateway.store.away = False
+        await asyncio.sleep(10)
+        (run,) = await gateway.store.runs()
+        assert run.outcome is Outcome.CANCELLED
+        assert await gateway.said_in_history() == ["work", "so far\n[cancelled]"]
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+async def test_a_run_that_is_stopped_while_its_start_is_being_stored_ends_cancelled(
+    side: str,
+) -> None:
+    """SPEC CMD-4: no run stays open in the database."""
+    agent = ScriptedAgent()
+    async with a_process(agent, AT_ONCE) as gateway:
+        slow = gateway.store.slow_before_s if side == "before" else gateway.store.slow_after_s
+        slow["begin_run"] = 3.0
+        await gateway.say("work")
+        await asyncio.sleep(1)
+        await gateway.say("/stop")
+        await asyncio.sleep(60)
+        assert agent.requests == []
+        assert await gateway.store.runs(active=True) == []
+        assert await gateway.outcomes() == [Outcome.CANCELLED]
+        assert gateway.pending == []
+
+
+# ---------------------------------------------------------------------------- its answer
+
+
+async def test_the_answer_to_a_stop_is_tried_again() -> None:
+    async with a_process() as gateway:
+        gateway.channel.fail(NotSent("no route"), RateLimited("slow down", 20.0))
+        await gateway.say("/stop")
+        await asyncio.sleep(20)
+        assert gateway.channel.texts() == []
+        await asyncio.sleep(5)
+        assert gateway.channel.texts() == [wording.NOTHING_RUNNING]
+
+
+async def test_the_answer_to_a_stop_is_given_up_where_nobody_can_get_it() -> None:
+    async with a_process() as gateway:
+        gateway.channel.fail(Undeliverable("blocked"))
+        await gateway.say("/stop")
+        await asyncio.sleep(60)
+        assert len(gateway.channel.attempts) == 1
+
+
+async def test_the_answer_to_a_stop_is_given_up_after_three_tries() -> None:
+    async with a_process() as gateway:
+        gateway.channel.fail(*(NotSent("no route") for _ in range(9)))
+        await gateway.say("/stop")
+        await asyncio.sleep(60)
+        assert len(gateway.channel.attempts) == 3
+
+
+async def test_a_stopped_run_frees_the_lane_for_the_next_chat() -> None:
+    agent = ScriptedAgent(Stream(("a", "b"), every_s=1000), Say("done"))
+    async with a_process(agent, Ways(direct=QueuePolicy(), main_lane=1)) as gateway:
+        await gateway.say("work")
+        await agent.until_active(1)
+        await gateway.say("hello", chat="bob")
+        await gateway.say("/stop")
+        await until(lambda: gateway.channel.texts("bob") == ["done"], within_s=5)

@@ -1,0 +1,62 @@
+"""The files of queries."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import goclaw_py.store
+from goclaw_py.store.sql import parse, queries
+
+STORE = Path(goclaw_py.store.__file__).parent
+FILES = sorted(path.stem for path in (STORE / "queries").glob("*.sql"))
+
+
+def test_a_file_is_split_by_name() -> None:
+    text = "-- About.\n\n-- name: one\n-- Promise.\nselect 1;\n\n-- name: two\nselect 2;\n"
+    assert parse(text) == {"one": "-- Promise.\nselect 1", "two": "select 2"}
+
+
+def test_a_name_used_twice_is_refused() -> None:
+    with pytest.raises(ValueError, match="twice"):
+        parse("-- name: one\nselect 1;\n-- name: one\nselect 2;\n")
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_every_query_says_what_it_promises(file: str) -> None:
+    for name, query in queries(file).items():
+        assert re.match(r"-- [A-Z].*\.", query, re.DOTALL), name
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_no_query_reads_the_servers_clock(file: str) -> None:
+    for name, query in queries(file).items():
+        assert not re.search(r"\bnow\(\)|current_timestamp|clock_timestamp", query), name
+
+
+def test_every_query_is_used_and_every_used_one_exists() -> None:
+    used: set[tuple[str, str]] = set()
+    for path in (STORE / "postgres").glob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tables = {
+            node.targets[0].id: node.value.args[0].value
+            for node in tree.body
+            if isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Name)
+            and isinstance(node.value, ast.Call)
+            and isinstance(node.value.func, ast.Name)
+            and node.value.func.id == "queries"
+            and isinstance(node.value.args[0], ast.Constant)
+        }
+        used |= {
+            (str(tables[node.value.id]), str(node.slice.value))
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Subscript)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in tables
+            and isinstance(node.slice, ast.Constant)
+        }
+    assert used == {(file, name) for file in FILES for name in queries(file)}

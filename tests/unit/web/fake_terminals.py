@@ -1,0 +1,44 @@
+"""A console without a runtime: what is said is written down, events are put in by hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.ports.control import ChatEvent
+
+
+class FakeTerminals:
+    """Implements ``Terminals``. Putting None ends the stream."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[str, str, str]] = []
+        self.confirmed: list[str] = []
+        self.attached: list[str] = []
+        self.detached = 0
+        self.refusals = 0
+        self.events: asyncio.Queue[ChatEvent | None] = asyncio.Queue()
+        self.heard = asyncio.Event()
+
+    async def attach(self, chat: str) -> AsyncIterator[ChatEvent]:
+        self.attached.append(chat)
+        try:
+            while (event := await self.events.get()) is not None:
+                yield event
+        finally:
+            self.detached += 1
+
+    async def say(self, chat: str, message_id: str, text: str) -> None:
+        if self.refusals:
+            self.refusals -= 1
+            raise StoreUnavailable("the database does not answer")
+        self.said.append((chat, message_id, text))
+        self.heard.set()
+
+    def confirm(self, receipt: str) -> None:
+        self.confirmed.append(receipt)
+
+    @property
+    def texts(self) -> list[str]:
+        return [text for _, _, text in self.said]

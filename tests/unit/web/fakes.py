@@ -1,0 +1,189 @@
+"""A gateway without insides: answers from lists, remembers what it was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.events import Usage
+from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId, SessionKey
+from goclaw_py.core.messages import OutboundMessage, Sender, Target
+from goclaw_py.core.outcomes import Outcome, Reason, Trigger
+from goclaw_py.core.status import (
+    Backlog,
+    ChannelView,
+    LaneView,
+    RunState,
+    RunView,
+    Status,
+)
+from goclaw_py.ports.agent import HistoryEntry, Role
+from goclaw_py.ports.control import NoGateway, NotFound, StopReport
+from goclaw_py.ports.store import (
+    OutboxRow,
+    OutboxState,
+    PairingRequest,
+    Person,
+    Run,
+    Session,
+    Standing,
+    StoredEntry,
+)
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+SESSION = SessionKey("agent:main:console:direct:local")
+LOCAL = Target("console", "default", "local")
+RUN_ID = RunId("0190-aaaa")
+
+RUNNING = RunView(RUN_ID, SESSION, AgentName("main"), LaneName("main"), RunState.RUNNING, 1.5)
+STATUS = Status(
+    node=NodeId("node-1"),
+    release="0.1.0",
+    pid=7,
+    started_at=NOW - timedelta(hours=2),
+    now=NOW,
+    database="embedded",
+    draining=False,
+    lanes=(LaneView(LaneName("main"), 2, 1, 0, 5, 3, 1, 0),),
+    runs=(RUNNING,),
+    channels=(ChannelView("telegram", "default", "stopped", "wrong token"),),
+    backlog=Backlog(inbox=1, outbox=2, dead=3),
+    warnings=("disk is nearly full",),
+)
+FULL = Session(SESSION, AgentName("main"), LOCAL, NOW, NOW, NodeId("node-1"), 4, 1, 2)
+BARE = Session(
+    SessionKey("agent:main:api:a/b c%2F?#"), AgentName("main"), None, NOW, NOW, None, 0, 0, 0
+)
+ENDED = Run(
+    id=RUN_ID,
+    session=SESSION,
+    agent=AgentName("main"),
+    trigger=Trigger.CHAT,
+    lane=LaneName("main"),
+    node=NodeId("node-1"),
+    started_at=NOW,
+    finished_at=NOW + timedelta(seconds=61, milliseconds=250),
+    outcome=Outcome.CANCELLED,
+    reason=Reason.STOPPED,
+    error=None,
+    usage=Usage(1, 20, 30, 5, Decimal("0.0123")),
+    model="offline",
+    parent=None,
+)
+ACTIVE = replace(ENDED, id=RunId("0190-bbbb"), finished_at=None, outcome=None, reason=None)
+ACTIVE = replace(ACTIVE, usage=None)
+HISTORY = [
+    StoredEntry(HistoryEntry(Role.USER, "Grüße \x1b[2J", None, None), NOW, None),
+    StoredEntry(HistoryEntry(Role.ASSISTANT, "yes", b'{"a": "\xc3\xa4"}', "native"), NOW, RUN_ID),
+]
+DEAD = OutboxRow(
+    id=2**40,
+    message=OutboundMessage(LOCAL, "hello", None, RUN_ID),
+    session=SESSION,
+    state=OutboxState.DEAD,
+    attempts=3,
+    possible_duplicate=True,
+    fence=1,
+    created_at=NOW,
+    next_attempt_at=NOW,
+    sent_at=None,
+    external_id=None,
+    error="chat not found",
+)
+ANN = Person("telegram", "default", Sender("42", "Ann", "ann"), Standing.OWNER, NOW)
+ASKED = PairingRequest("telegram", "default", Sender("43", "Bob"), "hash", NOW, NOW)
+
+
+class FakeControl:
+    """Implements ``Control``. Set ``failure`` to make every method raise it."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[object, ...]] = []
+        self.failure: Exception | None = None
+        self.snapshot = STATUS
+        self.rows = [DEAD]
+        self.gateway = True
+
+    def _called(self, *call: object) -> None:
+        self.calls.append(call)
+        if self.failure is not None:
+            raise self.failure
+
+    async def status(self) -> Status:
+        self._called("status")
+        if not self.gateway:
+            raise NoGateway("no gateway is running here")
+        return self.snapshot
+
+    async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
+        self._called("stop", session, everything)
+        if not self.gateway:
+            raise NoGateway("no gateway is running here")
+        if everything:
+            return StopReport((RUN_ID,), (RunId("d1"), RunId("d2")))
+        return StopReport(already_stopping=True)
+
+    async def sessions(self, *, limit: int = 50) -> list[Session]:
+        self._called("sessions", limit)
+        return [FULL, BARE][:limit]
+
+    async def session(self, key: str) -> Session:
+        self._called("session", key)
+        found = [one for one in (FULL, BARE) if key in one.key]
+        if len(found) != 1:
+            raise NotFound(f"no session, or several, with {key!r}")
+        return found[0]
+
+    async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
+        self._called("history", key, limit)
+        return HISTORY[-limit:]
+
+    async def reset(self, key: SessionKey) -> None:
+        self._called("reset", key)
+
+    async def runs(
+        self, *, limit: int = 50, session: SessionKey | None = None, active: bool = False
+    ) -> list[Run]:
+        self._called("runs", limit, session, active)
+        return [ACTIVE] if active else [ACTIVE, ENDED][:limit]
+
+    async def run(self, prefix: str) -> Run:
+        self._called("run", prefix)
+        found = [one for one in (ACTIVE, ENDED) if one.id.startswith(prefix)]
+        if len(found) != 1:
+            raise NotFound(f"no run, or several, with {prefix!r}")
+        return found[0]
+
+    async def outbox(self, *, limit: int = 50, state: OutboxState | None = None) -> list[OutboxRow]:
+        self._called("outbox", limit, state)
+        return [row for row in self.rows if state in (None, row.state)][:limit]
+
+    async def retry_outbox(self, ids: Collection[int]) -> int:
+        self._called("retry_outbox", tuple(ids))
+        return len([row for row in self.rows if row.id in ids])
+
+    async def people(self) -> list[Person]:
+        self._called("people")
+        return [ANN]
+
+    async def pairing_requests(self) -> list[PairingRequest]:
+        self._called("pairing_requests")
+        return [ASKED]
+
+    async def approve(self, code: str, *, guest: bool) -> Person:
+        self._called("approve", code, guest)
+        if code == "WRONG":
+            raise NotFound("no pairing request has this code")
+        return replace(ANN, standing=Standing.GUEST if guest else Standing.OWNER)
+
+    async def revoke(self, channel: str, account: str, sender_id: str) -> None:
+        self._called("revoke", channel, account, sender_id)
+        if sender_id != ANN.sender.id:
+            raise NotFound(f"nobody is {channel}/{account}/{sender_id}")
+
+
+def unavailable() -> StoreUnavailable:
+    return StoreUnavailable("the database does not answer")
