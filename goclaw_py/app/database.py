@@ -67,10 +67,14 @@ class Database:
 
     async def _open_once(self, *, may_migrate: bool) -> PostgresStore:
         address = await self.address()
-        await bring_up_to_date(address, refuse=not may_migrate, dump=self._dump())
+        await self.migrate(address, refuse=not may_migrate)
         return await PostgresStore.open(
             address.dsn, host=address.host, user=address.user, database=address.database
         )
+
+    async def migrate(self, address: Address, *, refuse: bool = False) -> list[str]:
+        """Bring the schema up to date; the names of the files that were run."""
+        return await bring_up_to_date(address, refuse=refuse, dump=self._dump())
 
     def _dump(self) -> Dump | None:
         """How to save the database; a managed one is saved by whoever manages it."""

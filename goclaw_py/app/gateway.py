@@ -12,6 +12,7 @@ from goclaw_py.app.logs import configure
 from goclaw_py.app.parts import build_parts
 from goclaw_py.app.service import Front, Service
 from goclaw_py.config.models import Settings
+from goclaw_py.ports.control import Control, Terminals
 from goclaw_py.store.postgres import PostgresStore
 from goclaw_py.web.sockets import listen_unix, socket_path
 
@@ -33,14 +34,27 @@ class Signals:
     def caught(self) -> Iterator[None]:
         """Take SIGINT and SIGTERM, and give them back."""
         loop = asyncio.get_running_loop()
-        numbers = (signal.SIGINT, signal.SIGTERM)
-        for number in numbers:
-            loop.add_signal_handler(number, self.on_signal)
+        self._catch(loop)
         try:
             yield
         finally:
-            for number in numbers:
+            for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
+
+    def behind(self, front: Front) -> Front:
+        """The same ``front``; it may take SIGINT for itself, and we take it back when it ends."""
+
+        async def fronted(control: Control, terminals: Terminals) -> None:
+            try:
+                await front(control, terminals)
+            finally:
+                self._catch(asyncio.get_running_loop())
+
+        return fronted
+
+    def _catch(self, loop: asyncio.AbstractEventLoop) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self.on_signal)
 
 
 async def run_gateway(
@@ -73,7 +87,8 @@ async def run_gateway(
                 return 0
             try:
                 service = Service(settings, parts, database, store)
-                return await service.run(listener, signals.stop, signals.hurry, say, front)
+                shown = None if front is None else signals.behind(front)
+                return await service.run(listener, signals.stop, signals.hurry, say, shown)
             finally:
                 await store.close()
     finally:

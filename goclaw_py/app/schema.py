@@ -25,8 +25,8 @@ class Dump:
 
 async def bring_up_to_date(
     address: Address, *, refuse: bool = False, dump: Dump | None = None, migrations: Path = FOLDER
-) -> None:
-    """Run what is pending.
+) -> list[str]:
+    """Run what is pending; the names of the files that were run.
 
     With ``refuse`` it raises ``MigrationError`` instead if anything is. With ``dump`` a database
     that is not new is saved first, into a file ``before-<version>-<time>.dump``.
@@ -34,15 +34,17 @@ async def bring_up_to_date(
     async with connection(address) as one:
         found = await status(one, migrations)
         if not found.pending:
-            return
+            return []
         if refuse:
             names = ", ".join(found.pending)
             raise MigrationError(f"the database is not up to date: {names}; see: goclaw migrate")
         if dump is not None and found.current:
             file = await _save(address, dump, found.latest)
             log.info("saved before migrating", extra={"file": file})
-        for name in await migrate(one, folder=migrations):
-            log.info("migrated", extra={"migration": name})
+        done = await migrate(one, folder=migrations)
+    for name in done:
+        log.info("migrated", extra={"migration": name})
+    return done
 
 
 async def _save(address: Address, dump: Dump, version: int) -> str:

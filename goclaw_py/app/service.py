@@ -40,6 +40,7 @@ from goclaw_py.web.sockets import UnixListener
 log = logging.getLogger(__name__)
 
 Front = Callable[[Control, Terminals], Awaitable[None]]
+"""What runs in the foreground of a gateway."""
 
 RELEASE = version("goclaw_py")
 _PENDING_POLL_S = 2.0
@@ -122,7 +123,7 @@ class Service:
             ends[asyncio.create_task(self._supervisor.until_none_works())] = 1
         else:
             terminals = self._parts.terminals
-            ends[asyncio.ensure_future(_run_front(front, self.control, terminals))] = 0
+            ends[asyncio.ensure_future(front(self.control, terminals))] = 0
         try:
             done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -276,10 +277,6 @@ def _scheduler(settings: Settings) -> Scheduler:
         },
         cancel_grace_s=settings.runs.cancel_grace_s,
     )
-
-
-async def _run_front(front: Front, control: Control, terminals: Terminals) -> None:
-    await front(control, terminals)
 
 
 @asynccontextmanager

@@ -10,25 +10,25 @@ from goclaw_py.config import Settings
 from goclaw_py.ports.control import Control
 
 if TYPE_CHECKING:
-    from goclaw_py.app import Front
+    from goclaw_py.app.service import Front
     from goclaw_py.store.migrate import Status
     from goclaw_py.store.postgres.pool import Connection
 
 
 def open_control(settings: Settings) -> AbstractAsyncContextManager[Control]:
     """Work on the database alone."""
-    from goclaw_py import app  # noqa: PLC0415
+    from goclaw_py.app.control import open_control as opened  # noqa: PLC0415
 
-    return app.open_control(settings)
+    return opened(settings)
 
 
 async def run_gateway(
-    settings: Settings, *, say: Callable[[str], None], front: Front | None
+    settings: Settings, *, say: Callable[[str], None], front: Front | None, may_migrate: bool
 ) -> int:
     """Run a gateway until it is asked to stop; the exit code."""
-    from goclaw_py import app  # noqa: PLC0415
+    from goclaw_py.app.gateway import run_gateway as run  # noqa: PLC0415
 
-    return await app.run_gateway(settings, say=say, front=front)
+    return await run(settings, say=say, front=front, may_migrate=may_migrate)
 
 
 async def check_parts(settings: Settings) -> None:
@@ -67,8 +67,11 @@ async def schema(settings: Settings) -> Status:
 
 
 async def migrate(settings: Settings) -> list[str]:
-    """Bring the schema up to date; the names of the files that were run."""
-    from goclaw_py.store.migrate import migrate as run_migrations  # noqa: PLC0415
+    """Bring the schema up to date, as a start does; the names of the files that were run."""
+    from goclaw_py.app.database import Database  # noqa: PLC0415
 
-    async with _connection(settings) as one:
-        return await run_migrations(one)
+    database = Database(settings, say=lambda _line: None)
+    try:
+        return await database.migrate(await database.address())
+    finally:
+        await database.close()

@@ -13,9 +13,7 @@ from goclaw_py.cli.output import duration, plain, show_facts, show_json, show_ta
 
 if TYPE_CHECKING:
     from goclaw_py.core.status import Backlog, Status
-    from goclaw_py.ports.control import Control, StopReport, Terminals
-
-CONSOLE_CHAT = "local"
+    from goclaw_py.ports.control import Control, StopReport
 
 
 def run(
@@ -28,6 +26,13 @@ def run(
             help="Chat here meanwhile. Default: if this is a terminal.",
         ),
     ] = None,
+    migrate: Annotated[
+        bool,
+        typer.Option(
+            "--migrate/--no-migrate",
+            help="Bring the database up to this release, or refuse to start if it is older.",
+        ),
+    ] = True,
 ) -> None:
     """Run a gateway until Ctrl-C or SIGTERM."""
     settings = cli(ctx).settings()
@@ -35,24 +40,17 @@ def run(
 
     if console is None:
         console = sys.stdin.isatty() and sys.stdout.isatty()
-    front = _chat_here if console else None
-    code = asyncio.run(composition.run_gateway(settings, say=_say, front=front))
+    from goclaw_py.cli.chat import CONSOLE_CHAT, Here  # noqa: PLC0415
+
+    front = Here(CONSOLE_CHAT) if console else None
+    gateway = composition.run_gateway(settings, say=say, front=front, may_migrate=migrate)
+    code = asyncio.run(gateway)
     raise typer.Exit(code)
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
+    """Show a line to the person who started this, apart from what a chat prints."""
     typer.echo(line, err=True)
-
-
-async def _chat_here(control: Control, terminals: Terminals) -> None:
-    from goclaw_py.cli.converse import Conversation, settled  # noqa: PLC0415
-    from goclaw_py.cli.keyboard import standard_terminal  # noqa: PLC0415
-
-    with standard_terminal() as terminal:
-        if terminal.interactive:
-            await terminal.write("gateway is ready: type a message, Ctrl-D ends it\n")
-        conversation = Conversation(terminals, terminal, CONSOLE_CHAT)
-        await conversation.run(lambda: settled(control, CONSOLE_CHAT))
 
 
 def status(ctx: typer.Context, *, as_json: AsJson = False) -> None:

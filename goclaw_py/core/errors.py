@@ -7,6 +7,7 @@
     ├── StoreError
     │   ├── StoreUnavailable    the database cannot be reached now; try again
     │   ├── Fenced              another node owns this by now; nothing was written
+    │   ├── NeverBegan          this run was never recorded as begun; nothing was written
     │   └── MigrationError      the schema is not what this release needs
     ├── AgentError              a run failed; carries one sentence for the person in the chat
     └── ChannelError
@@ -48,6 +49,10 @@ class StoreUnavailable(StoreError):
 
 class Fenced(StoreError):
     """Another node owns this by now, so this node's late write was refused as a whole."""
+
+
+class NeverBegan(StoreError):
+    """The store knows no such run, so it cannot be finished."""
 
 
 class MigrationError(StoreError):

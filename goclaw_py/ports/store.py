@@ -312,8 +312,10 @@ class RunStore(Protocol):
         With ``Outcome.INTERRUPTED`` the inbox rows stay pending and the attempt is taken back.
         The history entries belong to the conversation in which the run
         began: after a reset meanwhile they are stored but not read any more. Finishing a run twice
-        changes nothing the second time. Raises ``Fenced`` if the session has
-        changed hands since the run began.
+        changes nothing the second time.
+
+        Raises ``NeverBegan`` for a run that is not known, and ``Fenced`` if the session has changed
+        hands since the run began.
         """
 
     async def runs(

@@ -10,7 +10,8 @@ import asyncio
 import logging
 import os
 import platform
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -70,13 +71,24 @@ class Cluster:
         """Renew the lease. Runs until cancelled."""
         while True:
             await asyncio.sleep(RENEW_S)
-            await self._attempt(self._renew)
+            try:
+                await self._renew()
+            except StoreUnavailable as error:
+                log.debug("the database is away: %s", error)
 
     async def watch(self) -> None:
-        """Look for nodes that died. Runs until cancelled."""
+        """Look for nodes that died. Runs until cancelled.
+
+        While the database is away, leases end although their nodes live. When it is back, everybody
+        gets the time to renew before anybody is declared dead, this node included.
+        """
         while True:
-            await self._attempt(self.recover)
-            await asyncio.sleep(RECOVER_S)
+            try:
+                await self.recover()
+                await asyncio.sleep(RECOVER_S)
+            except StoreUnavailable:
+                await until_available(self._renew)
+                await asyncio.sleep(LEASE.total_seconds())
 
     async def recover(self) -> None:
         """Take back what dead nodes left."""
@@ -94,12 +106,6 @@ class Cluster:
             )
             self._on_recovery(recovery)
 
-    async def _attempt(self, step: Callable[[], Awaitable[None]]) -> None:
-        try:
-            await step()
-        except StoreUnavailable as error:
-            log.debug("the database is away: %s", error)
-
     async def _renew(self) -> None:
         until = self._clock.now() + LEASE
         if await self._store.renew(self.node.id, until=until):
@@ -113,7 +119,8 @@ class Cluster:
         now = self._clock.now()
         for node in await self._store.nodes():
             if node.host == self.node.host and node.pid != self.node.pid and not _alive(node.pid):
-                await self._store.renew(node.id, until=now)
+                # Renewing never shortens a lease; entering the node again sets it.
+                await self._store.join(replace(node, lease_until=now))
         await self.recover()
 
     def _new_node(self) -> Node:

@@ -26,7 +26,6 @@ from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.control import StopReport
 from goclaw_py.ports.store import InboxRow, Place, Store
 from goclaw_py.runtime.dispatcher import Dispatcher
-from goclaw_py.runtime.retry import until_available
 
 log = logging.getLogger(__name__)
 
@@ -67,25 +66,29 @@ class Commands:
         self._answers.add(task)
         task.add_done_callback(self._answers.discard)
 
-    async def execute(self, row: InboxRow) -> None:
+    async def execute(self, row: InboxRow, *, acted: bool) -> None:
         """Carry out a committed command; the row is done with its answer in the outbox.
 
         A row without any text gets a polite line. Raises ``StoreUnavailable``: the row is pending
-        then, to be executed again.
+        then, to be executed again with ``acted``, so that it stops nothing a second time.
         """
         message = row.message
         channel = self._channels[message.target.channel, message.target.account]
         command = parse_command(message.text, channel.handle)
-        answer = wording.EMPTY_MESSAGE if command is None else await self._do(command, row)
+        if command is None:
+            answer = wording.EMPTY_MESSAGE
+        else:
+            answer = await self._do(command, row, acted=acted)
         say = [OutboundMessage(message.target, part) for part in channel.parts(answer)]
         await self._store.settle([row.id], Outcome.COMPLETED, now=self._clock.now(), say=say)
 
     async def cover(self, row: InboxRow, reason: Reason) -> None:
-        """End a message that a stop covered while it was being committed."""
+        """End a message that a stop covered while it was being committed.
+
+        Raises ``StoreUnavailable``.
+        """
         now = self._clock.now()
-        await until_available(
-            lambda: self._store.settle([row.id], Outcome.CANCELLED, now=now, reason=reason)
-        )
+        await self._store.settle([row.id], Outcome.CANCELLED, now=now, reason=reason)
 
     async def close(self) -> None:
         """Let the last answers leave, for a moment."""
@@ -94,11 +97,12 @@ class Commands:
         for task in self._answers:
             task.cancel()
 
-    async def _do(self, command: Command, row: InboxRow) -> str:
+    async def _do(self, command: Command, row: InboxRow, *, acted: bool) -> str:
         match command:
             case Stop(everything):
-                report = self.stop(row.session, everything=everything)
-                self.answer_stop(row.message, report, len(report.dropped))
+                if not acted:
+                    report = self.stop(row.session, everything=everything)
+                    self.answer_stop(row.message, report, len(report.dropped))
                 return ""
             case Greet():
                 return wording.GREETING
@@ -109,7 +113,8 @@ class Commands:
                 runs = [run for run in self._dispatcher.runs() if run.session == row.session]
                 return wording.status(runs, 0 if session is None else session.entries)
             case NewSession():
-                self._dispatcher.stop_all(row.session)
+                if not acted:
+                    self._dispatcher.stop_all(row.session)
                 await self._store.reset_session(row.session, now=self._clock.now())
                 return wording.NEW_SESSION
             case _:

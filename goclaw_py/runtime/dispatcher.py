@@ -192,7 +192,7 @@ class Dispatcher:
     async def _until_idle_or(self, hurry: asyncio.Event) -> None:
         cut = self._loop.create_task(hurry.wait())
         try:
-            while (self._tasks or self._records) and not hurry.is_set():
+            while (self._live_tasks() or self._records) and not hurry.is_set():
                 self._changed.clear()
                 change = self._loop.create_task(self._changed.wait())
                 await asyncio.wait({cut, change}, return_when=asyncio.FIRST_COMPLETED)

@@ -7,8 +7,10 @@ of the batch; everything else is worked on only after the commit (SPEC IO-1, CMD
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from goclaw_py.core.commands import Command, Stop, addresses_another_bot, parse_command
 from goclaw_py.core.errors import StoreUnavailable
@@ -17,6 +19,7 @@ from goclaw_py.core.messages import InboundMessage, PeerKind
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Mode, QueuePolicy, Request
 from goclaw_py.core.routing import Access, AccessRules, access, chat_session
+from goclaw_py.core.text import is_blank
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import Accepted, InboxKind, InboxRow, NewInbox, NewPairing, Place, Store
@@ -46,8 +49,12 @@ class ChatRules:
     run_timeout_s: float | None = None
     deadline_s: float | None = None
 
+    def policy(self, peer: PeerKind) -> QueuePolicy:
+        """How sessions with such a peer queue."""
+        return self.direct if peer is PeerKind.DIRECT else self.group
 
-@dataclass(slots=True)
+
+@dataclass(slots=True, eq=False)
 class _Arrival:
     """A permitted message between its arrival and its commit."""
 
@@ -58,6 +65,7 @@ class _Arrival:
     covered: Reason | None = None
     """The ``/stop`` that came after it, if one did."""
     acted: bool = False
+    taken_up: bool = False
 
 
 class Gateway:
@@ -83,6 +91,8 @@ class Gateway:
         self._acted: Recent[ExternalId, None] = Recent(_REMEMBERED)
         self._taken: Recent[int, None] = Recent(_REMEMBERED)
         self._sessions: set[SessionKey] = set()
+        self._held_up: set[SessionKey] = set()
+        """Sessions in which a row waits for the database, and all that come after it do too."""
 
     def connect(self, dispatcher: Dispatcher, runner: Runner, commands: Commands) -> None:
         """Give it those who need it themselves. Call it once, before anything arrives."""
@@ -104,7 +114,7 @@ class Gateway:
                     if arrival is not None:
                         arrivals.append(arrival)
                         self._arriving.append(arrival)
-                        self._act_at_once(arrival)
+                        self._act_at_once(arrival, rules)
                 case Access.PAIR:
                     pairings.append(self._doorkeeper.introduce(message))
                 case Access.IGNORED:
@@ -135,36 +145,35 @@ class Gateway:
         arrival.acted = _external_id(message) in self._acted
         return arrival
 
-    def _act_at_once(self, arrival: _Arrival) -> None:
+    def _act_at_once(self, arrival: _Arrival, rules: ChatRules) -> None:
         """Let a ``/stop`` take effect now, on what runs and on what came before it."""
         command = arrival.command
         if not isinstance(command, Stop) or arrival.acted or arrival.message.redelivered:
             return
         arrival.acted = True
         self._acted[_external_id(arrival.message)] = None
-        earlier = self._uncommitted_before(arrival)
         report = self._commands.stop(arrival.session, everything=command.everything)
-        dropped = len(report.dropped)
-        if command.everything or not (report.stopped or report.dropped or report.already_stopping):
-            reason = Reason.STOPPED_ALL if command.everything else Reason.STOPPED
-            for other in earlier:
-                other.covered = reason
-                self._covered[_external_id(other.message)] = reason
-            dropped += len(earlier)
+        covered: list[_Arrival] = []
+        if command.everything:
+            covered = self._uncommitted_in(arrival.session)
+        elif not (report.stopped or report.dropped or report.already_stopping):
+            covered = _oldest_turn(self._uncommitted_in(arrival.session), rules)
+        reason = Reason.STOPPED_ALL if command.everything else Reason.STOPPED
+        for other in covered:
+            other.covered = reason
+            self._covered[_external_id(other.message)] = reason
+        dropped = len(report.dropped) + len(covered)
         self._commands.answer_stop(arrival.message, report, dropped)
 
-    def _uncommitted_before(self, arrival: _Arrival) -> list[_Arrival]:
-        """Messages of the session that came before and would wait by now.
-
-        They are one burst of one sender, or none: that is what a debouncing turn would be.
-        """
+    def _uncommitted_in(self, session: SessionKey) -> list[_Arrival]:
+        """Messages of a session that have arrived, but that the dispatcher does not know yet."""
         return [
-            other
-            for other in self._arriving
-            if other is not arrival
-            and other.session == arrival.session
-            and other.command is None
-            and other.covered is None
+            arrival
+            for arrival in self._arriving
+            if arrival.session == session
+            and arrival.command is None
+            and arrival.covered is None
+            and not arrival.taken_up
         ]
 
     # ------------------------------------------------------------------ committed
@@ -173,39 +182,49 @@ class Gateway:
         """Work on rows that were just committed, in their order."""
         for row in accepted.rows:
             arrival = arrivals[_external_id(row.message)]
-            if row.id in self._taken or self._dispatcher.draining:
-                continue
-            if arrival.covered is not None and arrival.command is None:
-                # A stop came while this was being committed.
-                self._taken[row.id] = None
-                await self._commands.cover(row, arrival.covered)
-            elif not arrival.acted:
+            arrival.taken_up = True
+            # A stop that has acted before the commit is done.
+            if not (arrival.acted and row.kind is InboxKind.COMMAND):
                 await self._take(row, self._rules_of(row.message))
 
     async def take_pending(self) -> None:
         """Take up rows that no live process works on: after a crash, or from another node."""
+        self._held_up.clear()
         rows = await self._store.claim_pending(self._node(), now=self._clock.now())
         # One that is being accepted right now is taken up by ``accept``.
         arriving = {_external_id(arrival.message) for arrival in self._arriving}
         for row in rows:
             place = (row.message.target.channel, row.message.target.account)
-            known = row.id in self._taken or _external_id(row.message) in arriving
-            if known or place not in self._rules or self._dispatcher.draining:
-                continue
-            # What was cut by a crash runs again as it stands: no burst, and it interrupts nobody.
-            await self._take(row, _as_it_stands(self._rules_of(row.message)))
+            if place in self._rules and _external_id(row.message) not in arriving:
+                await self._take(row, _as_it_stands(self._rules_of(row.message)))
 
     async def _take(self, row: InboxRow, rules: ChatRules) -> None:
+        """Work on a row, unless that is done already or the time for it has not come."""
+        if row.id in self._taken or row.session in self._held_up or self._dispatcher.draining:
+            return
         self._taken[row.id] = None
         self._sessions.add(row.session)
-        if row.kind is InboxKind.MESSAGE and row.message.text.strip():
+        covered = self._covered.get(_external_id(row.message))
+        if row.kind is InboxKind.MESSAGE and covered is None and not is_blank(row.message.text):
             self._submit(row, rules)
             return
         try:
-            await self._commands.execute(row)
+            if covered is not None:
+                await self._commands.cover(row, covered)
+            else:
+                await self._execute(row)
         except StoreUnavailable:
-            # It is still pending in the database; the next look takes it up again.
+            # It is still pending in the database. The next look takes it up again, and what came
+            # after it: a fresh conversation must not begin in the middle of what follows it.
             self._taken.pop(row.id, None)
+            self._held_up.add(row.session)
+
+    async def _execute(self, row: InboxRow) -> None:
+        """Carry out a command, but a stop only once."""
+        key = _external_id(row.message)
+        acted = key in self._acted
+        self._acted[key] = None
+        await self._commands.execute(row, acted=acted)
 
     def _submit(self, row: InboxRow, rules: ChatRules) -> None:
         message = row.message
@@ -217,7 +236,7 @@ class Gateway:
                 session=row.session,
                 agent=row.agent,
                 sender=message.sender.id,
-                policy=rules.direct if message.peer is PeerKind.DIRECT else rules.group,
+                policy=rules.policy(message.peer),
                 cut=message.cut,
                 deadline_s=rules.deadline_s,
                 run_timeout_s=rules.run_timeout_s,
@@ -236,13 +255,19 @@ class Gateway:
             if key not in busy and not self._dispatcher.has_session(key)
         }
         if idle:
-            await self._store.release_sessions(self._node(), idle)
+            # Before the call: one that becomes busy during it is entered again.
             self._sessions -= idle
+            try:
+                await self._store.release_sessions(self._node(), idle)
+            except StoreUnavailable:
+                self._sessions |= idle
+                raise
 
     def forget_everything(self) -> None:
         """This node was declared dead: what it had in hand belongs to others."""
         self._taken.clear()
         self._sessions.clear()
+        self._runner.notices.forget()
 
 
 def _external_id(message: InboundMessage) -> ExternalId:
@@ -250,11 +275,21 @@ def _external_id(message: InboundMessage) -> ExternalId:
 
 
 def _as_it_stands(rules: ChatRules) -> ChatRules:
-    return replace(
-        rules,
-        direct=replace(rules.direct, debounce_s=0.0, mode=Mode.QUEUE),
-        group=replace(rules.group, debounce_s=0.0, mode=Mode.QUEUE),
-    )
+    """For rows that were cut by a crash: no burst, none interrupts another, none is dropped."""
+    calm = partial(replace, debounce_s=0.0, mode=Mode.QUEUE, capacity=sys.maxsize)
+    return replace(rules, direct=calm(rules.direct), group=calm(rules.group))
+
+
+def _oldest_turn(waiting: Sequence[_Arrival], rules: ChatRules) -> list[_Arrival]:
+    """Those of a session's messages that would be its first turn."""
+    turn = list(waiting[:1])
+    for arrival in waiting[1:]:
+        policy = rules.policy(arrival.message.peer)
+        same_sender = arrival.message.sender.id == turn[0].message.sender.id
+        joins = policy.debounce_s > 0 or turn[-1].message.cut
+        if policy.mode is Mode.INTERRUPT or (same_sender and joins):
+            turn.append(arrival)
+    return turn
 
 
 def _row(arrival: _Arrival) -> NewInbox:

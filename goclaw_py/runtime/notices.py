@@ -61,9 +61,11 @@ class Notices:
         gathered.rows += rows
         gathered.texts += texts
 
-    def rows_in_hand(self) -> set[int]:
-        """Inbox rows whose notice is not stored yet."""
-        return {row for gathered in self._gathered.values() for row in gathered.rows}
+    def forget(self) -> None:
+        """Tell nothing of all this: the messages belong to another process, which answers them."""
+        for task in self._tasks:
+            task.cancel()
+        self._gathered.clear()
 
     async def flush(self) -> None:
         """Store every notice now."""
@@ -71,7 +73,7 @@ class Notices:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for gathered in self._gathered.values():
+        for gathered in list(self._gathered.values()):
             await self._tell(gathered)
         self._gathered.clear()
 
@@ -84,14 +86,15 @@ class Notices:
         del self._gathered[session]
 
     async def _tell(self, gathered: _Gathered) -> None:
-        rows, ended, now = list(gathered.rows), gathered.ended, self._clock.now()
+        rows, texts = list(gathered.rows), list(gathered.texts)
+        ended, now = gathered.ended, self._clock.now()
         if not rows:
             return
-        text = wording.dropped(gathered.texts, ended.reason)
+        text = wording.dropped(texts, ended.reason)
         say = OutboundMessage(target=gathered.target, text=text)
         await until_available(
             lambda: self._store.settle(rows, ended.outcome, now=now, reason=ended.reason, say=[say])
         )
         # More may have come while this was stored.
         del gathered.rows[: len(rows)]
-        del gathered.texts[: len(rows)]
+        del gathered.texts[: len(texts)]

@@ -26,6 +26,7 @@ from goclaw_py.core.messages import Target
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import OutboxRow, Place, Store
+from goclaw_py.runtime.recent import Recent
 from goclaw_py.runtime.retry import send_delay_s, until_available
 from goclaw_py.runtime.wake import Wake
 
@@ -38,6 +39,10 @@ MAX_UNSURE = 5
 """After so many tries that may each have been delivered, a message is dead: a person decides."""
 
 _REFUSED_WAIT_S = 60.0
+_MARK_S = 2.0
+"""How long the end of the process waits for the mark on a message that was cut off."""
+
+_REMEMBERED = 10_000
 
 
 class Outbox:
@@ -56,6 +61,11 @@ class Outbox:
         self._clock = clock
         self._channels = channels
         self._senders: dict[Target, asyncio.Task[None]] = {}
+        self._overlooked: set[Target] = set()
+        """Chats with a sender that a look found due again: the sender may have looked before."""
+        self._unsure: Recent[int, int] = Recent(_REMEMBERED)
+        """By row: how many of its tries may have been delivered."""
+        self._closed = False
 
     async def run(self) -> None:
         """Start a sender for each chat that has something due. Runs until cancelled."""
@@ -69,10 +79,19 @@ class Outbox:
             await self.wake.wait(wait_s)
 
     async def close(self, wait_s: float) -> None:
-        """Let the messages that are on their way arrive; cut off what takes longer."""
+        """Send what is due, for at most ``wait_s`` seconds, and then no more.
+
+        What is being sent at that moment is cut off; this may take ``_MARK_S`` seconds more.
+        """
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._look()
+                while self._senders:
+                    await asyncio.wait(list(self._senders.values()))
+        except (TimeoutError, StoreUnavailable):
+            log.info("the outbox is not empty; the rest is sent after the restart")
+        self._closed = True
         senders = list(self._senders.values())
-        if senders:
-            await asyncio.wait(senders, timeout=wait_s)
         for task in senders:
             task.cancel()
         await asyncio.gather(*senders, return_exceptions=True)
@@ -85,7 +104,9 @@ class Outbox:
     async def _look(self) -> float:
         places = list(self._channels)
         for chat in await self._store.chats_due(places, now=self._clock.now()):
-            if chat not in self._senders and self._reaches(chat):
+            if chat in self._senders:
+                self._overlooked.add(chat)
+            elif self._reaches(chat) and not self._closed:
                 task = asyncio.create_task(self._serve(chat), name=f"send {chat.chat}")
                 self._senders[chat] = task
                 task.add_done_callback(partial(self._done, chat))
@@ -103,8 +124,10 @@ class Outbox:
         del self._senders[chat]
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a sender broke", extra={"chat": chat.chat}, exc_info=error)
-        # Something may have become due between the sender's last look and its end.
-        self.wake.call()
+        if chat in self._overlooked:
+            # Not after every end: a chat that is due but cannot be claimed would spin.
+            self._overlooked.discard(chat)
+            self.wake.call()
 
     async def _serve(self, chat: Target) -> None:
         """Send what is due in one chat, in order."""
@@ -126,17 +149,33 @@ class Outbox:
         except ChannelError as error:
             await self._failed(row, error)
         except asyncio.CancelledError:
-            await asyncio.shield(self._failed(row, MaybeSent("cut off by the shutdown")))
+            await self._cut_off(row)
             raise
+        except Exception as error:
+            # A channel is a boundary: its bug must not leave the chat behind this row waiting.
+            log.exception("a channel broke while it sent", extra={"outbox": row.id})
+            await self._failed(row, MaybeSent(f"{type(error).__name__}: {error}"))
         else:
+            self._unsure.pop(row.id, None)
             await until_available(
                 lambda: self._store.mark_sent(row, external_id, now=self._clock.now())
             )
 
+    async def _cut_off(self, row: OutboxRow) -> None:
+        """Mark a message whose sending the shutdown cut. Without it the node's end marks it."""
+        try:
+            async with asyncio.timeout(_MARK_S):
+                await self._failed(row, MaybeSent("cut off by the shutdown"))
+        except (TimeoutError, Fenced):
+            log.info("a message was cut off unmarked", extra={"outbox": row.id})
+
     async def _failed(self, row: OutboxRow, error: ChannelError) -> None:
         facts = {"outbox": row.id, "chat": row.message.target.chat, "attempt": row.attempts + 1}
         unsure = isinstance(error, MaybeSent)
-        if isinstance(error, Undeliverable) or (unsure and row.attempts + 1 >= MAX_UNSURE):
+        if unsure:
+            self._unsure[row.id] = self._unsure.get(row.id, 0) + 1
+        if isinstance(error, Undeliverable) or self._unsure.get(row.id, 0) >= MAX_UNSURE:
+            self._unsure.pop(row.id, None)
             log.warning("message is dead: %s", error, extra=facts)
             await until_available(
                 lambda: self._store.mark_dead(row, str(error), now=self._clock.now())

@@ -14,7 +14,7 @@ from functools import partial
 
 from goclaw_py.core import wording
 from goclaw_py.core.effects import Ended
-from goclaw_py.core.errors import AgentError, Fenced
+from goclaw_py.core.errors import AgentError, Fenced, NeverBegan
 from goclaw_py.core.events import AgentEvent, RunEnded, RunSignal, RunStarted, RunText, TextDelta
 from goclaw_py.core.ids import MAIN_LANE, AgentName, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
@@ -40,7 +40,8 @@ class Turn:
     session: SessionKey
     agent: AgentName
     rows: list[InboxRow]
-    begun: bool = False
+    run: NewRun | None = None
+    """Its row, once its task has begun."""
     said: list[str] = field(default_factory=list)
     """What the agent has streamed so far."""
     result: AgentResult | None = None
@@ -51,9 +52,17 @@ class Turn:
         return self.rows[-1].message.target
 
     @property
-    def prompt(self) -> str:
-        """What the person said, one message a line."""
-        return "\n".join(row.message.text for row in self.rows)
+    def texts(self) -> list[str]:
+        """What the person said, message by message; a text that the channel cut is whole again."""
+        texts: list[str] = []
+        goes_on = False
+        for row in self.rows:
+            if goes_on:
+                texts[-1] += row.message.text
+            else:
+                texts.append(row.message.text)
+            goes_on = row.message.cut
+        return texts
 
 
 class Runner:
@@ -86,10 +95,6 @@ class Runner:
         """Know a turn before it is submitted."""
         self._turns[turn.id] = turn
 
-    def inbox_in_hand(self) -> set[int]:
-        """The inbox rows of all turns that are not stored yet."""
-        return {row.id for turn in self._turns.values() for row in turn.rows}
-
     # ------------------------------------------------------------------ the dispatcher's host
 
     def joined(self, request_id: RunId, into: RunId) -> None:
@@ -102,7 +107,8 @@ class Runner:
         turn = self._turns[run_id]
         current_run.set(run_id)
         self._signal(turn, RunStarted(run_id, turn.target))
-        run = NewRun(
+        # Known before it is stored: a cancellation can hit between the commit and the answer.
+        turn.run = run = NewRun(
             id=run_id,
             session=turn.session,
             agent=turn.agent,
@@ -113,13 +119,12 @@ class Runner:
             started_at=self._clock.now(),
         )
         history = await until_available(lambda: self._store.begin_run(run, node=self._node()))
-        turn.begun = True
         request = RunRequest(
             run_id=run_id,
             session=turn.session,
             agent=turn.agent,
             trigger=Trigger.CHAT,
-            parts=tuple(TextPart(row.message.text) for row in turn.rows),
+            parts=tuple(TextPart(text) for text in turn.texts),
             history=tuple(history),
         )
         turn.result = await self._agents[turn.agent].run(request, partial(self._emit, turn))
@@ -127,16 +132,18 @@ class Runner:
     async def record(self, ended: Ended, error: BaseException | None) -> None:
         """Store how a turn ended, with what it says."""
         turn = self._turns.pop(ended.run_id)
-        if turn.begun or error is not None or ended.outcome is Outcome.CANCELLED:
+        if ended.outcome is Outcome.ABANDONED and ended.reason is Reason.SHUTDOWN:
+            # It ignores the shutdown too, but the process ends: its messages run after the restart.
+            ended = Ended(ended.run_id, Outcome.INTERRUPTED, ended.reason)
+        if turn.run is not None or ended.outcome is Outcome.CANCELLED:
             self._signal(turn, RunEnded(turn.id, turn.target, ended.outcome))
         if error is not None:
             _log_failure(turn, error)
         try:
-            if turn.begun:
-                end = self._end_of(turn, ended, error)
-                await until_available(lambda: self._store.finish_run(end, node=self._node()))
+            if turn.run is not None:
+                await self._record_run(turn.run, self._end_of(turn, ended, error))
             else:
-                await self._record_unbegun(turn, ended, error)
+                await self._record_unbegun(turn, ended)
         except Fenced:
             log.warning(
                 "another node took this session over; the run's result is discarded",
@@ -145,17 +152,24 @@ class Runner:
 
     # ------------------------------------------------------------------ inside
 
-    async def _record_unbegun(self, turn: Turn, ended: Ended, error: BaseException | None) -> None:
+    async def _record_run(self, run: NewRun, end: RunEnd) -> None:
+        try:
+            await until_available(lambda: self._store.finish_run(end, node=self._node()))
+        except NeverBegan:
+            # It was stopped before its begin was stored. It leaves a trace all the same, but one
+            # that a shutdown cut is as if it had never been.
+            if end.outcome is not Outcome.INTERRUPTED:
+                await until_available(lambda: self._store.begin_run(run, node=self._node()))
+                await until_available(lambda: self._store.finish_run(end, node=self._node()))
+
+    async def _record_unbegun(self, turn: Turn, ended: Ended) -> None:
         if ended.outcome is Outcome.INTERRUPTED or ended.reason is Reason.DRAINING:
             return  # its rows stay as they are and run after the restart
-        if isinstance(error, Fenced):
-            raise error  # the new owner works on the rows
         rows = [row.id for row in turn.rows]
         if ended.outcome in (Outcome.DROPPED, Outcome.REJECTED):
-            texts = [row.message.text for row in turn.rows]
-            self.notices.add(turn.session, turn.target, ended, rows, texts)
+            self.notices.add(turn.session, turn.target, ended, rows, turn.texts)
             return
-        say = self._messages(turn, self._reply(turn, ended, error))
+        say = self._messages(turn, self._reply(turn, ended, None))
         now = self._clock.now()
         await until_available(
             lambda: self._store.settle(rows, ended.outcome, now=now, reason=ended.reason, say=say)
@@ -180,6 +194,8 @@ class Runner:
             case Outcome.FAILED:
                 return error.friendly if isinstance(error, AgentError) else wording.FAILED
             case Outcome.TIMED_OUT:
+                return wording.timed_out(ended.reason)
+            case Outcome.ABANDONED if ended.reason in (Reason.DEADLINE, Reason.RUN_TIMEOUT):
                 return wording.timed_out(ended.reason)
             case _:
                 return ""
@@ -216,7 +232,7 @@ class Runner:
 
 def _history(turn: Turn, outcome: Outcome) -> tuple[HistoryEntry, ...]:
     """What the session remembers of a turn. A run that was cut short leaves readable entries."""
-    asked = HistoryEntry(Role.USER, turn.prompt)
+    asked = HistoryEntry(Role.USER, "\n".join(turn.texts))
     result = turn.result
     if outcome is Outcome.COMPLETED and result is not None:
         return result.entries or (asked, HistoryEntry(Role.ASSISTANT, result.text))

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.core.errors import Fenced, StoreError
+from goclaw_py.core.errors import Fenced, NeverBegan
 from goclaw_py.core.events import Usage
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.outcomes import Outcome, Reason
@@ -116,7 +116,7 @@ async def test_finishing_twice_at_once_counts_once(world: World) -> None:
 
 
 async def test_a_run_that_never_began_cannot_finish(world: World) -> None:
-    with pytest.raises(StoreError, match="never began"):
+    with pytest.raises(NeverBegan, match="never began"):
         await world.a.finish_run(end("ghost"), node=A)
 
 

@@ -76,7 +76,7 @@ def test_an_orderly_shutdown_counts_no_attempt(bot: Home, api: Control) -> None:
     bot.env["GOCLAW_SHUTDOWN__WAIT"] = "0s"
     gateway = bot.start()
     api.say(ANN, "count to 3")
-    api.wait_calls("sendChatAction")
+    wait_for(lambda: bot.rows("runs", "list"), "the run's begin")
     gateway.send(signal.SIGTERM)
     assert gateway.wait() == 0
     bot.start()

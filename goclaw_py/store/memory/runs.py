@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.core.errors import Fenced, StoreError
+from goclaw_py.core.errors import Fenced, NeverBegan
 from goclaw_py.core.ids import NodeId, SessionKey
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.ports.agent import HistoryEntry
@@ -38,7 +38,7 @@ class Runs(Part):
         end = storable(end)
         run = self._db.runs.get(end.id)
         if run is None:
-            raise StoreError(f"run {end.id} never began")
+            raise NeverBegan(f"run {end.id} never began")
         if run.end is not None and run.node == node and node in self._db.nodes:
             return
         session = self._db.sessions[run.new.session]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from goclaw_py.core.errors import Fenced, StoreError
+from goclaw_py.core.errors import Fenced, NeverBegan, StoreError
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.ports.agent import HistoryEntry
@@ -42,12 +42,12 @@ class Runs(Part):
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
         """The history goes to the epoch in which the run began, even after a reset.
 
-        Raises ``StoreError`` for a run that never began.
+        Raises ``NeverBegan`` too.
         """
         async with self._pool.transaction() as connection:
             run = await connection.row(_SQL["lock_session_of_run"], end.id)
             if run is None:
-                raise StoreError(f"run {end.id} never began")
+                raise NeverBegan(f"run {end.id} never began")
             if run["outcome"] is not None and run["node"] == node and run["node_exists"]:
                 return
             if (run["node"], run["owner"], run["session_fence"]) != (node, node, run["fence"]):

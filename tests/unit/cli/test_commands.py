@@ -310,8 +310,10 @@ class Runs:
         *,
         say: Callable[[str], None],
         front: Callable[[Control, Terminals], Awaitable[None]] | None,
+        may_migrate: bool,
     ) -> int:
         self.front = front
+        self.may_migrate = may_migrate
         if self.error is not None:
             raise self.error
         say("ready")
@@ -324,8 +326,10 @@ def test_run_without_a_terminal_does_not_chat(
     runs = Runs()
     monkeypatch.setattr(composition, "run_gateway", runs)
     got = goclaw("run")
-    assert runs.front is None
+    assert (runs.front, runs.may_migrate) == (None, True)
     assert (got.code, got.err) == (1, "ready\n")
+    goclaw("run", "--no-migrate")
+    assert not runs.may_migrate
 
 
 def test_run_chats_where_it_is_asked_to(goclaw: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,7 @@ async def test_stop_cancels_the_run_and_says_so() -> None:
         await agent.until_active(1)
         assert await gateway.ask("/stop") == "Stopped."
         assert agent.active == set()
+        await until(lambda: not gateway.dispatcher.runs())
         (run,) = await gateway.store.runs()
         assert (run.outcome, run.reason) == (Outcome.CANCELLED, Reason.STOPPED)
         assert await gateway.said_in_history() == ["work", "so far\n[cancelled]"]
@@ -289,8 +290,8 @@ async def test_a_covered_message_does_not_hold_up_the_channel_while_the_database
         gateway.store.slow_before_s["accept"] = 5.0
         accepting = asyncio.create_task(gateway.say("work"))
         await asyncio.sleep(1)
-        await gateway.say("/stop")
         gateway.store.broken = {"settle"}
+        await gateway.say("/stop")
         await asyncio.wait_for(accepting, 10)
         assert gateway.pending == ["work"]
         gateway.store.broken = set()
@@ -497,6 +498,7 @@ async def test_a_run_that_is_stopped_while_its_start_is_being_stored_ends_cancel
         await asyncio.sleep(1)
         await gateway.say("/stop")
         await asyncio.sleep(60)
+        gateway.store.slow_before_s.clear()
         assert agent.requests == []
         assert await gateway.store.runs(active=True) == []
         assert await gateway.outcomes() == [Outcome.CANCELLED]

@@ -1,0 +1,77 @@
+"""Sizes that keep a module readable in one sitting."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+from tests.architecture.sources import Module, modules
+
+MAX_LINES = 400
+MAX_FUNCTION_LINES = 50
+MAX_ARGUMENTS = 6
+FOREIGN_SIGNATURES = {("channels.telegram.via_ptb", "do_request")}
+"""Methods that override one of a library, which made their arguments."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def functions(module: Module) -> Iterator[Function]:
+    for node in ast.walk(module.tree):
+        if isinstance(node, Function):
+            yield node
+
+
+def body_lines(function: Function) -> int:
+    """Lines from the first statement to the last; the docstring does not count."""
+    first = function.body[0]
+    documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    body = function.body[1:] if documented else function.body
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def arguments(function: Function) -> int:
+    """Named arguments without ``self`` and ``cls``."""
+    named = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    return sum(argument.arg not in ("self", "cls") for argument in named)
+
+
+def parametrized() -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("module", modules(), ids=lambda module: module.name)
+
+
+@parametrized()
+def test_no_module_is_longer_than_400_lines(module: Module) -> None:
+    assert module.lines <= MAX_LINES
+
+
+@parametrized()
+def test_no_function_is_longer_than_50_lines(module: Module) -> None:
+    long = {f.name: n for f in functions(module) if (n := body_lines(f)) > MAX_FUNCTION_LINES}
+    assert long == {}
+
+
+@parametrized()
+def test_no_function_has_more_than_6_arguments(module: Module) -> None:
+    many = {f.name for f in functions(module) if arguments(f) > MAX_ARGUMENTS}
+    assert {name for name in many if (module.name, name) not in FOREIGN_SIGNATURES} == set()
+
+
+def test_the_ceilings_count_what_they_say() -> None:
+    source = '''
+def f(self, a, /, b, *rest, c, **more):
+    """Not counted.
+
+    Neither is this.
+    """
+    x = (
+        1
+    )
+    return x
+'''
+    function = ast.parse(source).body[0]
+    assert isinstance(function, ast.FunctionDef)
+    assert body_lines(function) == 4
+    assert arguments(function) == 3

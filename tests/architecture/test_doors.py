@@ -1,0 +1,58 @@
+"""One door for each third party: only the modules named here may import it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.architecture.sources import OURS, Module, is_stdlib, modules
+
+ANYWHERE = OURS
+
+DOORS: dict[str, tuple[str, ...]] = {
+    "aiohttp": ("channels.telegram.via_ptb",),
+    "anthropic": ("goclaw_py.agents.models",),
+    "asyncpg": ("goclaw_py.store.postgres", "goclaw_py.store.migrate"),
+    "croniter": ("goclaw_py.core.cron",),
+    "fastapi": ("goclaw_py.web",),
+    "genai_prices": ("goclaw_py.agents.models",),
+    "httpx": ("goclaw_py.cli",),
+    "httpx2": ("goclaw_py.agents.models",),
+    "openai": ("goclaw_py.agents.models",),
+    "orjson": ANYWHERE,
+    "pydantic": (
+        "goclaw_py.config",
+        "goclaw_py.web",
+        "goclaw_py.agents.models",
+        "channels.telegram.settings",
+    ),
+    "pydantic_ai": ("goclaw_py.agents.models",),
+    "pydantic_core": ("goclaw_py.config",),
+    "pydantic_settings": ("goclaw_py.config",),
+    "rich": ("goclaw_py.cli",),
+    "starlette": ("goclaw_py.web",),
+    "structlog": ("goclaw_py.app", "goclaw_py.runtime.metrics"),
+    "telegram": ("channels.telegram.via_ptb",),
+    "tenacity": ("goclaw_py.runtime.retry", "goclaw_py.agents.models"),
+    "typer": ("goclaw_py.cli",),
+    "uvicorn": ("goclaw_py.web",),
+    "uvloop": ("goclaw_py.app",),
+}
+
+
+def third_parties(module: Module) -> set[str]:
+    packages = {name.partition(".")[0] for name in module.imports()}
+    return {package for package in packages if not is_stdlib(package) and package not in OURS}
+
+
+@pytest.mark.parametrize("module", modules(), ids=lambda module: module.name)
+def test_a_third_party_is_imported_through_its_door_only(module: Module) -> None:
+    unlisted = third_parties(module) - DOORS.keys()
+    assert unlisted == set(), "name the package and its door in this table"
+    beside = {package for package in third_parties(module) if not module.is_in(*DOORS[package])}
+    assert beside == set(), "this module is not the door of these packages"
+
+
+def test_every_import_is_seen_wherever_it_stands() -> None:
+    seen = {package for module in modules() for package in third_parties(module)}
+    # The first two are imported inside of functions, the third at the top of its module.
+    assert {"anthropic", "rich", "asyncpg"} <= seen

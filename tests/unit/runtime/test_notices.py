@@ -1,0 +1,119 @@
+"""Notices about messages that are not answered (SPEC QUEUE-5)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from goclaw_py.core import wording
+from goclaw_py.core.outcomes import Reason
+from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.testing.agents import Block, ScriptedAgent
+from tests.support.harness import Ways, a_process, until
+
+ONE_WAITS = Ways(QueuePolicy(capacity=1))
+DROPPED = Reason.QUEUE_DROPPED
+
+
+def stuck() -> ScriptedAgent:
+    return ScriptedAgent(otherwise=lambda _: Block())
+
+
+async def test_one_notice_names_everything_that_was_dropped_within_moments() -> None:
+    """SPEC QUEUE-5: count and first words."""
+    async with a_process(stuck(), ONE_WAITS) as gateway:
+        await gateway.say("works", "a", "b", "c", "d", "e")
+        await gateway.channel.until_sent(1)
+        await asyncio.sleep(60)
+        assert gateway.channel.texts() == [wording.dropped(["a", "b", "c", "d"], DROPPED)]
+        assert "4 messages" in gateway.channel.texts()[0]
+        assert "“a”, “b”, “c”, …" in gateway.channel.texts()[0]
+
+
+async def test_notices_of_one_session_are_ten_seconds_apart() -> None:
+    """SPEC QUEUE-5."""
+    times = []
+    async with a_process(stuck(), ONE_WAITS) as gateway:
+        await gateway.say("works", "waits")
+        for _ in range(30):
+            await gateway.say("more", apart_s=1)
+        for row in reversed(await gateway.store.outbox()):
+            times.append(row.created_at)
+        assert len(times) >= 3
+        gaps = [(b - a).total_seconds() for a, b in zip(times, times[1:], strict=False)]
+        assert min(gaps) >= 10
+
+
+async def test_each_session_has_its_own_notice() -> None:
+    """SPEC QUEUE-5."""
+    async with a_process(stuck(), ONE_WAITS) as gateway:
+        await gateway.say("works", "a", "b", chat="ann")
+        await gateway.say("works", "c", "d", chat="bob")
+        await gateway.channel.until_sent(2)
+        assert gateway.channel.texts("ann") == [wording.dropped(["a"], DROPPED)]
+        assert gateway.channel.texts("bob") == [wording.dropped(["c"], DROPPED)]
+
+
+async def test_a_session_that_was_quiet_gets_its_next_notice_soon() -> None:
+    async with a_process(stuck(), ONE_WAITS) as gateway:
+        await gateway.say("works", "a", "b")
+        await asyncio.sleep(60)
+        await gateway.say("c")
+        await until(lambda: len(gateway.channel.texts()) == 2, within_s=3)
+
+
+async def test_rows_stay_pending_until_their_notice_is_stored() -> None:
+    """SPEC QUEUE-5: a crash in between drops nothing silently."""
+    async with a_process(stuck(), ONE_WAITS) as gateway:
+        await gateway.say("works", "dropped", "waits")
+        await asyncio.sleep(0.5)
+        assert gateway.pending == ["works", "dropped", "waits"]
+        await gateway.channel.until_sent(1)
+        assert gateway.pending == ["works", "waits"]
+
+
+async def test_a_notice_waits_for_the_database() -> None:
+    """SPEC DB-4."""
+    async with a_process(stuck(), ONE_WAITS) as gateway:
+        await gateway.say("works", "a", "waits")
+        gateway.store.away = True
+        await asyncio.sleep(30)
+        gateway.store.away = False
+        await gateway.channel.until_sent(1)
+        await asyncio.sleep(60)
+        assert gateway.channel.texts() == [wording.dropped(["a"], DROPPED)]
+
+
+async def test_what_is_dropped_while_a_notice_is_being_stored_is_in_the_next() -> None:
+    async with a_process(stuck(), ONE_WAITS) as gateway:
+        gateway.store.slow_after_s["settle"] = 5.0
+        await gateway.say("works", "a", "b")
+        await asyncio.sleep(3)
+        await gateway.say("c")
+        await gateway.channel.until_sent(2)
+        assert gateway.channel.texts() == [
+            wording.dropped(["a"], DROPPED),
+            wording.dropped(["b"], DROPPED),
+        ]
+        assert gateway.pending == ["works", "c"]
+
+
+async def test_flush_stores_every_notice_now() -> None:
+    async with a_process(stuck(), ONE_WAITS) as gateway:
+        await gateway.say("works", "a", "waits")
+        await asyncio.sleep(0.1)
+        await gateway.runner.notices.flush()
+        assert gateway.pending == ["works", "waits"]
+        await gateway.channel.until_sent(1)
+        await asyncio.sleep(60)
+        assert gateway.channel.texts() == [wording.dropped(["a"], DROPPED)]
+
+
+async def test_notices_that_are_forgotten_leave_their_rows_to_others() -> None:
+    """SPEC NODE-1."""
+    async with a_process(stuck(), ONE_WAITS) as gateway:
+        await gateway.say("works", "a", "waits")
+        await asyncio.sleep(0.1)
+        gateway.runner.notices.forget()
+        await asyncio.sleep(60)
+        assert gateway.channel.texts() == []
+        assert "a" in gateway.pending
