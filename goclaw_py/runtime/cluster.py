@@ -60,8 +60,7 @@ class Cluster:
     async def join(self) -> None:
         """Enter this node, and bury those of this machine whose process is gone."""
         self.node = self._new_node()
-        await until_available(lambda: self._store.join(self.node))
-        await until_available(self._bury_the_dead)
+        await until_available(self._enter)
 
     async def leave(self) -> None:
         """Give everything back."""
@@ -113,6 +112,12 @@ class Cluster:
         log.error("this process was declared dead; its work belongs to others now")
         await self.join()
         self._on_lost()
+
+    async def _enter(self) -> None:
+        # Whenever the database is back, the lease is fresh: this must not be among the dead.
+        self.node = replace(self.node, lease_until=self._clock.now() + LEASE)
+        await self._store.join(self.node)
+        await self._bury_the_dead()
 
     async def _bury_the_dead(self) -> None:
         """End the leases of processes of this machine that are gone, instead of waiting for it."""

@@ -200,11 +200,13 @@ class Gateway:
 
     async def _take(self, row: InboxRow, rules: ChatRules) -> None:
         """Work on a row, unless that is done already or the time for it has not come."""
-        if row.id in self._taken or row.session in self._held_up or self._dispatcher.draining:
+        covered = self._covered.get(_external_id(row.message))
+        if row.id in self._taken or row.session in self._held_up:
             return
+        if self._dispatcher.draining and covered is None:
+            return  # it runs after the restart
         self._taken[row.id] = None
         self._sessions.add(row.session)
-        covered = self._covered.get(_external_id(row.message))
         if row.kind is InboxKind.MESSAGE and covered is None and not is_blank(row.message.text):
             self._submit(row, rules)
             return

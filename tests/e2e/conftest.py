@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from tests.botapi.control import Control
+from tests.support.postgres import Server, run_sql
 from tests.support.process import Home, emulator, home, telegram
 
 
@@ -29,3 +32,12 @@ def bot(tmp_path: Path, api: Control) -> Iterator[Home]:
     open_door = {"GOCLAW_CHANNELS__TELEGRAM__DIRECT": "open"}
     with home(tmp_path / "home", **telegram(api, **open_door)) as made:
         yield made
+
+
+@pytest.fixture
+def postgres_url(postgres_server: Server) -> str:
+    """A DSN of an empty database on the tests' own server."""
+    name = f"e2e_{uuid4().hex}"
+    asyncio.run(run_sql(postgres_server.address, f"create database {name}"))
+    address = postgres_server.at(name)
+    return f"postgresql://{address.user}@/{name}?host={address.host}"

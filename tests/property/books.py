@@ -13,7 +13,7 @@ from typing import assert_never
 from goclaw_py.core.effects import Cancel, Effect, Ended, Join, Start
 from goclaw_py.core.ids import MAIN_LANE, AgentName, LaneName, RunId, SessionKey
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import Request
+from goclaw_py.core.requests import Mode, Request
 from goclaw_py.core.scheduler import Scheduler
 from goclaw_py.core.status import RunState
 
@@ -36,6 +36,9 @@ class Known:
     """It has slots."""
     started: bool = False
     cancelled: bool = False
+    interrupted: tuple[RunId, ...] = ()
+    """What it has cancelled: it starts when all these have given their slots back."""
+    interrupts: bool = False
     ended: Outcome | None = None
 
 
@@ -72,7 +75,28 @@ class Books:
         self.count += 1
         lane = request.lane if request.lane in self.lanes else MAIN_LANE
         self.known[request.id] = Known(request, lane)
-        self.take(self.scheduler.submit(request, self.now))
+        effects = self.scheduler.submit(request, self.now)
+        if request.policy.mode is Mode.INTERRUPT and not self.scheduler.draining:
+            self.interrupts(request.id, effects)
+        else:
+            self.take(effects)
+
+    def interrupts(self, run_id: RunId, effects: list[Effect]) -> None:
+        leader_id = next((effect.into for effect in effects if isinstance(effect, Join)), run_id)
+        leader = self.known[leader_id]
+        rest_of_a_text, leader.interrupts = leader.interrupts, True
+        others = {
+            other_id: other
+            for other_id, other in self.known.items()
+            if other is not leader and other.request.session == leader.request.session
+        }
+        if not rest_of_a_text:
+            leader.interrupted = tuple(other_id for other_id in others if others[other_id].holds)
+        self.take(effects)
+        if not rest_of_a_text:
+            for other_id, other in others.items():
+                assert other.cancelled or not other.works
+                assert self.scheduler.state(other_id) not in (RunState.QUEUED, RunState.READY)
 
     def task_ends(self, run_id: RunId, outcome: Outcome) -> None:
         self.known[run_id].works = False
@@ -187,6 +211,8 @@ class Books:
         assert sum(k.lane == new.lane for k in holding) <= self.lanes[new.lane]
         session, agent = new.request.session, new.request.agent
         assert sum(k.request.session == session for k in holding) <= self.sessions[session]
+        interrupted = [self.known.get(run_id) for run_id in new.interrupted]
+        assert not any(known.holds for known in interrupted if known)
         mine = sum(k.request.agent == agent for k in holding)
         assert mine <= self.agents.get(agent, len(self.known))
 

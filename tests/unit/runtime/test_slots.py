@@ -179,7 +179,7 @@ async def test_pieces_of_a_cut_text_are_one_turn_without_any_debounce() -> None:
         await asyncio.sleep(0.5)
         await gateway.gateway.accept([message("b")])
         await gateway.channel.until_sent(1)
-        assert agent.prompts == ["a\nb"]
+        assert agent.prompts == ["ab"]
 
 
 # ---------------------------------------------------------------------------- interrupt

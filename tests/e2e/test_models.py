@@ -1,0 +1,91 @@
+"""A gateway in front of a real model client, over loopback."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.botapi.control import Control
+from tests.support.process import ROOT, Home, wait_for
+
+ANN = 1001
+
+
+class Model:
+    """The model server as a process of its own."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def seen(self) -> list[dict[str, Any]]:
+        with urllib.request.urlopen(f"{self.url.removesuffix('/v1')}/seen") as answer:
+            seen: list[dict[str, Any]] = json.load(answer)
+        return seen
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.model_server", "--port", "0"],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdin is not None
+    try:
+        yield Model(process.stdout.readline().strip())
+    finally:
+        process.terminate()
+        process.wait(10)
+        process.stdin.close()
+        process.stdout.close()
+
+
+def use(bot: Home, model: Model) -> None:
+    bot.env |= {
+        "GOCLAW_AGENTS__MAIN__MODEL": "openai:a-model",
+        "GOCLAW_AGENTS__MAIN__BASE_URL": model.url,
+        "GOCLAW_AGENTS__MAIN__API_KEY": "sk-loopback",
+        "GOCLAW_QUEUE__DEBOUNCE_MS": "50",
+    }
+
+
+def test_a_model_answers_and_remembers(bot: Home, api: Control, model: Model) -> None:
+    """AGENT-2, AGENT-4."""
+    use(bot, model)
+    bot.start()
+    api.say(ANN, "say good morning")
+    wait_for(lambda: api.texts(ANN) == ["good morning"], "the first answer")
+    api.say(ANN, "say good night")
+    wait_for(lambda: api.texts(ANN)[-1] == "good night", "the second answer")
+    texts = json.dumps(model.seen()[-1]["body"]["messages"])
+    assert texts.index("good morning") < texts.index("good night")
+
+
+def test_stop_closes_the_stream_to_the_model(bot: Home, api: Control, model: Model) -> None:
+    """CMD-4: cancellation reaches the agent loop."""
+    use(bot, model)
+    bot.start()
+    api.say(ANN, "slow 600 0.1")
+    wait_for(model.seen, "the request")
+    api.say(ANN, "/stop")
+    wait_for(lambda: "Stopped." in api.texts(ANN), "the answer to /stop")
+    wait_for(lambda: model.seen()[0]["hung_up_at"], "the hang-up")
+
+
+def test_a_missing_key_is_one_clear_sentence(bot: Home, api: Control) -> None:
+    """AGENT-8."""
+    bot.env["GOCLAW_AGENTS__MAIN__MODEL"] = "openai:gpt-4o"
+    gateway = bot.start()
+    api.say(ANN, "hello?")
+    wait_for(lambda: api.texts(ANN), "a sentence")
+    assert "OPENAI_API_KEY" in api.texts(ANN)[0]
+    assert "Traceback" not in gateway.output

@@ -1,0 +1,191 @@
+"""The shell of the scheduler by itself, with a host that does what a test says."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from goclaw_py.core.effects import Ended
+from goclaw_py.core.ids import MAIN_LANE, RunId, SessionKey
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.requests import Request
+from goclaw_py.core.scheduler import Scheduler
+from goclaw_py.core.status import RunState
+from goclaw_py.runtime.dispatcher import Dispatcher, RunExited
+
+S = SessionKey("s")
+
+
+class Host:
+    """Each run waits for ``gate``; ends are kept."""
+
+    def __init__(self) -> None:
+        self.gate = asyncio.Event()
+        self.stored = asyncio.Event()
+        self.stored.set()
+        self.fails: BaseException | None = None
+        self.bug: Exception | None = None
+        self.began: list[RunId] = []
+        self.ended: list[Ended] = []
+        self.errors: list[BaseException | None] = []
+        self.joins: list[tuple[RunId, RunId]] = []
+
+    async def work(self, run_id: RunId) -> None:
+        self.began.append(run_id)
+        await self.gate.wait()
+        if self.fails is not None:
+            raise self.fails
+
+    async def record(self, ended: Ended, error: BaseException | None) -> None:
+        await self.stored.wait()
+        self.ended.append(ended)
+        self.errors.append(error)
+        if self.bug is not None:
+            raise self.bug
+
+    def joined(self, request_id: RunId, into: RunId) -> None:
+        self.joins.append((request_id, into))
+
+
+def made(host: Host, *, main: int = 2) -> Dispatcher:
+    return Dispatcher(Scheduler({MAIN_LANE: main}), host)
+
+
+def ask(name: str, session: SessionKey = S) -> Request:
+    return Request(RunId(name), session)
+
+
+async def test_a_run_that_is_cancelled_before_its_first_step_gives_its_slots_back() -> None:
+    """SPEC QUEUE-2."""
+    host = Host()
+    dispatcher = made(host, main=1)
+    dispatcher.submit(ask("a"))
+    dispatcher.submit(ask("b"))
+    dispatcher.stop_oldest(S)  # the task of ``a`` has not had a step yet
+    await asyncio.sleep(1)
+    assert host.began == ["b"]
+    assert host.ended == [Ended(RunId("a"), Outcome.CANCELLED, Reason.STOPPED)]
+    host.gate.set()
+    await asyncio.sleep(1)
+    assert dispatcher.runs() == ()
+
+
+async def test_a_stop_is_in_effect_when_the_call_returns() -> None:
+    """SPEC CMD-1."""
+    host = Host()
+    dispatcher = made(host)
+    dispatcher.submit(ask("a"))
+    await asyncio.sleep(1)
+    assert dispatcher.is_running(RunId("a"))
+    dispatcher.stop_all(S)
+    assert not dispatcher.is_running(RunId("a"))
+    await asyncio.sleep(1)
+    assert not dispatcher.has_session(S)
+
+
+async def test_a_run_counts_in_its_lane_until_its_end_is_stored() -> None:
+    """SPEC QUEUE-2."""
+    host = Host()
+    host.gate.set()
+    host.stored.clear()
+    dispatcher = made(host)
+    dispatcher.submit(ask("a"))
+    await asyncio.sleep(1)
+    (main,) = (lane for lane in dispatcher.lanes() if lane.name == MAIN_LANE)
+    assert (main.active, main.finished) == (1, 1)
+    assert [run.state for run in dispatcher.runs()] == [RunState.FINISHING]
+    host.stored.set()
+    await asyncio.sleep(1)
+    assert dispatcher.runs() == ()
+
+
+@pytest.mark.parametrize("error", [SystemExit(1), KeyboardInterrupt()])
+async def test_a_run_that_calls_for_the_end_of_the_process_fails_alone(
+    error: BaseException,
+) -> None:
+    """SPEC QUEUE-10."""
+    host = Host()
+    host.fails = error
+    host.gate.set()
+    dispatcher = made(host)
+    dispatcher.submit(ask("a"))
+    await asyncio.sleep(1)
+    assert host.ended == [Ended(RunId("a"), Outcome.FAILED)]
+    assert isinstance(host.errors[0], RunExited)
+    assert host.errors[0].__cause__ is error
+
+
+async def test_a_bug_in_the_recording_is_logged_and_holds_up_nobody(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """SPEC QUEUE-10."""
+    host = Host()
+    host.gate.set()
+    host.bug = ValueError("a bug")
+    dispatcher = made(host)
+    dispatcher.submit(ask("a"))
+    dispatcher.submit(ask("b"))
+    await asyncio.sleep(1)
+    assert host.began == ["a", "b"]
+    assert caplog.messages == ["an outcome was not stored"] * 2
+
+
+async def test_interrupt_cuts_everything_off_and_new_work_is_still_taken() -> None:
+    """SPEC NODE-1."""
+    host = Host()
+    dispatcher = made(host)
+    dispatcher.submit(ask("a"))
+    dispatcher.submit(ask("b"))
+    await asyncio.sleep(1)
+    dispatcher.interrupt()
+    await asyncio.sleep(1)
+    assert {(end.run_id, end.outcome) for end in host.ended} == {
+        ("a", Outcome.INTERRUPTED),
+        ("b", Outcome.INTERRUPTED),
+    }
+    dispatcher.submit(ask("c"))
+    await asyncio.sleep(1)
+    assert host.began == ["a", "c"]
+    dispatcher.interrupt()
+    await asyncio.sleep(1)
+
+
+async def test_a_request_during_the_drain_is_rejected() -> None:
+    """SPEC QUEUE-11."""
+    host = Host()
+    dispatcher = made(host)
+    await dispatcher.drain(30, asyncio.Event())
+    assert dispatcher.draining
+    dispatcher.submit(ask("a"))
+    await asyncio.sleep(1)
+    assert host.ended == [Ended(RunId("a"), Outcome.REJECTED, Reason.DRAINING)]
+
+
+async def test_the_drain_ends_when_the_last_end_is_stored() -> None:
+    """SPEC QUEUE-11."""
+    host = Host()
+    host.stored.clear()
+    host.gate.set()
+    dispatcher = made(host)
+    dispatcher.submit(ask("a"))
+    await asyncio.sleep(1)
+    draining = asyncio.create_task(dispatcher.drain(5, asyncio.Event()))
+    await asyncio.sleep(60)
+    assert not draining.done()
+    host.stored.set()
+    await asyncio.wait_for(draining, 1)
+    assert len(host.ended) == 1
+
+
+async def test_a_run_timeout_needs_no_further_input() -> None:
+    """SPEC QUEUE-9."""
+    host = Host()
+    dispatcher = made(host)
+    dispatcher.submit(Request(RunId("a"), S, run_timeout_s=10))
+    dispatcher.submit(Request(RunId("b"), SessionKey("t"), run_timeout_s=5))
+    await asyncio.sleep(5.01)
+    assert [end.run_id for end in host.ended] == ["b"]
+    await asyncio.sleep(5)
+    assert [end.run_id for end in host.ended] == ["b", "a"]
+    assert {end.outcome for end in host.ended} == {Outcome.TIMED_OUT}

@@ -1,0 +1,240 @@
+"""Shutting down (SPEC QUEUE-11)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.ports.store import InboxRow, OutboxState
+from goclaw_py.store.memory import MemoryDatabase
+from goclaw_py.testing.agents import Block, Ignore, Say, ScriptedAgent
+from tests.support.harness import GatewayProcess, Ways, a_process, message, until
+
+AT_ONCE = Ways(QueuePolicy())
+
+
+def attempts(database: MemoryDatabase) -> dict[str, int]:
+    rows: list[InboxRow] = [record.row() for record in database.pending.values()]
+    return {row.message.text: row.attempts for row in rows}
+
+
+async def test_running_work_gets_its_time_and_its_answer_leaves() -> None:
+    """SPEC QUEUE-11."""
+    agent = ScriptedAgent(Say("done", after_s=20))
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.say("work")
+        await agent.until_active(1)
+        await gateway.shut_down(wait_s=30)
+        assert gateway.channel.texts() == ["done"]
+        assert await gateway.outcomes() == [Outcome.COMPLETED]
+        assert gateway.database.nodes == {}
+
+
+async def test_an_idle_process_ends_at_once() -> None:
+    async with a_process() as gateway:
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+        await gateway.shut_down()
+        assert loop.time() - before < 0.1
+
+
+async def test_what_takes_longer_is_interrupted_and_runs_after_the_restart() -> None:
+    """SPEC QUEUE-11, QUEUE-10: no attempt counted."""
+    database = MemoryDatabase()
+    agent = ScriptedAgent(Block())
+    async with a_process(agent, AT_ONCE, database=database) as gateway:
+        await gateway.say("work")
+        await agent.until_active(1)
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+        await gateway.shut_down(wait_s=30)
+        assert 30 <= loop.time() - before < 31
+        assert attempts(database) == {"work": 0}
+        assert gateway.channel.texts() == []
+        assert gateway.channel.ended()[0].outcome is Outcome.INTERRUPTED
+    async with a_process(database=database) as gateway:
+        await gateway.channel.until_sent(1)
+        assert gateway.channel.texts() == ["re: work"]
+        assert await gateway.outcomes() == [Outcome.INTERRUPTED, Outcome.COMPLETED]
+        assert await gateway.said_in_history() == ["work", "re: work"]
+
+
+async def test_waiting_messages_go_back_and_run_in_order_after_the_restart() -> None:
+    """SPEC QUEUE-11."""
+    database = MemoryDatabase()
+    agent = ScriptedAgent(Say("slow", after_s=10))
+    async with a_process(agent, AT_ONCE, database=database) as gateway:
+        await gateway.say("one", "two", "three", apart_s=1)
+        await gateway.shut_down()
+        assert agent.prompts == ["one"]
+        assert attempts(database) == {"two": 0, "three": 0}
+        assert gateway.channel.texts() == ["slow"]
+    agent = ScriptedAgent()
+    async with a_process(agent, AT_ONCE, database=database) as gateway:
+        await gateway.channel.until_sent(2)
+        assert agent.prompts == ["two", "three"]
+
+
+async def test_a_burst_that_is_being_collected_goes_back() -> None:
+    """SPEC QUEUE-11."""
+    database = MemoryDatabase()
+    async with a_process(database=database) as gateway:
+        await gateway.say("one", "two")
+        await gateway.shut_down()
+        assert attempts(database) == {"one": 0, "two": 0}
+
+
+async def test_a_second_signal_cuts_the_wait_short() -> None:
+    """SPEC QUEUE-11."""
+    agent = ScriptedAgent(Block())
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.say("work")
+        await agent.until_active(1)
+        loop, hurry = asyncio.get_running_loop(), asyncio.Event()
+        loop.call_later(3, hurry.set)
+        before = loop.time()
+        await gateway.shut_down(wait_s=30, hurry=hurry)
+        assert 3 <= loop.time() - before < 4
+
+
+async def test_a_run_that_ignores_the_shutdown_goes_back_like_any_other() -> None:
+    """SPEC QUEUE-11: its message is not lost with the process."""
+    database = MemoryDatabase()
+    agent = ScriptedAgent(Ignore(for_s=100, reply="too late"))
+    async with a_process(agent, AT_ONCE, database=database) as gateway:
+        await gateway.say("work")
+        await agent.until_active(1)
+        await gateway.shut_down(wait_s=5)
+        assert attempts(database) == {"work": 0}
+        assert await gateway.outcomes() == [Outcome.INTERRUPTED]
+
+
+async def test_a_run_that_was_abandoned_before_does_not_hold_up_the_shutdown() -> None:
+    """SPEC QUEUE-2, QUEUE-11."""
+    agent = ScriptedAgent(Ignore(for_s=1000, reply="too late"))
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.say("work")
+        await agent.until_active(1)
+        await gateway.say("/stop")
+        await asyncio.sleep(11)
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+        await gateway.shut_down(wait_s=30)
+        assert loop.time() - before < 1
+
+
+async def test_a_stopped_run_stays_cancelled_through_a_shutdown() -> None:
+    database = MemoryDatabase()
+    agent = ScriptedAgent(Ignore(for_s=5))
+    async with a_process(agent, AT_ONCE, database=database) as gateway:
+        await gateway.say("work")
+        await agent.until_active(1)
+        await gateway.say("/stop")
+        await gateway.shut_down()
+        (run,) = await gateway.store.runs()
+        assert (run.outcome, run.reason) == (Outcome.CANCELLED, Reason.STOPPED)
+        assert attempts(database) == {}
+
+
+async def test_dropped_messages_are_told_before_the_end() -> None:
+    """SPEC QUEUE-5, QUEUE-11."""
+    agent = ScriptedAgent(Say("done", after_s=0.5))
+    async with a_process(agent, Ways(QueuePolicy(capacity=1))) as gateway:
+        await gateway.say("works", "dropped", "waits")
+        await gateway.shut_down()
+        assert gateway.pending == ["waits"]
+        assert len(gateway.channel.texts()) == 2
+
+
+async def test_what_is_committed_during_the_shutdown_waits_for_the_restart() -> None:
+    """SPEC QUEUE-11."""
+    agent = ScriptedAgent(Say("done", after_s=10))
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.say("work")
+        await agent.until_active(1)
+        ending = asyncio.create_task(gateway.shut_down())
+        await asyncio.sleep(1)
+        await gateway.say("late", chat="bob")
+        await ending
+        assert agent.prompts == ["work"]
+        assert gateway.pending == ["late"]
+
+
+async def test_stop_works_during_the_shutdown() -> None:
+    """SPEC CMD-1."""
+    agent = ScriptedAgent(Block())
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.say("work")
+        await agent.until_active(1)
+        ending = asyncio.create_task(gateway.shut_down())
+        await asyncio.sleep(1)
+        await gateway.say("/stop")
+        await ending
+        assert await gateway.outcomes() == [Outcome.CANCELLED]
+        assert gateway.channel.texts() == ["Stopped."]
+
+
+async def test_a_stop_covers_its_batch_even_if_the_commit_meets_the_shutdown() -> None:
+    """SPEC CMD-1: what it covered does not run after the restart."""
+    async with a_process() as gateway:
+        gateway.store.slow_before_s["accept"] = 5.0
+        accepting = asyncio.create_task(gateway.gateway.accept([message("work")]))
+        await asyncio.sleep(1)
+        stopping = asyncio.create_task(gateway.gateway.accept([message("/stop")]))
+        await asyncio.sleep(1)
+        gateway.dispatcher._scheduler.drain()
+        await accepting
+        await stopping
+        assert gateway.pending == []
+
+
+async def test_a_message_that_is_still_being_sent_is_cut_off_and_marked() -> None:
+    """SPEC IO-5."""
+    async with a_process() as gateway:
+        gateway.channel.block("ann")
+        await gateway.say("hello")
+        await until(lambda: len(gateway.channel.attempts) == 1)
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+        await gateway.shut_down()
+        assert 5 <= loop.time() - before < 6
+        (row,) = await gateway.store.outbox()
+        assert (row.state, row.possible_duplicate) == (OutboxState.PENDING, True)
+
+
+async def test_the_end_does_not_wait_for_a_database_that_is_away() -> None:
+    """SPEC QUEUE-11, DB-4."""
+    async with a_process() as gateway:
+        gateway.channel.block("ann")
+        await gateway.say("hello")
+        await until(lambda: len(gateway.channel.attempts) == 1)
+        gateway.store.away = True
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+        await gateway.outbox.close(5.0)
+        assert loop.time() - before < 8
+
+
+async def test_nothing_new_is_sent_after_the_outbox_was_closed() -> None:
+    async with a_process() as gateway:
+        await gateway.outbox.close(5.0)
+        await gateway.say("hello")
+        await asyncio.sleep(60)
+        assert gateway.channel.attempts == []
+        assert gateway.outbox.sending == 0
+
+
+async def _leave_ends_in_unavailable(gateway: GatewayProcess) -> bool:
+    gateway.store.away = True
+    try:
+        await gateway.cluster.leave()
+    except StoreUnavailable:
+        return True
+    return False
+
+
+async def test_leaving_says_when_the_database_is_away() -> None:
+    async with a_process() as gateway:
+        assert await _leave_ends_in_unavailable(gateway)

@@ -1,0 +1,355 @@
+"""The way out (SPEC IO-3 to IO-6)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from goclaw_py.core.errors import (
+    ChannelRefused,
+    Fenced,
+    MaybeSent,
+    NotSent,
+    RateLimited,
+    Undeliverable,
+)
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.ports.store import OutboxRow, OutboxState
+from goclaw_py.runtime.outbox import MAX_UNSURE
+from goclaw_py.runtime.retry import send_delay_s
+from goclaw_py.store.memory import MemoryDatabase
+from goclaw_py.testing.channel import Failure, RecordingChannel
+from tests.support.harness import GatewayProcess, Ways, a_process, until
+
+AT_ONCE = Ways(QueuePolicy())
+
+
+def to(chat: str, text: str, *, channel: str = "telegram") -> OutboundMessage:
+    return OutboundMessage(Target(channel, "default", chat), text)
+
+
+async def put(gateway: GatewayProcess, *messages: OutboundMessage) -> None:
+    """Into the outbox, in one transaction."""
+    now = gateway.clock.now()
+    await gateway.store.settle((), Outcome.COMPLETED, now=now, say=messages)
+
+
+async def rows(gateway: GatewayProcess) -> list[OutboxRow]:
+    return (await gateway.store.outbox(limit=1000))[::-1]
+
+
+async def the_row(gateway: GatewayProcess) -> OutboxRow:
+    (row,) = await rows(gateway)
+    return row
+
+
+async def ends(gateway: GatewayProcess, *states: OutboxState) -> None:
+    """Wait until all rows are in one of these states."""
+    async with asyncio.timeout(1000):
+        while any(row.state not in states for row in await rows(gateway)):
+            await asyncio.sleep(0.1)
+
+
+# ---------------------------------------------------------------------------- delivery
+
+
+async def test_delivered_means_that_the_channel_confirmed_it() -> None:
+    """SPEC IO-6: the run has completed long before."""
+    async with a_process(ways=AT_ONCE) as gateway:
+        gateway.channel.slow_s["ann"] = 20.0
+        await gateway.say("hello")
+        await asyncio.sleep(10)
+        assert await gateway.outcomes() == [Outcome.COMPLETED]
+        assert (await the_row(gateway)).state is OutboxState.SENDING
+        await asyncio.sleep(11)
+        row = await the_row(gateway)
+        assert (row.state, row.external_id) == (OutboxState.SENT, "1")
+        assert row.sent_at == row.created_at.replace(second=row.created_at.second + 20)
+
+
+async def test_messages_of_a_chat_arrive_in_order_through_all_failures() -> None:
+    """SPEC IO-4."""
+    async with a_process() as gateway:
+        gateway.channel.fail(NotSent("no route"), RateLimited("slow down", 7.0), chat="ann")
+        texts = [str(number) for number in range(20)]
+        await put(gateway, *(to("ann", text) for text in texts))
+        await gateway.channel.until_sent(20)
+        assert gateway.channel.texts() == texts
+
+
+async def test_a_blocked_chat_delays_no_other() -> None:
+    """SPEC IO-4."""
+    async with a_process() as gateway:
+        gateway.channel.block("ann")
+        await put(gateway, to("ann", "stuck"), to("ann", "behind it"))
+        await asyncio.sleep(5)
+        await put(gateway, *(to(f"p{number}", "hi") for number in range(50)))
+        await until(lambda: len(gateway.channel.sent) == 50, within_s=1)
+        gateway.channel.unblock("ann")
+        await until(lambda: gateway.channel.texts("ann") == ["stuck", "behind it"], within_s=1)
+
+
+async def test_a_chat_that_must_wait_delays_no_other() -> None:
+    """SPEC IO-4."""
+    async with a_process() as gateway:
+        gateway.channel.fail(RateLimited("slow down", 300.0), chat="ann")
+        await put(gateway, to("ann", "later"), to("bob", "now"))
+        await until(lambda: gateway.channel.texts() == ["now"], within_s=1)
+
+
+async def test_one_chat_never_has_two_senders() -> None:
+    """SPEC IO-4."""
+    async with a_process() as gateway:
+        gateway.channel.slow_s["ann"] = 3.0
+        for number in range(5):
+            await put(gateway, to("ann", str(number)))
+            await asyncio.sleep(0.5)
+            assert gateway.outbox.sending == 1
+        await gateway.channel.until_sent(5)
+        assert gateway.channel.texts() == ["0", "1", "2", "3", "4"]
+
+
+async def test_a_message_that_comes_as_its_chats_sender_ends_is_not_overlooked() -> None:
+    """SPEC DB-3."""
+    async with a_process() as gateway:
+        gateway.store.slow_after_s["claim_next"] = 0.3
+        await put(gateway, to("ann", "one"))
+        await gateway.channel.until_sent(1)
+        await until(lambda: gateway.store.calls["claim_next"] == 2)
+        await put(gateway, to("ann", "two"))  # the claim that found nothing is still answering
+        await until(lambda: gateway.channel.texts() == ["one", "two"], within_s=0.7)
+
+
+async def test_a_lost_notice_costs_a_second_at_most() -> None:
+    """SPEC DB-3."""
+    async with a_process() as gateway:
+        gateway.database.hearers.clear()
+        await put(gateway, to("ann", "hello"))
+        await until(lambda: gateway.channel.texts() == ["hello"], within_s=1.1)
+
+
+async def test_a_chat_that_cannot_be_reached_waits_until_it_can() -> None:
+    channel = RecordingChannel(unreachable={"me"})
+    async with a_process(channels=(channel,)) as gateway:
+        await put(gateway, to("me", "hello"), to("you", "hi"))
+        await asyncio.sleep(300)
+        assert channel.texts() == ["hi"]
+        assert {row.attempts for row in await rows(gateway)} == {0}
+        channel.unreachable.clear()
+        await until(lambda: channel.texts("me") == ["hello"], within_s=1.1)
+
+
+async def test_messages_for_a_channel_that_is_not_here_are_left_alone() -> None:
+    async with a_process() as gateway:
+        await put(gateway, to("ann", "elsewhere", channel="matrix"))
+        await asyncio.sleep(60)
+        row = await the_row(gateway)
+        assert (row.state, row.attempts) == (OutboxState.PENDING, 0)
+
+
+async def test_two_processes_send_each_message_once() -> None:
+    """SPEC NODE-1."""
+    database = MemoryDatabase()
+    async with a_process(database=database) as first, a_process(database=database) as second:
+        await put(first, *(to(f"p{n % 7}", str(n)) for n in range(70)))
+        channels = (first.channel, second.channel)
+        await until(lambda: sum(len(channel.sent) for channel in channels) == 70)
+        await asyncio.sleep(60)
+        sent = [text for channel in channels for text in channel.texts()]
+        assert sorted(sent, key=int) == [str(n) for n in range(70)]
+
+
+# ---------------------------------------------------------------------------- failures
+
+
+async def test_what_was_certainly_not_sent_is_tried_again_freely() -> None:
+    """SPEC IO-5."""
+    async with a_process() as gateway:
+        gateway.channel.fail(*(NotSent("no route") for _ in range(10)))
+        await put(gateway, to("ann", "hello"))
+        await ends(gateway, OutboxState.SENT)
+        row = await the_row(gateway)
+        assert (row.attempts, row.possible_duplicate) == (10, False)
+        assert gateway.channel.texts() == ["hello"]
+
+
+async def test_what_was_perhaps_sent_is_sent_again_and_marked() -> None:
+    """SPEC IO-5."""
+    async with a_process() as gateway:
+        gateway.channel.fail(Failure(MaybeSent("no answer"), arrives=True))
+        await put(gateway, to("ann", "hello"))
+        await ends(gateway, OutboxState.SENT)
+        row = await the_row(gateway)
+        assert (row.attempts, row.possible_duplicate) == (1, True)
+        assert gateway.channel.texts() == ["hello", "hello"]
+
+
+async def test_a_flooded_chat_waits_as_long_as_the_server_says() -> None:
+    """SPEC IO-3."""
+    async with a_process() as gateway:
+        gateway.channel.fail(RateLimited("slow down", 42.0))
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+        await put(gateway, to("ann", "hello"))
+        await gateway.channel.until_sent(1)
+        assert 42 <= loop.time() - before < 43.1
+        assert not (await the_row(gateway)).possible_duplicate
+
+
+async def test_a_permanent_error_ends_dead_with_its_reason_and_lets_the_next_through() -> None:
+    """SPEC IO-3."""
+    async with a_process() as gateway:
+        gateway.channel.fail(Undeliverable("the bot was blocked"))
+        await put(gateway, to("ann", "one"), to("ann", "two"))
+        await ends(gateway, OutboxState.SENT, OutboxState.DEAD)
+        first, _ = await rows(gateway)
+        assert (first.state, first.error) == (OutboxState.DEAD, "the bot was blocked")
+        assert gateway.channel.texts() == ["two"]
+
+
+async def test_a_dead_message_can_be_tried_again_by_hand() -> None:
+    """SPEC IO-3."""
+    async with a_process() as gateway:
+        gateway.channel.fail(Undeliverable("the bot was blocked"))
+        await put(gateway, to("ann", "one"))
+        await ends(gateway, OutboxState.DEAD)
+        assert await gateway.control.retry_outbox([(await the_row(gateway)).id]) == 1
+        await gateway.channel.until_sent(1)
+        assert gateway.channel.texts() == ["one"]
+
+
+async def test_a_message_that_may_have_arrived_five_times_is_dead() -> None:
+    """SPEC IO-5: a person decides."""
+    async with a_process() as gateway:
+        gateway.channel.fail(*(MaybeSent("no answer") for _ in range(MAX_UNSURE)))
+        await put(gateway, to("ann", "hello"))
+        await ends(gateway, OutboxState.DEAD)
+        await asyncio.sleep(600)
+        assert len(gateway.channel.attempts) == MAX_UNSURE
+
+
+async def test_failures_that_were_certain_do_not_count_as_unsure() -> None:
+    """SPEC IO-3, IO-5."""
+    async with a_process() as gateway:
+        certain = [NotSent("no route") for _ in range(MAX_UNSURE + 1)]
+        gateway.channel.fail(*certain, MaybeSent("no answer"))
+        await put(gateway, to("ann", "hello"))
+        await ends(gateway, OutboxState.SENT, OutboxState.DEAD)
+        assert gateway.channel.texts() == ["hello"]
+
+
+async def test_a_channel_that_refuses_us_is_tried_again_slowly() -> None:
+    """SPEC CHAN-8: the message is not lost with the token."""
+    async with a_process() as gateway:
+        gateway.channel.fail(ChannelRefused("wrong token"))
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+        await put(gateway, to("ann", "hello"))
+        await gateway.channel.until_sent(1)
+        assert loop.time() - before >= 60
+
+
+async def test_a_bug_in_a_channel_does_not_block_the_chat_for_ever(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """SPEC IO-3, IO-4."""
+    async with a_process() as gateway:
+        gateway.channel.fail(KeyError("a bug"))
+        await put(gateway, to("ann", "one"), to("ann", "two"))
+        await ends(gateway, OutboxState.SENT)
+        assert gateway.channel.texts() == ["one", "two"]
+        first, _ = await rows(gateway)
+        assert first.possible_duplicate
+        assert "a channel broke while it sent" in caplog.messages
+
+
+# ---------------------------------------------------------------------------- crash and outage
+
+
+async def test_a_crash_while_sending_is_repeated_and_marked() -> None:
+    """SPEC IO-5."""
+    database = MemoryDatabase()
+    async with a_process(database=database) as first:
+        first.channel.block("ann")
+        await put(first, to("ann", "hello"), to("ann", "next"))
+        await until(lambda: len(first.channel.attempts) == 1)
+        first.kill()
+        await asyncio.sleep(20)
+        async with a_process(database=database) as second:
+            await second.channel.until_sent(2)
+            assert second.channel.texts() == ["hello", "next"]
+            marks = [row.possible_duplicate for row in await rows(second)]
+            assert marks == [True, False]
+
+
+async def test_the_mark_of_a_sent_message_waits_for_the_database() -> None:
+    """SPEC DB-4: it is not sent again."""
+    async with a_process() as gateway:
+        gateway.channel.slow_s["ann"] = 2.0
+        await put(gateway, to("ann", "hello"))
+        await asyncio.sleep(1)
+        gateway.store.away = True
+        await asyncio.sleep(8)
+        gateway.store.away = False
+        await ends(gateway, OutboxState.SENT)
+        assert gateway.channel.texts() == ["hello"]
+
+
+async def test_sending_begins_again_when_the_database_is_back() -> None:
+    """SPEC DB-4."""
+    async with a_process() as gateway:
+        await put(gateway, to("ann", "hello"))
+        gateway.store.broken = {"claim_next"}
+        await asyncio.sleep(30)
+        gateway.store.broken = set()
+        await until(lambda: gateway.channel.texts() == ["hello"], within_s=2)
+
+
+async def test_a_claim_that_was_taken_over_is_left_to_its_new_owner(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """SPEC NODE-1."""
+    async with a_process() as gateway:
+        gateway.store.errors["mark_sent"] = Fenced("somebody else has it")
+        await put(gateway, to("ann", "hello"))
+        await asyncio.sleep(10)
+        assert gateway.channel.texts() == ["hello"]
+        assert "a message was taken over by another process" in caplog.messages
+
+
+async def test_a_chat_that_is_due_but_cannot_be_claimed_does_not_spin() -> None:
+    """A node that was declared dead can claim nothing until it has joined again."""
+    async with a_process() as gateway:
+        gateway.channel.block("bob")
+        await put(gateway, to("bob", "holds no one up"))
+        del gateway.database.nodes[gateway.node()]
+        await put(gateway, to("ann", "hello"))
+        before = gateway.store.calls["claim_next"]
+        await until(lambda: gateway.channel.texts("ann") == ["hello"], within_s=5)
+        assert gateway.store.calls["claim_next"] - before < 20
+
+
+async def test_a_sender_that_breaks_is_logged_and_started_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.ERROR)
+    async with a_process() as gateway:
+        gateway.store.errors["claim_next"] = ValueError("a bug in the store")
+        await put(gateway, to("ann", "hello"))
+        await until(lambda: gateway.channel.texts() == ["hello"], within_s=2)
+        assert "a sender broke" in caplog.messages
+
+
+@pytest.mark.parametrize(
+    ("failures", "least", "most"), [(1, 1.0, 1.5), (2, 2.0, 2.5), (4, 8.0, 8.5), (50, 60.0, 60.0)]
+)
+def test_the_delay_before_the_next_try_doubles_up_to_a_minute(
+    failures: int, least: float, most: float
+) -> None:
+    """SPEC IO-3."""
+    for _ in range(20):
+        assert least <= send_delay_s(failures) <= most

@@ -1,0 +1,140 @@
+"""Who may talk (SPEC CHAN-5)."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+import pytest
+
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.messages import PeerKind
+from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.core.routing import DirectPolicy
+from goclaw_py.ports.store import Standing
+from goclaw_py.testing.agents import Block, ScriptedAgent
+from goclaw_py.testing.channel import RecordingChannel
+from tests.support.harness import Ways, a_process, message
+
+
+def strangers() -> tuple[RecordingChannel, ...]:
+    """A channel that anybody can reach."""
+    return (RecordingChannel(trusted=False),)
+
+
+def code_in(text: str) -> str:
+    found = re.search(r"^[A-Z2-9]{8}$", text, re.MULTILINE)
+    assert found is not None
+    return found.group()
+
+
+async def test_an_unknown_sender_gets_one_code_and_nothing_else() -> None:
+    """SPEC CHAN-5: no model is called, nothing is stored as a message."""
+    agent = ScriptedAgent()
+    async with a_process(agent, channels=strangers()) as gateway:
+        await gateway.say("hello", "/help", "/stop", "", "hello?", apart_s=5)
+        await asyncio.sleep(60)
+        (text,) = gateway.channel.texts()
+        assert len(code_in(text)) == 8
+        assert "60 minutes" in text
+        assert agent.requests == []
+        assert gateway.pending == []
+        assert await gateway.store.sessions() == []
+        (request,) = await gateway.control.pairing_requests()
+        assert code_in(text) not in request.code_hash
+
+
+async def test_an_approved_sender_is_let_in_at_once() -> None:
+    """SPEC CHAN-5: the first one approved is owner."""
+    agent = ScriptedAgent()
+    async with a_process(agent, channels=strangers()) as gateway:
+        code = code_in(await gateway.ask("hello"))
+        person = await gateway.control.approve(f" {code.lower()} ", guest=False)
+        assert (person.sender.id, person.standing) == ("ann", Standing.OWNER)
+        await asyncio.sleep(0.1)
+        assert await gateway.ask("hello again") == "re: hello again"
+        assert agent.prompts == ["hello again"]
+
+
+async def test_a_code_lasts_an_hour_and_then_there_is_another() -> None:
+    """SPEC CHAN-5."""
+    async with a_process(channels=strangers()) as gateway:
+        first = code_in(await gateway.ask("hello"))
+        await asyncio.sleep(59 * 60)
+        await gateway.say("hello")
+        await asyncio.sleep(5)
+        assert len(gateway.channel.texts()) == 1
+    async with a_process(channels=strangers()) as gateway:
+        first = code_in(await gateway.ask("hello"))
+        await asyncio.sleep(3590)
+    del first
+
+
+async def test_a_stranger_can_stop_nothing_even_in_anothers_name() -> None:
+    """SPEC CMD-5: only those who may talk to the agent may use commands."""
+    agent = ScriptedAgent(Block())
+    ways = Ways(QueuePolicy())
+    async with a_process(agent, ways, channels=strangers()) as gateway:
+        await gateway.control.approve(code_in(await gateway.ask("hi")), guest=False)
+        await asyncio.sleep(0.1)
+        await gateway.say("work")
+        await agent.until_active(1)
+        await gateway.gateway.accept([message("/stopall", chat="ann", sender="mallory")])
+        await asyncio.sleep(60)
+        assert len(agent.active) == 1
+
+
+async def test_somebody_who_was_revoked_is_a_stranger_again() -> None:
+    async with a_process(channels=strangers()) as gateway:
+        await gateway.control.approve(code_in(await gateway.ask("hi")), guest=False)
+        await gateway.control.revoke("telegram", "default", "ann")
+        await asyncio.sleep(0.1)
+        assert code_in(await gateway.ask("hello"))
+
+
+async def test_a_batch_of_known_and_unknown_people_serves_both() -> None:
+    agent = ScriptedAgent()
+    async with a_process(agent, channels=strangers()) as gateway:
+        await gateway.control.approve(code_in(await gateway.ask("hi")), guest=False)
+        await asyncio.sleep(0.1)
+        await gateway.gateway.accept([message("hello"), message("hello", chat="bob")])
+        await gateway.channel.until_sent(3)
+        assert agent.prompts == ["hello"]
+        assert code_in(gateway.channel.texts("bob")[0])
+
+
+async def test_until_the_people_are_loaded_nobody_gets_in() -> None:
+    """SPEC CHAN-5: a policy store failure denies."""
+    agent = ScriptedAgent()
+    async with a_process(agent, channels=strangers()) as gateway:
+        gateway.store.away = True
+        with pytest.raises(StoreUnavailable):
+            await gateway.say("hello")
+        await asyncio.sleep(60)
+        assert agent.requests == []
+
+
+@pytest.mark.parametrize(
+    ("policy", "peer"),
+    [
+        (DirectPolicy.DISABLED, PeerKind.DIRECT),
+        (DirectPolicy.ALLOWLIST, PeerKind.DIRECT),
+        (DirectPolicy.OPEN, PeerKind.GROUP),
+    ],
+)
+async def test_who_is_not_meant_gets_silence(policy: DirectPolicy, peer: PeerKind) -> None:
+    """SPEC CHAN-5."""
+    agent = ScriptedAgent()
+    async with a_process(agent, Ways(access=policy), channels=strangers()) as gateway:
+        await gateway.gateway.accept([message("hello", peer=peer)])
+        await asyncio.sleep(60)
+        assert agent.requests == []
+        assert gateway.channel.attempts == []
+        assert gateway.store.calls["accept"] == 0
+
+
+async def test_an_open_account_takes_everybody() -> None:
+    """SPEC CHAN-5."""
+    ways = Ways(access=DirectPolicy.OPEN)
+    async with a_process(ways=ways, channels=strangers()) as gateway:
+        assert await gateway.ask("hello", chat="whoever") == "re: hello"

@@ -1,0 +1,164 @@
+"""Wake-up calls, retries, short memories, ids, and the recording channel itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC
+
+import pytest
+
+from goclaw_py.core.errors import Fenced, NotSent, StoreUnavailable
+from goclaw_py.core.messages import InboundMessage, OutboundMessage
+from goclaw_py.runtime.clock import SystemClock, new_run_id
+from goclaw_py.runtime.recent import Recent
+from goclaw_py.runtime.retry import until_available
+from goclaw_py.runtime.wake import Wake
+from goclaw_py.testing.channel import Failure, RecordingChannel
+from tests.support.harness import message
+
+# ---------------------------------------------------------------------------- wake
+
+
+async def test_a_call_before_the_wait_is_not_lost() -> None:
+    loop, wake = asyncio.get_running_loop(), Wake()
+    wake.clear()
+    wake.call()
+    await wake.wait(60)
+    assert loop.time() == 0
+
+
+async def test_a_wait_without_a_call_ends_at_its_limit() -> None:
+    loop, wake = asyncio.get_running_loop(), Wake()
+    await wake.wait(60)
+    assert loop.time() == 60
+    await wake.wait(-1)
+    assert loop.time() == 60
+
+
+async def test_a_call_ends_a_wait() -> None:
+    loop, wake = asyncio.get_running_loop(), Wake()
+    loop.call_later(3, wake.call)
+    await wake.wait(60)
+    assert loop.time() == 3
+
+
+# ---------------------------------------------------------------------------- retry
+
+
+async def test_an_operation_is_repeated_until_the_database_is_back() -> None:
+    """SPEC DB-4: at most 5 s apart."""
+    loop = asyncio.get_running_loop()
+    times: list[float] = []
+
+    async def operation() -> str:
+        times.append(loop.time())
+        if len(times) < 12:
+            raise StoreUnavailable("away")
+        return "done"
+
+    assert await until_available(operation) == "done"
+    gaps = [after - before for before, after in zip(times, times[1:], strict=False)]
+    assert 0.1 <= gaps[0] <= 0.2
+    assert max(gaps) <= 5
+    assert gaps[-1] == 5
+
+
+async def test_another_error_passes_through_at_once() -> None:
+    async def operation() -> None:
+        raise Fenced("not yours")
+
+    with pytest.raises(Fenced, match="not yours"):
+        await until_available(operation)
+    assert asyncio.get_running_loop().time() == 0
+
+
+# ---------------------------------------------------------------------------- recent, ids
+
+
+def test_a_short_memory_forgets_the_oldest_first() -> None:
+    recent: Recent[int, str] = Recent(2)
+    for number in (1, 2, 3):
+        recent[number] = str(number)
+    assert list(recent) == [2, 3]
+    recent[2] = "again"
+    assert list(recent.items()) == [(2, "again"), (3, "3")]
+
+
+def test_run_ids_made_later_sort_later() -> None:
+    clock = SystemClock()
+    assert clock.now().tzinfo is UTC
+    first, second = new_run_id(clock), new_run_id(clock)
+    assert first != second
+    assert first[:8] <= second[:8]
+
+
+# ---------------------------------------------------------------------------- recording channel
+
+
+class Choosy:
+    """An intake that is unavailable at first."""
+
+    def __init__(self, refusals: int) -> None:
+        self.refusals = refusals
+        self.texts: list[str] = []
+
+    async def accept(self, batch: Sequence[InboundMessage]) -> None:
+        await asyncio.sleep(1)
+        if self.refusals:
+            self.refusals -= 1
+            raise StoreUnavailable("away")
+        self.texts += [message.text for message in batch]
+
+
+def out(text: str) -> OutboundMessage:
+    return OutboundMessage(message("").target, text)
+
+
+async def test_a_batch_is_offered_until_it_is_taken_and_only_then_confirmed() -> None:
+    channel, intake = RecordingChannel(), Choosy(refusals=3)
+    receiving = asyncio.create_task(channel.receive(intake))
+    await channel.deliver(message("one"), message("two"))
+    assert intake.texts == ["one", "two"]
+    assert intake.refusals == 0
+    receiving.cancel()
+    await asyncio.wait([receiving])
+    assert channel.receiving == 0
+
+
+async def test_a_batch_that_was_not_confirmed_is_the_first_of_the_next_receive() -> None:
+    channel, intake = RecordingChannel(), Choosy(refusals=0)
+    receiving = asyncio.create_task(channel.receive(intake))
+    delivering = [asyncio.create_task(channel.deliver(message(text))) for text in ("a", "b")]
+    await asyncio.sleep(0.5)
+    receiving.cancel()
+    await asyncio.wait([receiving])
+    assert intake.texts == []
+    receiving = asyncio.create_task(channel.receive(intake))
+    await asyncio.wait(delivering)
+    assert intake.texts == ["a", "b"]
+    receiving.cancel()
+    await asyncio.wait([receiving])
+
+
+async def test_failures_come_in_their_order_first_those_of_the_chat() -> None:
+    channel = RecordingChannel()
+    channel.fail(NotSent("any"))
+    channel.fail(Failure(NotSent("ann's"), arrives=True), chat="ann")
+    with pytest.raises(NotSent, match="ann's"):
+        await channel.send(out("one"))
+    with pytest.raises(NotSent, match="any"):
+        await channel.send(out("two"))
+    assert await channel.send(out("three")) == "2"
+    assert channel.texts() == ["one", "three"]
+    assert [m.text for m in channel.attempts] == ["one", "two", "three"]
+
+
+async def test_a_channel_that_was_cut_off_neither_sends_nor_shows() -> None:
+    channel = RecordingChannel()
+    channel.cut_off()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(channel.send(out("one")), 60)
+    assert channel.sent == []
+    await channel.close()
+    assert channel.closed

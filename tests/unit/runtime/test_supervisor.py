@@ -1,0 +1,129 @@
+"""Channels are kept receiving (SPEC CHAN-8, NODE-1)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+
+from goclaw_py.core.errors import ChannelRefused
+from goclaw_py.core.ids import NodeId
+from goclaw_py.core.messages import InboundMessage
+from goclaw_py.ports.store import Node
+from goclaw_py.runtime.supervisor import Supervisor
+from goclaw_py.testing.channel import RecordingChannel
+from goclaw_py.testing.clock import START, LoopClock
+from tests.support.flaky_store import FlakyStore
+from tests.support.harness import message, until
+
+ME = NodeId("me")
+
+
+class Notebook:
+    """An intake that keeps the texts."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    async def accept(self, batch: Sequence[InboundMessage]) -> None:
+        self.texts += [message.text for message in batch]
+
+
+@asynccontextmanager
+async def supervised(
+    *channels: RecordingChannel, store: FlakyStore | None = None
+) -> AsyncIterator[tuple[Supervisor, Notebook]]:
+    store = store or FlakyStore()
+    await store.join(Node(ME, "host", 1, "test", START, START.replace(year=2030)))
+    supervisor, intake = Supervisor(store, LoopClock(), channels, lambda: ME), Notebook()
+    running = asyncio.create_task(supervisor.run(intake))
+    try:
+        async with asyncio.timeout(3600):
+            yield supervisor, intake
+    finally:
+        running.cancel()
+        await asyncio.wait([running])
+
+
+def looks(supervisor: Supervisor) -> list[tuple[str, str]]:
+    return [(view.state, view.detail) for view in supervisor.views()]
+
+
+async def test_a_channel_that_breaks_is_started_again_and_the_others_go_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    broken, sound = RecordingChannel("a"), RecordingChannel("b")
+    async with supervised(broken, sound) as (supervisor, intake):
+        broken.break_off(ValueError("a bug"))
+        await asyncio.sleep(1)
+        assert looks(supervisor) == [("starting", "broke: a bug"), ("working", "")]
+        await sound.deliver(message("still here"))
+        await broken.deliver(message("here again"))
+        assert intake.texts == ["still here", "here again"]
+        assert looks(supervisor)[0] == ("working", "")
+        assert "channel broke; starting it again" in caplog.messages
+
+
+async def test_a_channel_that_is_refused_stops_with_its_reason_and_the_others_go_on() -> None:
+    """SPEC CHAN-8."""
+    refused, sound = RecordingChannel("a"), RecordingChannel("b")
+    async with supervised(refused, sound) as (supervisor, intake):
+        refused.break_off(ChannelRefused("wrong token"))
+        await asyncio.sleep(600)
+        assert looks(supervisor) == [("stopped", "wrong token"), ("working", "")]
+        assert refused.receiving == 0
+        await sound.deliver(message("still here"))
+        assert intake.texts == ["still here"]
+
+
+async def test_it_is_known_when_the_last_channel_to_the_outside_has_stopped() -> None:
+    """SPEC CHAN-8: the terminal alone keeps no gateway up."""
+    console = RecordingChannel("console", trusted=True)
+    a, b = RecordingChannel("a", trusted=False), RecordingChannel("b", trusted=False)
+    async with supervised(console, a, b) as (supervisor, _):
+        waiting = asyncio.create_task(supervisor.until_none_works())
+        a.break_off(ChannelRefused("wrong token"))
+        await asyncio.sleep(60)
+        assert not waiting.done()
+        b.break_off(ChannelRefused("wrong token"))
+        await asyncio.wait_for(waiting, 1)
+
+
+async def test_a_gateway_with_the_terminal_alone_goes_on() -> None:
+    async with supervised(RecordingChannel("console", trusted=True)) as (supervisor, _):
+        waiting = asyncio.create_task(supervisor.until_none_works())
+        await asyncio.sleep(3600 - 1)
+        assert not waiting.done()
+        waiting.cancel()
+
+
+async def test_a_channel_waits_for_its_lease(caplog: pytest.LogCaptureFixture) -> None:
+    """SPEC NODE-1."""
+    caplog.set_level("INFO")
+    store = FlakyStore()
+    other = NodeId("other")
+    await store.join(Node(other, "host", 2, "test", START, START.replace(year=2030)))
+    await store.take_lease("bot:1", other, now=START)
+    channel = RecordingChannel(lease="bot:1")
+    async with supervised(channel, store=store) as (supervisor, _):
+        await asyncio.sleep(60)
+        assert looks(supervisor) == [("waiting", "another gateway receives for this account")]
+        assert channel.receiving == 0
+        assert len(caplog.messages) == 1
+        await store.drop_lease("bot:1", other)
+        await until(lambda: channel.receiving == 1, within_s=3)
+        assert looks(supervisor) == [("working", "")]
+
+
+async def test_a_channel_waits_for_the_database_that_holds_its_lease() -> None:
+    """SPEC DB-4."""
+    store = FlakyStore()
+    channel = RecordingChannel(lease="bot:1")
+    store.broken = {"take_lease"}
+    async with supervised(channel, store=store) as (supervisor, _):
+        await asyncio.sleep(60)
+        assert looks(supervisor) == [("waiting", "the database cannot be reached")]
+        store.broken = set()
+        await until(lambda: channel.receiving == 1, within_s=3)
