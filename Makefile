@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STATE  ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-deep lint types layers lock clean
+.PHONY: help run test check lint types layers lock bench clean
 
 help:            ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
@@ -33,6 +33,9 @@ lock: $(VENV)/.ready      ## resolve constraints.txt anew, without a machine's o
 	@env -u PIP_FIND_LINKS PIP_CONFIG_FILE=/dev/null $(BIN)/pip-compile -q --upgrade --strip-extras --all-extras --allow-unsafe \
 	  --no-header --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options \
 	  -o constraints.txt pyproject.toml
+
+bench: $(VENV)/.ready     ## measure; prints medians and what was wanted
+	@$(BIN)/python -m bench.gateway
 
 clean:           ## remove the environment and caches
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*

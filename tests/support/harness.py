@@ -47,7 +47,7 @@ from goclaw_py.testing.clock import START, LoopClock
 from tests.support.flaky_store import FlakyStore
 
 PENDING_POLL_S = 2.0
-PATIENCE_S = 3600.0
+PATIENCE_S = 7200.0
 """Virtual seconds that a test may take."""
 
 _numbers = count(1)
@@ -90,12 +90,16 @@ def session_of(
     return chat_session(MAIN_AGENT, Target("telegram", "default", chat, thread), peer)
 
 
+DIRECT = QueuePolicy(debounce_s=0.8)
+GROUP = QueuePolicy(debounce_s=0.8, concurrency=3)
+
+
 @dataclass(frozen=True, slots=True)
 class Ways:
     """How a process is set up."""
 
-    direct: QueuePolicy = QueuePolicy(debounce_s=0.8)
-    group: QueuePolicy = QueuePolicy(debounce_s=0.8, concurrency=3)
+    direct: QueuePolicy = DIRECT
+    group: QueuePolicy = GROUP
     access: DirectPolicy = DirectPolicy.PAIRING
     main_lane: int = 2
     cancel_grace_s: float = 10.0

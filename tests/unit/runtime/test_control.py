@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.core.ids import RunId, SessionKey
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.ids import MAIN_AGENT, MAIN_LANE, RunId, SessionKey
+from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.core.status import Backlog, Status
 from goclaw_py.ports.control import Control, NoGateway, NotFound, StopReport
@@ -108,13 +108,13 @@ async def test_a_session_is_found_by_its_key_or_by_a_unique_part_of_it() -> None
         assert (await control.session("bob")).key == session_of("bob")
         with pytest.raises(NotFound, match="there is no session 'carl'"):
             await control.session("carl")
-        with pytest.raises(NotFound, match="session 'ann' is not unique: .*anna") as caught:
+        with pytest.raises(NotFound, match=r"session 'ann' is not unique: .*anna") as caught:
             await control.session("ann")
         assert "…" not in str(caught.value)
         with pytest.raises(NotFound, match="not unique"):
             await control.session("telegram")
         await gateway.ask("hi", chat="dan")
-        with pytest.raises(NotFound, match=", …$"):
+        with pytest.raises(NotFound, match=r", …$"):
             await control.session("telegram")
 
 
@@ -126,9 +126,9 @@ async def test_a_run_is_found_by_a_unique_prefix() -> None:
             run = NewRun(
                 id=RunId(name),
                 session=session_of(),
-                agent=(await gateway.store.runs())[0].agent,
-                trigger=(await gateway.store.runs())[0].trigger,
-                lane=(await gateway.store.runs())[0].lane,
+                agent=MAIN_AGENT,
+                trigger=Trigger.API,
+                lane=MAIN_LANE,
                 inbox=(),
                 target=None,
                 started_at=gateway.clock.now(),

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
-from dataclasses import replace
-
-import pytest
 
 from goclaw_py.core import wording
 from goclaw_py.core.events import RunEnded
-from goclaw_py.core.ids import NodeId
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.requests import QueuePolicy
-from goclaw_py.ports.store import Node
-from goclaw_py.runtime.cluster import Cluster, host_identity
 from goclaw_py.store.memory import MemoryDatabase
-from goclaw_py.testing.agents import Block, Ignore, Say, ScriptedAgent
+from goclaw_py.testing.agents import Block, Say, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
-from goclaw_py.testing.clock import LoopClock
-from tests.support.flaky_store import FlakyStore
 from tests.support.harness import Ways, a_process, message, session_of, until
 
 AT_ONCE = Ways(QueuePolicy())
@@ -256,161 +246,3 @@ async def test_an_idle_session_is_given_back_after_the_database_was_away() -> No
         session = await gateway.store.session(session_of())
         assert session is not None
         assert session.owner is None
-
-
-# ---------------------------------------------------------------------------- declared dead
-
-
-async def test_a_process_that_was_declared_dead_writes_nothing_of_what_it_had_in_hand() -> None:
-    """SPEC NODE-1: its late finish is fenced."""
-    database = MemoryDatabase()
-    late = ScriptedAgent(Ignore(for_s=3, reply="late"), otherwise=lambda _: Say("never"))
-    agent = ScriptedAgent()
-    async with (
-        a_process(late, AT_ONCE, database=database) as frozen,
-        a_process(agent, AT_ONCE, database=database) as live,
-    ):
-        await frozen.say("one")
-        await late.until_active(1)
-        frozen.store.away = True
-        await live.channel.until_sent(1)
-        assert live.channel.texts() == ["re: one"]
-        frozen.store.away = False
-        await asyncio.sleep(60)
-        assert frozen.channel.texts() == []
-        assert await live.said_in_history() == ["one", "re: one"]
-        assert await live.outcomes() == [Outcome.LOST, Outcome.COMPLETED]
-        assert len(database.nodes) == 2
-
-
-async def test_a_process_that_was_declared_dead_works_on_as_a_new_node() -> None:
-    """SPEC NODE-1."""
-    database = MemoryDatabase()
-    channel = RecordingChannel(lease="telegram:42")
-    agent = ScriptedAgent(Block())
-    async with a_process(agent, AT_ONCE, database=database, channels=(channel,)) as gateway:
-        await gateway.say("one", "two")
-        await agent.until_active(1)
-        was = gateway.node()
-        watcher = FlakyStore(database)
-        later = LoopClock().now().replace(year=2030)
-        await watcher.recover(now=later, max_attempts=3, apology="sorry")
-        await until(lambda: gateway.node() != was)
-        await gateway.channel.until_sent(2)
-        assert agent.prompts == ["one", "one", "two"]
-        assert gateway.channel.texts() == ["re: one", "re: two"]
-        await channel.deliver(message("three"))
-        await gateway.channel.until_sent(3)
-        assert await gateway.outcomes() == [Outcome.LOST, *[Outcome.COMPLETED] * 3]
-
-
-async def test_dropped_messages_of_a_node_that_was_declared_dead_run_once_and_are_not_told() -> (
-    None
-):
-    """SPEC NODE-1: what it had in hand belongs to whoever takes it up."""
-    database = MemoryDatabase()
-    agent = ScriptedAgent(Block())
-    async with a_process(agent, Ways(QueuePolicy(capacity=1)), database=database) as gateway:
-        await gateway.say("works", "dropped", "waits")
-        gateway.store.broken = {"settle"}
-        later = LoopClock().now().replace(year=2030)
-        await FlakyStore(database).recover(now=later, max_attempts=3, apology="sorry")
-        await agent.until_started(2)
-        gateway.store.broken = set()
-        await asyncio.sleep(60)
-        assert agent.prompts == ["works", "works", "dropped", "waits"]
-        assert gateway.channel.texts() == ["re: works", "re: dropped", "re: waits"]
-
-
-# ---------------------------------------------------------------------------- the lease
-
-
-@pytest.mark.parametrize("away_s", [12.0, 60.0, 601.0])
-async def test_a_database_that_was_away_longer_than_a_lease_kills_nobody(away_s: float) -> None:
-    """SPEC DB-4: work goes on where it was, on every node; nothing is doubled."""
-    database = MemoryDatabase()
-    agents = [ScriptedAgent(Say("done", after_s=away_s + 30)) for _ in range(2)]
-    async with (
-        a_process(agents[0], AT_ONCE, database=database) as first,
-        a_process(agents[1], AT_ONCE, database=database) as second,
-    ):
-        await first.say("one", chat="ann")
-        await second.say("two", chat="bob")
-        await asyncio.sleep(1)
-        first.store.away = second.store.away = True
-        await asyncio.sleep(away_s)
-        first.store.away = second.store.away = False
-        await until(lambda: len(first.channel.texts() + second.channel.texts()) == 2)
-        assert [agents[0].prompts, agents[1].prompts] == [["one"], ["two"]]
-        assert await first.outcomes() == [Outcome.COMPLETED] * 2
-        assert first.recoveries + second.recoveries == []
-
-
-async def test_a_dead_node_is_found_after_the_database_was_away() -> None:
-    """SPEC NODE-1."""
-    database = MemoryDatabase()
-    async with (
-        a_process(stuck(), AT_ONCE, database=database) as first,
-        a_process(database=database) as second,
-    ):
-        await first.say("one")
-        await asyncio.sleep(1)
-        first.kill()
-        second.store.away = True
-        await asyncio.sleep(30)
-        second.store.away = False
-        await until(lambda: second.channel.texts() == ["re: one"], within_s=30)
-
-
-def _node(name: str, pid: int, host: str) -> Node:
-    now = LoopClock().now()
-    return Node(NodeId(name), host, pid, "test", now, now.replace(year=2030))
-
-
-async def test_the_dead_of_this_machine_are_buried_at_once() -> None:
-    """SPEC IO-2: after a crash the next start does not wait for the lease to end."""
-    database = MemoryDatabase()
-    store = FlakyStore(database)
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    await store.join(_node("gone", gone.pid, host_identity()))
-    await store.join(_node("living", 1, host_identity()))
-    await store.join(_node("elsewhere", gone.pid, "another machine"))
-    async with a_process(database=database) as gateway:
-        names = {node.id for node in await gateway.store.nodes()}
-        assert names == {"living", "elsewhere", gateway.node()}
-        assert gateway.recoveries[0].nodes == (NodeId("gone"),)
-
-
-async def test_joining_waits_for_the_database() -> None:
-    """SPEC DB-4."""
-    store = FlakyStore()
-    store.away = True
-    cluster = Cluster(
-        store, LoopClock(), "test", on_recovery=lambda _: None, on_lost=lambda: None
-    )
-    joining = asyncio.create_task(cluster.join())
-    await asyncio.sleep(60)
-    assert not joining.done()
-    store.away = False
-    await joining
-    assert [node.id for node in await store.nodes()] == [cluster.node.id]
-
-
-async def test_leaving_gives_everything_to_others_at_once() -> None:
-    """SPEC NODE-3."""
-    database = MemoryDatabase()
-    agent = ScriptedAgent()
-    async with (
-        a_process(stuck(), AT_ONCE, database=database) as first,
-        a_process(agent, AT_ONCE, database=database),
-    ):
-        await first.say("one", "two")
-        await asyncio.sleep(1)
-        await first.shut_down(wait_s=0)
-        await until(lambda: agent.prompts == ["one", "two"], within_s=3)
-
-
-async def test_host_identity_is_the_same_twice() -> None:
-    assert host_identity() == host_identity()
-    assert replace(_node("a", 1, host_identity())).host == host_identity()

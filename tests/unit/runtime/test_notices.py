@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 from goclaw_py.core import wording
 from goclaw_py.core.outcomes import Reason
@@ -31,15 +32,13 @@ async def test_one_notice_names_everything_that_was_dropped_within_moments() -> 
 
 async def test_notices_of_one_session_are_ten_seconds_apart() -> None:
     """SPEC QUEUE-5."""
-    times = []
     async with a_process(stuck(), ONE_WAITS) as gateway:
         await gateway.say("works", "waits")
         for _ in range(30):
             await gateway.say("more", apart_s=1)
-        for row in reversed(await gateway.store.outbox()):
-            times.append(row.created_at)
+        times = [row.created_at for row in reversed(await gateway.store.outbox())]
         assert len(times) >= 3
-        gaps = [(b - a).total_seconds() for a, b in zip(times, times[1:], strict=False)]
+        gaps = [(b - a).total_seconds() for a, b in pairwise(times)]
         assert min(gaps) >= 10
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from goclaw_py.core import wording
 from goclaw_py.core.events import TextDelta
+from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Drop, Mode, QueuePolicy
 from goclaw_py.core.status import RunState
@@ -56,8 +57,9 @@ async def test_the_slot_is_held_until_the_outcome_is_stored() -> None:
 
 async def test_runs_of_a_session_never_overlap_through_stops_timeouts_and_failures() -> None:
     """SPEC QUEUE-2."""
-    steps = [Say("a", after_s=3), Ignore(for_s=5), Stream(("x", "y"), every_s=40), Say("b")]
-    agent = ScriptedAgent(*steps)
+    agent = ScriptedAgent(
+        Say("a", after_s=3), Ignore(for_s=5), Stream(("x", "y"), every_s=40), Say("b")
+    )
     async with a_process(agent, Ways(AT_ONCE, run_timeout_s=30)) as gateway:
         await gateway.say("1", "2", "3", "4", "5", apart_s=1)
         await agent.until_started(2)
@@ -146,8 +148,6 @@ async def test_a_burst_becomes_one_turn_with_all_texts_and_ends_all_its_rows() -
 async def test_bursts_of_two_people_in_a_group_are_two_turns() -> None:
     """SPEC QUEUE-6: one sender, one session."""
     agent = ScriptedAgent()
-    from goclaw_py.core.messages import PeerKind
-
     async with a_process(agent) as gateway:
         for sender in ("ann", "bob", "ann", "bob"):
             text = f"from {sender}"
@@ -260,7 +260,7 @@ class Strange(BaseException):
     [
         lambda: ValueError("broken"),
         lambda: SystemExit(3),
-        lambda: KeyboardInterrupt(),
+        KeyboardInterrupt,
         lambda: Strange("odd"),
         lambda: TimeoutError("slow"),
     ],
