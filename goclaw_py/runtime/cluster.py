@@ -83,6 +83,7 @@ class Cluster:
         """
         while True:
             try:
+                await self._renew()
                 await self.recover()
                 await asyncio.sleep(RECOVER_S)
             except StoreUnavailable:
@@ -106,8 +107,8 @@ class Cluster:
             self._on_recovery(recovery)
 
     async def _renew(self) -> None:
-        until = self._clock.now() + LEASE
-        if await self._store.renew(self.node.id, until=until):
+        node, until = self.node.id, self._clock.now() + LEASE
+        if await self._store.renew(node, until=until) or node != self.node.id:
             return
         log.error("this process was declared dead; its work belongs to others now")
         await self.join()

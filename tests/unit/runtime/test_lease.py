@@ -108,7 +108,9 @@ async def test_a_database_that_was_away_longer_than_a_lease_kills_nobody(away_s:
         await asyncio.sleep(1)
         first.store.away = second.store.away = True
         await asyncio.sleep(away_s)
-        first.store.away = second.store.away = False
+        first.store.away = False
+        await asyncio.sleep(4)
+        second.store.away = False
         await until(lambda: len(first.channel.texts() + second.channel.texts()) == 2)
         assert [agents[0].prompts, agents[1].prompts] == [["one"], ["two"]]
         assert await first.outcomes() == [Outcome.COMPLETED] * 2
