@@ -56,6 +56,7 @@ class Cluster:
         self._on_recovery = on_recovery
         self._on_lost = on_lost
         self.node: Node = self._new_node()
+        self._renewing = asyncio.Lock()
 
     async def join(self) -> None:
         """Enter this node, and bury those of this machine whose process is gone."""
@@ -107,12 +108,14 @@ class Cluster:
             self._on_recovery(recovery)
 
     async def _renew(self) -> None:
-        node, until = self.node.id, self._clock.now() + LEASE
-        if await self._store.renew(node, until=until) or node != self.node.id:
-            return
-        log.error("this process was declared dead; its work belongs to others now")
-        await self.join()
-        self._on_lost()
+        # Two callers must not both find the old node gone and join twice.
+        async with self._renewing:
+            until = self._clock.now() + LEASE
+            if await self._store.renew(self.node.id, until=until):
+                return
+            log.error("this process was declared dead; its work belongs to others now")
+            await self.join()
+            self._on_lost()
 
     async def _enter(self) -> None:
         # Whenever the database is back, the lease is fresh: this must not be among the dead.

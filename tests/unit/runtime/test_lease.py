@@ -73,6 +73,18 @@ async def test_a_process_that_was_declared_dead_works_on_as_a_new_node() -> None
         assert await gateway.outcomes() == [Outcome.LOST, *[Outcome.COMPLETED] * 3]
 
 
+async def test_a_process_that_was_declared_dead_joins_once_however_slow_the_database_is() -> None:
+    """SPEC NODE-1."""
+    database = MemoryDatabase()
+    async with a_process(database=database) as gateway:
+        gateway.store.slow_after_s["renew"] = 1.5
+        gateway.store.slow_before_s["join"] = 2.5
+        del database.nodes[gateway.node()]
+        await asyncio.sleep(9)
+        assert gateway.store.calls["join"] == 2
+        assert list(database.nodes) == [gateway.node()]
+
+
 async def test_dropped_messages_of_a_node_that_was_declared_dead_run_once_and_are_not_told() -> (
     None
 ):
