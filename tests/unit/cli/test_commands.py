@@ -88,7 +88,7 @@ def test_an_unreachable_database_is_exit_code_3(goclaw: Shell, database: FakeCon
 def test_a_command_that_needs_a_gateway_is_exit_code_3_without_one(
     goclaw: Shell, database: FakeControl
 ) -> None:
-    for command in (["status"], ["stop", "console"], ["chat"]):
+    for command in (["status"], ["stop", "console"]):
         got = goclaw(*command)
         assert got.code == 3
         assert got.err.startswith("goclaw: no gateway ")

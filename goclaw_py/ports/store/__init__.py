@@ -1,0 +1,86 @@
+"""The database, as the runtime sees it.
+
+Every instant is given by the caller, aware and in UTC; no implementation reads a clock. Every
+method is one transaction: it happens as a whole or not at all. Any method may raise
+``StoreUnavailable``; methods that write on behalf of a node raise ``Fenced`` when another node has
+taken over what they write to.
+
+**Leases.** A node renews one lease, its own (``nodes.lease_until``). What it works on (sessions,
+outbox rows, named leases) names it as ``owner`` and counts ``fence`` up with each change of owner,
+so the owner's claim is live exactly as long as its node is (docs/adr/0004).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Protocol
+
+from goclaw_py.core.status import Backlog
+from goclaw_py.ports.store.inbox import (
+    Accepted,
+    InboxKind,
+    InboxRow,
+    InboxState,
+    InboxStore,
+    NewInbox,
+    NewPairing,
+)
+from goclaw_py.ports.store.nodes import CutRun, Node, NodeStore, Place, Recovery
+from goclaw_py.ports.store.outbox import OutboxRow, OutboxState, OutboxStore
+from goclaw_py.ports.store.people import PairingRequest, PeopleStore, Person, Standing
+from goclaw_py.ports.store.runs import NewRun, Run, RunEnd, RunStore, Session, StoredEntry
+
+__all__ = [
+    "Accepted",
+    "CutRun",
+    "InboxKind",
+    "InboxRow",
+    "InboxState",
+    "InboxStore",
+    "NewInbox",
+    "NewPairing",
+    "NewRun",
+    "Node",
+    "NodeStore",
+    "Notice",
+    "OutboxRow",
+    "OutboxState",
+    "OutboxStore",
+    "PairingRequest",
+    "PeopleStore",
+    "Person",
+    "Place",
+    "Recovery",
+    "Run",
+    "RunEnd",
+    "RunStore",
+    "Session",
+    "Standing",
+    "Store",
+    "StoredEntry",
+]
+
+
+class Notice(StrEnum):
+    """What changed; a hint that saves waiting for the next poll (SPEC DB-3)."""
+
+    INBOX = "goclaw_inbox"
+    OUTBOX = "goclaw_outbox"
+    PEOPLE = "goclaw_people"
+
+
+class Store(NodeStore, InboxStore, RunStore, OutboxStore, PeopleStore, Protocol):
+    """All of it."""
+
+    async def backlog(self) -> Backlog:
+        """How much is not finished, over all nodes."""
+
+    async def ping(self) -> None:
+        """Raise ``StoreUnavailable`` if the database does not answer."""
+
+    def on_notice(self, hear: Callable[[Notice], None]) -> None:
+        """Call ``hear`` in the event loop for each notice, from whichever process it comes."""
+
+    async def close(self) -> None:
+        """Give back connections."""

@@ -1,0 +1,121 @@
+"""Messages on their way to the agent."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from goclaw_py.core.ids import AgentName, NodeId, SessionKey
+from goclaw_py.core.messages import InboundMessage, OutboundMessage
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.ports.store.people import PairingRequest
+
+
+class InboxKind(StrEnum):
+    """What an inbox row asks for."""
+
+    MESSAGE = "message"
+    COMMAND = "command"
+
+
+class InboxState(StrEnum):
+    """Where an inbox row is. ``pending`` covers waiting and running; ``run_id`` tells which."""
+
+    PENDING = "pending"
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class NewInbox:
+    """An inbox row to be committed.
+
+    ``outcome`` is set when it was dealt with before the commit: a ``/stop`` that has acted, or a
+    message that a ``/stop`` behind it in the same batch covers.
+    """
+
+    message: InboundMessage
+    session: SessionKey
+    agent: AgentName
+    kind: InboxKind = InboxKind.MESSAGE
+    outcome: Outcome | None = None
+    reason: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InboxRow:
+    """A committed, unfinished inbox row. ``attempts`` counts runs that started with it."""
+
+    id: int
+    message: InboundMessage
+    session: SessionKey
+    agent: AgentName
+    kind: InboxKind
+    attempts: int
+    received_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class NewPairing:
+    """A pairing request, with the message that shows its code. Kept unless a live one exists."""
+
+    request: PairingRequest
+    greeting: OutboundMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What a commit brought: rows that were new and are this node's to work on, in batch order.
+
+    Rows whose session another live node owns are committed too but not listed here; that node is
+    notified. ``duplicates`` holds the external ids that were known already.
+    """
+
+    rows: tuple[InboxRow, ...] = ()
+    duplicates: frozenset[str] = frozenset()
+
+
+class InboxStore(Protocol):
+    """Messages on their way to the agent."""
+
+    async def accept(
+        self,
+        batch: Sequence[NewInbox],
+        *,
+        node: NodeId,
+        now: datetime,
+        pairings: Sequence[NewPairing] = (),
+    ) -> Accepted:
+        """Commit a batch in one transaction and claim its sessions for ``node`` where possible.
+
+        Rows whose (channel, account, external id) is known are left as they are. Rows that come
+        with an outcome are stored as done and not listed in the result, but for commands: a
+        command row is listed if it was new, done or not. Updates the session's last activity.
+        """
+
+    async def claim_pending(self, node: NodeId, *, now: datetime) -> list[InboxRow]:
+        """Claim the sessions with pending rows that are free or whose owner is dead.
+
+        Returns the pending rows of every session that ``node`` owns by now, the ones it knows
+        already included: rows that crashed a run twice last, otherwise in order of arrival.
+        """
+
+    async def settle(
+        self,
+        rows: Collection[int],
+        outcome: Outcome,
+        *,
+        now: datetime,
+        reason: Reason | None = None,
+        say: Sequence[OutboundMessage] = (),
+    ) -> None:
+        """End rows that no run will work on, and put ``say`` into the outbox with it.
+
+        Rows that are done already stay as they are; ``say`` is then dropped too unless another of
+        the rows was still pending, or ``rows`` is empty.
+        """
+
+    async def release_sessions(self, node: NodeId, sessions: Collection[SessionKey]) -> None:
+        """Give back sessions that are idle here. One with pending rows stays owned."""

@@ -1,0 +1,77 @@
+"""Nodes, their leases, and what dead ones left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from goclaw_py.core.ids import NodeId, RunId, SessionKey
+from goclaw_py.core.messages import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One gateway process. Its lease ends at ``lease_until`` unless it renews it."""
+
+    id: NodeId
+    host: str
+    pid: int
+    release: str
+    started_at: datetime
+    lease_until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CutRun:
+    """A run that a dead node left, now ``lost``; its channel may still show it working."""
+
+    run_id: RunId
+    session: SessionKey
+    target: Target | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """What was taken back from dead nodes."""
+
+    nodes: tuple[NodeId, ...] = ()
+    cut_runs: tuple[CutRun, ...] = ()
+    gave_up: int = 0
+    """Inbox rows that ended ``lost`` because their attempts are used up."""
+
+
+Place = tuple[str, str]
+"""Channel and account: where a process can receive and send."""
+
+
+class NodeStore(Protocol):
+    """Nodes, their leases, and what dead ones left."""
+
+    async def join(self, node: Node) -> None:
+        """Enter a node."""
+
+    async def renew(self, node: NodeId, *, until: datetime) -> bool:
+        """Extend a node's lease. False: the node was declared dead and owns nothing any more."""
+
+    async def leave(self, node: NodeId, *, now: datetime) -> None:
+        """Give back everything the node owns and remove it. Unfinished work is free for others."""
+
+    async def nodes(self) -> list[Node]:
+        """All nodes, oldest first, dead ones included until somebody recovers them."""
+
+    async def take_lease(self, name: str, node: NodeId, *, now: datetime) -> bool:
+        """Own the named lease: True if it was free, this node's already, or its owner is dead."""
+
+    async def drop_lease(self, name: str, node: NodeId) -> None:
+        """Give a named lease back, if this node owns it."""
+
+    async def recover(self, *, now: datetime, max_attempts: int, apology: str) -> Recovery:
+        """Take back what nodes with an ended lease left, and remove those nodes.
+
+        Their runs that had started end ``lost``; inbox rows of those runs are free to run again,
+        but for those that were started ``max_attempts`` times: they end ``lost``, and their sender
+        is told ``apology`` through the outbox. Their sessions become free. Outbox rows that were
+        being sent go back to pending and are marked ``possible_duplicate``. Live nodes are never
+        touched. Several nodes may call it at once; one of them does the work.
+        """

@@ -1,0 +1,78 @@
+"""Messages on their way to the channel."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from goclaw_py.core.ids import NodeId, SessionKey
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.ports.store.nodes import Place
+
+
+class OutboxState(StrEnum):
+    """Where an outbox row is. Only ``sent`` means that the channel confirmed it (SPEC IO-6)."""
+
+    PENDING = "pending"
+    SENDING = "sending"
+    SENT = "sent"
+    DEAD = "dead"
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxRow:
+    """An outbox row. ``fence`` is the ticket of the claim; a later claim makes it invalid."""
+
+    id: int
+    message: OutboundMessage
+    session: SessionKey | None
+    state: OutboxState
+    attempts: int
+    possible_duplicate: bool
+    fence: int
+    created_at: datetime
+    next_attempt_at: datetime
+    sent_at: datetime | None
+    external_id: str | None
+    error: str | None
+
+
+class OutboxStore(Protocol):
+    """Messages on their way to the channel. Order holds per (channel, account, chat)."""
+
+    async def chats_due(self, places: Collection[Place], *, now: datetime) -> list[Target]:
+        """Chats (thread None) whose oldest unsent row is pending and due, the longest due first."""
+
+    async def claim_next(self, chat: Target, *, node: NodeId, now: datetime) -> OutboxRow | None:
+        """Claim the oldest unsent row of a chat if it is pending and due; state ``sending``.
+
+        The claim is committed before anything is sent, so that a crash leaves a trace. A row that
+        somebody is sending, or that is not due, blocks the ones behind it: None. The thread of
+        ``chat`` is ignored.
+        """
+
+    async def mark_sent(self, row: OutboxRow, external_id: str, *, now: datetime) -> None:
+        """The channel confirmed it. Raises ``Fenced`` if the claim is no longer ours."""
+
+    async def mark_failed(
+        self, row: OutboxRow, error: str, *, retry_at: datetime, maybe_sent: bool
+    ) -> None:
+        """Back to pending with one more attempt. ``maybe_sent`` marks it ``possible_duplicate``.
+
+        Raises ``Fenced`` if the claim is no longer ours.
+        """
+
+    async def mark_dead(self, row: OutboxRow, error: str, *, now: datetime) -> None:
+        """It will never be delivered. Raises ``Fenced`` if the claim is no longer ours."""
+
+    async def outbox(self, *, limit: int = 50, state: OutboxState | None = None) -> list[OutboxRow]:
+        """Rows, the newest first."""
+
+    async def retry_outbox(self, ids: Collection[int], *, now: datetime) -> int:
+        """Make dead rows pending again, due at once. Returns how many were dead."""
+
+    async def next_due(self, places: Collection[Place]) -> datetime | None:
+        """When the next pending head of a chat falls due, or None."""

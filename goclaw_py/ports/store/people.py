@@ -1,0 +1,60 @@
+"""Who may talk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from goclaw_py.core.messages import Sender
+
+
+class Standing(StrEnum):
+    """What a known person may do."""
+
+    OWNER = "owner"
+    GUEST = "guest"
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody who may talk to the agent on this account of a channel."""
+
+    channel: str
+    account: str
+    sender: Sender
+    standing: Standing
+    approved_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PairingRequest:
+    """Somebody unknown who wrote. The code itself is stored only as ``code_hash``."""
+
+    channel: str
+    account: str
+    sender: Sender
+    code_hash: str
+    created_at: datetime
+    expires_at: datetime
+
+
+class PeopleStore(Protocol):
+    """Who may talk (SPEC CHAN-5)."""
+
+    async def people(self) -> list[Person]:
+        """Everybody who was approved, oldest first."""
+
+    async def pairing_requests(self, *, now: datetime) -> list[PairingRequest]:
+        """Requests that are still valid, oldest first."""
+
+    async def approve(self, code_hash: str, *, guest: bool, now: datetime) -> Person | None:
+        """Turn a valid request into a person and remove it; None if there is no such request.
+
+        The first person of a channel account becomes owner, and so does everybody else unless
+        ``guest``.
+        """
+
+    async def revoke(self, channel: str, account: str, sender_id: str) -> bool:
+        """Forget a person. False if there was none."""

@@ -1,0 +1,132 @@
+"""Runs, sessions and their history."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from goclaw_py.core.events import Usage
+from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId, SessionKey
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.outcomes import Outcome, Reason, Trigger
+from goclaw_py.ports.agent import HistoryEntry
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """A run about to start. ``inbox`` are the rows it answers."""
+
+    id: RunId
+    session: SessionKey
+    agent: AgentName
+    trigger: Trigger
+    lane: LaneName
+    inbox: tuple[int, ...]
+    target: Target | None
+    started_at: datetime
+    parent: RunId | None = None
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """How a run ended and everything that is stored with it in one transaction."""
+
+    id: RunId
+    outcome: Outcome
+    finished_at: datetime
+    reason: Reason | None = None
+    error: str | None = None
+    history: tuple[HistoryEntry, ...] = ()
+    say: tuple[OutboundMessage, ...] = ()
+    usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A stored run. ``outcome`` is None while it works."""
+
+    id: RunId
+    session: SessionKey
+    agent: AgentName
+    trigger: Trigger
+    lane: LaneName
+    node: NodeId
+    started_at: datetime
+    finished_at: datetime | None
+    outcome: Outcome | None
+    reason: Reason | None
+    error: str | None
+    usage: Usage | None
+    model: str
+    parent: RunId | None
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A stored session. ``owner`` is the node that works on it now, if any."""
+
+    key: SessionKey
+    agent: AgentName
+    target: Target | None
+    created_at: datetime
+    last_active_at: datetime
+    owner: NodeId | None
+    fence: int
+    waiting: int
+    """Inbox rows that are not done."""
+    entries: int
+    """History entries since the last reset."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEntry:
+    """A history entry with when and by which run it was written."""
+
+    entry: HistoryEntry
+    at: datetime
+    run_id: RunId | None
+
+
+class RunStore(Protocol):
+    """Runs, sessions and their history."""
+
+    async def begin_run(self, run: NewRun, *, node: NodeId) -> list[HistoryEntry]:
+        """Record that a run starts, count an attempt for its inbox rows, return the history.
+
+        Claims the session for ``node`` if it is free, and creates it if it does not exist. Raises
+        ``Fenced`` if another live node owns it.
+        """
+
+    async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
+        """End a run: its row, its inbox rows, history and outbox rows, all in one transaction.
+
+        With ``Outcome.INTERRUPTED`` the inbox rows stay pending and the attempt is taken back.
+        The history entries belong to the conversation in which the run
+        began: after a reset meanwhile they are stored but not read any more. Finishing a run twice
+        changes nothing the second time.
+
+        Raises ``NeverBegan`` for a run that is not known, and ``Fenced`` if the session has changed
+        hands since the run began.
+        """
+
+    async def runs(
+        self, *, limit: int = 50, session: SessionKey | None = None, active: bool = False
+    ) -> list[Run]:
+        """Runs, the newest first."""
+
+    async def find_run(self, prefix: str) -> list[Run]:
+        """Runs whose id starts with ``prefix``; at most two, enough to see that it is ambiguous."""
+
+    async def sessions(self, *, limit: int = 50) -> list[Session]:
+        """Sessions, the last active first."""
+
+    async def session(self, key: SessionKey) -> Session | None:
+        """One session."""
+
+    async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
+        """The newest ``limit`` entries since the last reset, oldest first."""
+
+    async def reset_session(self, key: SessionKey, *, now: datetime) -> None:
+        """Begin a fresh history. Older entries stay stored but are read no more."""
