@@ -128,8 +128,7 @@ class Cluster:
         now = self._clock.now()
         for node in await self._store.nodes():
             if node.host == self.node.host and node.pid != self.node.pid and not _alive(node.pid):
-                # Renewing never shortens a lease; entering the node again sets it.
-                await self._store.join(replace(node, lease_until=now))
+                await self._store.renew(node.id, until=now)
         await self.recover()
 
     def _new_node(self) -> Node:

@@ -113,8 +113,7 @@ class Commands:
                 runs = [run for run in self._dispatcher.runs() if run.session == row.session]
                 return wording.status(runs, 0 if session is None else session.entries)
             case NewSession():
-                if not acted:
-                    self._dispatcher.stop_all(row.session)
+                self._dispatcher.stop_all(row.session)
                 await self._store.reset_session(row.session, now=self._clock.now())
                 return wording.NEW_SESSION
             case _:

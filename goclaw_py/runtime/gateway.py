@@ -203,8 +203,6 @@ class Gateway:
         covered = self._covered.get(_external_id(row.message))
         if row.id in self._taken or row.session in self._held_up:
             return
-        if self._dispatcher.draining and covered is None:
-            return  # it runs after the restart
         self._taken[row.id] = None
         self._sessions.add(row.session)
         if row.kind is InboxKind.MESSAGE and covered is None and not is_blank(row.message.text):

@@ -198,10 +198,11 @@ async def test_a_message_that_is_still_being_sent_is_cut_off_and_marked() -> Non
         await until(lambda: len(gateway.channel.attempts) == 1)
         loop = asyncio.get_running_loop()
         before = loop.time()
-        await gateway.shut_down()
+        await gateway.outbox.close(5.0)
         assert 5 <= loop.time() - before < 6
         (row,) = await gateway.store.outbox()
         assert (row.state, row.possible_duplicate) == (OutboxState.PENDING, True)
+        assert row.error == "cut off by the shutdown"
 
 
 async def test_the_end_does_not_wait_for_a_database_that_is_away() -> None:

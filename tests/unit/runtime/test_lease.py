@@ -90,7 +90,7 @@ async def test_dropped_messages_of_a_node_that_was_declared_dead_run_once_and_ar
 ):
     """SPEC NODE-1: what it had in hand belongs to whoever takes it up."""
     database = MemoryDatabase()
-    agent = ScriptedAgent(Block())
+    agent = ScriptedAgent(Block(), Block())
     async with a_process(agent, Ways(QueuePolicy(capacity=1)), database=database) as gateway:
         await gateway.say("works", "dropped", "waits")
         gateway.store.broken = {"settle"}
@@ -99,8 +99,11 @@ async def test_dropped_messages_of_a_node_that_was_declared_dead_run_once_and_ar
         await agent.until_started(2)
         gateway.store.broken = set()
         await asyncio.sleep(60)
+        assert gateway.pending == ["works", "dropped", "waits"]
+        agent.release()
+        await gateway.channel.until_sent(3)
         assert agent.prompts == ["works", "works", "dropped", "waits"]
-        assert gateway.channel.texts() == ["re: works", "re: dropped", "re: waits"]
+        assert gateway.channel.texts() == ["released", "re: dropped", "re: waits"]
 
 
 # ---------------------------------------------------------------------------- the lease
@@ -127,6 +130,19 @@ async def test_a_database_that_was_away_longer_than_a_lease_kills_nobody(away_s:
         assert [agents[0].prompts, agents[1].prompts] == [["one"], ["two"]]
         assert await first.outcomes() == [Outcome.COMPLETED] * 2
         assert first.recoveries + second.recoveries == []
+
+
+async def test_a_process_that_cannot_renew_its_lease_does_not_bury_itself() -> None:
+    """SPEC DB-4."""
+    agent = ScriptedAgent(Say("done", after_s=40))
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.say("one")
+        gateway.store.broken = {"renew"}
+        await asyncio.sleep(20)
+        gateway.store.broken = set()
+        await gateway.channel.until_sent(1)
+        assert gateway.recoveries == []
+        assert await gateway.outcomes() == [Outcome.COMPLETED]
 
 
 async def test_a_dead_node_is_found_after_the_database_was_away() -> None:

@@ -116,3 +116,6 @@ async def test_notices_that_are_forgotten_leave_their_rows_to_others() -> None:
         await asyncio.sleep(60)
         assert gateway.channel.texts() == []
         assert "a" in gateway.pending
+        await gateway.say("later")
+        await gateway.channel.until_sent(1)
+        assert gateway.channel.texts() == [wording.dropped(["waits"], DROPPED)]
