@@ -30,6 +30,7 @@ from goclaw_py.runtime.dispatcher import Dispatcher
 from goclaw_py.runtime.doorkeeper import Doorkeeper
 from goclaw_py.runtime.gateway import Gateway
 from goclaw_py.runtime.outbox import Outbox
+from goclaw_py.runtime.retry import until_available
 from goclaw_py.runtime.runner import Runner
 from goclaw_py.runtime.supervisor import Supervisor
 from goclaw_py.runtime.wake import Wake
@@ -85,8 +86,8 @@ class Service:
     ) -> int:
         """Work until ``stop`` is set, ``front`` returns or no channel works; the exit code."""
         await self._cluster.join()
-        await self._doorkeeper.refresh()
-        await self._gateway.take_pending()
+        await until_available(self._doorkeeper.refresh)
+        await until_available(self._gateway.take_pending)
         api = ApiServer(
             make_api(self.control, self._parts.terminals, release=RELEASE), listener.socket
         )

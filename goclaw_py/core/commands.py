@@ -73,6 +73,12 @@ def parse_command(text: str, bot_name: str | None = None) -> Command | None:
     return _COMMANDS.get(word.lower())
 
 
+def our_command(text: str) -> Command | None:
+    """The command in a text that is known to be for us, whatever name it bears."""
+    match = _FORM.match(text)
+    return None if match is None else _COMMANDS.get(match.group(1).lower())
+
+
 def addresses_another_bot(text: str, bot_name: str | None) -> bool:
     """Whether a text begins with a command that names some other bot: it is not for us."""
     match = _FORM.match(text)

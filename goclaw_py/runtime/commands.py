@@ -15,7 +15,7 @@ from goclaw_py.core.commands import (
     NewSession,
     ShowStatus,
     Stop,
-    parse_command,
+    our_command,
 )
 from goclaw_py.core.errors import ChannelError
 from goclaw_py.core.ids import SessionKey
@@ -74,7 +74,8 @@ class Commands:
         """
         message = row.message
         channel = self._channels[message.target.channel, message.target.account]
-        command = parse_command(message.text, channel.handle)
+        # Only commands for us become such rows; after a restart our name may not be known yet.
+        command = our_command(message.text)
         if command is None:
             answer = wording.EMPTY_MESSAGE
         else:

@@ -190,12 +190,13 @@ class Gateway:
     async def take_pending(self) -> None:
         """Take up rows that no live process works on: after a crash, or from another node."""
         self._held_up.clear()
-        rows = await self._store.claim_pending(self._node(), now=self._clock.now())
+        rows = await self._store.claim_pending(
+            self._node(), now=self._clock.now(), places=self._rules.keys()
+        )
         # One that is being accepted right now is taken up by ``accept``.
         arriving = {_external_id(arrival.message) for arrival in self._arriving}
         for row in rows:
-            place = (row.message.target.channel, row.message.target.account)
-            if place in self._rules and _external_id(row.message) not in arriving:
+            if _external_id(row.message) not in arriving:
                 await self._take(row, _as_it_stands(self._rules_of(row.message)))
 
     async def _take(self, row: InboxRow, rules: ChatRules) -> None:

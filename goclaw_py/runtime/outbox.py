@@ -134,14 +134,17 @@ class Outbox:
         channel = self._channels[chat.channel, chat.account]
         while self._reaches(chat):
             try:
-                row = await self._store.claim_next(chat, node=self._node(), now=self._clock.now())
+                # Repeated until there is an answer: a claim whose answer was lost is a claim.
+                row = await until_available(partial(self._claim, chat))
                 if row is None:
                     return
                 await self._send(channel, row)
-            except StoreUnavailable:
-                return  # nothing was claimed; the next look starts again
             except Fenced:
                 log.warning("a message was taken over by another process", extra={"chat": chat})
+                return
+
+    async def _claim(self, chat: Target) -> OutboxRow | None:
+        return await self._store.claim_next(chat, node=self._node(), now=self._clock.now())
 
     async def _send(self, channel: Channel, row: OutboxRow) -> None:
         try:

@@ -13,6 +13,7 @@ from tests.support.stores import (
     ANN,
     APOLOGY,
     BOB,
+    PLACES,
     T0,
     A,
     B,
@@ -49,7 +50,7 @@ async def test_a_batch_comes_back_in_its_order_with_rising_ids(world: World) -> 
 
 async def test_an_accepted_message_is_stored_whole(world: World) -> None:
     await world.a.accept([inbox(1)], node=A, now=T0)
-    (row,) = await world.b.claim_pending(A, now=T0)
+    (row,) = await world.b.claim_pending(A, now=T0, places=PLACES)
     assert row.message == message(1)
     assert (row.session, row.agent, row.kind) == (key_of(ANN), "default", InboxKind.MESSAGE)
 
@@ -80,7 +81,9 @@ async def test_two_nodes_that_accept_the_same_batch_store_it_once(world: World) 
     both = await asyncio.gather(
         world.a.accept(batch, node=A, now=T0), world.b.accept(batch[::-1], node=B, now=T0)
     )
-    pending = await world.a.claim_pending(A, now=T0) + await world.b.claim_pending(B, now=T0)
+    pending = await world.a.claim_pending(A, now=T0, places=PLACES) + await world.b.claim_pending(
+        B, now=T0, places=PLACES
+    )
     assert len(pending) == len(batch)
     assert sum(len(accepted.duplicates) for accepted in both) == len(batch)
 
@@ -90,7 +93,7 @@ async def test_a_row_with_an_outcome_is_stored_as_done(world: World) -> None:
     batch = [inbox(1, outcome=Outcome.CANCELLED), inbox(2)]
     accepted = await world.a.accept(batch, node=A, now=T0)
     assert [row.message.message_id for row in accepted.rows] == ["2"]
-    assert len(await world.a.claim_pending(A, now=T0)) == 1
+    assert len(await world.a.claim_pending(A, now=T0, places=PLACES)) == 1
     assert (await world.a.accept([inbox(1)], node=A, now=T0)).duplicates == {"100:1"}
 
 
@@ -102,7 +105,9 @@ async def test_a_command_is_listed_if_it_was_new_done_or_not(world: World) -> No
     ]
     accepted = await world.a.accept(batch, node=A, now=T0)
     assert [row.kind for row in accepted.rows] == [InboxKind.COMMAND] * 2
-    assert [row.id for row in await world.a.claim_pending(A, now=T0)] == [accepted.rows[1].id]
+    assert [row.id for row in await world.a.claim_pending(A, now=T0, places=PLACES)] == [
+        accepted.rows[1].id
+    ]
     assert (await world.a.accept(batch, node=A, now=T0)).rows == ()
 
 
@@ -135,7 +140,7 @@ async def test_a_message_for_another_nodes_session_is_left_to_it_and_it_is_told(
     accepted = await world.b.accept([inbox(9), inbox(9, BOB)], node=B, now=T0)
     assert [row.session for row in accepted.rows] == [key_of(BOB)]
     await until(heard.expect(Notice.INBOX))
-    assert len(await world.a.claim_pending(A, now=T0)) == 2
+    assert len(await world.a.claim_pending(A, now=T0, places=PLACES)) == 2
 
 
 async def test_accepting_takes_a_dead_nodes_idle_session_with_a_new_fence(world: World) -> None:
@@ -159,7 +164,7 @@ async def test_a_new_message_does_not_overtake_one_that_a_dead_node_left(world: 
     world.b.on_notice(heard.append)
     assert (await world.b.accept([inbox(9)], node=B, now=now)).rows == ()
     await until(heard.expect(Notice.INBOX))
-    pending = await world.b.claim_pending(B, now=now)
+    pending = await world.b.claim_pending(B, now=now, places=PLACES)
     assert [row.message.message_id for row in pending] == ["1", "9"]
 
 
@@ -183,14 +188,14 @@ async def test_a_duplicate_is_no_activity(world: World) -> None:
 
 async def test_claiming_leaves_live_nodes_sessions_alone(world: World) -> None:
     mine = await world.accept(ANN)
-    assert await world.b.claim_pending(B, now=T0) == []
-    assert await world.a.claim_pending(A, now=T0) == mine
+    assert await world.b.claim_pending(B, now=T0, places=PLACES) == []
+    assert await world.a.claim_pending(A, now=T0, places=PLACES) == mine
 
 
 async def test_claiming_returns_what_runs_already_too(world: World) -> None:
     rows = await world.accept(ANN, ANN)
     await world.a.begin_run(new_run("r", rows[0]), node=A)
-    assert [row.attempts for row in await world.a.claim_pending(A, now=T0)] == [1, 0]
+    assert [row.attempts for row in await world.a.claim_pending(A, now=T0, places=PLACES)] == [1, 0]
 
 
 async def test_two_nodes_that_claim_at_once_share_the_sessions_without_overlap(
@@ -200,8 +205,14 @@ async def test_two_nodes_that_claim_at_once_share_the_sessions_without_overlap(
     await world.a.leave(A, now=T0)
     c = NodeId("node-c")
     await world.a.join(a_node(c))
-    both = await asyncio.gather(world.a.claim_pending(c, now=T0), world.b.claim_pending(B, now=T0))
-    later = [await world.a.claim_pending(c, now=T0), await world.b.claim_pending(B, now=T0)]
+    both = await asyncio.gather(
+        world.a.claim_pending(c, now=T0, places=PLACES),
+        world.b.claim_pending(B, now=T0, places=PLACES),
+    )
+    later = [
+        await world.a.claim_pending(c, now=T0, places=PLACES),
+        await world.b.claim_pending(B, now=T0, places=PLACES),
+    ]
     claimed = [row.id for rows in later for row in rows]
     assert sorted(claimed) == [row.id for row in rows]
     assert {row.id for rows in both for row in rows} <= set(claimed)
@@ -211,9 +222,9 @@ async def test_a_row_that_crashed_twice_goes_last(world: World) -> None:
     """IO-2: after the second crash on one message the session's other messages go first."""
     first, second = await world.accept(ANN, ANN)
     await world.crash("r1", first)
-    await world.a.claim_pending(A, now=T0)
+    await world.a.claim_pending(A, now=T0, places=PLACES)
     await world.crash("r2", first)
-    claimed = await world.a.claim_pending(A, now=T0)
+    claimed = await world.a.claim_pending(A, now=T0, places=PLACES)
     assert [(row.id, row.attempts) for row in claimed] == [(second.id, 0), (first.id, 2)]
 
 
@@ -222,15 +233,17 @@ async def test_a_dead_nodes_session_waits_for_the_recovery_of_its_run(world: Wor
     rows = await world.accept(ANN, ANN)
     await world.a.begin_run(new_run("r", rows[0]), node=A)
     now = await world.kill(A)
-    assert await world.b.claim_pending(B, now=now) == []
+    assert await world.b.claim_pending(B, now=now, places=PLACES) == []
     await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
-    assert [row.id for row in await world.b.claim_pending(B, now=now)] == [r.id for r in rows]
+    assert [row.id for row in await world.b.claim_pending(B, now=now, places=PLACES)] == [
+        r.id for r in rows
+    ]
 
 
 async def test_a_node_that_has_not_joined_claims_nothing(world: World) -> None:
     await world.accept(ANN)
     await world.a.leave(A, now=T0)
-    assert await world.a.claim_pending(A, now=T0) == []
+    assert await world.a.claim_pending(A, now=T0, places=PLACES) == []
 
 
 async def test_settled_rows_are_done_and_something_is_said(world: World) -> None:
@@ -239,7 +252,7 @@ async def test_settled_rows_are_done_and_something_is_said(world: World) -> None
     await world.a.settle(
         ids, Outcome.DROPPED, now=T0, reason=Reason.QUEUE_DROPPED, say=[say("dropped 2")]
     )
-    assert await world.a.claim_pending(A, now=T0) == []
+    assert await world.a.claim_pending(A, now=T0, places=PLACES) == []
     (told,) = await world.a.outbox()
     assert (told.message.text, told.session) == ("dropped 2", key_of(ANN))
 
@@ -281,7 +294,7 @@ async def test_a_released_session_is_free_for_others(world: World) -> None:
 async def test_a_session_with_pending_rows_is_not_released(world: World) -> None:
     await world.accept(ANN)
     await world.a.release_sessions(A, [key_of(ANN)])
-    assert await world.b.claim_pending(B, now=T0) == []
+    assert await world.b.claim_pending(B, now=T0, places=PLACES) == []
 
 
 async def test_a_session_with_a_run_is_not_released(world: World) -> None:
@@ -333,3 +346,11 @@ async def test_strangers_do_not_take_each_others_place(world: World) -> None:
     assert len(await world.a.pairing_requests(now=T0)) == 30
     texts = [row.message.target.chat for row in await world.a.outbox()]
     assert texts == [str(n) for n in reversed(range(30))]
+
+
+async def test_only_sessions_of_the_named_places_are_claimed(world: World) -> None:
+    """What a node cannot answer is left for those that can."""
+    await world.accept(ANN)
+    await world.a.leave(A, now=T0)
+    assert await world.b.claim_pending(B, now=T0, places=[("telegram", "work")]) == []
+    assert len(await world.b.claim_pending(B, now=T0, places=PLACES)) == 1

@@ -15,6 +15,7 @@ from tests.support.stores import (
     APOLOGY,
     BOB,
     LEASE_S,
+    PLACES,
     T0,
     A,
     B,
@@ -99,7 +100,7 @@ async def test_leaving_frees_sessions_and_leases(world: World) -> None:
     await world.a.leave(A, now=at(1))
     assert [node.id for node in await world.b.nodes()] == [B]
     assert await world.b.take_lease("bot", B, now=at(1))
-    assert await world.b.claim_pending(B, now=at(1)) == rows
+    assert await world.b.claim_pending(B, now=at(1), places=PLACES) == rows
 
 
 async def test_leaving_twice_is_harmless(world: World) -> None:
@@ -116,7 +117,7 @@ async def test_leaving_interrupts_unfinished_runs_and_takes_their_attempt_back(
     await world.a.leave(A, now=at(1))
     (run,) = await world.b.runs()
     assert (run.outcome, run.reason) == (Outcome.INTERRUPTED, Reason.SHUTDOWN)
-    assert await world.b.claim_pending(B, now=at(1)) == rows
+    assert await world.b.claim_pending(B, now=at(1), places=PLACES) == rows
 
 
 async def test_leaving_puts_back_what_was_being_sent(world: World) -> None:
@@ -145,7 +146,7 @@ async def test_a_dead_nodes_work_is_taken_back(world: World) -> None:
     assert recovery == Recovery((A,), (CutRun(RunId("r"), key_of(ANN), ANN),), 0)
     (run,) = await world.b.runs()
     assert (run.outcome, run.reason, run.finished_at) == (Outcome.LOST, Reason.CRASHED, now)
-    again = await world.b.claim_pending(B, now=now)
+    again = await world.b.claim_pending(B, now=now, places=PLACES)
     assert [(row.id, row.attempts) for row in again] == [
         (rows[0].id, 1),
         (rows[1].id, 0),
@@ -160,12 +161,12 @@ async def test_a_message_that_crashed_too_often_is_lost_and_its_sender_is_told(
     """IO-2."""
     (row,) = await world.accept(ANN)
     await world.crash("r1", row, max_attempts=2)
-    (row,) = await world.a.claim_pending(A, now=T0)
+    (row,) = await world.a.claim_pending(A, now=T0, places=PLACES)
     await world.a.begin_run(new_run("r2", row), node=A)
     now = await world.kill(A)
     recovery = await world.b.recover(now=now, max_attempts=2, apology=APOLOGY)
     assert recovery.gave_up == 1
-    assert await world.b.claim_pending(B, now=now) == []
+    assert await world.b.claim_pending(B, now=now, places=PLACES) == []
     (told,) = await world.b.outbox()
     assert (told.message.target, told.message.text) == (ANN, APOLOGY)
     assert (told.message.reply_to, told.session) == ("1", key_of(ANN))
@@ -219,7 +220,7 @@ async def test_several_nodes_may_recover_at_once(world: World) -> None:
 async def test_recovery_leaves_a_session_with_whom_took_it_over(world: World) -> None:
     await world.accept(ANN)
     now = await world.kill(A)
-    await world.b.claim_pending(B, now=now)
+    await world.b.claim_pending(B, now=now, places=PLACES)
     await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
     session = await world.b.session(key_of(ANN))
     assert session is not None
@@ -252,4 +253,4 @@ async def test_a_dead_nodes_new_message_is_committed_for_others(world: World) ->
     accepted = await world.a.accept([inbox(1)], node=A, now=now)
     assert accepted.rows == ()
     await until(heard.expect(Notice.INBOX))
-    assert len(await world.b.claim_pending(B, now=now)) == 1
+    assert len(await world.b.claim_pending(B, now=now, places=PLACES)) == 1

@@ -105,13 +105,25 @@ async def test_a_message_that_is_not_due_blocks_those_behind_it(world: World) ->
     assert (await world.claimed(now=at(30))).message.text == "1"
 
 
-async def test_several_senders_that_claim_at_once_get_one_row(world: World) -> None:
+async def test_two_nodes_that_claim_at_once_get_one_row(world: World) -> None:
     await world.put(say("1"), say("2"))
     got = await asyncio.gather(
-        *(world.a.claim_next(ANN, node=A, now=T0) for _ in range(4)),
-        *(world.b.claim_next(ANN, node=B, now=T0) for _ in range(4)),
+        world.a.claim_next(ANN, node=A, now=T0), world.b.claim_next(ANN, node=B, now=T0)
     )
     assert [row.message.text for row in got if row is not None] == ["1"]
+
+
+async def test_a_claim_whose_answer_was_lost_can_be_repeated(world: World) -> None:
+    """Else the chat would be blocked for as long as this node lives."""
+    await world.put(say("1"), say("2"))
+    lost = await world.claimed()
+    again = await world.claimed()
+    assert again.message.text == "1"
+    assert not again.possible_duplicate
+    with pytest.raises(Fenced):
+        await world.a.mark_sent(lost, "m1", now=T0)
+    await world.a.mark_sent(again, "m1", now=T0)
+    assert (await world.claimed()).message.text == "2"
 
 
 async def test_a_node_that_has_not_joined_claims_nothing(world: World) -> None:

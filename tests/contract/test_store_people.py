@@ -14,6 +14,7 @@ from goclaw_py.core.status import Backlog
 from goclaw_py.ports.store import Notice, Person, Standing
 from tests.support.stores import (
     ANN,
+    PLACES,
     T0,
     A,
     Heard,
@@ -151,7 +152,7 @@ async def test_characters_that_cannot_be_stored_are_replaced_everywhere(world: W
     new = inbox(UGLY, text=UGLY, sender=UGLY)
     (row,) = (await world.a.accept([new], node=A, now=T0)).rows
     assert row.message.text == CLEAN
-    assert await world.a.claim_pending(A, now=T0) == [row]
+    assert await world.a.claim_pending(A, now=T0, places=PLACES) == [row]
     await world.a.begin_run(new_run(UGLY, row), node=A)
     finished = replace(end(UGLY, Outcome.FAILED, UGLY), error=UGLY, history=(entry(UGLY),))
     await world.a.finish_run(finished, node=A)
@@ -185,7 +186,7 @@ async def test_a_session_with_such_a_key_is_found_by_it(world: World) -> None:
 async def test_a_text_of_a_million_characters_is_stored_whole(world: World) -> None:
     text = "\u00e9\U0001f600" * 500_000
     await world.a.accept([inbox(1, text=text)], node=A, now=T0)
-    (row,) = await world.a.claim_pending(A, now=T0)
+    (row,) = await world.a.claim_pending(A, now=T0, places=PLACES)
     await world.a.begin_run(new_run("r", row), node=A)
     await world.a.finish_run(
         replace(end("r", Outcome.COMPLETED, text), history=(entry(text),)), node=A

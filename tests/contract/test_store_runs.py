@@ -18,6 +18,7 @@ from tests.support.stores import (
     ANN,
     APOLOGY,
     BOB,
+    PLACES,
     T0,
     A,
     B,
@@ -88,7 +89,7 @@ async def test_a_run_ends_with_its_rows_history_and_reply_together(world: World)
         replace(end("r1", Outcome.COMPLETED, "answer", "more"), history=pair), node=A
     )
     await until(heard.expect(Notice.OUTBOX))
-    assert await world.a.claim_pending(A, now=T0) == []
+    assert await world.a.claim_pending(A, now=T0, places=PLACES) == []
     said = [(row.message.text, row.session) for row in await world.a.outbox()]
     assert said == [("more", key_of(ANN)), ("answer", key_of(ANN))]
     assert await world.a.begin_run(new_run("r2"), node=A) == list(pair)
@@ -125,7 +126,7 @@ async def test_an_interrupted_run_gives_its_rows_and_attempt_back(world: World) 
     rows = await world.accept(ANN)
     await world.a.begin_run(new_run("r", *rows), node=A)
     await world.a.finish_run(end("r", Outcome.INTERRUPTED), node=A)
-    assert await world.a.claim_pending(A, now=T0) == rows
+    assert await world.a.claim_pending(A, now=T0, places=PLACES) == rows
     assert (await world.a.runs())[0].outcome is Outcome.INTERRUPTED
 
 
@@ -134,14 +135,14 @@ async def test_a_row_that_was_settled_meanwhile_stays_settled(world: World) -> N
     await world.a.begin_run(new_run("r", *rows), node=A)
     await world.a.settle([rows[0].id], Outcome.CANCELLED, now=T0)
     await world.a.finish_run(end("r", Outcome.INTERRUPTED), node=A)
-    assert [row.id for row in await world.a.claim_pending(A, now=T0)] == [rows[1].id]
+    assert [row.id for row in await world.a.claim_pending(A, now=T0, places=PLACES)] == [rows[1].id]
 
 
 async def test_beginning_twice_counts_one_attempt(world: World) -> None:
     rows = await world.accept(ANN)
     await world.a.begin_run(new_run("r", *rows), node=A)
     await world.a.begin_run(new_run("r", *rows), node=A)
-    assert [row.attempts for row in await world.a.claim_pending(A, now=T0)] == [1]
+    assert [row.attempts for row in await world.a.claim_pending(A, now=T0, places=PLACES)] == [1]
 
 
 async def test_an_ended_run_does_not_begin_again(world: World) -> None:
@@ -166,7 +167,7 @@ async def test_a_run_cannot_begin_in_another_live_nodes_session(world: World) ->
     with pytest.raises(Fenced):
         await world.b.begin_run(new_run("r", *rows), node=B)
     assert await world.b.runs() == []
-    assert [row.attempts for row in await world.a.claim_pending(A, now=T0)] == [0]
+    assert [row.attempts for row in await world.a.claim_pending(A, now=T0, places=PLACES)] == [0]
 
 
 async def test_a_node_that_has_not_joined_cannot_begin_a_run(world: World) -> None:

@@ -23,7 +23,7 @@ from goclaw_py.store.embedded import EmbeddedPostgres
 from goclaw_py.store.postgres import Address, PostgresStore, connection, listener, pool
 from goclaw_py.store.postgres.pool import Pool
 from tests.support.postgres import FAST_AND_FORGETFUL, Database, run_sql
-from tests.support.stores import ANN, PATIENCE_S, T0, A, Heard, a_node, inbox, say, until
+from tests.support.stores import ANN, PATIENCE_S, PLACES, T0, A, Heard, a_node, inbox, say, until
 
 pytestmark = pytest.mark.real_time
 
@@ -227,7 +227,7 @@ async def test_a_cancelled_statement_leaves_the_store_usable(store: PostgresStor
         await asyncio.wait([task])
     await store.ping()
     await store.accept([inbox(1)], node=A, now=T0)
-    assert len(await store.claim_pending(A, now=T0)) == 1
+    assert len(await store.claim_pending(A, now=T0, places=PLACES)) == 1
 
 
 async def test_a_closed_store_is_unavailable(postgres_database: Database) -> None:
@@ -278,7 +278,7 @@ async def test_the_store_survives_a_restart_of_the_server(own_server: EmbeddedPo
         await address_of(own_server)
         await available_again(store)
         await store.accept([inbox(1), inbox(2)], node=A, now=T0)
-        assert len(await store.claim_pending(A, now=T0)) == 2
+        assert len(await store.claim_pending(A, now=T0, places=PLACES)) == 2
         await until(heard.expect(*Notice))
 
 

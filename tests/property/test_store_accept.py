@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from goclaw_py.core.ids import NodeId
 from goclaw_py.core.messages import Target
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
-from tests.support.stores import ANN, BOB, T0, A, B, a_node, inbox
+from tests.support.stores import ANN, BOB, PLACES, T0, A, B, a_node, inbox
 
 messages = st.tuples(st.integers(0, 12), st.sampled_from([ANN, BOB]))
 batches = st.lists(st.tuples(st.sampled_from([A, B]), st.lists(messages, max_size=8)), max_size=8)
@@ -32,7 +32,9 @@ async def test_every_message_is_handed_out_once_and_in_order(
         listed += [row.id for row in accepted.rows]
         seen += [external for external in dict.fromkeys(ids) if external not in seen]
     pending = [
-        row for node, store in stores.items() for row in await store.claim_pending(node, now=T0)
+        row
+        for node, store in stores.items()
+        for row in await store.claim_pending(node, now=T0, places=PLACES)
     ]
     pending.sort(key=lambda row: row.id)
     assert [row.message.external_id for row in pending] == seen

@@ -11,6 +11,7 @@ from typing import Protocol
 from goclaw_py.core.ids import AgentName, NodeId, SessionKey
 from goclaw_py.core.messages import InboundMessage, OutboundMessage
 from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.ports.store.nodes import Place
 from goclaw_py.ports.store.people import PairingRequest
 
 
@@ -95,8 +96,12 @@ class InboxStore(Protocol):
         command row is listed if it was new, done or not. Updates the session's last activity.
         """
 
-    async def claim_pending(self, node: NodeId, *, now: datetime) -> list[InboxRow]:
+    async def claim_pending(
+        self, node: NodeId, *, now: datetime, places: Collection[Place]
+    ) -> list[InboxRow]:
         """Claim the sessions with pending rows that are free or whose owner is dead.
+
+        Only those of ``places``: what a node cannot answer is left for those that can.
 
         Returns the pending rows of every session that ``node`` owns by now, the ones it knows
         already included: rows that crashed a run twice last, otherwise in order of arrival.

@@ -50,8 +50,9 @@ class OutboxStore(Protocol):
         """Claim the oldest unsent row of a chat if it is pending and due; state ``sending``.
 
         The claim is committed before anything is sent, so that a crash leaves a trace. A row that
-        somebody is sending, or that is not due, blocks the ones behind it: None. The thread of
-        ``chat`` is ignored.
+        somebody else is sending, or that is not due, blocks the ones behind it: None. One that
+        ``node`` itself has claimed is claimed anew: call it again if the answer was lost, and never
+        while you are sending. The thread of ``chat`` is ignored.
         """
 
     async def mark_sent(self, row: OutboxRow, external_id: str, *, now: datetime) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.ports.store import Accepted, InboxKind, InboxRow, NewInbox, NewPairing, Notice
+from goclaw_py.ports.store import Accepted, InboxKind, InboxRow, NewInbox, NewPairing, Notice, Place
 from goclaw_py.store import rules
 from goclaw_py.store.memory.tables import (
     ExternalKey,
@@ -60,11 +60,13 @@ class Inbox(Part):
         ]
         return Accepted(tuple(listed), frozenset(known))
 
-    async def claim_pending(self, node: NodeId, *, now: datetime) -> list[InboxRow]:
+    async def claim_pending(
+        self, node: NodeId, *, now: datetime, places: Collection[Place]
+    ) -> list[InboxRow]:
         """Sessions of a dead node with an unfinished run in them wait for its recovery."""
         for key in {row.session for row in self._db.pending.values()}:
             session = self._db.sessions[key]
-            if not self._has_run_of_others(session, node):
+            if _place(session) in places and not self._has_run_of_others(session, node):
                 self._db.claim(session, node, now)
         mine = [
             row for row in self._db.pending.values() if self._db.sessions[row.session].owner == node
@@ -146,3 +148,7 @@ class Inbox(Part):
 def _key(row: NewInbox) -> ExternalKey:
     target = row.message.target
     return target.channel, target.account, row.message.external_id
+
+
+def _place(session: SessionRecord) -> Place | None:
+    return None if session.target is None else (session.target.channel, session.target.account)

@@ -28,7 +28,8 @@ class Outbox(Part):
         if not line or node not in self._db.nodes:
             return None
         head = _head(line)
-        if head.state is not OutboxState.PENDING or head.next_attempt_at > now:
+        due = head.state is OutboxState.PENDING and head.next_attempt_at <= now
+        if not due and head.owner != node:
             return None
         head.state = OutboxState.SENDING
         head.owner = node

@@ -9,10 +9,10 @@ from datetime import datetime
 from goclaw_py.core.ids import NodeId, SessionKey
 from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.ports.store import Accepted, InboxKind, InboxRow, NewInbox, NewPairing, Notice
+from goclaw_py.ports.store import Accepted, InboxKind, InboxRow, NewInbox, NewPairing, Notice, Place
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
-from goclaw_py.store.postgres.part import Part, claim, enqueue, notify
+from goclaw_py.store.postgres.part import Part, claim, enqueue, notify, place_columns
 from goclaw_py.store.postgres.pool import Connection
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
@@ -72,13 +72,17 @@ class Inbox(Part):
         ]
         return Accepted(tuple(listed), frozenset(duplicates))
 
-    async def claim_pending(self, node: NodeId, *, now: datetime) -> list[InboxRow]:
+    async def claim_pending(
+        self, node: NodeId, *, now: datetime, places: Collection[Place]
+    ) -> list[InboxRow]:
         """Sessions that somebody else is looking at in this moment are left for the next call.
 
         So are those of a dead node that has an unfinished run in them, until it is recovered.
         """
         async with self._pool.transaction() as connection:
-            waiting = await connection.fetch(_SQL["lock_waiting_sessions"], node, now)
+            waiting = await connection.fetch(
+                _SQL["lock_waiting_sessions"], node, now, *place_columns(places)
+            )
             if waiting:
                 keys = [SessionKey(row["key"]) for row in waiting]
                 await claim(connection, keys, node=node, now=now)

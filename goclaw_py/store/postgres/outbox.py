@@ -12,7 +12,7 @@ from goclaw_py.core.messages import Target
 from goclaw_py.core.status import Backlog
 from goclaw_py.ports.store import Notice, OutboxRow, OutboxState, Place
 from goclaw_py.store.postgres import rows
-from goclaw_py.store.postgres.part import Part, notify
+from goclaw_py.store.postgres.part import Part, notify, place_columns
 from goclaw_py.store.postgres.pool import Connection, Row
 from goclaw_py.store.sql import queries
 
@@ -28,7 +28,7 @@ class Outbox(Part):
     async def chats_due(self, places: Collection[Place], *, now: datetime) -> list[Target]:
         """Costs as much as there are chats with unsent rows, however long their lines are."""
         async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["chats_due"], *_columns(places), now)
+            found = await connection.fetch(_SQL["chats_due"], *place_columns(places), now)
         return [Target(row["channel"], row["account"], row["chat"]) for row in found]
 
     async def claim_next(self, chat: Target, *, node: NodeId, now: datetime) -> OutboxRow | None:
@@ -78,7 +78,7 @@ class Outbox(Part):
     async def next_due(self, places: Collection[Place]) -> datetime | None:
         """May lie in the past."""
         async with self._pool.connection() as connection:
-            row = await connection.row(_SQL["next_due"], *_columns(places))
+            row = await connection.row(_SQL["next_due"], *place_columns(places))
         due_at: datetime | None = None if row is None else row["due_at"]
         return due_at
 
@@ -89,11 +89,6 @@ class Outbox(Part):
         if row is None:
             raise StoreError("a count without a result")
         return Backlog(inbox=row["inbox"], outbox=row["outbox"], dead=row["dead"])
-
-
-def _columns(places: Collection[Place]) -> tuple[list[str], list[str]]:
-    unique = sorted(set(places))
-    return [channel for channel, _ in unique], [account for _, account in unique]
 
 
 async def _check(

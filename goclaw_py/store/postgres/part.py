@@ -7,7 +7,7 @@ from datetime import datetime
 
 from goclaw_py.core.ids import NodeId, SessionKey
 from goclaw_py.core.messages import OutboundMessage
-from goclaw_py.ports.store import Notice
+from goclaw_py.ports.store import Notice, Place
 from goclaw_py.store.postgres.pool import Connection, Pool
 from goclaw_py.store.postgres.rows import outbox_columns
 from goclaw_py.store.sql import queries
@@ -57,3 +57,9 @@ async def claim(
     """
     rows = await connection.fetch(_INBOX["claim_sessions"], node, list(keys), now, only_from_start)
     return {SessionKey(row["key"]) for row in rows}
+
+
+def place_columns(places: Collection[Place]) -> tuple[list[str], list[str]]:
+    """Places as two arrays, for ``unnest``."""
+    unique = sorted(set(places))
+    return [channel for channel, _ in unique], [account for _, account in unique]

@@ -82,6 +82,10 @@ order by batch.ordinal;
 select s.key
 from sessions as s
 where s.key in (select session from inbox where state = 'pending')
+  and exists (
+      select from unnest($3::text[], $4::text[]) as place (channel, account)
+      where place.channel = s.channel and place.account = s.account
+  )
   and s.owner is distinct from $1
   and not exists (select from nodes where id = s.owner and lease_until > $2)
   and not exists (

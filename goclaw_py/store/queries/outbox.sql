@@ -25,11 +25,12 @@ where state = 'pending';
 
 -- name: claim_next
 -- Takes the oldest unsent row of a chat, if it may be sent now, for a node that exists. Two callers
--- meet at the row's lock; the second then sees that it is being sent.
+-- meet at the row's lock; the second then sees that it is being sent. A row that this node itself
+-- has claimed is given again: the answer to that claim was lost.
 with me as (
     select id from nodes where id = $4 for key share
 ), head as (
-    select id, state, next_attempt_at
+    select id, state, owner, next_attempt_at
     from outbox
     where channel = $1 and account = $2 and chat = $3 and state in ('pending', 'sending')
     order by id
@@ -39,7 +40,9 @@ with me as (
 update outbox as o
 set state = 'sending', owner = me.id, fence = o.fence + 1
 from head, me
-where o.id = head.id and head.state = 'pending' and head.next_attempt_at <= $5
+where o.id = head.id
+  and (head.state = 'sending' and head.owner = me.id
+    or head.state = 'pending' and head.next_attempt_at <= $5)
 returning o.*;
 
 -- name: mark_sent

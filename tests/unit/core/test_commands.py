@@ -15,6 +15,7 @@ from goclaw_py.core.commands import (
     ShowStatus,
     Stop,
     addresses_another_bot,
+    our_command,
     parse_command,
 )
 
@@ -137,3 +138,14 @@ def test_every_command_of_the_menu_works_and_says_what_it_does() -> None:
     for name, what in MENU:
         assert parse_command(f"/{name}") is not None
         assert what
+
+
+@pytest.mark.parametrize("text", ["/help", "/help@whoever", " /HELP@me now"])
+def test_a_committed_command_is_ours_whatever_name_it_bears(text: str) -> None:
+    """IO-2: after a restart it is carried out before the bot's name is known again."""
+    assert our_command(text) == Help()
+
+
+def test_a_text_that_is_no_command_is_none_of_ours() -> None:
+    assert our_command("help") is None
+    assert our_command("/frobnicate") is None
