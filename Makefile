@@ -14,7 +14,7 @@ run: $(VENV)/.ready-run   ## start the gateway: embedded database, offline agent
 	@$(BIN)/goclaw run
 
 test: $(VENV)/.ready      ## run all tests
-	@$(BIN)/python -m pytest -q
+	@$(BIN)/python -m pytest -q -n auto
 
 check: lint types layers  ## everything CI runs: linters, types, architecture, tests with coverage
 	@$(BIN)/python tests/tools/coverage_gate.py

@@ -1,7 +1,7 @@
 """Run the tests with coverage and fail if too little of the product was reached.
 
-``make check`` calls it. Arguments go to pytest. ``GOCLAW_TEST_WORKERS=2`` runs the tests in two
-processes. The data lies in a temporary folder: no file is left in the tree.
+``make check`` calls it. Arguments go to pytest. ``GOCLAW_TEST_WORKERS=0`` runs the
+tests in one process instead of one for each core. The data lies in a temporary folder: no file is left in the tree.
 """
 
 from __future__ import annotations
@@ -66,9 +66,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def workers() -> list[str]:
-    """Return pytest's options for several processes; none by default."""
-    count = os.environ.get("GOCLAW_TEST_WORKERS", "")
-    return ["-n", count] if count else []
+    """Return pytest's options for several processes: one for each core by default."""
+    return ["-n", os.environ.get("GOCLAW_TEST_WORKERS", "auto")]
 
 
 def coverage(environment: Mapping[str, str], *command: str) -> int:
