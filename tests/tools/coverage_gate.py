@@ -1,7 +1,8 @@
 """Run the tests with coverage and fail if too little of the product was reached.
 
-``make check`` calls it. Arguments go to pytest. ``GOCLAW_TEST_WORKERS=0`` runs the
-tests in one process instead of one for each core. The data lies in a temporary folder: no file is left in the tree.
+``make check`` calls it. Arguments go to pytest. ``GOCLAW_TEST_WORKERS=0`` runs the tests in one
+process instead of one for each core. The data lies in a temporary folder: no file is left in the
+tree.
 """
 
 from __future__ import annotations
