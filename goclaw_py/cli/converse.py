@@ -47,13 +47,14 @@ class Conversation:
         ``wait_s`` seconds; False if that was not enough. Raises ``NoGateway`` when the gateway goes
         away.
         """
-        events = asyncio.ensure_future(self._show_events())
-        # The terminal is attached before the first line is said.
-        await asyncio.sleep(0)
-        typing = asyncio.ensure_future(self._take_lines(settled, wait_s))
-        leaving = asyncio.ensure_future(self._left())
-        tasks = [events, typing, leaving]
+        # Ctrl-C is ours before there is a prompt to press it at.
         with self._interrupts():
+            events = asyncio.ensure_future(self._show_events())
+            # The terminal is attached before the first line is said.
+            await asyncio.sleep(0)
+            typing = asyncio.ensure_future(self._take_lines(settled, wait_s))
+            leaving = asyncio.ensure_future(self._left())
+            tasks = [events, typing, leaving]
             try:
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
                 return next(task.result() for task in tasks if task.done())
