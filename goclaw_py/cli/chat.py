@@ -68,7 +68,7 @@ def _talk_to_ourselves(settings: Settings, chat: str, wait_s: float) -> bool:
     from goclaw_py.cli.gateway import say  # noqa: PLC0415
 
     here = Here(chat, wait_s)
-    asyncio.run(composition.run_gateway(settings, say=say, front=here, may_migrate=True))
+    composition.run_gateway(settings, say=say, front=here, may_migrate=True)
     return here.answered
 
 

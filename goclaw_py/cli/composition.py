@@ -22,13 +22,14 @@ def open_control(settings: Settings) -> AbstractAsyncContextManager[Control]:
     return opened(settings)
 
 
-async def run_gateway(
+def run_gateway(
     settings: Settings, *, say: Callable[[str], None], front: Front | None, may_migrate: bool
 ) -> int:
     """Run a gateway until it is asked to stop; the exit code."""
-    from goclaw_py.app.gateway import run_gateway as run  # noqa: PLC0415
+    from goclaw_py.app.gateway import run_gateway as gateway  # noqa: PLC0415
+    from goclaw_py.app.loop import run  # noqa: PLC0415
 
-    return await run(settings, say=say, front=front, may_migrate=may_migrate)
+    return run(gateway(settings, say=say, front=front, may_migrate=may_migrate))
 
 
 async def check_parts(settings: Settings) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -43,8 +42,7 @@ def run(
     from goclaw_py.cli.chat import CONSOLE_CHAT, Here  # noqa: PLC0415
 
     front = Here(CONSOLE_CHAT) if console else None
-    gateway = composition.run_gateway(settings, say=say, front=front, may_migrate=migrate)
-    code = asyncio.run(gateway)
+    code = composition.run_gateway(settings, say=say, front=front, may_migrate=migrate)
     raise typer.Exit(code)
 
 

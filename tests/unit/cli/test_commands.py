@@ -304,7 +304,7 @@ class Runs:
         self.front: object = "never asked"
         self.error = error
 
-    async def __call__(
+    def __call__(
         self,
         settings: Settings,
         *,
