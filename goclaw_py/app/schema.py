@@ -51,7 +51,9 @@ async def _save(address: Address, dump: Dump, version: int) -> str:
     dump.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     now = datetime.now(UTC)
     file = dump.folder / f"before-{version:04}-{now:%Y%m%dT%H%M%SZ}.dump"
-    arguments = ["--format=custom", f"--file={file}", f"--host={address.host}"]
+    # A half dump must not look like a good one.
+    part = file.with_suffix(".part")
+    arguments = ["--format=custom", f"--file={part}", f"--host={address.host}"]
     process = await asyncio.create_subprocess_exec(
         str(dump.program),
         *arguments,
@@ -61,8 +63,15 @@ async def _save(address: Address, dump: Dump, version: int) -> str:
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
     )
-    _, errors = await process.communicate()
+    try:
+        _, errors = await process.communicate()
+    except asyncio.CancelledError:
+        process.kill()
+        await process.wait()
+        part.unlink(missing_ok=True)
+        raise
     if process.returncode:
         reason = errors.decode(errors="replace").strip().splitlines()[-1:]
         raise MigrationError(f"the database could not be saved first: {''.join(reason)}")
+    part.rename(file)
     return str(file)

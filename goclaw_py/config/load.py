@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -248,9 +249,20 @@ def _check_agent(settings: Settings, name: str) -> list[SettingError]:
 
 def _check_database(settings: Settings) -> list[SettingError]:
     url = settings.database.url
-    if url is None or url.get_secret_value().startswith(("postgresql://", "postgres://")):
+    if url is None:
         return []
-    return [wrong(settings, ("database", "url"), url, "must start with postgresql://")]
+    path = ("database", "url")
+    if not url.get_secret_value().startswith(("postgresql://", "postgres://")):
+        return [wrong(settings, path, url, "must start with postgresql://")]
+    try:
+        parts = urlsplit(url.get_secret_value())
+        readable = parts.port != 0 and not parts.fragment
+    except ValueError:
+        readable = False
+    if readable:
+        return []
+    what = "cannot be read; in a password, characters such as / # ? @ must be percent-encoded"
+    return [wrong(settings, path, url, what)]
 
 
 def _check_account(

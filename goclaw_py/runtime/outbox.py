@@ -26,7 +26,6 @@ from goclaw_py.core.messages import Target
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import OutboxRow, Place, Store
-from goclaw_py.runtime.recent import Recent
 from goclaw_py.runtime.retry import send_delay_s, until_available
 from goclaw_py.runtime.wake import Wake
 
@@ -35,14 +34,17 @@ log = logging.getLogger(__name__)
 POLL_S = 1.0
 """How often the table is looked at without any notice; notices are only hints (SPEC DB-3)."""
 
-MAX_UNSURE = 5
-"""After so many tries that may each have been delivered, a message is dead: a person decides."""
+UNSURE_FOR = timedelta(hours=1)
+"""A message that is older and may again have been delivered is dead: a person decides.
+
+An outage of the channel's server looks the same as a lost answer, and outages last for minutes.
+"""
 
 _REFUSED_WAIT_S = 60.0
+_SURE_WAIT_S = 60.0
+_UNSURE_WAIT_S = 900.0
 _MARK_S = 2.0
 """How long the end of the process waits for the mark on a message that was cut off."""
-
-_REMEMBERED = 10_000
 
 
 class Outbox:
@@ -63,8 +65,6 @@ class Outbox:
         self._senders: dict[Target, asyncio.Task[None]] = {}
         self._overlooked: set[Target] = set()
         """Chats with a sender that a look found due again: the sender may have looked before."""
-        self._unsure: Recent[int, int] = Recent(_REMEMBERED)
-        """By row: how many of its tries may have been delivered."""
         self._closed = False
 
     async def run(self) -> None:
@@ -159,7 +159,6 @@ class Outbox:
             log.exception("a channel broke while it sent", extra={"outbox": row.id})
             await self._failed(row, MaybeSent(f"{type(error).__name__}: {error}"))
         else:
-            self._unsure.pop(row.id, None)
             await until_available(
                 lambda: self._store.mark_sent(row, external_id, now=self._clock.now())
             )
@@ -175,21 +174,19 @@ class Outbox:
     async def _failed(self, row: OutboxRow, error: ChannelError) -> None:
         facts = {"outbox": row.id, "chat": row.message.target.chat, "attempt": row.attempts + 1}
         unsure = isinstance(error, MaybeSent)
-        if unsure:
-            self._unsure[row.id] = self._unsure.get(row.id, 0) + 1
-        if isinstance(error, Undeliverable) or self._unsure.get(row.id, 0) >= MAX_UNSURE:
-            self._unsure.pop(row.id, None)
+        now = self._clock.now()
+        if isinstance(error, Undeliverable) or (unsure and now - row.created_at > UNSURE_FOR):
             log.warning("message is dead: %s", error, extra=facts)
-            await until_available(
-                lambda: self._store.mark_dead(row, str(error), now=self._clock.now())
-            )
+            await until_available(lambda: self._store.mark_dead(row, str(error), now=now))
             return
         delay_s = error.retry_after_s
         if delay_s is None:
             refused = isinstance(error, ChannelRefused)
-            delay_s = _REFUSED_WAIT_S if refused else send_delay_s(row.attempts + 1)
+            # Each try that may be delivered may be seen twice: fewer of them.
+            most_s = _UNSURE_WAIT_S if unsure else _SURE_WAIT_S
+            delay_s = _REFUSED_WAIT_S if refused else send_delay_s(row.attempts + 1, most_s)
         log.info("message not sent, trying again: %s", error, extra={**facts, "in_s": delay_s})
-        retry_at = self._clock.now() + timedelta(seconds=delay_s)
+        retry_at = now + timedelta(seconds=delay_s)
         await until_available(
             lambda: self._store.mark_failed(row, str(error), retry_at=retry_at, maybe_sent=unsure)
         )

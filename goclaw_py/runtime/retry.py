@@ -21,7 +21,6 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _STORE_WAIT = wait_exponential_jitter(multiplier=0.1, max=5, jitter=0.1)
-_SEND_WAIT = wait_exponential_jitter(multiplier=1, max=60, jitter=0.5)
 
 
 async def until_available(operation: Callable[[], Awaitable[T]]) -> T:
@@ -41,8 +40,8 @@ async def until_available(operation: Callable[[], Awaitable[T]]) -> T:
     raise AssertionError("the retrying never ends without a result or an error")
 
 
-def send_delay_s(failures: int) -> float:
-    """How long to wait after the n-th failed try to send: 1 s doubling to a minute, jittered."""
+def send_delay_s(failures: int, most_s: float) -> float:
+    """How long to wait after the n-th failed try to send: 1 s doubling to ``most_s``, jittered."""
     state = RetryCallState(retry_object=AsyncRetrying(), fn=None, args=(), kwargs={})
     state.attempt_number = max(1, failures)
-    return float(_SEND_WAIT(state))
+    return float(wait_exponential_jitter(multiplier=1, max=most_s, jitter=0.5)(state))

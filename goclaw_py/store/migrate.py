@@ -202,6 +202,8 @@ async def _run(connection: Connection, step: Step) -> None:
     """Run one file and record it, in one transaction."""
     migration = step.migration
     async with connection.transaction():
+        # A busy table is waited for; any other statement gives up on a lock sooner.
+        await connection.script(f"set local lock_timeout = '{_STEP_S}s'")
         try:
             await connection.script(
                 migration.up if step.is_up else migration.down, timeout_s=_STEP_S

@@ -31,10 +31,22 @@ _CLOSE_S: Final = 5.0
 
 _UNAVAILABLE_CLASSES: Final = ("08", "53", "57")
 """SQLSTATE classes: connection failed, out of resources (disk full), stopped by its operator."""
-_UNAVAILABLE_STATES: Final = frozenset({"25006", "40001", "40P01"})
+_UNAVAILABLE_STATES: Final = frozenset({"25006", "25P03", "40001", "40P01", "55P03"})
 """Read-only server, and transactions that lost against another one: all may work when repeated."""
 _REFUSED_CLASSES: Final = ("28", "3D")
-"""Wrong password or role, no such database: waiting does not help."""
+"""Wrong password or role, no such database: at the start waiting does not help."""
+
+# The client's own limits do not reach a server whose client has gone: a process that is frozen in
+# the middle of a transaction would keep its locks for hours, and with them everybody else.
+_SESSION: Final = {
+    "application_name": "goclaw",
+    "idle_in_transaction_session_timeout": "10s",
+    "lock_timeout": "5s",
+    "tcp_keepalives_idle": "5",
+    "tcp_keepalives_interval": "2",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "15s",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,33 +70,39 @@ class Address:
             "database": self.database,
             "timeout": CONNECT_S,
             "command_timeout": COMMAND_S,
-            "server_settings": {"application_name": "goclaw"},
+            "server_settings": _SESSION,
         }
 
 
-def _translate(error: Exception) -> StoreError | None:
-    """What an error of the driver means, or None if it is a mistake of ours."""
+def _translate(error: Exception, *, at_work: bool) -> StoreError | None:
+    """What an error of the driver means, or None if it is a mistake of ours.
+
+    A refusal ``at_work`` may pass: somebody changes a password, or another server takes over.
+    """
     if isinstance(error, OSError):  # includes TimeoutError
         return StoreUnavailable(f"the database does not answer: {error!r}")
     state = getattr(error, "sqlstate", None) or ""
     if state.startswith(_UNAVAILABLE_CLASSES) or state in _UNAVAILABLE_STATES:
         return StoreUnavailable(f"the database cannot work now: {error}")
     if state.startswith(_REFUSED_CLASSES):
-        return StoreError(f"the database refused us: {error}")
+        kind = StoreUnavailable if at_work else StoreError
+        return kind(f"the database refused us: {error}")
     return None
 
 
 @contextmanager
-def translated(is_closed: Callable[[], bool] = lambda: False) -> Iterator[None]:
+def translated(
+    is_closed: Callable[[], bool] = lambda: False, *, at_work: bool = True
+) -> Iterator[None]:
     """Turn errors of the driver into ours.
 
     ``is_closed`` tells whether the connection in use is gone: the driver then raises the class
-    that it raises for wrong arguments too.
+    that it raises for wrong arguments too. ``at_work`` is False while we connect the first time.
     """
     try:
         yield
     except (OSError, asyncpg.PostgresError) as error:
-        if (ours := _translate(error)) is not None:
+        if (ours := _translate(error, at_work=at_work)) is not None:
             raise ours from error
         raise
     except (asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
@@ -138,14 +156,16 @@ class Connection:
         await self.script(f"set lock_timeout = {round(wait_s * 1000)}")
         try:
             with translated(self.is_gone):
-                await self._raw.execute(
-                    "select pg_advisory_lock($1)", key, timeout=wait_s + COMMAND_S
-                )
-        except asyncpg.LockNotAvailableError:
-            return False
+                return await self._locked(key, wait_s)
         finally:
             if not self.is_gone():
                 await self.script("reset lock_timeout")
+
+    async def _locked(self, key: int, wait_s: float) -> bool:
+        try:
+            await self._raw.execute("select pg_advisory_lock($1)", key, timeout=wait_s + COMMAND_S)
+        except asyncpg.LockNotAvailableError:
+            return False
         return True
 
     async def unlock(self, key: int) -> None:
@@ -192,9 +212,25 @@ class Connection:
 
 
 async def connect(address: Address) -> Connection:
-    """Open one connection outside of any pool. Raises ``StoreUnavailable``."""
-    with translated():
+    """Open one connection outside of any pool.
+
+    Raises ``StoreUnavailable`` if nobody answers, ``StoreError`` if we are refused or the address
+    makes no sense.
+    """
+    with translated(at_work=False), _sensible():
         return Connection(await asyncpg.connect(**address.arguments()))
+
+
+@contextmanager
+def _sensible() -> Iterator[None]:
+    """The driver quotes parts of an address that it cannot read, and a password may be in them."""
+    try:
+        yield
+    except (ValueError, asyncpg.ClientConfigurationError):
+        raise StoreError(
+            "the address of the database cannot be read; in a password, characters such as "
+            "/ # ? @ must be percent-encoded"
+        ) from None
 
 
 async def _keep_session(_connection: object) -> None:
@@ -209,8 +245,8 @@ class Pool:
 
     @classmethod
     async def open(cls, address: Address, *, min_size: int, max_size: int) -> Pool:
-        """Connect. Raises ``StoreUnavailable`` if nobody answers."""
-        with translated():
+        """Connect. Raises as ``connect``."""
+        with translated(at_work=False), _sensible():
             pool = asyncpg.create_pool(
                 **address.arguments(), min_size=min_size, max_size=max_size, reset=_keep_session
             )

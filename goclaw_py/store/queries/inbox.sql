@@ -24,7 +24,7 @@ from unnest(
     $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::boolean[]
 ) as b (key, agent, channel, account, chat, thread, work)
 left join me on true
-order by b.key
+order by b.key collate "C"
 on conflict (key) do update
 set channel = excluded.channel,
     account = excluded.account,
