@@ -1,0 +1,82 @@
+"""What a start does to the schema (SPEC DB-2)."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from goclaw_py.app.schema import Dump, bring_up_to_date
+from goclaw_py.core.errors import MigrationError
+from goclaw_py.store.embedded import EmbeddedPostgres
+from goclaw_py.store.migrate import FOLDER, migrate, status
+from goclaw_py.store.postgres import Address, connection
+from tests.support.postgres import Server, run_sql
+
+pytestmark = pytest.mark.real_time
+
+
+@pytest.fixture
+async def address(postgres_server: Server) -> Address:
+    name = f"schema_{uuid4().hex}"
+    await run_sql(postgres_server.address, f"create database {name}")
+    return postgres_server.at(name)
+
+
+@pytest.fixture
+def dump(postgres_server: Server, tmp_path: Path) -> Dump:
+    host = postgres_server.address.host
+    assert host is not None
+    return Dump(EmbeddedPostgres(Path(host)).binary("pg_dump"), tmp_path / "backups")
+
+
+@pytest.fixture
+def newer(tmp_path: Path) -> Path:
+    """The migrations of a later release."""
+    folder = tmp_path / "migrations"
+    shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "0002_more.up.sql").write_text("create table more (id bigint primary key);")
+    (folder / "0002_more.down.sql").write_text("drop table more;")
+    return folder
+
+
+async def test_a_new_database_is_migrated_and_nothing_is_saved(
+    address: Address, dump: Dump
+) -> None:
+    assert await bring_up_to_date(address, dump=dump) == ["0001_initial.up.sql"]
+    assert await bring_up_to_date(address, dump=dump) == []
+    assert not dump.folder.exists()
+
+
+async def test_a_database_with_data_is_saved_before_it_changes(
+    address: Address, dump: Dump, newer: Path
+) -> None:
+    async with connection(address) as one:
+        await migrate(one)
+    assert await bring_up_to_date(address, dump=dump, migrations=newer) == ["0002_more.up.sql"]
+    (file,) = dump.folder.iterdir()
+    assert file.name.startswith("before-0002-")
+    assert file.suffix == ".dump"
+    assert file.read_bytes()[:5] == b"PGDMP"
+
+
+async def test_a_database_that_cannot_be_saved_stays_as_it_is(
+    address: Address, dump: Dump, newer: Path
+) -> None:
+    async with connection(address) as one:
+        await migrate(one)
+    dump.folder.parent.mkdir(exist_ok=True)
+    broken = Dump(Path(shutil.which("false") or "/bin/false"), dump.folder)
+    with pytest.raises(MigrationError, match="could not be saved"):
+        await bring_up_to_date(address, dump=broken, migrations=newer)
+    async with connection(address) as one:
+        assert (await status(one, newer)).current == 1
+
+
+async def test_a_start_that_may_not_migrate_refuses_an_old_database(address: Address) -> None:
+    with pytest.raises(MigrationError, match="not up to date: 0001_initial"):
+        await bring_up_to_date(address, refuse=True)
+    async with connection(address) as one:
+        assert (await status(one)).current == 0
