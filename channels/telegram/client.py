@@ -38,8 +38,9 @@ class Place:
 class BotClient(Protocol):
     """One bot's connection to the Bot API.
 
-    Every method raises a ``ChannelError`` whose class says what is known, and none of them holds
-    the token: ``ChannelRefused`` only for the Bot API's own word, never for a proxy's 404.
+    Every method raises a ``ChannelError`` whose class says what is known: ``ChannelRefused`` only
+    for the Bot API's own word, never for a proxy's 404. Neither its text nor anything chained to
+    it holds the token (SPEC CHAN-8), though the server or a library may have quoted it.
     """
 
     async def get_me(self) -> Bot:
@@ -66,7 +67,7 @@ class BotClient(Protocol):
         """Publish the command menu: name without slash, description."""
 
     async def webhook(self) -> str:
-        """The URL of the webhook that is set, or an empty string."""
+        """The URL of the webhook that is set, fit to be shown: without the token; or ""."""
 
     async def delete_webhook(self) -> None:
         """Remove the webhook; updates that wait are kept."""

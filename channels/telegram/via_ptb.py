@@ -3,14 +3,19 @@
 Only the library's ``Bot`` is used. Its transport is replaced: aiohttp needs a fifth of the
 processor time of the default, and it knows whether a request certainly did not leave, which is
 what decides whether a message may be repeated freely (SPEC IO-5).
+
+The token is part of every address, so errors of both libraries may hold it. None of them leaves
+this module: ``_secretly`` raises ours in their place, without the token and with nothing chained.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import re
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import aiohttp
 import orjson
@@ -37,9 +42,15 @@ _POLL_MARGIN_S = 10.0
 _DEFAULT_RETRY_AFTER_S = 5.0
 _JSON = {"Content-Type": "application/json"}
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
 
 class _Failure(TelegramError):
-    """Carries our own error through the library, which lets its own kind of error pass."""
+    """Carries our own error through the library, which lets its own kind of error pass.
+
+    ``error`` may still hold the token.
+    """
 
     def __init__(self, error: ChannelError) -> None:
         super().__init__(str(error))
@@ -111,9 +122,9 @@ class _Transport(BaseRequest):
             ) as answer:
                 status, body = answer.status, await answer.read()
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise _Failure(NotSent(f"no connection to the Bot API: {_words(error)}")) from error
+            raise _Failure(NotSent(f"no connection to the Bot API: {_words(error)}")) from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise _Failure(MaybeSent(f"no answer from the Bot API: {_words(error)}")) from error
+            raise _Failure(MaybeSent(f"no answer from the Bot API: {_words(error)}")) from None
         check_answer(status, body)
         return status, body
 
@@ -124,6 +135,29 @@ class _Transport(BaseRequest):
         return decoded if isinstance(decoded, dict) else {}
 
 
+def _secretly(
+    call: Callable[Concatenate[PtbClient, _P], Coroutine[Any, Any, _T]],
+) -> Callable[Concatenate[PtbClient, _P], Coroutine[Any, Any, _T]]:
+    """Let only a ``ChannelError`` leave a call, without the token and with nothing chained."""
+
+    @wraps(call)
+    async def secret_call(client: PtbClient, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        try:
+            return await call(client, *args, **kwargs)
+        except _Failure as failure:
+            error = failure.error
+        except ChannelError as ours:
+            error = ours
+        except Exception as unknown:  # any error of a library may quote the address
+            words = f"{type(unknown).__name__}: {_words(unknown)}"
+            error = MaybeSent(f"an answer of the Bot API is not understood: {words}")
+        error.args = tuple(client.without_token(str(arg)) for arg in error.args)
+        # In a handler, even after ``from None``, the foreign error would stay its context.
+        raise error
+
+    return secret_call
+
+
 class PtbClient:
     """A bot. Made by ``open``."""
 
@@ -131,7 +165,7 @@ class PtbClient:
         # At lower levels these loggers print URLs, and the token is part of each URL.
         for name in ("telegram", "httpx", "httpcore"):
             logging.getLogger(name).setLevel(logging.WARNING)
-        self._token = settings.token
+        self._token = _token_pattern(settings.token)
         self._sending = self._transport(settings, _SENDING_CONNECTIONS, settings.send_timeout_s)
         self._polling = self._transport(settings, 1, settings.send_timeout_s)
         # A pool of its own: answers that hang must not delay typing, nor typing an answer.
@@ -169,84 +203,80 @@ class PtbClient:
             get_updates_request=polling,
         )
 
+    @_secretly
     async def get_me(self) -> Bot:
         """The bot that the token belongs to."""
-        with self._errors():
-            user = await self._bot.get_me()
-            return Bot(user.id, user.username or "")
+        user = await self._bot.get_me()
+        return Bot(user.id, user.username or "")
 
+    @_secretly
     async def get_updates(
         self, *, offset: int | None, wait_s: int, kinds: Sequence[str]
     ) -> list[object]:
         """The raw updates: the library refuses a whole batch for one malformed update."""
-        with self._errors():
-            # Spelled so that the library takes it for a method that it does not know, and hands
-            # out the answer without a warning; what it calls is still ``getUpdates``.
-            updates: object = await self._bot.do_api_request(
-                "get_Updates",
-                api_kwargs={"offset": offset, "timeout": wait_s, "allowed_updates": list(kinds)},
-                read_timeout=wait_s + _POLL_MARGIN_S,
-            )
+        # Spelled so that the library takes it for a method that it does not know, and hands
+        # out the answer without a warning; what it calls is still ``getUpdates``.
+        updates: object = await self._bot.do_api_request(
+            "get_Updates",
+            api_kwargs={"offset": offset, "timeout": wait_s, "allowed_updates": list(kinds)},
+            read_timeout=wait_s + _POLL_MARGIN_S,
+        )
         if not isinstance(updates, list):
             raise MaybeSent("the Bot API answered with something that is no list of updates")
         return updates
 
+    @_secretly
     async def send_message(self, place: Place, text: str, *, reply_to: int | None) -> int:
         """Send a text as it is."""
         reply = None
         if reply_to is not None:
             reply = telegram.ReplyParameters(reply_to, allow_sending_without_reply=True)
-        with self._errors():
-            message = await self._bot.send_message(
-                place.chat_id,
-                text,
-                message_thread_id=place.thread_id,
-                reply_parameters=reply,
-            )
-            return message.message_id
+        message = await self._bot.send_message(
+            place.chat_id,
+            text,
+            message_thread_id=place.thread_id,
+            reply_parameters=reply,
+        )
+        return message.message_id
 
+    @_secretly
     async def send_typing(self, place: Place) -> None:
         """Show "typing…"."""
-        with self._errors():
-            await self._typist.send_chat_action(
-                place.chat_id, telegram.constants.ChatAction.TYPING, place.thread_id
-            )
+        await self._typist.send_chat_action(
+            place.chat_id, telegram.constants.ChatAction.TYPING, place.thread_id
+        )
 
+    @_secretly
     async def set_commands(self, commands: Mapping[str, str]) -> None:
         """Publish the command menu."""
-        with self._errors():
-            await self._bot.set_my_commands(list(commands.items()))
+        await self._bot.set_my_commands(list(commands.items()))
 
+    @_secretly
     async def webhook(self) -> str:
         """The URL of the webhook."""
-        with self._errors():
-            return (await self._bot.get_webhook_info()).url or ""
+        # Many programs put the token into it, so that nobody else can call them.
+        return self.without_token((await self._bot.get_webhook_info()).url or "")
 
+    @_secretly
     async def delete_webhook(self) -> None:
         """Remove the webhook."""
-        with self._errors():
-            await self._bot.delete_webhook(drop_pending_updates=False)
+        await self._bot.delete_webhook(drop_pending_updates=False)
 
     async def close(self) -> None:
         """Close all pools."""
         for transport in self._transports:
             await transport.shutdown()
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """Turn what the library raises into ours, without the token."""
-        try:
-            yield
-        except _Failure as failure:
-            raise failure.error from failure.__cause__
-        except (TelegramError, AttributeError, KeyError, TypeError, ValueError) as error:
-            # The answer said ok, but the library cannot make sense of it.
-            words = f"{type(error).__name__}: {error}".replace(self._token, "(token)")
-            raise MaybeSent(f"an answer of the Bot API is not understood: {words}") from None
+    def without_token(self, text: str) -> str:
+        """The text with ``(token)`` wherever this bot's token was."""
+        return self._token.sub("(token)", text)
 
 
 def check_answer(status: int, body: bytes) -> None:
-    """Let only answers pass that say ``ok``; raises ``_Failure`` with our error for any other."""
+    """Let only answers pass that say ``ok``; raises ``_Failure`` with our error for any other.
+
+    The error quotes the server's words, whatever they hold.
+    """
     answer = _decode(body)
     if not isinstance(answer, dict) or not isinstance(answer.get("ok"), bool):
         raise _Failure(MaybeSent(f"HTTP {status} with something that is no answer of the Bot API"))
@@ -293,4 +323,15 @@ def _decode(body: bytes) -> object:
 
 
 def _words(error: BaseException) -> str:
-    return str(error) or type(error).__name__
+    """What an error says, on one line and without the address; it may still quote the token."""
+    said = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
+    return " ".join(said.split()) or type(error).__name__
+
+
+def _token_pattern(token: str) -> re.Pattern[str]:
+    """Finds a token, whole, escaped or cut short, and its secret part alone."""
+    number, _, secret = token.partition(":")
+    alternatives = [rf"(?<!\d){re.escape(number)}(?::|%3[Aa])[\w-]*"]
+    if secret:
+        alternatives.append(re.escape(secret))
+    return re.compile("|".join(alternatives))

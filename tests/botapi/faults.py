@@ -25,11 +25,18 @@ class FaultKind(StrEnum):
     """The call had its effect; its answer never comes."""
     GARBAGE_AFTER = "garbage_after"
     """The call had its effect; the answer is 200 with something that is no JSON."""
+    BROKEN_AFTER = "broken_after"
+    """The call had its effect; what comes back is no HTTP, and repeats the address called."""
 
     @property
     def after(self) -> bool:
         """Whether the call has its effect before it goes wrong."""
-        return self in (FaultKind.RESET_AFTER, FaultKind.HANG_AFTER, FaultKind.GARBAGE_AFTER)
+        return self in (
+            FaultKind.RESET_AFTER,
+            FaultKind.HANG_AFTER,
+            FaultKind.GARBAGE_AFTER,
+            FaultKind.BROKEN_AFTER,
+        )
 
 
 @dataclass(frozen=True, slots=True)

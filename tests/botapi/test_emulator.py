@@ -328,6 +328,7 @@ async def test_parameters_come_in_query_form_or_json_and_methods_in_any_case(cha
         (FaultKind.RESET_AFTER, 1),
         (FaultKind.HANG, 0),
         (FaultKind.HANG_AFTER, 1),
+        (FaultKind.BROKEN_AFTER, 1),
     ],
 )
 async def test_a_lost_answer_leaves_the_effect_that_it_says(

@@ -40,6 +40,9 @@ async def fail(request: web.Request, fault: Fault) -> web.StreamResponse:
         case FaultKind.HANG | FaultKind.HANG_AFTER:
             # Ends by cancellation, when the caller goes away.
             await asyncio.get_running_loop().create_future()
+        case FaultKind.BROKEN_AFTER:
+            _babble(request)
+            return web.Response()
     _reset(request)
     return web.Response()
 
@@ -48,6 +51,13 @@ def _page(status: int) -> web.Response:
     return web.Response(
         status=status, text=_PAGE.format(f"{status} Trouble"), content_type="text/html"
     )
+
+
+def _babble(request: web.Request) -> None:
+    """Send a line that is no status line, and end the connection."""
+    if request.transport is not None:
+        request.transport.write(f"{request.method} {request.raw_path} what?\r\n\r\n".encode())
+        request.transport.close()
 
 
 def _reset(request: web.Request) -> None:

@@ -138,6 +138,7 @@ async def test_sending_with_a_revoked_token_is_refused(api: BotApi, channel: Cha
         (Fault("sendMessage", FaultKind.HANG), 0),
         (Fault("sendMessage", FaultKind.RESET_AFTER), 1),
         (Fault("sendMessage", FaultKind.GARBAGE_AFTER), 1),
+        (Fault("sendMessage", FaultKind.BROKEN_AFTER), 1),
         (Fault("sendMessage", FaultKind.HANG_AFTER), 1),
     ],
     ids=lambda value: value.kind.value if isinstance(value, Fault) else "",

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from channels.telegram.client import PollConflict
-from channels.telegram.via_ptb import _Failure, check_answer
+from channels.telegram.settings import Settings
+from channels.telegram.via_ptb import PtbClient, _Failure, check_answer
 from goclaw_py.core.errors import (
     ChannelError,
     ChannelRefused,
@@ -74,3 +75,18 @@ def test_a_flood_says_how_long_to_wait_or_gets_a_default(
 
 def test_an_answer_that_says_ok_passes() -> None:
     check_answer(200, b'{"ok": true, "result": "\\ud83d"}')
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("url='http://x/bot4242:AAsecret-of_this/getMe'", "url='http://x/bot(token)/getMe'"),
+        ("/bot4242%3AAAsecret-of_this/getMe", "/bot(token)/getMe"),
+        ("a line that was cut: POST /bot4242:AAsec", "a line that was cut: POST /bot(token)"),
+        ("AAsecret-of_this", "(token)"),
+        ("chat 4242, bot 14242:AAother", "chat 4242, bot 14242:AAother"),
+    ],
+)
+def test_of_a_text_only_the_token_is_hidden(said: str, shown: str) -> None:
+    """SPEC CHAN-8."""
+    assert PtbClient(Settings("4242:AAsecret-of_this")).without_token(said) == shown
