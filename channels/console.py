@@ -7,7 +7,6 @@ could also read the state folder, so everybody here is the operator.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,14 +18,15 @@ from goclaw_py.core.errors import MaybeSent, NotSent, SettingError, StoreUnavail
 from goclaw_py.core.events import RunEnded, RunSignal, RunStarted, RunText
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
+from goclaw_py.core.routing import is_chat_name
 from goclaw_py.ports.channel import Channel, Intake
 from goclaw_py.ports.control import ChatEvent, Said
 
 NAME: Final = "console"
 ACCOUNT: Final = "default"
 
-CONFIRM_S: Final = 10.0
-"""How long a terminal may take to show a message."""
+TAKE_S: Final = 10.0
+"""How long a message waits for a terminal to take it, or to show it while another one could."""
 
 INTAKE_S: Final = 5.0
 """How long a line waits for the runtime to take messages in."""
@@ -36,13 +36,6 @@ BUFFER_CHARS: Final = 64 * 1024
 
 SIGNALS: Final = 256
 """How many signals wait for a slow terminal."""
-
-_CHAT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-
-
-def is_chat(name: str) -> bool:
-    """Whether a terminal may call its chat this: the name becomes part of a session key."""
-    return _CHAT.fullmatch(name) is not None
 
 
 @dataclass(slots=True)
@@ -69,18 +62,19 @@ class _Live:
             terminal.put_signal(RunText(self.started.run_id, self.started.target, self.text[0]))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Sending:
     """A message on its way to a terminal.
 
-    ``taken``: a terminal has it and may have shown it. ``shown`` becomes True when it was, False
-    when the last terminal of the chat went away.
+    ``taken``: a terminal got it and may have shown it; ``takers`` are those that did and are still
+    there. ``shown`` becomes True when it was, False when the last terminal of the chat went away.
     """
 
     chat: str
     said: Said
-    terminal: _Terminal
     shown: asyncio.Future[bool]
+    given: list[_Terminal] = field(default_factory=list)
+    takers: list[_Terminal] = field(default_factory=list)
     taken: bool = False
 
 
@@ -150,6 +144,7 @@ class _Terminal:
         event = self._events.popleft()
         if isinstance(event, _Sending):
             event.taken = True
+            event.takers.append(self)
             return event.said
         if isinstance(event, RunText):
             self._chars -= len(event.text)
@@ -195,33 +190,51 @@ class ConsoleChannel:
             self._ready.clear()
 
     async def send(self, message: OutboundMessage) -> str:
-        """Hand a message to the terminal of its chat that attached last, until it was shown.
+        """Hand a message to the terminals of its chat, until one of them has shown it.
 
-        Raises ``NotSent`` without such a terminal, or if it never took the message; ``MaybeSent``
-        if it took it and did not confirm in time, or went away.
+        A terminal that stands still (Ctrl-Z, a pager) has taken the message and will show it when
+        it goes on, so this waits for it without limit; sending again would show it again. One that
+        attaches meanwhile gets it too, after at most ``TAKE_S``.
+
+        Raises ``NotSent`` without a terminal, or if none took the message within ``TAKE_S``;
+        ``MaybeSent`` if one took it, did not confirm it and none is left to show it.
         """
         chat = message.target.chat
-        terminals = self._terminals.get(chat)
-        if not terminals:
+        if chat not in self._terminals:
             raise NotSent(f"no terminal is attached to chat {chat}")
         said = Said(uuid4().hex, message.text, message.run_id)
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        sending = _Sending(chat, said, terminals[-1], future)
+        sending = _Sending(chat, said, future)
         self._sending[said.receipt] = sending
-        sending.terminal.put_message(sending)
+        self._give(sending)
         try:
-            async with asyncio.timeout(CONFIRM_S):
-                shown = await sending.shown
-        except TimeoutError:
-            shown = False
+            shown = await self._shown(sending)
         finally:
             del self._sending[said.receipt]
-            sending.terminal.take_back(sending)
+            if not sending.shown.done() or not sending.shown.result():
+                for terminal in self._terminals.get(chat, ()):
+                    terminal.take_back(sending)
         if not shown and sending.taken:
-            raise MaybeSent("the terminal did not say that it showed the message")
+            raise MaybeSent("no terminal said that it showed the message")
         if not shown:
             raise NotSent("the terminal did not take the message")
         return said.receipt
+
+    async def _shown(self, sending: _Sending) -> bool:
+        while True:
+            await asyncio.wait([sending.shown], timeout=TAKE_S)
+            if sending.shown.done():
+                return sending.shown.result()
+            if not sending.takers:
+                return False
+            self._give(sending)
+
+    def _give(self, sending: _Sending) -> None:
+        """Put a message before every terminal of its chat, once each."""
+        for terminal in self._terminals.get(sending.chat, ()):
+            if terminal not in sending.given:
+                sending.given.append(terminal)
+                terminal.put_message(sending)
 
     def signal(self, signal: RunSignal) -> None:
         """Show what a run does, and keep its text for terminals that attach while it works."""
@@ -260,21 +273,18 @@ class ConsoleChannel:
         if not terminals:
             del self._terminals[chat]
         for sending in self._sending.values():
-            if sending.terminal is terminal and not sending.shown.done():
-                self._pass_on(sending, terminals)
-
-    def _pass_on(self, sending: _Sending, terminals: list[_Terminal]) -> None:
-        """Give what a terminal left unconfirmed to the next one, or back to the outbox."""
-        sending.terminal.take_back(sending)
-        if terminals:
-            sending.terminal = terminals[-1]
-            sending.terminal.put_message(sending)
-        else:
-            sending.shown.set_result(False)
+            if sending.chat != chat or sending.shown.done():
+                continue
+            if terminal in sending.takers:
+                sending.takers.remove(terminal)
+            if terminals:
+                self._give(sending)
+            else:
+                sending.shown.set_result(False)
 
     async def say(self, chat: str, message_id: str, text: str) -> None:
         """Take a line. Raises ``StoreUnavailable`` if nobody takes it in, or not in time."""
-        if not is_chat(chat):
+        if not is_chat_name(chat):
             raise ValueError(f"a chat is called by up to 64 of A-Z a-z 0-9 . _ -, not {chat!r}")
         try:
             async with asyncio.timeout(INTAKE_S):

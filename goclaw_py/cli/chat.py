@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -11,6 +10,7 @@ import typer
 
 from goclaw_py.cli.context import cli
 from goclaw_py.cli.exits import ExitCode
+from goclaw_py.core.routing import is_chat_name
 
 if TYPE_CHECKING:
     from goclaw_py.config import Settings
@@ -23,7 +23,7 @@ WAIT_S: Final = 60.0
 
 
 def _chat(name: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
+    if not is_chat_name(name):
         raise typer.BadParameter("must be up to 64 of A-Z a-z 0-9 . _ -")
     return name
 

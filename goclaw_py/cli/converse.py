@@ -18,8 +18,8 @@ from goclaw_py.ports.store import OutboxState
 LEAVE_WITHIN_S: Final = 2.0
 """A second Ctrl-C within this time leaves."""
 
-WAIT_S: Final = 60.0
-"""How long the end of a pipe waits for the answers."""
+SEEN_ROWS: Final = 1000
+"""How many unsent messages ``settled`` looks through; the API gives no more at once."""
 
 _LOOK_S: Final = 0.3
 _RETRY_S: Final = (0.5, 1.0, 2.0, 5.0)
@@ -40,7 +40,7 @@ class Conversation:
         self._leave = asyncio.Event()
         self._side: set[asyncio.Task[None]] = set()
 
-    async def run(self, settled: Callable[[], Awaitable[bool]], wait_s: float = WAIT_S) -> bool:
+    async def run(self, settled: Callable[[], Awaitable[bool]], wait_s: float) -> bool:
         """Talk until the person leaves, input ends or nobody reads any more.
 
         At the end of a pipe it waits until ``settled`` says that every answer was shown, at most
@@ -149,13 +149,17 @@ class Conversation:
 
 
 async def settled(control: Control, chat: str) -> bool:
-    """Whether everything said in a chat of the console was answered and shown."""
+    """Whether everything said in a chat of the console was answered and shown.
+
+    Of the unsent messages of all chats it sees the newest ``SEEN_ROWS`` in each state, so it
+    overlooks an answer behind which as many younger messages wait.
+    """
     status = await control.status()
     ending = f":console:direct:{chat}"
     if any(run.session.endswith(ending) for run in status.runs):
         return False
     for state in _UNSENT:
-        for row in await control.outbox(state=state):
+        for row in await control.outbox(limit=SEEN_ROWS, state=state):
             if (row.message.target.channel, row.message.target.chat) == ("console", chat):
                 return False
     return True

@@ -21,12 +21,11 @@ from goclaw_py.cli.output import plain
 from goclaw_py.core.errors import GoclawError, SettingError
 
 if TYPE_CHECKING:
+    from goclaw_py.agents.models import Provider
     from goclaw_py.config import Settings
 
 OLDEST = (3, 11)
 FIRST_TOO_NEW = (3, 15)
-
-_KEY_VARIABLES = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,7 @@ def check_parts(settings: Settings) -> Finding:
 
     try:
         asyncio.run(composition.check_parts(settings))
-    except SettingError as error:
+    except GoclawError as error:
         return Finding("channels and agents", str(error), "correct this setting")
     names = [*settings.channels, *(f"agent {name}" for name in settings.agents)]
     return Finding("channels and agents", ", ".join(names))
@@ -139,24 +138,30 @@ def check_telegram(settings: Settings) -> Finding:
 
 
 def check_keys(settings: Settings) -> Iterator[Finding]:
-    """Whether every agent has a key for its model."""
+    """Whether every agent on a model has a key for it, or a server that may need none."""
+    from goclaw_py.agents.models import Provider  # noqa: PLC0415
     from goclaw_py.config import api_key  # noqa: PLC0415
     from goclaw_py.core.ids import AgentName  # noqa: PLC0415
 
     for name, agent in settings.agents.items():
         subject = f"agent {name}"
-        provider = agent.model.partition(":")[0]
-        variable = _KEY_VARIABLES.get(provider)
         try:
             key = api_key(settings, AgentName(name), os.environ)
         except SettingError as error:
             yield Finding(subject, str(error), "correct this setting")
             continue
-        if variable is None or key is not None or os.environ.get(variable) or agent.base_url:
+        prefix = agent.model.strip().partition(":")[0]
+        provider = Provider(prefix) if prefix in set(Provider) else None
+        if provider is None or key is not None or agent.base_url or _in_environment(provider):
             yield Finding(subject, agent.model)
         else:
-            cure = f"set {variable}, or agents.{name}.api_key_file"
+            cure = f"set {provider.key_variable}, or agents.{name}.api_key_file"
             yield Finding(subject, f"{agent.model} without a key", cure)
+
+
+def _in_environment(provider: Provider) -> bool:
+    key = os.environ.get(provider.key_variable, "").strip()
+    return bool(key or os.environ.get(provider.url_variable))
 
 
 def check_database(settings: Settings) -> Iterator[Finding]:

@@ -73,18 +73,6 @@ class StandardTerminal:
         """Let the writing thread end. The reading one ends with its input or the process."""
         self._out.put(None)
 
-    def join(self, timeout_s: float) -> None:
-        """Wait for the reading thread, if there is one. Raises ``TimeoutError``."""
-        if self._reader is not None:
-            self._reader.join(timeout_s)
-            if self._reader.is_alive():
-                raise TimeoutError("nothing ends the input")
-
-    @property
-    def waiting(self) -> int:
-        """How many lines were read ahead."""
-        return self._lines.qsize()
-
     def _read_all(self) -> None:
         # Not sys.stdin: its lock, held by a waiting daemon thread, makes the interpreter abort.
         decoder = codecs.getincrementaldecoder("utf-8")("replace")

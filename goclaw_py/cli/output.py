@@ -6,19 +6,28 @@ import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
+from unicodedata import bidirectional, category
 
 import typer
 
 _WIDE = 10_000
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
+_TURNS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+"""What turns the direction of text, and can make a line look like another one."""
+
 
 def plain(text: str) -> str:
-    """Text without the control characters with which a chat could take over the terminal.
+    """Text without the characters with which a chat could take over the terminal (SPEC SEC-1).
 
-    Newline and tab stay (SPEC SEC-1).
+    Those are control characters but newline and tab, those that turn the direction of text, and
+    lone surrogates. Joiners and all kinds of blanks stay: scripts and numbers need them.
     """
-    return "".join(c for c in text if c.isprintable() or c in "\n\t")
+    return "".join(c for c in text if c in "\n\t" or not _is_dangerous(c))
+
+
+def _is_dangerous(char: str) -> bool:
+    return category(char) in ("Cc", "Cs") or bidirectional(char) in _TURNS
 
 
 def one_line(text: str, limit: int = 60) -> str:

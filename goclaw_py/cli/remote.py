@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Self, TypeVar
 from urllib.parse import quote
@@ -39,6 +39,9 @@ STREAM_SILENCE_S = 3 * wire.PING_S
 
 ATTACH_S = 10.0
 """How long a line waits for the terminal to be attached."""
+
+_LAST_LOOK_S = 1.0
+_CONFIRM_AFTER_S = (0.0, 0.2, 1.0)
 
 _KIND_OF = {code: kind for kind, code in wire.STATUS_OF}
 
@@ -149,16 +152,20 @@ class RemoteControl:
 
     async def attach(self, chat: str) -> AsyncIterator[ChatEvent]:
         """Events for one terminal. Raises ``NoGateway`` when the gateway goes away."""
-        timeout = httpx.Timeout(TIMEOUT_S, read=STREAM_SILENCE_S)
+        timeout = httpx.Timeout(TIMEOUT_S, read=None)
         reader = wire.EventReader()
         with _translated():
             path = f"/api/chat/{_segment(chat)}/events"
-            async with self._client.stream("GET", path, timeout=timeout) as response:
+            async with AsyncExitStack() as exits:
+                async with asyncio.timeout(STREAM_SILENCE_S):
+                    response = await exits.enter_async_context(
+                        self._client.stream("GET", path, timeout=timeout)
+                    )
                 if response.is_error:
                     await response.aread()
                     _raise_for(response)
                 try:
-                    async for chunk in response.aiter_bytes():
+                    async for chunk in while_alive(response.aiter_bytes()):
                         # The first bytes say that the terminal is attached.
                         self._attached[chat].set()
                         for event in reader.feed(chunk):
@@ -184,11 +191,13 @@ class RemoteControl:
         task.add_done_callback(self._confirming.discard)
 
     async def _confirm(self, receipt: str) -> None:
-        try:
-            await self._request("POST", "/api/chat/any/confirm", wire.ConfirmBody(receipt))
-        except GoclawError:
-            # Nobody waits for this. The gateway shows the message again, as it must.
-            return
+        # The gateway sends nothing more to this chat before it knows, so a confirmation that was
+        # lost (Ctrl-Z in the middle of it) is repeated. When this gives up, the gateway is gone.
+        for wait_s in _CONFIRM_AFTER_S:
+            await asyncio.sleep(wait_s)
+            with suppress(GoclawError):
+                await self._request("POST", "/api/chat/any/confirm", wire.ConfirmBody(receipt))
+                return
 
     # ------------------------------------------------------------------ HTTP
 
@@ -211,6 +220,29 @@ class RemoteControl:
         return response.content
 
 
+async def while_alive(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Chunks of a stream. Raises ``NoGateway`` when it is silent for too long."""
+    while True:
+        reading = asyncio.ensure_future(anext(chunks, None))
+        try:
+            # After Ctrl-Z the time is over before the loop has looked at what came meanwhile.
+            for patience_s in (STREAM_SILENCE_S, _LAST_LOOK_S):
+                await asyncio.wait([reading], timeout=patience_s)
+            if not reading.done():
+                raise NoGateway("the gateway does not answer in time")
+            chunk = reading.result()
+        finally:
+            await _give_up(reading)
+        if chunk is None:
+            return
+        yield chunk
+
+
+async def _give_up(reading: asyncio.Future[bytes | None]) -> None:
+    if reading.cancel():
+        await asyncio.wait([reading])
+
+
 def _segment(text: str) -> str:
     return quote(text, safe="")
 
@@ -229,7 +261,7 @@ def _raise_for(response: httpx.Response) -> None:
 def _translated() -> Iterator[None]:
     try:
         yield
-    except httpx.TimeoutException as error:
+    except (httpx.TimeoutException, TimeoutError) as error:
         raise NoGateway("the gateway does not answer in time") from error
     except httpx.TransportError as error:
         raise NoGateway("no gateway answers; start one with: goclaw run") from error

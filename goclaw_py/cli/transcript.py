@@ -86,9 +86,11 @@ class Transcript:
 
     def _ended(self, run_id: RunId, outcome: Outcome) -> str:
         self._hidden.discard(run_id)
-        if outcome is Outcome.COMPLETED or run_id not in self._streamed:
+        if outcome is Outcome.COMPLETED:
             return ""
-        del self._streamed[run_id]
+        if self._streamed.pop(run_id, None) is None:
+            # Nothing was shown of it, and nothing may follow: somebody else has stopped it.
+            return self.note(outcome.value.replace("_", " "))
         if self._open != run_id:
             return ""
         return self._end_line() + self.note(outcome.value.replace("_", " "))

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.core.messages import InboundMessage, PeerKind, Target
 
 DEFAULT_ACCOUNT = "default"
+
+CHAT_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+"""The pattern of a chat's name that a person chose; the whole name must match."""
+
+
+def is_chat_name(text: str) -> bool:
+    """Whether a person may call a chat this: the name becomes part of a session key (SPEC IO-7)."""
+    return re.fullmatch(CHAT_NAME, text) is not None
 
 
 def chat_session(agent: AgentName, target: Target, peer: PeerKind) -> SessionKey:

@@ -10,10 +10,11 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from fastapi.responses import StreamingResponse
 
+from goclaw_py.core.routing import CHAT_NAME
 from goclaw_py.ports.control import ChatEvent, Terminals
 from goclaw_py.web.wire import ATTACHED, PING, PING_S, ConfirmBody, SayBody, encode_event
 
-Chat = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+Chat = Annotated[str, Path(pattern=f"^{CHAT_NAME}$")]
 
 
 def terminal_routes(terminals: Terminals, closing: asyncio.Event) -> APIRouter:

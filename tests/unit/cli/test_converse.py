@@ -10,13 +10,14 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.cli.converse import Conversation, settled
+from goclaw_py.cli.converse import SEEN_ROWS, Conversation, settled
 from goclaw_py.cli.transcript import PROMPT
 from goclaw_py.core.events import RunEnded, RunText
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.ports.control import NoGateway, Said
 from goclaw_py.ports.store import OutboxState
+from goclaw_py.web.wire import MAX_LIMIT
 from tests.unit.web import fakes
 from tests.unit.web.fake_terminals import FakeTerminals
 from tests.unit.web.fakes import FakeControl
@@ -191,7 +192,7 @@ async def test_a_gateway_that_goes_away_ends_the_conversation() -> None:
     desk = Desk()
     desk.type("hello")
     with pytest.raises(NoGateway):
-        await Conversation(Gone(), desk, "local").run(yes)
+        await Conversation(Gone(), desk, "local").run(yes, 60)
 
 
 async def test_ctrl_c_without_a_gateway_leaves() -> None:
@@ -200,7 +201,7 @@ async def test_ctrl_c_without_a_gateway_leaves() -> None:
             raise NoGateway("the gateway has gone away")
 
     conversation = Conversation(Gone(), Desk(), "local")
-    task = asyncio.ensure_future(conversation.run(yes))
+    task = asyncio.ensure_future(conversation.run(yes, 60))
     await asyncio.sleep(0.01)
     conversation.interrupt()
     assert await task
@@ -234,7 +235,7 @@ async def test_in_another_thread_the_signals_stay_where_they_are() -> None:
         async def leave() -> bool:
             desk = Desk()
             desk.type(None)
-            return await Conversation(FakeTerminals(), desk, "local").run(yes)
+            return await Conversation(FakeTerminals(), desk, "local").run(yes, 60)
 
         return asyncio.run(leave())
 
@@ -254,5 +255,12 @@ async def test_a_chat_is_settled_when_nothing_runs_and_nothing_waits_to_be_shown
         control.rows = [replace(fakes.DEAD, state=state)]
         assert not await settled(control, "local")
     elsewhere = OutboundMessage(Target("telegram", "default", "local"), "x")
-    control.rows = [replace(fakes.DEAD, state=OutboxState.PENDING, message=elsewhere)]
+    pending = replace(fakes.DEAD, state=OutboxState.PENDING)
+    control.rows = [replace(pending, message=elsewhere)]
     assert await settled(control, "local")
+    control.rows = [*[replace(pending, message=elsewhere)] * (SEEN_ROWS - 1), pending]
+    assert not await settled(control, "local")
+
+
+def test_as_many_messages_are_looked_through_as_the_gateway_gives_at_once() -> None:
+    assert SEEN_ROWS == MAX_LIMIT

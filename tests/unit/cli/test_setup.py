@@ -35,7 +35,8 @@ def healthy(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(composition, "schema", schema)
     monkeypatch.setattr(composition, "check_parts", check_parts)
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
 
 
 def test_the_doctor_is_content_with_a_fresh_installation(goclaw: Shell, healthy: None) -> None:
@@ -115,6 +116,28 @@ def test_the_doctor_accepts_a_telegram_account_and_a_model_with_its_key(
     out = goclaw("doctor").out
     assert "ok     telegram: account default" in out
     assert "ok     agent main: openai:gpt-4o" in out
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "code"),
+    [
+        ("OPENAI_BASE_URL", "http://127.0.0.1:1/v1", 0),
+        ("OPENAI_API_KEY", " \n", 1),
+        ("ANTHROPIC_API_KEY", "k", 1),
+    ],
+)
+def test_the_doctor_asks_for_a_key_exactly_when_the_agent_does(
+    goclaw: Shell,
+    healthy: None,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+    value: str,
+    code: int,
+) -> None:
+    monkeypatch.setenv(variable, value)
+    monkeypatch.setenv("GOCLAW_AGENTS__MAIN__MODEL", "openai:gpt-4o")
+    got = goclaw("doctor")
+    assert (got.code, "WRONG  agent main: " in got.out) == (code, bool(code))
 
 
 def test_the_doctor_speaks_json(goclaw: Shell, healthy: None) -> None:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import termios
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -181,11 +182,14 @@ async def test_lines_come_from_a_file_as_they_are(
 async def test_a_long_file_is_read_ahead_only_in_part(tmp_path: Path) -> None:
     file = tmp_path / "input"
     count = 10 * MAX_WAITING_LINES
-    file.write_text("line\n" * count)
+    line = "x" * 9_999
+    file.write_text(f"{line}\n" * count)
     source = os.open(file, os.O_RDONLY)
     terminal = StandardTerminal(source, 1)
-    assert await terminal.read() == "line"
-    assert terminal.waiting <= MAX_WAITING_LINES
+    assert await terminal.read() == line
+    # Without a limit the whole file would be in memory by now.
+    await asyncio.sleep(0.2)
+    assert os.lseek(source, 0, os.SEEK_CUR) < 2 * MAX_WAITING_LINES * len(line)
     assert len(await read_all(terminal)) == count - 1
     terminal.close()
     os.close(source)
@@ -256,17 +260,20 @@ async def test_a_write_that_was_given_up_does_no_harm() -> None:
 
 def test_a_thread_whose_loop_has_ended_ends_too() -> None:
     source, keys = os.pipe()
+    before = set(threading.enumerate())
 
-    async def begin() -> StandardTerminal:
+    async def begin() -> None:
         terminal = StandardTerminal(source, 1)
+        terminal.close()
         reading = asyncio.ensure_future(terminal.read())
         await asyncio.sleep(0.01)
         reading.cancel()
-        return terminal
 
-    terminal = asyncio.run(begin())
+    asyncio.run(begin())
+    (reader,) = (t for t in set(threading.enumerate()) - before if t.name == "terminal-in")
     os.write(keys, b"late\n")
-    terminal.join(PATIENCE_S)
+    reader.join(PATIENCE_S)
+    assert not reader.is_alive()
     os.close(keys)
     os.close(source)
 

@@ -9,7 +9,14 @@ import pytest
 
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import InboundMessage, PeerKind, Sender, Target
-from goclaw_py.core.routing import Access, AccessRules, DirectPolicy, access, chat_session
+from goclaw_py.core.routing import (
+    Access,
+    AccessRules,
+    DirectPolicy,
+    access,
+    chat_session,
+    is_chat_name,
+)
 
 HOME = Target("telegram", "default", "42")
 MAIN = AgentName("main")
@@ -89,3 +96,14 @@ def test_only_the_id_identifies_a_sender() -> None:
     """SPEC CHAN-5: names and user names can be changed by anybody."""
     impostor = replace(HELLO, sender=Sender("666", name="7", username="7"))
     assert access(impostor, AccessRules(allow=frozenset({"7"})), {"7"}) is Access.PAIR
+
+
+@pytest.mark.parametrize("name", ["a", "local", "A-1_b.c", "x" * 64])
+def test_a_chat_may_be_called_by_letters_digits_and_some_marks(name: str) -> None:
+    assert is_chat_name(name)
+
+
+@pytest.mark.parametrize("name", ["", "a:b", "a/b", "a b", "-a", ".", "x" * 65, "ä", "a\n"])
+def test_a_chat_may_not_be_called_what_would_break_a_session_key(name: str) -> None:
+    """SPEC IO-7."""
+    assert not is_chat_name(name)

@@ -98,6 +98,25 @@ async def test_a_confirmation_arrives_even_if_the_client_leaves_at_once(tmp_path
         assert made.terminals.confirmed == ["r1"]
 
 
+async def test_a_confirmation_that_was_lost_is_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gateway sends a chat nothing more before it knows that the last message was shown."""
+    async with connected(tmp_path) as (made, remote):
+        take, tries = made.terminals.confirm, []
+
+        def confirm(receipt: str) -> None:
+            tries.append(receipt)
+            if len(tries) < 3:
+                raise StoreUnavailable("not now")
+            take(receipt)
+
+        monkeypatch.setattr(made.terminals, "confirm", confirm)
+        remote.confirm("r1")
+        await until(lambda: made.terminals.confirmed == ["r1"])
+    assert len(tries) == 3
+
+
 async def test_a_confirmation_that_nobody_takes_is_forgotten(tmp_path: Path) -> None:
     async with RemoteControl(tmp_path / "gateway.sock") as remote:
         remote.confirm("r1")
