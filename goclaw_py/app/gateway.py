@@ -16,9 +16,14 @@ from goclaw_py.ports.control import Control, Terminals
 from goclaw_py.store.postgres import PostgresStore
 from goclaw_py.web.sockets import listen_unix, socket_path
 
+_NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 
 class Signals:
-    """The first signal asks for an orderly end, the second one cuts its waiting short."""
+    """The first signal asks for an orderly end, the second one cuts its waiting short.
+
+    SIGHUP, the end of the terminal, asks for the same.
+    """
 
     def __init__(self) -> None:
         self.stop = asyncio.Event()
@@ -38,7 +43,7 @@ class Signals:
         try:
             yield
         finally:
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in _NUMBERS:
                 loop.remove_signal_handler(number)
 
     def behind(self, front: Front) -> Front:
@@ -48,12 +53,14 @@ class Signals:
             try:
                 await front(control, terminals)
             finally:
+                # From here on the end has been asked for: the next signal cuts its waiting short.
+                self.stop.set()
                 self._catch(asyncio.get_running_loop())
 
         return fronted
 
     def _catch(self, loop: asyncio.AbstractEventLoop) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in _NUMBERS:
             loop.add_signal_handler(number, self.on_signal)
 
 

@@ -1,18 +1,45 @@
-"""The event loop of a process: uvloop where it exists."""
+"""The event loop of a gateway's process: uvloop where it exists."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
+import sys
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any
 
-T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+_LAST_CHANCE_S = 1.0
 
 
-def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run a gateway's whole life."""
+def run(main: Coroutine[Any, Any, int]) -> int:
+    """Run a gateway's whole life; its exit code.
+
+    A run that ignores its cancellation was abandoned long before. It must not keep the process
+    either: the loop would wait for it for ever, so the process ends without the loop.
+    """
     with asyncio.Runner(loop_factory=_factory()) as runner:
-        return runner.run(main)
+        code, stubborn = runner.run(_and_the_rest(main))
+        if stubborn:
+            log.warning("work that cannot be ended is left behind", extra={"tasks": stubborn})
+            logging.shutdown()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+        return code
+
+
+async def _and_the_rest(main: Coroutine[Any, Any, int]) -> tuple[int, list[str]]:
+    """The exit code, and the names of tasks that do not end."""
+    code = await main
+    rest = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in rest:
+        task.cancel()
+    if rest:
+        await asyncio.wait(rest, timeout=_LAST_CHANCE_S)
+    return code, [task.get_name() for task in rest if not task.done()]
 
 
 def _factory() -> Callable[[], asyncio.AbstractEventLoop]:

@@ -11,7 +11,7 @@ from goclaw_py.agents import AgentSpec, build_agent
 from goclaw_py.config import accounts, api_key, option_error, queue_policy
 from goclaw_py.config.models import Settings
 from goclaw_py.config.resolve import ChannelAccount
-from goclaw_py.core.errors import SettingError
+from goclaw_py.core.errors import GoclawError, SettingError
 from goclaw_py.core.ids import MAIN_AGENT, AgentName
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.routing import DEFAULT_ACCOUNT, AccessRules, DirectPolicy
@@ -52,6 +52,10 @@ def channel_kinds() -> dict[str, ChannelKind]:
     return {point.name: _Lazy(point.name) for point in entry_points(group=GROUP)}
 
 
+class ForeignChannels(GoclawError):
+    """The import name ``channels`` leads to somebody else's package."""
+
+
 class _Lazy:
     """A kind of channel that is imported when an account of it is built."""
 
@@ -60,7 +64,13 @@ class _Lazy:
 
     def build(self, account: str, options: Mapping[str, object]) -> Channel:
         (point,) = entry_points(group=GROUP, name=self.name)
-        kind: ChannelKind = point.load()
+        try:
+            kind: ChannelKind = point.load()
+        except ImportError as error:
+            raise ForeignChannels(
+                f"{point.value} cannot be imported ({error}): another package named channels "
+                "(Django Channels has one) hides ours; use an environment for goclaw_py alone"
+            ) from error
         return kind.build(account, options)
 
 

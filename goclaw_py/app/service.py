@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -14,12 +15,14 @@ from goclaw_py.app.banner import banner
 from goclaw_py.app.database import Database
 from goclaw_py.app.parts import Parts
 from goclaw_py.config.models import Settings
-from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.errors import StoreError, StoreUnavailable
 from goclaw_py.core.events import RunEnded
 from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.scheduler import Scheduler
-from goclaw_py.core.status import Backlog, Status
+from goclaw_py.core.status import Backlog, ChannelView, Status
+from goclaw_py.ports.agent import AgentLoop
+from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.control import Control, Terminals
 from goclaw_py.ports.store import Notice, Recovery, Store
 from goclaw_py.runtime.clock import SystemClock
@@ -47,6 +50,7 @@ RELEASE = version("goclaw_py")
 _PENDING_POLL_S = 2.0
 _LAST_WORDS_S = 5.0
 _GIVE_UP_S = 10.0
+_RESTART_S = 5.0
 
 
 class Service:
@@ -85,36 +89,62 @@ class Service:
         front: Front | None,
     ) -> int:
         """Work until ``stop`` is set, ``front`` returns or no channel works; the exit code."""
+        try:
+            if not await _unless(stop, self._come_up()):
+                return 0
+            app = make_api(self.control, self._parts.terminals, release=RELEASE)
+            return await self._work(ApiServer(app, listener.socket), stop, hurry, say, front)
+        finally:
+            await self._leave()
+
+    async def _come_up(self) -> None:
+        """Enter the cluster and take up what waits; takes as long as the database is away."""
         await self._cluster.join()
         await until_available(self._doorkeeper.refresh)
         await until_available(self._gateway.take_pending)
-        api = ApiServer(
-            make_api(self.control, self._parts.terminals, release=RELEASE), listener.socket
-        )
+
+    async def _work(
+        self,
+        api: ApiServer,
+        stop: asyncio.Event,
+        hurry: asyncio.Event,
+        say: Callable[[str], None],
+        front: Front | None,
+    ) -> int:
+        failure: Exception | None = None
+        code = 1
         async with asyncio.TaskGroup() as group:
-            work: list[Coroutine[Any, Any, None]] = [
-                self._cluster.keep(),
-                self._cluster.watch(),
-                self._database.watch(self._store),
-                self._outbox.run(),
-                self._keep_taking_up(),
-                self._keep_knowing_people(),
-                self._warm_up(),
-                api.run(),
-            ]
-            background = [group.create_task(coroutine) for coroutine in work]
+            background = [group.create_task(_always(work)) for work in self._duties()]
+            background.append(group.create_task(api.run()))
             receiving = group.create_task(self._receive())
             log.info("ready", extra={"node": self._cluster.node.id, "pid": os.getpid()})
             for line in banner(self._settings, self._parts, RELEASE, chats_here=front is not None):
                 say(line)
-            code = await self._until_end(stop, front)
+            try:
+                code = await self._until_end(stop, front)
+            except Exception as error:
+                # Whatever broke in the foreground: the end is an orderly one all the same.
+                failure = error
             log.info("shutting down")
             receiving.cancel()
             await self._wind_down(hurry)
             for task in background:
                 task.cancel()
-        await self._leave()
+        if failure is not None:
+            raise failure
         return code
+
+    def _duties(self) -> list[Callable[[], Awaitable[None]]]:
+        """What goes on all the time, beside the channels."""
+        return [
+            self._cluster.keep,
+            self._cluster.watch,
+            partial(self._database.watch, self._store),
+            self._outbox.run,
+            self._keep_taking_up,
+            self._keep_knowing_people,
+            self._warm_up,
+        ]
 
     # ------------------------------------------------------------------ while it runs
 
@@ -196,12 +226,10 @@ class Service:
         try:
             async with asyncio.timeout(_GIVE_UP_S):
                 await self._cluster.leave()
-        except (TimeoutError, StoreUnavailable):
-            log.warning("the database is away; other nodes will notice when the lease ends")
-        for channel in self._parts.channels.values():
-            await channel.close()
-        for agent in self._parts.agents.values():
-            await agent.close()
+        except (TimeoutError, StoreError) as error:
+            log.warning("the lease was not given back, it ends by itself: %s", error)
+        channels, agents = self._parts.channels.values(), self._parts.agents.values()
+        await asyncio.gather(*map(_put_away, channels), *map(_put_away, agents))
 
     # ------------------------------------------------------------------ what the parts ask
 
@@ -257,7 +285,7 @@ class Service:
         )
 
 
-def _warnings(backlog: Backlog | None, channels: tuple[Any, ...]) -> tuple[str, ...]:
+def _warnings(backlog: Backlog | None, channels: tuple[ChannelView, ...]) -> tuple[str, ...]:
     warnings = [f"{view.name}/{view.account}: {view.detail}" for view in channels if view.detail]
     if backlog is None:
         warnings.append("the database cannot be reached; nothing is confirmed to the channels")
@@ -278,6 +306,42 @@ def _scheduler(settings: Settings) -> Scheduler:
         },
         cancel_grace_s=settings.runs.cancel_grace_s,
     )
+
+
+async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
+    """Do ``work`` to its end; False if ``stop`` came first."""
+    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            return False
+        await working
+        return True
+    finally:
+        for task in (working, stopping):
+            task.cancel()
+        await asyncio.gather(working, stopping, return_exceptions=True)
+
+
+async def _always(work: Callable[[], Awaitable[None]]) -> None:
+    """Do a duty again after an error that nobody expected: one bug must not end a gateway."""
+    while True:
+        try:
+            await work()
+        except Exception:
+            log.exception("a duty broke; it begins again", extra={"duty": str(work)})
+        else:
+            return
+        await asyncio.sleep(_RESTART_S)
+
+
+async def _put_away(thing: Channel | AgentLoop) -> None:
+    """Close a part; one that breaks or hangs keeps no other one open."""
+    try:
+        async with asyncio.timeout(_LAST_WORDS_S):
+            await thing.close()
+    except Exception:
+        log.exception("a part could not be closed", extra={"part": type(thing).__name__})
 
 
 @asynccontextmanager

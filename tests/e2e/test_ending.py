@@ -1,0 +1,71 @@
+"""How a gateway ends."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.botapi.control import Control
+from tests.support.process import Home, wait_for
+
+ANN = 1001
+
+STUBBORN = """
+import asyncio
+
+async def run(request, emit):
+    while True:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            pass
+"""
+
+
+def test_a_run_that_ignores_its_cancellation_does_not_keep_the_process(
+    bot: Home, api: Control, tmp_path: Path
+) -> None:
+    """QUEUE-2, QUEUE-11."""
+    (tmp_path / "stubborn.py").write_text(STUBBORN)
+    bot.env |= {
+        "PYTHONPATH": str(tmp_path),
+        "GOCLAW_AGENTS__MAIN__MODEL": "python:stubborn:run",
+        "GOCLAW_RUNS__CANCEL_GRACE": "1s",
+        "GOCLAW_SHUTDOWN__WAIT": "0s",
+    }
+    gateway = bot.start()
+    api.say(ANN, "hello")
+    wait_for(lambda: bot.rows("runs", "list"), "the run's begin")
+    gateway.send(signal.SIGTERM)
+    assert gateway.wait() == 0
+    bot.env["GOCLAW_AGENTS__MAIN__MODEL"] = "offline"
+    bot.start()
+    wait_for(lambda: api.texts(ANN), "the answer after the restart")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_it_in_order(place: Home, number: signal.Signals) -> None:
+    """SIGHUP comes when the terminal is closed."""
+    gateway = place.start()
+    gateway.send(number)
+    assert gateway.wait() == 0
+    assert not (place.state / "postgres" / "data" / "postmaster.pid").exists()
+
+
+def test_a_foreign_package_named_channels_is_named(place: Home, tmp_path: Path) -> None:
+    (tmp_path / "other" / "channels").mkdir(parents=True)
+    (tmp_path / "other" / "channels" / "__init__.py").write_text("")
+    program = Path(sys.executable).with_name("goclaw")
+    env = place.env | {"PYTHONPATH": str(tmp_path / "other")}
+    for command in ("run", "doctor"):
+        done = subprocess.run(
+            [program, command], env=env, capture_output=True, text=True, timeout=30, check=False
+        )
+        output = done.stdout + done.stderr
+        assert done.returncode == 1, output
+        assert "another package named channels" in output
+        assert "Traceback" not in output

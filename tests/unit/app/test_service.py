@@ -1,0 +1,141 @@
+"""A whole gateway in this process, over a store that can break."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from goclaw_py.app.parts import Parts, build_parts, chat_rules
+from goclaw_py.app.service import Front, Service
+from goclaw_py.config import load
+from goclaw_py.core.ids import MAIN_AGENT
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.ports.control import Control, Terminals
+from goclaw_py.ports.store import Store
+from goclaw_py.testing.agents import Block, ScriptedAgent
+from goclaw_py.testing.channel import RecordingChannel
+from goclaw_py.web.sockets import listen_unix, socket_path
+from tests.support.flaky_store import FlakyStore
+from tests.support.harness import message
+
+pytestmark = pytest.mark.real_time
+
+
+class Database:
+    """Stands for the server: it is always there."""
+
+    kind = "embedded"
+
+    async def watch(self, store: Store) -> None:
+        await asyncio.Event().wait()
+
+
+@dataclass
+class Running:
+    store: FlakyStore
+    channel: RecordingChannel
+    agent: ScriptedAgent
+    stop: asyncio.Event
+    task: asyncio.Task[int]
+    said: list[str] = field(default_factory=list)
+
+    async def until(self, reached: Callable[[], object], limit_s: float = 15) -> None:
+        async with asyncio.timeout(limit_s):
+            while not reached():
+                await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def a_service(
+    folder: Path,
+    agent: ScriptedAgent,
+    *,
+    front: Front | None = None,
+    prepare: Callable[[FlakyStore], None] = lambda _: None,
+    channel: RecordingChannel | None = None,
+) -> AsyncIterator[Running]:
+    env = {"GOCLAW_HOME": str(folder), "HOME": str(folder)}
+    settings = load(None, env | {"GOCLAW_SHUTDOWN__WAIT": "1s", "GOCLAW_RUNS__CANCEL_GRACE": "1s"})
+    parts, store = build_parts(settings), FlakyStore()
+    channel = channel or RecordingChannel()
+    channels = {**parts.channels, (channel.name, channel.account): channel}
+    made = Parts(channels, chat_rules(settings, channels), {MAIN_AGENT: agent})
+    service = Service(settings, made, Database(), store)  # type: ignore[arg-type]  # a stand-in
+    prepare(store)
+    stop, said = asyncio.Event(), list[str]()
+    listener = listen_unix(socket_path(folder))
+    task = asyncio.create_task(service.run(listener, stop, asyncio.Event(), said.append, front))
+    try:
+        yield Running(store, channel, agent, stop, task, said)
+    finally:
+        stop.set()
+        await asyncio.wait({task}, timeout=20)
+        listener.close()
+
+
+async def test_one_unexpected_error_does_not_end_the_gateway(tmp_path: Path) -> None:
+    """QUEUE-10: nor does it lose what people say afterwards."""
+    async with a_service(tmp_path, ScriptedAgent()) as gateway:
+        await gateway.until(lambda: gateway.said)
+        gateway.store.errors["claim_pending"] = ValueError("a bug")
+        gateway.store.errors["chats_due"] = ValueError("another bug")
+        await gateway.until(lambda: not gateway.store.errors)
+        await gateway.channel.deliver(message("hello"))
+        await gateway.until(gateway.channel.texts)
+        assert not gateway.task.done()
+
+
+async def test_an_error_in_the_foreground_still_ends_in_order(tmp_path: Path) -> None:
+    """QUEUE-11: the run goes back, the node leaves, channels and agents are closed."""
+    broken = asyncio.Event()
+
+    async def front(_control: Control, _terminals: Terminals) -> None:
+        await broken.wait()
+        raise ValueError("a bug in the terminal")
+
+    agent = ScriptedAgent(otherwise=lambda _request: Block())
+    async with a_service(tmp_path, agent, front=front) as gateway:
+        await gateway.until(lambda: gateway.said)
+        await gateway.channel.deliver(message("work"))
+        await gateway.until(lambda: agent.active)
+        broken.set()
+        with pytest.raises(ValueError, match="a bug in the terminal"):
+            await gateway.task
+        assert await gateway.store.nodes() == []
+        assert [run.outcome for run in await gateway.store.runs()] == [Outcome.INTERRUPTED]
+        assert gateway.channel.closed
+        assert agent.closed
+
+
+async def test_a_signal_ends_a_start_that_waits_for_the_database(tmp_path: Path) -> None:
+    """DB-4."""
+
+    def away(store: FlakyStore) -> None:
+        store.away = True
+
+    async with a_service(tmp_path, ScriptedAgent(), prepare=away) as gateway:
+        await asyncio.sleep(0.2)
+        gateway.stop.set()
+        assert await asyncio.wait_for(gateway.task, 15) == 0
+        assert not gateway.said
+
+
+class BrokenChannel(RecordingChannel):
+    """A channel with a bug."""
+
+    async def close(self) -> None:
+        raise ValueError("a bug in close")
+
+
+async def test_a_part_that_cannot_be_closed_keeps_no_other_one_open(tmp_path: Path) -> None:
+    agent = ScriptedAgent()
+    async with a_service(tmp_path, agent, channel=BrokenChannel()) as gateway:
+        await gateway.until(lambda: gateway.said)
+        gateway.stop.set()
+        assert await gateway.task == 0
+        assert agent.closed
