@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -57,6 +57,8 @@ class Cluster:
         self._on_lost = on_lost
         self.node: Node = self._new_node()
         self._renewing = asyncio.Lock()
+        self._bury_from = self.node.lease_until
+        """Until then a node whose lease has ended may still be about to renew it."""
 
     async def join(self) -> None:
         """Enter this node, and bury those of this machine whose process is gone."""
@@ -80,21 +82,23 @@ class Cluster:
         """Look for nodes that died. Runs until cancelled.
 
         While the database is away, leases end although their nodes live. When it is back, everybody
-        gets the time to renew before anybody is declared dead, this node included.
+        gets the time to renew before anybody is declared dead, this node included. A node that has
+        just joined cannot know whether the database was away, so it gives that time too.
         """
         while True:
             try:
                 await self._renew()
-                await self.recover()
-                await asyncio.sleep(RECOVER_S)
+                if self._clock.now() >= self._bury_from:
+                    await self.recover()
             except StoreUnavailable:
                 await until_available(self._renew)
-                await asyncio.sleep(LEASE.total_seconds())
+                self._bury_from = self._clock.now() + LEASE
+            await asyncio.sleep(RECOVER_S)
 
-    async def recover(self) -> None:
-        """Take back what dead nodes left."""
+    async def recover(self, only: Collection[NodeId] | None = None) -> None:
+        """Take back what dead nodes left: all of them, or ``only`` these."""
         recovery = await self._store.recover(
-            now=self._clock.now(), max_attempts=MAX_ATTEMPTS, apology=wording.LOST
+            now=self._clock.now(), max_attempts=MAX_ATTEMPTS, apology=wording.LOST, only=only
         )
         if recovery.nodes:
             log.warning(
@@ -112,6 +116,10 @@ class Cluster:
         async with self._renewing:
             until = self._clock.now() + LEASE
             if await self._store.renew(self.node.id, until=until):
+                if self._clock.now() >= self.node.lease_until:
+                    # What kept this process from renewing in time may have kept the others too.
+                    self._bury_from = self._clock.now() + LEASE
+                self.node = replace(self.node, lease_until=until)
                 return
             log.error("this process was declared dead; its work belongs to others now")
             await self.join()
@@ -120,16 +128,22 @@ class Cluster:
     async def _enter(self) -> None:
         # Whenever the database is back, the lease is fresh: this must not be among the dead.
         self.node = replace(self.node, lease_until=self._clock.now() + LEASE)
+        self._bury_from = self.node.lease_until
         await self._store.join(self.node)
         await self._bury_the_dead()
 
     async def _bury_the_dead(self) -> None:
-        """End the leases of processes of this machine that are gone, instead of waiting for it."""
+        """Take over at once from processes of this machine that are certainly gone."""
         now = self._clock.now()
-        for node in await self._store.nodes():
-            if node.host == self.node.host and node.pid != self.node.pid and not _alive(node.pid):
-                await self._store.renew(node.id, until=now)
-        await self.recover()
+        gone = [
+            node.id
+            for node in await self._store.nodes()
+            if node.host == self.node.host and node.pid != self.node.pid and not _alive(node.pid)
+        ]
+        for node_id in gone:
+            await self._store.renew(node_id, until=now)
+        if gone:
+            await self.recover(gone)
 
     def _new_node(self) -> Node:
         now = self._clock.now()

@@ -66,11 +66,11 @@ class Commands:
         self._answers.add(task)
         task.add_done_callback(self._answers.discard)
 
-    async def execute(self, row: InboxRow, *, acted: bool) -> None:
+    async def execute(self, row: InboxRow) -> None:
         """Carry out a committed command; the row is done with its answer in the outbox.
 
-        A row without any text gets a polite line. Raises ``StoreUnavailable``: the row is pending
-        then, to be executed again with ``acted``, so that it stops nothing a second time.
+        A stop has acted before: only its row is ended. A row without any text gets a polite line.
+        Raises ``StoreUnavailable``: the row is pending then, to be executed again.
         """
         message = row.message
         channel = self._channels[message.target.channel, message.target.account]
@@ -79,7 +79,7 @@ class Commands:
         if command is None:
             answer = wording.EMPTY_MESSAGE
         else:
-            answer = await self._do(command, row, acted=acted)
+            answer = await self._do(command, row)
         say = [OutboundMessage(message.target, part) for part in channel.parts(answer)]
         await self._store.settle([row.id], Outcome.COMPLETED, now=self._clock.now(), say=say)
 
@@ -91,6 +91,12 @@ class Commands:
         now = self._clock.now()
         await self._store.settle([row.id], Outcome.CANCELLED, now=now, reason=reason)
 
+    async def fail(self, row: InboxRow) -> None:
+        """End a row that a bug met, with words for its sender. Raises ``StoreUnavailable``."""
+        # One short sentence, sent as it is: the bug may lie in the channel's cutting.
+        say = [OutboundMessage(row.message.target, wording.FAILED)]
+        await self._store.settle([row.id], Outcome.FAILED, now=self._clock.now(), say=say)
+
     async def close(self) -> None:
         """Let the last answers leave, for a moment."""
         if self._answers:
@@ -98,12 +104,9 @@ class Commands:
         for task in self._answers:
             task.cancel()
 
-    async def _do(self, command: Command, row: InboxRow, *, acted: bool) -> str:
+    async def _do(self, command: Command, row: InboxRow) -> str:
         match command:
-            case Stop(everything):
-                if not acted:
-                    report = self.stop(row.session, everything=everything)
-                    self.answer_stop(row.message, report, len(report.dropped))
+            case Stop():
                 return ""
             case Greet():
                 return wording.GREETING

@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from goclaw_py.core.commands import Command, Stop, addresses_another_bot, parse_command
+from goclaw_py.core.commands import (
+    Command,
+    Stop,
+    addresses_another_bot,
+    our_command,
+    parse_command,
+)
 from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.ids import AgentName, NodeId, SessionKey
+from goclaw_py.core.ids import AgentName, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage, PeerKind
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Mode, QueuePolicy, Request
@@ -89,10 +95,11 @@ class Gateway:
         self._arriving: list[_Arrival] = []
         self._covered: Recent[ExternalId, Reason] = Recent(_REMEMBERED)
         self._acted: Recent[ExternalId, None] = Recent(_REMEMBERED)
-        self._taken: Recent[int, None] = Recent(_REMEMBERED)
+        self._taken: dict[int, Turn | None] = {}
+        """Rows in hand, until a look shows that they are done; messages with their turns."""
         self._sessions: set[SessionKey] = set()
-        self._held_up: set[SessionKey] = set()
-        """Sessions in which a row waits for the database, and all that come after it do too."""
+        self._held_up: dict[SessionKey, dict[int, None]] = {}
+        """Rows that wait for one before them, which itself waits for the database. In order."""
 
     def connect(self, dispatcher: Dispatcher, runner: Runner, commands: Commands) -> None:
         """Give it those who need it themselves. Call it once, before anything arrives."""
@@ -162,7 +169,7 @@ class Gateway:
         for other in covered:
             other.covered = reason
             self._covered[_external_id(other.message)] = reason
-        dropped = len(report.dropped) + len(covered)
+        dropped = self._messages_in(report.dropped) + _messages_among(covered)
         self._commands.answer_stop(arrival.message, report, dropped)
 
     def _uncommitted_in(self, session: SessionKey) -> list[_Arrival]:
@@ -185,51 +192,102 @@ class Gateway:
             arrival.taken_up = True
             # A stop that has acted before the commit is done.
             if not (arrival.acted and row.kind is InboxKind.COMMAND):
-                await self._take(row, self._rules_of(row.message))
+                await self._take(row)
 
     async def take_pending(self) -> None:
-        """Take up rows that no live process works on: after a crash, or from another node."""
-        self._held_up.clear()
+        """Take up rows that no live process works on: after a crash, or from another node.
+
+        One call at a time. Raises ``StoreUnavailable``.
+        """
+        node = self._node()
+        known = set(self._taken).union(*self._held_up.values())
         rows = await self._store.claim_pending(
-            self._node(), now=self._clock.now(), places=self._rules.keys()
+            node, now=self._clock.now(), places=self._rules.keys()
         )
+        # All that is pending is in the answer. One that ended during the call may be in it too:
+        # that one is known until the next look.
+        done = known - {row.id for row in rows}
+        self._hold_up_no_more(done)
+        for row_id in done:
+            self._taken.pop(row_id, None)
         # One that is being accepted right now is taken up by ``accept``.
         arriving = {_external_id(arrival.message) for arrival in self._arriving}
         for row in rows:
+            if self._node() != node:
+                return  # declared dead meanwhile: what this look found belongs to others
             if _external_id(row.message) not in arriving:
-                await self._take(row, _as_it_stands(self._rules_of(row.message)))
+                await self._take(row, late=True)
 
-    async def _take(self, row: InboxRow, rules: ChatRules) -> None:
-        """Work on a row, unless that is done already or the time for it has not come."""
-        covered = self._covered.get(_external_id(row.message))
-        if row.id in self._taken or row.session in self._held_up:
+    async def _take(self, row: InboxRow, *, late: bool = False) -> None:
+        """Work on a row, unless that is done already or the time for it has not come.
+
+        Args:
+            row: A pending row of this node.
+            late: It waited in the database for somebody to take it up.
+        """
+        if row.id in self._taken or self._must_wait(row):
             return
         self._taken[row.id] = None
         self._sessions.add(row.session)
-        if row.kind is InboxKind.MESSAGE and covered is None and not is_blank(row.message.text):
-            self._submit(row, rules)
-            return
+        done = False
         try:
-            if covered is not None:
-                await self._commands.cover(row, covered)
-            else:
-                await self._execute(row)
+            done = await self._work_on_or_fail(row, late=late)
+            self._hold_up_no_more({row.id})
         except StoreUnavailable:
             # It is still pending in the database. The next look takes it up again, and what came
             # after it: a fresh conversation must not begin in the middle of what follows it.
-            self._taken.pop(row.id, None)
-            self._held_up.add(row.session)
+            self._held_up.setdefault(row.session, {})[row.id] = None
+        finally:
+            if not done:
+                self._taken.pop(row.id, None)
+
+    async def _work_on_or_fail(self, row: InboxRow, *, late: bool) -> bool:
+        """Whether the row is done with, or the dispatcher has it. Raises ``StoreUnavailable``.
+
+        A boundary: a bug that one row meets ends that row with words and stops no other.
+        """
+        facts = {"inbox": row.id, "session": row.session, "kind": row.kind}
+        try:
+            await self._work_on(row, late=late)
+        except StoreUnavailable:
+            raise
+        except Exception:
+            log.exception("an inbox row met a bug; it fails", extra=facts)
+        else:
+            return True
+        try:
+            await self._commands.fail(row)
+        except StoreUnavailable:
+            raise
+        except Exception:
+            log.exception("an inbox row cannot fail either; trying it again", extra=facts)
+            return False
+        return True
+
+    async def _work_on(self, row: InboxRow, *, late: bool) -> None:
+        covered = self._covered.get(_external_id(row.message))
+        if covered is not None:
+            await self._commands.cover(row, covered)
+        elif row.kind is InboxKind.COMMAND or is_blank(row.message.text):
+            await self._execute(row)
+        else:
+            rules = self._rules_of(row.message)
+            self._submit(row, _as_it_stands(rules) if late else rules)
 
     async def _execute(self, row: InboxRow) -> None:
         """Carry out a command, but a stop only once."""
         key = _external_id(row.message)
-        acted = key in self._acted
-        self._acted[key] = None
-        await self._commands.execute(row, acted=acted)
+        command = our_command(row.message.text)
+        if isinstance(command, Stop) and key not in self._acted:
+            self._acted[key] = None
+            report = self._commands.stop(row.session, everything=command.everything)
+            self._commands.answer_stop(row.message, report, self._messages_in(report.dropped))
+        await self._commands.execute(row)
 
     def _submit(self, row: InboxRow, rules: ChatRules) -> None:
         message = row.message
         turn = Turn(new_run_id(self._clock), row.session, row.agent, [row])
+        self._taken[row.id] = turn
         self._runner.add(turn)
         self._dispatcher.submit(
             Request(
@@ -243,6 +301,29 @@ class Gateway:
                 run_timeout_s=rules.run_timeout_s,
             )
         )
+
+    # ------------------------------------------------------------------ in hand
+
+    def _messages_in(self, requests: Collection[RunId]) -> int:
+        """How many messages the requests answer: a burst is one request."""
+        turns = {turn.id: turn for turn in self._taken.values() if turn is not None}
+        return sum(len(turns[run_id].texts) for run_id in requests if run_id in turns)
+
+    def _must_wait(self, row: InboxRow) -> bool:
+        """Whether a row before this one in its session waits for the database; then both do."""
+        waiting = self._held_up.get(row.session)
+        if waiting is None or row.id == next(iter(waiting)):
+            return False
+        waiting[row.id] = None
+        return True
+
+    def _hold_up_no_more(self, rows: Collection[int]) -> None:
+        for session, waiting in list(self._held_up.items()):
+            left = {row_id: None for row_id in waiting if row_id not in rows}
+            if left:
+                self._held_up[session] = left
+            else:
+                del self._held_up[session]
 
     def _rules_of(self, message: InboundMessage) -> ChatRules:
         return self._rules[message.target.channel, message.target.account]
@@ -267,6 +348,7 @@ class Gateway:
     def forget_everything(self) -> None:
         """This node was declared dead: what it had in hand belongs to others."""
         self._taken.clear()
+        self._held_up.clear()
         self._sessions.clear()
         self._runner.notices.forget()
 
@@ -279,6 +361,12 @@ def _as_it_stands(rules: ChatRules) -> ChatRules:
     """For rows that were cut by a crash: no burst, none interrupts another, none is dropped."""
     calm = partial(replace, debounce_s=0.0, mode=Mode.QUEUE, capacity=sys.maxsize)
     return replace(rules, direct=calm(rules.direct), group=calm(rules.group))
+
+
+def _messages_among(arrivals: Sequence[_Arrival]) -> int:
+    """How many messages people wrote; the pieces of a text that the channel cut are one."""
+    whole = sum(not arrival.message.cut for arrival in arrivals)
+    return max(whole, 1) if arrivals else 0
 
 
 def _oldest_turn(waiting: Sequence[_Arrival], rules: ChatRules) -> list[_Arrival]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -10,9 +11,12 @@ from goclaw_py.core import wording
 from goclaw_py.core.effects import Ended
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import Store
 from goclaw_py.runtime.retry import until_available
+
+log = logging.getLogger(__name__)
 
 FIRST_AFTER_S = 1.0
 """A flood arrives within moments: a first notice waits this long to name all of it."""
@@ -21,16 +25,19 @@ APART_S = 10.0
 """The least time between two notices in one session (SPEC QUEUE-5)."""
 
 
+Ending = tuple[Outcome, Reason | None]
+"""How messages ended; those that ended alike are told together."""
+
+
 @dataclass(slots=True)
 class _Gathered:
     target: Target
-    ended: Ended
     rows: list[int] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
 
 
 class Notices:
-    """Gathers what was dropped, by session.
+    """Gathers what was dropped, by session and how it ended.
 
     The inbox rows stay pending until their notice is stored with them, in one transaction: a crash
     in between drops nothing silently, the messages are taken up again.
@@ -39,7 +46,7 @@ class Notices:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._gathered: dict[SessionKey, _Gathered] = {}
+        self._gathered: dict[SessionKey, dict[Ending, _Gathered]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def add(
@@ -51,13 +58,13 @@ class Notices:
         texts: Sequence[str],
     ) -> None:
         """Note messages that ended without an answer."""
-        gathered = self._gathered.get(session)
-        if gathered is None:
-            gathered = self._gathered[session] = _Gathered(target, ended)
+        endings = self._gathered.get(session)
+        if endings is None:
+            endings = self._gathered[session] = {}
             task = asyncio.create_task(self._tell_until_quiet(session), name=f"notice {session}")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        gathered.ended = ended
+        gathered = endings.setdefault((ended.outcome, ended.reason), _Gathered(target))
         gathered.rows += rows
         gathered.texts += texts
 
@@ -68,33 +75,44 @@ class Notices:
         self._gathered.clear()
 
     async def flush(self) -> None:
-        """Store every notice now."""
+        """Store every notice now. Rows whose notice meets a bug stay pending."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for gathered in list(self._gathered.values()):
-            await self._tell(gathered)
+        for session, endings in list(self._gathered.items()):
+            for ending in list(endings):
+                await self._tell(session, endings, ending)
         self._gathered.clear()
 
     async def _tell_until_quiet(self, session: SessionKey) -> None:
-        gathered = self._gathered[session]
+        endings = self._gathered[session]
         await asyncio.sleep(FIRST_AFTER_S)
-        while gathered.rows:
-            await self._tell(gathered)
+        while endings:
+            await self._tell(session, endings, next(iter(endings)))
             await asyncio.sleep(APART_S)
         del self._gathered[session]
 
-    async def _tell(self, gathered: _Gathered) -> None:
+    async def _tell(
+        self, session: SessionKey, endings: dict[Ending, _Gathered], ending: Ending
+    ) -> None:
+        """Store one notice. What it does not tell goes to the end of the line."""
+        gathered = endings[ending]
         rows, texts = list(gathered.rows), list(gathered.texts)
-        ended, now = gathered.ended, self._clock.now()
-        if not rows:
-            return
-        text = wording.dropped(texts, ended.reason)
-        say = OutboundMessage(target=gathered.target, text=text)
-        await until_available(
-            lambda: self._store.settle(rows, ended.outcome, now=now, reason=ended.reason, say=[say])
-        )
-        # More may have come while this was stored.
-        del gathered.rows[: len(rows)]
-        del gathered.texts[: len(texts)]
+        (outcome, reason), now = ending, self._clock.now()
+        say = [OutboundMessage(target=gathered.target, text=wording.dropped(texts, reason))]
+        try:
+            await until_available(
+                lambda: self._store.settle(rows, outcome, now=now, reason=reason, say=say)
+            )
+        except Exception:
+            # A boundary: one bug must not end the notices of a session.
+            facts = {"session": session, "messages": len(rows), "outcome": outcome}
+            log.exception("a notice was not stored; trying again", extra=facts)
+        else:
+            # More may have come while this was stored.
+            del gathered.rows[: len(rows)]
+            del gathered.texts[: len(texts)]
+        del endings[ending]
+        if gathered.rows:
+            endings[ending] = gathered

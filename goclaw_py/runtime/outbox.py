@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from functools import partial
 
@@ -26,7 +26,7 @@ from goclaw_py.core.messages import Target
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import OutboxRow, Place, Store
-from goclaw_py.runtime.retry import send_delay_s, until_available
+from goclaw_py.runtime.retry import send_delay_s, until_available, until_stored
 from goclaw_py.runtime.wake import Wake
 
 log = logging.getLogger(__name__)
@@ -45,6 +45,9 @@ _SURE_WAIT_S = 60.0
 _UNSURE_WAIT_S = 900.0
 _MARK_S = 2.0
 """How long the end of the process waits for the mark on a message that was cut off."""
+
+_MARK_TRIES = 3
+"""How often a mark is tried that fails for a bug, before the message is put back as unsure."""
 
 
 class Outbox:
@@ -159,9 +162,28 @@ class Outbox:
             log.exception("a channel broke while it sent", extra={"outbox": row.id})
             await self._failed(row, MaybeSent(f"{type(error).__name__}: {error}"))
         else:
-            await until_available(
-                lambda: self._store.mark_sent(row, external_id, now=self._clock.now())
+            await self._mark(
+                row, lambda: self._store.mark_sent(row, external_id, now=self._clock.now())
             )
+
+    async def _mark(self, row: OutboxRow, mark: Callable[[], Awaitable[None]]) -> None:
+        """Store what became of a message. A row that stays ``sending`` would block its chat."""
+        facts = {"outbox": row.id, "chat": row.message.target.chat}
+        try:
+            await until_stored(mark, facts, tries=_MARK_TRIES)
+        except Fenced:
+            raise
+        except Exception as bug:
+            log.exception("a message could not be marked; putting it back as unsure", extra=facts)
+            await until_stored(partial(self._put_back, row, f"{type(bug).__name__}: {bug}"), facts)
+
+    async def _put_back(self, row: OutboxRow, error: str) -> None:
+        now = self._clock.now()
+        if now - row.created_at > UNSURE_FOR:
+            await self._store.mark_dead(row, error, now=now)
+            return
+        retry_at = now + timedelta(seconds=send_delay_s(row.attempts + 1, _UNSURE_WAIT_S))
+        await self._store.mark_failed(row, error, retry_at=retry_at, maybe_sent=True)
 
     async def _cut_off(self, row: OutboxRow) -> None:
         """Mark a message whose sending the shutdown cut. Without it the node's end marks it."""
@@ -177,7 +199,7 @@ class Outbox:
         now = self._clock.now()
         if isinstance(error, Undeliverable) or (unsure and now - row.created_at > UNSURE_FOR):
             log.warning("message is dead: %s", error, extra=facts)
-            await until_available(lambda: self._store.mark_dead(row, str(error), now=now))
+            await self._mark(row, lambda: self._store.mark_dead(row, str(error), now=now))
             return
         delay_s = error.retry_after_s
         if delay_s is None:
@@ -187,6 +209,7 @@ class Outbox:
             delay_s = _REFUSED_WAIT_S if refused else send_delay_s(row.attempts + 1, most_s)
         log.info("message not sent, trying again: %s", error, extra={**facts, "in_s": delay_s})
         retry_at = now + timedelta(seconds=delay_s)
-        await until_available(
-            lambda: self._store.mark_failed(row, str(error), retry_at=retry_at, maybe_sent=unsure)
+        await self._mark(
+            row,
+            lambda: self._store.mark_failed(row, str(error), retry_at=retry_at, maybe_sent=unsure),
         )

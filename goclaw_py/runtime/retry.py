@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
 from tenacity import (
     AsyncRetrying,
     RetryCallState,
     before_sleep_log,
+    retry_if_exception,
     retry_if_exception_type,
+    stop_after_attempt,
+    stop_never,
+    wait_exponential,
     wait_exponential_jitter,
 )
 
-from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.errors import Fenced, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 _STORE_WAIT = wait_exponential_jitter(multiplier=0.1, max=5, jitter=0.1)
+_BUG_WAIT = wait_exponential(multiplier=1, max=30)
 
 
 async def until_available(operation: Callable[[], Awaitable[T]]) -> T:
@@ -38,6 +43,40 @@ async def until_available(operation: Callable[[], Awaitable[T]]) -> T:
         with attempt:
             return await operation()
     raise AssertionError("the retrying never ends without a result or an error")
+
+
+async def until_stored(
+    operation: Callable[[], Awaitable[None]],
+    facts: Mapping[str, object],
+    *,
+    tries: int | None = None,
+) -> None:
+    """Repeat a store operation whatever it raises, but for ``Fenced``; log errors with ``facts``.
+
+    For writes without which something would wait until the restart; they may be repeated after an
+    unknown outcome. While the database is away it is as patient as ``until_available``; after any
+    other error it waits 1 s, doubling to 30 s. ``tries`` limits the other errors: the last one
+    passes through. Cancel it to give up.
+    """
+
+    def tell(state: RetryCallState) -> None:
+        error = None if state.outcome is None else state.outcome.exception()
+        again = {**facts, "attempt": state.attempt_number, "in_s": state.upcoming_sleep}
+        log.error("storing failed; trying again", extra=again, exc_info=error)
+
+    async for attempt in AsyncRetrying(
+        retry=retry_if_exception(_is_bug),
+        wait=_BUG_WAIT,
+        stop=stop_never if tries is None else stop_after_attempt(tries),
+        before_sleep=tell,
+        reraise=True,
+    ):
+        with attempt:
+            await until_available(operation)
+
+
+def _is_bug(error: BaseException) -> bool:
+    return isinstance(error, Exception) and not isinstance(error, Fenced)
 
 
 def send_delay_s(failures: int, most_s: float) -> float:

@@ -24,7 +24,7 @@ from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import InboxRow, NewRun, Place, RunEnd, Store
 from goclaw_py.runtime.notices import Notices
-from goclaw_py.runtime.retry import until_available
+from goclaw_py.runtime.retry import until_available, until_stored
 
 log = logging.getLogger(__name__)
 
@@ -130,8 +130,12 @@ class Runner:
         turn.result = await self._agents[turn.agent].run(request, partial(self._emit, turn))
 
     async def record(self, ended: Ended, error: BaseException | None) -> None:
-        """Store how a turn ended, with what it says."""
-        turn = self._turns.pop(ended.run_id)
+        """Store how a turn ended, with what it says.
+
+        Returns when that is done, or another node owns the session. What cannot be stored because
+        of a bug is stored as a failure: a run without an end would keep its messages for ever.
+        """
+        turn = self._turns[ended.run_id]
         if ended.outcome is Outcome.ABANDONED and ended.reason is Reason.SHUTDOWN:
             # It ignores the shutdown too, but the process ends: its messages run after the restart.
             ended = Ended(ended.run_id, Outcome.INTERRUPTED, ended.reason)
@@ -139,18 +143,47 @@ class Runner:
             self._signal(turn, RunEnded(turn.id, turn.target, ended.outcome))
         if error is not None:
             _log_failure(turn, error)
+        facts = {"run_id": turn.id, "session": turn.session}
+        try:
+            await self._store_end(turn, ended, error, facts)
+        except Fenced:
+            log.warning(
+                "another node took this session over; the run's result is discarded", extra=facts
+            )
+        finally:
+            del self._turns[ended.run_id]
+
+    # ------------------------------------------------------------------ inside
+
+    async def _store_end(
+        self, turn: Turn, ended: Ended, error: BaseException | None, facts: Mapping[str, object]
+    ) -> None:
         try:
             if turn.run is not None:
                 await self._record_run(turn.run, self._end_of(turn, ended, error))
             else:
                 await self._record_unbegun(turn, ended)
         except Fenced:
-            log.warning(
-                "another node took this session over; the run's result is discarded",
-                extra={"run_id": turn.id, "session": turn.session},
-            )
+            raise
+        except Exception as bug:
+            # A boundary: the bug may be the channel's or lie in what the agent gave back.
+            log.exception("an outcome was not stored; storing it without the reply", extra=facts)
+            if ended.outcome is Outcome.COMPLETED:
+                ended = Ended(ended.run_id, Outcome.FAILED)
+            await until_stored(partial(self._store_bare_end, turn, ended, bug), facts)
 
-    # ------------------------------------------------------------------ inside
+    async def _store_bare_end(self, turn: Turn, ended: Ended, bug: Exception) -> None:
+        """Store an end with nothing in it that came from outside."""
+        text = self._reply(turn, ended, None)
+        say = (OutboundMessage(turn.target, text, run_id=turn.id),) if text else ()
+        now = self._clock.now()
+        if turn.run is None:
+            rows = [row.id for row in turn.rows]
+            await self._store.settle(rows, ended.outcome, now=now, reason=ended.reason, say=say)
+            return
+        error = f"not stored: {type(bug).__name__}: {bug}"
+        end = RunEnd(turn.id, ended.outcome, now, reason=ended.reason, error=error, say=say)
+        await self._record_run(turn.run, end)
 
     async def _record_run(self, run: NewRun, end: RunEnd) -> None:
         try:
@@ -226,8 +259,13 @@ class Runner:
 
     def _signal(self, turn: Turn, signal: RunSignal) -> None:
         channel = self._channels.get((turn.target.channel, turn.target.account))
-        if channel is not None:
+        if channel is None:
+            return
+        try:
             channel.signal(signal)
+        except Exception:
+            # A channel is a boundary: what it fails to show must not cost the answer.
+            log.exception("a channel broke on a signal", extra={"run_id": signal.run_id})
 
 
 def _history(turn: Turn, outcome: Outcome) -> tuple[HistoryEntry, ...]:

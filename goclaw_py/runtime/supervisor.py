@@ -17,6 +17,8 @@ log = logging.getLogger(__name__)
 
 LEASE_POLL_S = 2.0
 RESTART_S = 5.0
+_GIVE_BACK_S = 2.0
+"""How long giving a lease back may take; without it the end of the node gives it back."""
 
 
 class Supervisor:
@@ -58,21 +60,43 @@ class Supervisor:
             await self._stopped.wait()
 
     async def _keep(self, channel: Channel, intake: Intake) -> None:
-        facts = {"channel": channel.name, "account": channel.account}
         while True:
-            try:
-                await self._lease(channel)
-                self._show(channel, "working")
-                await channel.receive(intake)
-            except ChannelRefused as error:
-                log.error("channel stopped: %s", error, extra=facts)  # noqa: TRY400 - it says all
-                self._show(channel, "stopped", str(error))
-                self._stopped.set()
+            if not await self._receive(channel, intake):
                 return
-            except Exception as error:
-                log.exception("channel broke; starting it again", extra=facts)
-                self._show(channel, "starting", f"broke: {error}")
             await asyncio.sleep(RESTART_S)
+
+    async def _receive(self, channel: Channel, intake: Intake) -> bool:
+        """Receive until it ends. False: never again."""
+        facts = {"channel": channel.name, "account": channel.account}
+        try:
+            await self._lease(channel)
+            self._show(channel, "working")
+            await channel.receive(intake)
+        except ChannelRefused as error:
+            log.error("channel stopped: %s", error, extra=facts)  # noqa: TRY400 - it says all
+            self._show(channel, "stopped", str(error))
+            self._stopped.set()
+            return False
+        except Exception as error:
+            log.exception("channel broke; starting it again", extra=facts)
+            self._show(channel, "starting", f"broke: {error}")
+        finally:
+            await self._give_back(channel)
+        return True
+
+    async def _give_back(self, channel: Channel) -> None:
+        """Let another gateway receive for the account: it may have a token that works."""
+        if channel.lease is None:
+            return
+        facts = {"channel": channel.name, "account": channel.account}
+        try:
+            async with asyncio.timeout(_GIVE_BACK_S):
+                await self._store.drop_lease(channel.lease, self._node())
+        except (StoreUnavailable, TimeoutError):
+            log.info("the channel's lease was not given back", extra=facts)
+        except Exception:
+            # One channel's trouble must not end the receiving of the others.
+            log.exception("the channel's lease was not given back", extra=facts)
 
     async def _lease(self, channel: Channel) -> None:
         """Wait until this process may receive for the account."""

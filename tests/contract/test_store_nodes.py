@@ -217,6 +217,26 @@ async def test_several_nodes_may_recover_at_once(world: World) -> None:
     assert sorted(len(recovery.cut_runs) for recovery in both) == [0, 1]
 
 
+async def test_recovery_of_some_nodes_leaves_the_other_dead_ones_alone(world: World) -> None:
+    rows = await world.accept(ANN)
+    await world.a.begin_run(new_run("r", *rows), node=A)
+    now = await world.kill(A)
+    others = [B, NodeId("stranger")]
+    nobody = await world.b.recover(now=now, max_attempts=3, apology=APOLOGY, only=others)
+    assert nobody == Recovery()
+    assert await world.b.recover(now=now, max_attempts=3, apology=APOLOGY, only=[]) == Recovery()
+    assert A in [node.id for node in await world.b.nodes()]
+    some = await world.b.recover(now=now, max_attempts=3, apology=APOLOGY, only=[A, *others])
+    assert some.nodes == (A,)
+    assert [cut.run_id for cut in some.cut_runs] == [RunId("r")]
+
+
+async def test_recovery_of_some_nodes_leaves_those_of_them_alone_that_live(world: World) -> None:
+    alive = await world.b.recover(now=T0, max_attempts=3, apology=APOLOGY, only=[A])
+    assert alive == Recovery()
+    assert await world.a.renew(A, until=at(40))
+
+
 async def test_recovery_leaves_a_session_with_whom_took_it_over(world: World) -> None:
     await world.accept(ANN)
     now = await world.kill(A)

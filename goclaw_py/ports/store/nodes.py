@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -66,8 +67,17 @@ class NodeStore(Protocol):
     async def drop_lease(self, name: str, node: NodeId) -> None:
         """Give a named lease back, if this node owns it."""
 
-    async def recover(self, *, now: datetime, max_attempts: int, apology: str) -> Recovery:
+    async def recover(
+        self,
+        *,
+        now: datetime,
+        max_attempts: int,
+        apology: str,
+        only: Collection[NodeId] | None = None,
+    ) -> Recovery:
         """Take back what nodes with an ended lease left, and remove those nodes.
+
+        With ``only``, nodes that it does not name are left alone.
 
         Their runs that had started end ``lost``; inbox rows of those runs are free to run again,
         but for those that were started ``max_attempts`` times: they end ``lost``, and their sender

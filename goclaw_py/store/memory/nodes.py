@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
@@ -58,9 +59,17 @@ class Nodes(Part):
         if lease is not None and lease.owner == node:
             lease.owner = None
 
-    async def recover(self, *, now: datetime, max_attempts: int, apology: str) -> Recovery:
+    async def recover(
+        self,
+        *,
+        now: datetime,
+        max_attempts: int,
+        apology: str,
+        only: Collection[NodeId] | None = None,
+    ) -> Recovery:
         """Nothing is there to do for the second of two callers."""
-        dead = [node.id for node in self._db.nodes_by_age() if node.lease_until <= now]
+        ended = [node.id for node in self._db.nodes_by_age() if node.lease_until <= now]
+        dead = [node for node in ended if only is None or node in only]
         if not dead:
             return Recovery()
         cut = self._db.end_runs_of(dead, Outcome.LOST, Reason.CRASHED, now)

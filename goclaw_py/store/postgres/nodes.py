@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -79,10 +79,19 @@ class Nodes(Part):
         async with self._pool.connection() as connection:
             await connection.fetch(_SQL["drop_lease"], name, node)
 
-    async def recover(self, *, now: datetime, max_attempts: int, apology: str) -> Recovery:
+    async def recover(
+        self,
+        *,
+        now: datetime,
+        max_attempts: int,
+        apology: str,
+        only: Collection[NodeId] | None = None,
+    ) -> Recovery:
         """Nodes that somebody else is recovering at the moment are skipped."""
+        wanted = None if only is None else list(only)
         async with self._pool.transaction() as connection:
-            dead = [NodeId(row["id"]) for row in await connection.fetch(_SQL["lock_dead"], now)]
+            locked = await connection.fetch(_SQL["lock_dead"], now, wanted)
+            dead = [NodeId(row["id"]) for row in locked]
             if not dead:
                 return Recovery()
             runs = await _end_runs(connection, dead, Outcome.LOST, Reason.CRASHED, now)

@@ -32,10 +32,11 @@ where id = $1
 for update;
 
 -- name: lock_dead
--- Locks the nodes whose lease has ended, but for those that somebody else is recovering.
+-- Locks the nodes whose lease has ended, but for those that somebody else is recovering: all of
+-- them, or those of a list.
 select id
 from nodes
-where lease_until <= $1
+where lease_until <= $1 and ($2::text[] is null or id = any ($2::text[]))
 order by started_at, id
 for update skip locked;
 

@@ -132,6 +132,64 @@ async def test_a_database_that_was_away_longer_than_a_lease_kills_nobody(away_s:
         assert first.recoveries + second.recoveries == []
 
 
+async def test_a_process_that_starts_as_the_database_returns_buries_nobody_alive() -> None:
+    """SPEC DB-4, QUEUE-2: the leases of the living have ended, and they renew them in a moment."""
+    database = MemoryDatabase()
+    agents = [ScriptedAgent(Say("done", after_s=60)), ScriptedAgent()]
+    async with a_process(agents[0], AT_ONCE, database=database) as old:
+        await old.say("one")
+        await asyncio.sleep(5)
+        old.store.away = True
+        await asyncio.sleep(15)
+        async with a_process(agents[1], AT_ONCE, database=database) as new:
+            await asyncio.sleep(3)
+            old.store.away = False
+            await old.channel.until_sent(1)
+            assert new.recoveries == []
+            assert [agent.prompts for agent in agents] == [["one"], []]
+            assert await old.outcomes() == [Outcome.COMPLETED]
+
+
+async def test_a_process_that_joins_again_as_the_database_returns_buries_nobody_alive() -> None:
+    """SPEC DB-4."""
+    database = MemoryDatabase()
+    agent = ScriptedAgent(Say("done", after_s=60))
+    async with (
+        a_process(agent, AT_ONCE, database=database) as living,
+        a_process(database=database) as again,
+    ):
+        await living.say("one")
+        await asyncio.sleep(5)
+        living.store.away = again.store.away = True
+        await asyncio.sleep(15)
+        del database.nodes[again.node()]
+        again.store.away = False
+        await asyncio.sleep(6)
+        living.store.away = False
+        await living.channel.until_sent(1)
+        assert again.recoveries == []
+        assert agent.prompts == ["one"]
+
+
+async def test_a_process_that_stood_still_gives_others_the_time_to_renew() -> None:
+    """SPEC DB-4: a machine that slept stood still with all its processes."""
+    database = MemoryDatabase()
+    agent = ScriptedAgent(Say("done", after_s=60))
+    async with (
+        a_process(agent, AT_ONCE, database=database) as slower,
+        a_process(database=database) as faster,
+    ):
+        await slower.say("one")
+        await asyncio.sleep(5)
+        slower.store.slow_before_s["renew"] = 12.0
+        faster.store.slow_before_s["renew"] = 11.0
+        await asyncio.sleep(3)
+        slower.store.slow_before_s["renew"] = faster.store.slow_before_s["renew"] = 0.0
+        await slower.channel.until_sent(1)
+        assert faster.recoveries == []
+        assert agent.prompts == ["one"]
+
+
 async def test_a_process_that_cannot_renew_its_lease_does_not_bury_itself() -> None:
     """SPEC DB-4."""
     agent = ScriptedAgent(Say("done", after_s=40))

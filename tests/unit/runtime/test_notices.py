@@ -3,16 +3,49 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection, Sequence
+from datetime import datetime
 from itertools import pairwise
 
 from goclaw_py.core import wording
-from goclaw_py.core.outcomes import Reason
+from goclaw_py.core.effects import Ended
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.runtime.notices import Notices
+from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.agents import Block, ScriptedAgent
-from tests.support.harness import Ways, a_process, until
+from goclaw_py.testing.clock import LoopClock
+from tests.support.harness import Ways, a_process, session_of, until
 
 ONE_WAITS = Ways(QueuePolicy(capacity=1))
 DROPPED = Reason.QUEUE_DROPPED
+TARGET = Target("telegram", "default", "ann", None)
+
+
+class OutcomeStore(MemoryStore):
+    """Keeps how rows ended, with what was said and when; one outcome can be refused for ever."""
+
+    def __init__(self, refused: Outcome | None = None) -> None:
+        super().__init__()
+        self.settled: list[tuple[list[int], Outcome, str]] = []
+        self.at_s: list[float] = []
+        self._refused = refused
+
+    async def settle(
+        self,
+        rows: Collection[int],
+        outcome: Outcome,
+        *,
+        now: datetime,
+        reason: Reason | None = None,
+        say: Sequence[OutboundMessage] = (),
+    ) -> None:
+        if outcome is self._refused:
+            raise ValueError(outcome)
+        self.settled.append((list(rows), outcome, say[0].text))
+        self.at_s.append(asyncio.get_running_loop().time())
 
 
 def stuck() -> ScriptedAgent:
@@ -119,3 +152,56 @@ async def test_notices_that_are_forgotten_leave_their_rows_to_others() -> None:
         await gateway.say("later")
         await gateway.channel.until_sent(1)
         assert gateway.channel.texts() == [wording.dropped(["waits"], DROPPED)]
+
+
+async def test_a_notice_that_meets_a_bug_is_told_later_with_all_that_came_since() -> None:
+    """SPEC QUEUE-5: nothing is dropped silently."""
+    async with a_process(stuck(), ONE_WAITS) as gateway:
+        gateway.store.errors["settle"] = RuntimeError("a bug")
+        await gateway.say("works", "a", "b")
+        await asyncio.sleep(5)
+        assert gateway.channel.texts() == []
+        await gateway.say("c")
+        await gateway.channel.until_sent(1)
+        assert gateway.channel.texts() == [wording.dropped(["a", "b"], DROPPED)]
+        assert gateway.pending == ["works", "c"]
+
+
+async def test_a_notice_that_meets_a_bug_at_the_end_keeps_no_other_from_being_stored() -> None:
+    """SPEC QUEUE-5: its rows run after the restart."""
+    async with a_process(stuck(), ONE_WAITS) as gateway:
+        await gateway.say("works", "a", "waits", chat="ann")
+        await gateway.say("works", "b", "waits", chat="bob")
+        await asyncio.sleep(0.1)
+        gateway.store.errors["settle"] = RuntimeError("a bug")
+        await gateway.runner.notices.flush()
+        assert gateway.pending.count("a") == 1
+        assert "b" not in gateway.pending
+
+
+async def test_messages_that_were_not_answered_for_different_reasons_keep_their_own() -> None:
+    """SPEC QUEUE-5, QUEUE-10."""
+    store = OutcomeStore()
+    notices = Notices(store, LoopClock())
+    full = Ended(RunId("r1"), Outcome.REJECTED, Reason.QUEUE_FULL)
+    dropped = Ended(RunId("r2"), Outcome.DROPPED, DROPPED)
+    notices.add(session_of(), TARGET, full, [1], ["a"])
+    notices.add(session_of(), TARGET, dropped, [2], ["b"])
+    notices.add(session_of(), TARGET, full, [3], ["c"])
+    await asyncio.sleep(60)
+    assert store.settled == [
+        ([1, 3], Outcome.REJECTED, wording.dropped(["a", "c"], Reason.QUEUE_FULL)),
+        ([2], Outcome.DROPPED, wording.dropped(["b"], DROPPED)),
+    ]
+    assert store.at_s[1] - store.at_s[0] >= 10
+
+
+async def test_a_kind_of_notice_that_is_never_stored_keeps_no_other_from_being_told() -> None:
+    """SPEC QUEUE-5."""
+    store = OutcomeStore(refused=Outcome.REJECTED)
+    notices = Notices(store, LoopClock())
+    notices.add(session_of(), TARGET, Ended(RunId("r1"), Outcome.REJECTED), [1], ["a"])
+    notices.add(session_of(), TARGET, Ended(RunId("r2"), Outcome.DROPPED), [2], ["b"])
+    await asyncio.sleep(60)
+    assert [rows for rows, _, _ in store.settled] == [[2]]
+    notices.forget()

@@ -232,3 +232,59 @@ async def test_a_redelivered_stop_acts_once_although_its_end_must_be_stored_twic
         await until(lambda: "/stop" not in gateway.pending)
         assert len(agent.active) == 1
         assert gateway.channel.texts() == ["Stopped."]
+
+
+# ---------------------------------------------------------------------------- what was dropped
+
+
+async def test_stop_counts_every_message_of_a_burst() -> None:
+    """SPEC CMD-1: people count messages."""
+    async with a_process() as gateway:
+        await gateway.say("one", "two", "three")
+        assert await gateway.ask("/stop") == "Dropped 3 waiting messages."
+
+
+async def test_stopall_counts_messages_wherever_they_wait() -> None:
+    """SPEC CMD-1: one that is being committed, two in a burst, two that wait for a run."""
+    ways = Ways(direct=QueuePolicy(debounce_s=0.8))
+    agent = blocking()
+    async with a_process(agent, ways) as gateway:
+        await gateway.say("work")
+        await agent.until_active(1)
+        await gateway.say("a", "b")  # they join, and wait
+        gateway.store.slow_before_s["accept"] = 5.0
+        accepting = asyncio.create_task(gateway.say("c"))
+        await asyncio.sleep(1)
+        stopping = asyncio.create_task(gateway.say("/stopall"))
+        await gateway.channel.until_sent(1)
+        assert gateway.channel.texts() == ["Stopped 1 task and dropped 3 waiting messages."]
+        await asyncio.gather(accepting, stopping)
+
+
+async def test_stop_counts_a_text_that_the_channel_cut_as_one_message() -> None:
+    """SPEC CMD-1, QUEUE-6."""
+    async with a_process() as gateway:
+        pieces = [message("a", cut=True), message("b", cut=True), message("c")]
+        await gateway.gateway.accept(pieces)
+        assert await gateway.ask("/stop") == "Dropped 1 waiting message."
+        pieces = [message("a", cut=True), message("b", cut=True), message("c"), message("d")]
+        await gateway.gateway.accept([*pieces, message("/stop")])
+        await gateway.channel.until_sent(2)
+        assert gateway.channel.texts()[1] == "Dropped 2 waiting messages."
+
+
+async def test_stop_counts_the_first_pieces_of_a_text_as_the_message_that_they_begin() -> None:
+    """SPEC CMD-1, QUEUE-6."""
+    async with a_process() as gateway:
+        await gateway.gateway.accept([message("a", cut=True), message("/stop")])
+        await gateway.channel.until_sent(1)
+        assert gateway.channel.texts() == ["Dropped 1 waiting message."]
+
+
+async def test_a_redelivered_stop_counts_messages_too() -> None:
+    """SPEC CMD-1."""
+    async with a_process() as gateway:
+        await gateway.say("one", "two", "three")
+        await gateway.gateway.accept([message("/stop", redelivered=True)])
+        await gateway.channel.until_sent(1)
+        assert gateway.channel.texts() == ["Dropped 3 waiting messages."]

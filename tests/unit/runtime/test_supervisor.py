@@ -127,3 +127,66 @@ async def test_a_channel_waits_for_the_database_that_holds_its_lease() -> None:
         assert looks(supervisor) == [("waiting", "the database cannot be reached")]
         store.broken = set()
         await until(lambda: channel.receiving == 1, within_s=3)
+
+
+async def _others_lease(store: FlakyStore, name: str) -> bool:
+    other = NodeId("other")
+    await store.join(Node(other, "host", 2, "test", START, START.replace(year=2030)))
+    return await store.take_lease(name, other, now=LoopClock().now())
+
+
+async def test_a_channel_that_is_refused_gives_its_lease_to_others() -> None:
+    """SPEC NODE-1: another gateway may have a token that works."""
+    store, refused = FlakyStore(), RecordingChannel(lease="bot:1")
+    async with supervised(refused, store=store) as (supervisor, _):
+        await asyncio.sleep(1)
+        assert not await _others_lease(store, "bot:1")
+        refused.break_off(ChannelRefused("wrong token"))
+        await asyncio.sleep(1)
+        assert looks(supervisor) == [("stopped", "wrong token")]
+        assert await _others_lease(store, "bot:1")
+
+
+async def test_a_channel_that_broke_gives_its_lease_to_others_until_it_starts_again() -> None:
+    """SPEC NODE-1."""
+    store, broken = FlakyStore(), RecordingChannel(lease="bot:1")
+    async with supervised(broken, store=store) as (supervisor, _):
+        broken.break_off(ValueError("a bug"))
+        await asyncio.sleep(1)
+        assert await _others_lease(store, "bot:1")
+        await asyncio.sleep(10)
+        assert looks(supervisor) == [("waiting", "another gateway receives for this account")]
+        await store.drop_lease("bot:1", NodeId("other"))
+        await until(lambda: broken.receiving == 1, within_s=3)
+
+
+async def test_receiving_that_is_cancelled_gives_its_lease_to_others() -> None:
+    """SPEC NODE-3."""
+    store = FlakyStore()
+    async with supervised(RecordingChannel(lease="bot:1"), store=store):
+        await asyncio.sleep(1)
+    assert await _others_lease(store, "bot:1")
+
+
+@pytest.mark.parametrize("trouble", ["away", "slow", "broken"])
+async def test_a_lease_that_cannot_be_given_back_holds_nobody_up(
+    trouble: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """SPEC DB-4."""
+    caplog.set_level("INFO")
+    store = FlakyStore()
+    channel, sound = RecordingChannel("a", lease="bot:1"), RecordingChannel("b")
+    async with supervised(channel, sound, store=store) as (supervisor, intake):
+        await asyncio.sleep(1)
+        if trouble == "away":
+            store.broken.add("drop_lease")
+        elif trouble == "slow":
+            store.slow_before_s["drop_lease"] = 60.0
+        else:
+            store.errors["drop_lease"] = ValueError("a bug in the store")
+        channel.break_off(ValueError("a bug"))
+        await asyncio.sleep(10)
+        assert looks(supervisor) == [("working", ""), ("working", "")]
+        assert "the channel's lease was not given back" in caplog.messages
+        await sound.deliver(message("still here"))
+        assert intake.texts == ["still here"]

@@ -1,0 +1,244 @@
+"""Every committed row is worked on once, in order, whatever goes wrong (SPEC IO-2, CMD-1)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+
+import pytest
+
+from goclaw_py.core import wording
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.runtime import gateway as gateway_module
+from goclaw_py.testing.agents import Block, Say, ScriptedAgent
+from goclaw_py.testing.channel import RecordingChannel
+from tests.support.harness import GatewayProcess, Ways, a_process, message, until
+
+AT_ONCE = Ways(direct=QueuePolicy())
+BUG = RuntimeError("a bug")
+
+
+class UncuttableChannel(RecordingChannel):
+    """Cannot cut an answer into parts."""
+
+    def parts(self, text: str) -> list[str]:
+        raise ValueError(text)
+
+
+async def commit_unseen(gateway: GatewayProcess, *texts: str) -> None:
+    """Commit a batch whose rows this process learns of by its next look only."""
+    gateway.store.lose_answer["accept"] = 1
+    with suppress(StoreUnavailable):
+        await gateway.gateway.accept([message(text, chat=text.strip("/")) for text in texts])
+
+
+# ---------------------------------------------------------------------------- held up
+
+
+async def test_what_is_said_after_a_held_up_new_waits_although_a_look_fails_in_between() -> None:
+    """SPEC IO-2: the fresh conversation begins before the message that follows it."""
+    async with a_process(ways=AT_ONCE) as gateway:
+        await gateway.ask("first")
+        gateway.store.broken = {"settle"}
+        await gateway.say("/new")
+        gateway.store.broken = {"claim_pending"}
+        await asyncio.sleep(10)
+        await gateway.say("after")
+        gateway.store.broken = set()
+        await gateway.channel.until_sent(3)
+        assert gateway.channel.texts() == ["re: first", wording.NEW_SESSION, "re: after"]
+        assert await gateway.said_in_history() == ["after", "re: after"]
+
+
+async def test_what_is_said_while_a_held_up_new_is_tried_again_waits_for_its_end() -> None:
+    """SPEC IO-2."""
+    agent = ScriptedAgent()
+    async with a_process(agent, AT_ONCE) as gateway:
+        gateway.store.broken = {"settle"}
+        await gateway.say("/new", "one")
+        gateway.store.broken = set()
+        gateway.store.slow_before_s["settle"] = 5.0
+        await asyncio.sleep(4)  # the second try has begun
+        await gateway.say("two")
+        await until(lambda: "/new" not in gateway.pending)
+        await gateway.say("three")  # before the look that finds the one before it
+        await until(lambda: agent.prompts == ["one"], within_s=0.5)
+        await gateway.channel.until_sent(4)
+        assert agent.prompts == ["one", "two", "three"]
+        assert await gateway.said_in_history() == [
+            *("one", "re: one"),
+            *("two", "re: two"),
+            *("three", "re: three"),
+        ]
+
+
+async def test_a_session_is_held_up_no_longer_than_its_row_although_the_answer_was_lost() -> None:
+    """SPEC DB-4: the row was done, so no look ever shows it again."""
+    async with a_process(ways=AT_ONCE) as gateway:
+        gateway.store.lose_answer["settle"] = 1
+        await gateway.say("/help", "after")
+        await gateway.channel.until_sent(2)
+        assert sorted(gateway.channel.texts()) == sorted([wording.help_text(), "re: after"])
+        assert await gateway.ask("later") == "re: later"
+
+
+async def test_a_held_up_session_holds_up_no_other() -> None:
+    async with a_process(ways=AT_ONCE) as gateway:
+        gateway.store.broken = {"settle"}
+        await gateway.say("/new", "waits", chat="ann")
+        assert await gateway.ask("hello", chat="bob") == "re: hello"
+        assert gateway.scripted.prompts == ["hello"]
+
+
+async def test_what_held_up_a_node_that_died_does_not_hold_up_its_next_self() -> None:
+    """SPEC NODE-1."""
+    async with a_process(ways=AT_ONCE) as gateway:
+        gateway.store.broken = {"settle", "claim_pending"}
+        await gateway.say("/new")
+        gateway.gateway.forget_everything()
+        await gateway.say("hello")
+        await until(lambda: gateway.scripted.prompts == ["hello"], within_s=0.5)
+
+
+# ---------------------------------------------------------------------------- a bug in between
+
+
+async def test_a_command_that_meets_a_bug_ends_with_words_and_a_line_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with a_process() as gateway:
+        gateway.store.errors["settle"] = BUG
+        assert await gateway.ask("/help") == wording.FAILED
+        assert gateway.pending == []
+        (line,) = [record for record in caplog.records if record.levelno == logging.ERROR]
+        assert line.exc_info is not None
+        assert line.exc_info[1] is BUG
+
+
+async def test_a_bug_in_one_row_leaves_the_rest_of_its_batch_alone() -> None:
+    async with a_process(ways=AT_ONCE) as gateway:
+        gateway.store.errors["settle"] = BUG
+        await gateway.gateway.accept([message("/help"), message("after")])
+        await gateway.channel.until_sent(2)
+        assert gateway.channel.texts() == [wording.FAILED, "re: after"]
+
+
+async def test_a_bug_in_one_row_leaves_what_else_was_found_in_the_database_alone() -> None:
+    """SPEC IO-2: one bad row must not stop a start."""
+    async with a_process(ways=AT_ONCE) as gateway:
+        gateway.store.errors["settle"] = BUG
+        await commit_unseen(gateway, "/help", "ann")
+        await gateway.channel.until_sent(2)
+        assert gateway.channel.texts("help") == [wording.FAILED]
+        assert gateway.channel.texts("ann") == ["re: ann"]
+
+
+async def test_a_row_whose_failure_meets_a_bug_too_is_tried_again() -> None:
+    async with a_process(channels=(UncuttableChannel(),)) as gateway:
+        await asyncio.sleep(1)  # the next look is a second away
+        gateway.store.errors["settle"] = BUG
+        await gateway.say("/help")
+        assert gateway.pending == ["/help"]
+        await gateway.channel.until_sent(1)
+        assert gateway.channel.texts() == [wording.FAILED]
+        assert gateway.pending == []
+
+
+async def test_a_row_that_met_two_bugs_holds_up_nothing() -> None:
+    async with a_process(ways=AT_ONCE, channels=(UncuttableChannel(),)) as gateway:
+        gateway.store.errors["settle"] = BUG
+        await gateway.say("/help", "after")
+        await until(lambda: gateway.scripted.prompts == ["after"], within_s=1)
+
+
+async def test_a_row_whose_failure_waits_for_the_database_holds_up_what_follows() -> None:
+    """SPEC IO-2, DB-4."""
+    async with a_process(ways=AT_ONCE) as gateway:
+        gateway.store.broken = {"settle"}
+        gateway.store.errors["reset_session"] = BUG
+        await gateway.say("/new", "after")
+        await asyncio.sleep(1)
+        assert gateway.scripted.prompts == []
+        gateway.store.broken = set()
+        await gateway.channel.until_sent(2)
+        assert gateway.channel.texts() == [wording.NEW_SESSION, "re: after"]
+
+
+async def test_a_command_that_was_cancelled_half_way_is_taken_up_again() -> None:
+    """SPEC IO-2: the channel it came from stopped, its row is still this node's."""
+    async with a_process() as gateway:
+        gateway.store.slow_before_s["settle"] = 5.0
+        accepting = asyncio.create_task(gateway.say("/help"))
+        await asyncio.sleep(1)
+        accepting.cancel()
+        await gateway.channel.until_sent(1)
+        assert gateway.channel.texts() == [wording.help_text()]
+
+
+# ---------------------------------------------------------------------------- once
+
+
+async def test_a_long_run_is_not_begun_again_however_much_comes_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """SPEC IO-2."""
+    monkeypatch.setattr(gateway_module, "_REMEMBERED", 5)
+    agent = ScriptedAgent(otherwise=lambda r: Say("done", after_s=60 if r.prompt == "long" else 0))
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.say("long")
+        for number in range(20):
+            await gateway.say("short", chat=f"c{number}")
+        await asyncio.sleep(300)
+        assert agent.prompts.count("long") == 1
+
+
+async def test_a_run_that_ends_while_the_database_is_asked_what_is_pending_runs_once() -> None:
+    """SPEC IO-2: the answer was true when it left."""
+    agent = ScriptedAgent(otherwise=lambda _: Say("done", after_s=3))
+    async with a_process(agent, AT_ONCE) as gateway:
+        gateway.store.slow_after_s["claim_pending"] = 5.0
+        for number in range(10):
+            await gateway.say(f"m{number}", chat=f"c{number}", apart_s=1.3)
+        await asyncio.sleep(120)
+        assert len(agent.prompts) == 10
+
+
+async def test_a_message_that_comes_and_ends_while_the_database_is_asked_runs_once() -> None:
+    """SPEC IO-2."""
+    agent = ScriptedAgent(otherwise=lambda _: Say("done", after_s=3))
+    async with a_process(agent, AT_ONCE) as gateway:
+        gateway.store.slow_before_s["claim_pending"] = 2.0
+        gateway.store.slow_after_s["claim_pending"] = 5.0
+        for number in range(10):
+            await gateway.say(f"m{number}", chat=f"c{number}", apart_s=1.3)
+        await asyncio.sleep(120)
+        assert len(agent.prompts) == 10
+
+
+async def test_rows_that_are_done_are_not_remembered() -> None:
+    agent = ScriptedAgent(Block(), Say("done"))
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.say("works", chat="ann")
+        await gateway.ask("hello", chat="bob")
+        await gateway.ask("/help", chat="bob")
+        await asyncio.sleep(10)
+        assert len(gateway.gateway._taken) == 1
+        assert gateway.pending == ["works"]
+
+
+async def test_what_a_dead_node_has_found_is_left_to_its_next_self() -> None:
+    """SPEC NODE-1: the answer to a look that began before belongs to nobody here."""
+    agent = ScriptedAgent()
+    async with a_process(agent, AT_ONCE) as gateway:
+        gateway.store.broken = {"claim_pending"}
+        await commit_unseen(gateway, "ann")
+        gateway.store.broken = set()
+        gateway.store.slow_after_s["claim_pending"] = 5.0
+        look = asyncio.create_task(gateway.gateway.take_pending())
+        await asyncio.sleep(1)
+        gateway.gateway.forget_everything()
+        await gateway.cluster.join()
+        await look
+        assert gateway.gateway._taken == {}

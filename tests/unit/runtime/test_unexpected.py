@@ -1,0 +1,229 @@
+"""Errors that nobody foresaw: no answer, chat or account may wait for the restart."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+
+from goclaw_py.core import wording
+from goclaw_py.core.errors import NotSent, Undeliverable
+from goclaw_py.core.events import RunSignal
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.ports.store import OutboxState
+from goclaw_py.runtime.outbox import UNSURE_FOR
+from goclaw_py.testing.agents import Block, Ignore, Say, ScriptedAgent
+from goclaw_py.testing.channel import RecordingChannel
+from tests.support.harness import GatewayProcess, Ways, a_process, session_of, until
+
+AT_ONCE = Ways(QueuePolicy())
+BUG = "a bug"
+
+
+class Picky(RecordingChannel):
+    """Fails to cut a text with ``boom`` in it, and to show anything."""
+
+    def parts(self, text: str) -> list[str]:
+        if "boom" in text:
+            raise ValueError(BUG)
+        return super().parts(text)
+
+    def signal(self, signal: RunSignal) -> None:
+        raise ValueError(BUG)
+
+
+def refuse(gateway: GatewayProcess, method: str, times: int) -> None:
+    """Let the next calls of a store method raise what nobody expects."""
+
+    async def again() -> None:
+        for _ in range(times):
+            gateway.store.errors[method] = RuntimeError(BUG)
+            await until(lambda: method not in gateway.store.errors)
+
+    gateway._tasks.append(asyncio.create_task(again()))
+
+
+async def put(gateway: GatewayProcess, *texts: str) -> None:
+    messages = [OutboundMessage(Target("telegram", "default", "ann"), text) for text in texts]
+    now = gateway.clock.now()
+    await gateway.store.settle((), Outcome.COMPLETED, now=now, say=messages)
+
+
+# ---------------------------------------------------------------------------- ends of runs
+
+
+async def test_an_end_that_a_bug_kept_from_the_store_is_stored_as_a_failure(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """SPEC IO-2: its messages are not pending for ever, and the person is told."""
+    async with a_process(ways=AT_ONCE) as gateway:
+        gateway.store.errors["finish_run"] = RuntimeError(BUG)
+        assert await gateway.ask("one") == wording.FAILED
+        assert await gateway.ask("two") == "re: two"
+        assert gateway.pending == []
+        (second, first) = await gateway.store.runs()
+        assert (first.outcome, first.error) == (Outcome.FAILED, "not stored: RuntimeError: a bug")
+        assert second.outcome is Outcome.COMPLETED
+        (record,) = [r for r in caplog.records if "an outcome was not stored" in r.message]
+        assert record.__dict__["run_id"] == first.id
+        assert record.__dict__["session"] == session_of()
+
+
+async def test_an_answer_that_the_channel_cannot_cut_ends_as_a_failure() -> None:
+    agent = ScriptedAgent(Say("boom"))
+    async with a_process(agent, AT_ONCE, channels=(Picky(),)) as gateway:
+        assert await gateway.ask("one") == wording.FAILED
+        assert await gateway.outcomes() == [Outcome.FAILED]
+        assert gateway.pending == []
+
+
+async def test_a_channel_that_cannot_show_a_run_gets_its_answer_all_the_same() -> None:
+    async with a_process(ways=AT_ONCE, channels=(Picky(),)) as gateway:
+        assert await gateway.ask("one") == "re: one"
+        assert await gateway.outcomes() == [Outcome.COMPLETED]
+
+
+async def test_the_end_of_a_run_is_offered_to_a_broken_store_ever_more_rarely() -> None:
+    async with a_process(ways=AT_ONCE) as gateway:
+        gateway.store.slow_before_s["finish_run"] = 0.1
+        refuse(gateway, "finish_run", times=9)
+        await gateway.say("one")
+        calls, loop = gateway.store.calls, asyncio.get_running_loop()
+        offered: list[float] = []
+        while len(offered) < 10:
+            await until(lambda: calls["finish_run"] > len(offered))
+            offered.append(loop.time())
+        waits = [round(b - a) for a, b in pairwise(offered[1:])]
+        assert waits == [1, 2, 4, 8, 16, 30, 30, 30]
+        await gateway.channel.until_sent(1)
+        assert gateway.channel.texts() == [wording.FAILED]
+
+
+async def test_a_broken_store_that_goes_away_too_gets_the_end_when_it_is_back() -> None:
+    """SPEC DB-4."""
+    async with a_process(ways=AT_ONCE) as gateway:
+        gateway.store.errors["finish_run"] = RuntimeError(BUG)
+        gateway.store.slow_before_s["finish_run"] = 1.0
+        await gateway.say("one")
+        await until(lambda: "finish_run" not in gateway.store.errors)
+        gateway.store.broken.add("finish_run")
+        await asyncio.sleep(60)
+        gateway.store.broken.clear()
+        await gateway.channel.until_sent(1)
+        assert gateway.channel.texts() == [wording.FAILED]
+
+
+async def test_a_stopped_run_stays_stopped_although_a_bug_kept_its_end_from_the_store() -> None:
+    """SPEC CMD-4: who stopped it reads of no failure."""
+    agent = ScriptedAgent(Block())
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.say("one")
+        await agent.until_active(1)
+        gateway.store.errors["finish_run"] = RuntimeError(BUG)
+        assert await gateway.ask("/stop") == "Stopped."
+        await asyncio.sleep(60)
+        (run,) = await gateway.store.runs()
+        assert (run.outcome, run.reason) == (Outcome.CANCELLED, Reason.STOPPED)
+        assert gateway.channel.texts() == ["Stopped."]
+        assert gateway.pending == []
+
+
+async def test_a_message_that_waited_too_long_is_told_so_although_a_bug_came_between() -> None:
+    agent = ScriptedAgent(Ignore(for_s=60))
+    async with a_process(agent, Ways(QueuePolicy(), deadline_s=20)) as gateway:
+        await gateway.say("works", "waits")
+        gateway.store.errors["settle"] = RuntimeError(BUG)
+        await asyncio.sleep(120)
+        assert gateway.pending == []
+        assert wording.timed_out(Reason.DEADLINE) in gateway.channel.texts()
+
+
+async def test_a_fenced_end_is_not_offered_again_after_a_bug() -> None:
+    """SPEC NODE-1."""
+    async with a_process(ways=AT_ONCE) as gateway:
+        gateway.store.errors["finish_run"] = RuntimeError(BUG)
+        gateway.store.slow_before_s["finish_run"] = 0.5
+        await gateway.say("one")
+        await until(lambda: gateway.store.calls["finish_run"] == 2)
+        gateway.database.sessions[session_of()].fence += 1
+        await asyncio.sleep(120)
+        assert gateway.store.calls["finish_run"] == 2
+        assert gateway.channel.texts() == []
+        assert gateway.dispatcher.runs() == ()
+
+
+# ---------------------------------------------------------------------------- the outbox
+
+
+async def test_a_mark_that_fails_once_for_a_bug_repeats_no_message() -> None:
+    """SPEC IO-5."""
+    async with a_process() as gateway:
+        gateway.store.errors["mark_sent"] = RuntimeError(BUG)
+        await put(gateway, "one", "two")
+        await gateway.channel.until_sent(2)
+        await asyncio.sleep(60)
+        assert gateway.channel.texts() == ["one", "two"]
+        assert {row.state for row in await gateway.store.outbox()} == {OutboxState.SENT}
+
+
+async def test_a_message_that_cannot_be_marked_is_sent_again_as_a_possible_duplicate() -> None:
+    """SPEC IO-5: the chat behind it goes on."""
+    async with a_process() as gateway:
+        refuse(gateway, "mark_sent", times=3)
+        await put(gateway, "one", "two")
+        await gateway.channel.until_sent(3)
+        await asyncio.sleep(60)
+        assert gateway.channel.texts() == ["one", "one", "two"]
+        two, one = await gateway.store.outbox()
+        assert (one.state, one.possible_duplicate) == (OutboxState.SENT, True)
+        assert (two.state, two.possible_duplicate) == (OutboxState.SENT, False)
+
+
+async def test_a_message_whose_failure_cannot_be_marked_does_not_block_its_chat() -> None:
+    async with a_process() as gateway:
+        gateway.channel.fail(NotSent("no route"))
+        refuse(gateway, "mark_failed", times=6)
+        await put(gateway, "one", "two")
+        await gateway.channel.until_sent(2)
+        assert gateway.channel.texts() == ["one", "two"]
+
+
+async def test_an_old_message_that_cannot_be_marked_is_dead_instead_of_sent_for_ever() -> None:
+    async with a_process() as gateway:
+        gateway.channel.block("ann")
+        await put(gateway, "one", "two")
+        await asyncio.sleep((UNSURE_FOR + timedelta(seconds=1)).total_seconds())
+        refuse(gateway, "mark_sent", times=3)
+        gateway.channel.unblock("ann")
+        await gateway.channel.until_sent(2)
+        await asyncio.sleep(60)
+        assert gateway.channel.texts() == ["one", "two"]
+        two, one = await gateway.store.outbox()
+        assert (one.state, one.error) == (OutboxState.DEAD, "RuntimeError: a bug")
+        assert two.state is OutboxState.SENT
+
+
+async def test_a_message_that_cannot_be_marked_dead_leaves_the_chat_free() -> None:
+    async with a_process() as gateway:
+        gateway.channel.fail(Undeliverable("chat gone"))
+        refuse(gateway, "mark_dead", times=3)
+        await put(gateway, "one", "two")
+        await gateway.channel.until_sent(2)
+        assert gateway.channel.texts() == ["one", "two"]
+
+
+async def test_an_outage_costs_a_mark_none_of_its_tries() -> None:
+    """SPEC DB-4."""
+    async with a_process() as gateway:
+        gateway.store.broken.add("mark_sent")
+        await put(gateway, "one")
+        await asyncio.sleep(300)
+        gateway.store.broken.clear()
+        await asyncio.sleep(10)
+        assert gateway.channel.texts() == ["one"]
+        (row,) = await gateway.store.outbox()
+        assert (row.state, row.possible_duplicate) == (OutboxState.SENT, False)
