@@ -1,1 +1,1 @@
-"""Benchmarks: one command, medians of several rounds, ratios against peers in the same run."""
+"""Benchmarks: one command, medians of several rounds."""

@@ -49,14 +49,16 @@ def time_to_ready(place: Home) -> tuple[float, float]:
 def stop_reaction(folder: Path) -> float:
     """Seconds from a ``/stop`` to the agent task's cancellation; lanes full, 100 waiting."""
     notes = folder / "cancelled"
-    settings = OPEN | PATIENT | {"BENCH_CANCELLED": str(notes), "GOCLAW_QUEUE__CAPACITY": "200"}
+    settings = OPEN | PATIENT | {
+        "BENCH_CANCELLED": str(notes),
+        "GOCLAW_QUEUE__CAPACITY": "200",
+        "GOCLAW_QUEUE__DEBOUNCE_MS": "0",
+    }
     with emulator() as api, home(folder, **telegram(api, **settings)) as place:
         place.start()
         for user in range(WAITING // 10 + 2):
             for number in range(10):
                 api.say(ANN + user, f"work {number}")
-                if number == 0:
-                    time.sleep(0.9)
         api.wait_confirmed(timeout_s=20)
         begin = time.monotonic()
         api.say(ANN, "/stop")

@@ -46,6 +46,4 @@ class Reason(StrEnum):
     DRAINING = "draining"
     SHUTDOWN = "shutdown"
     LANE_CLOSED = "lane_closed"
-    DUPLICATE_ID = "duplicate_id"
-    LEASE_LOST = "lease_lost"
     CRASHED = "crashed"

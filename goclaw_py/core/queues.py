@@ -1,7 +1,7 @@
 """The records that the scheduler keeps: entries, session queues, lanes, agents.
 
 They hold state and answer questions about it. Every change of a state is made in
-``core.scheduler``.
+``core.machine``.
 """
 
 from __future__ import annotations
