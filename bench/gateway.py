@@ -49,11 +49,15 @@ def time_to_ready(place: Home) -> tuple[float, float]:
 def stop_reaction(folder: Path) -> float:
     """Seconds from a ``/stop`` to the agent task's cancellation; lanes full, 100 waiting."""
     notes = folder / "cancelled"
-    settings = OPEN | PATIENT | {
-        "BENCH_CANCELLED": str(notes),
-        "GOCLAW_QUEUE__CAPACITY": "200",
-        "GOCLAW_QUEUE__DEBOUNCE_MS": "0",
-    }
+    settings = (
+        OPEN
+        | PATIENT
+        | {
+            "BENCH_CANCELLED": str(notes),
+            "GOCLAW_QUEUE__CAPACITY": "200",
+            "GOCLAW_QUEUE__DEBOUNCE_MS": "0",
+        }
+    )
     with emulator() as api, home(folder, **telegram(api, **settings)) as place:
         place.start()
         for user in range(WAITING // 10 + 2):
