@@ -114,7 +114,7 @@ def _rules(settings: Settings, channel: Channel, account: ChannelAccount | None)
         path = () if account is None else account.path
         names = ", ".join(settings.agents)
         raise SettingError(".".join((*path, "agent")), agent, f"no such agent; there are {names}")
-    direct = DirectPolicy.PAIRING if account is None else DirectPolicy(account.direct)
+    direct = DirectPolicy.PAIRING if account is None else account.direct
     allow = frozenset[str]() if account is None else account.allow
     policies = {
         peer: queue_policy(settings, agent, channel.name, channel.account, peer)
