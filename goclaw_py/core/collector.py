@@ -7,7 +7,7 @@ when its timer, set for an earlier end, falls due. So prolonging costs no timer.
 from __future__ import annotations
 
 from goclaw_py.core.ids import SessionKey
-from goclaw_py.core.queues import Entry
+from goclaw_py.core.requests import Request
 from goclaw_py.core.timers import Timers
 
 MAX_WINDOWS = 4
@@ -20,15 +20,17 @@ CUT_WINDOW_S = 1.0
 class Burst:
     """Messages of one sender in one session that are still coming in; ``leader`` collects them."""
 
-    __slots__ = ("ends_at", "latest_at", "leader", "open", "timer_at", "window_s")
+    __slots__ = ("ends_at", "latest_at", "leader", "next", "open", "timer_at", "window_s")
 
-    def __init__(self, leader: Entry, window_s: float, now: float) -> None:
+    def __init__(self, leader: Request, window_s: float, now: float) -> None:
         self.leader = leader
         self.window_s = window_s
         self.latest_at = now + MAX_WINDOWS * window_s
         self.ends_at = now + window_s
         self.timer_at = self.ends_at
         self.open = True
+        self.next: Burst | None = None
+        """The next burst of the session, by another sender."""
 
 
 class Collector:
@@ -37,20 +39,26 @@ class Collector:
     __slots__ = ("_sessions", "_timers")
 
     def __init__(self) -> None:
-        self._sessions: dict[SessionKey, dict[str, Burst]] = {}
+        # Nearly all sessions have one sender who types: a chain costs less than a dict for each.
+        self._sessions: dict[SessionKey, Burst] = {}
         self._timers: Timers[Burst] = Timers(_is_open)
 
-    def begin(self, leader: Entry, window_s: float, now: float) -> None:
+    def begin(self, leader: Request, window_s: float, now: float) -> None:
         """Open a burst with its first message. There must be none of this sender."""
         burst = Burst(leader, window_s, now)
-        request = leader.request
-        self._sessions.setdefault(request.session, {})[request.sender] = burst
+        earlier = self.of(leader.session)
+        if earlier:
+            earlier[-1].next = burst
+        else:
+            self._sessions[leader.session] = burst
         self._set_timer(burst)
 
     def find(self, session: SessionKey, sender: str) -> Burst | None:
         """The open burst of this sender."""
-        bursts = self._sessions.get(session)
-        return bursts.get(sender) if bursts else None
+        burst = self._sessions.get(session)
+        while burst is not None and burst.leader.sender != sender:
+            burst = burst.next
+        return burst
 
     def prolong(self, burst: Burst, now: float) -> None:
         """One more message came: wait for the window again, within the bound.
@@ -66,27 +74,34 @@ class Collector:
         if burst.ends_at < burst.timer_at:
             self._set_timer(burst)
 
-    def close(self, burst: Burst) -> Entry:
+    def close(self, burst: Burst) -> Request:
         """End a burst early or in time, and give its leader."""
         burst.open = False
         self._timers.retire()
-        request = burst.leader.request
-        bursts = self._sessions[request.session]
-        del bursts[request.sender]
-        if not bursts:
-            del self._sessions[request.session]
-        return burst.leader
+        leader = burst.leader
+        left = [other for other in self.of(leader.session) if other is not burst]
+        for other, following in zip(left, [*left[1:], None], strict=False):
+            other.next = following
+        if left:
+            self._sessions[leader.session] = left[0]
+        else:
+            del self._sessions[leader.session]
+        return leader
 
     def of(self, session: SessionKey) -> list[Burst]:
         """The open bursts of a session, oldest first."""
-        bursts = self._sessions.get(session)
-        return list(bursts.values()) if bursts else []
+        bursts: list[Burst] = []
+        burst = self._sessions.get(session)
+        while burst is not None:
+            bursts.append(burst)
+            burst = burst.next
+        return bursts
 
     def all(self) -> list[Burst]:
         """Every open burst."""
-        return [burst for bursts in self._sessions.values() for burst in bursts.values()]
+        return [burst for session in self._sessions for burst in self.of(session)]
 
-    def pop_due(self, now: float) -> Entry | None:
+    def pop_due(self, now: float) -> Request | None:
         """Close the next burst whose end has come and give its leader, or None."""
         while (burst := self._timers.pop_due(now)) is not None:
             if burst.ends_at > now:
@@ -98,6 +113,9 @@ class Collector:
     def next_at(self) -> float | None:
         """When to look again. It may be early: prolonged bursts are found out then."""
         return self._timers.next_at()
+
+    def __bool__(self) -> bool:
+        return bool(self._timers)
 
     def _set_timer(self, burst: Burst) -> None:
         burst.timer_at = burst.ends_at

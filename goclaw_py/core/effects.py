@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from goclaw_py.core.ids import RunId
 from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.requests import Lane, Request
 
 # Not frozen: freezing makes construction four times as dear, and several are made for each run.
 
@@ -14,32 +14,54 @@ from goclaw_py.core.outcomes import Outcome, Reason
 class Start:
     """Begin the run's task."""
 
-    run_id: RunId
+    request: Request
 
 
 @dataclass(slots=True)
 class Cancel:
     """Cancel the run's task. Its slots stay taken until ``finish`` is called for it."""
 
-    run_id: RunId
+    request: Request
     reason: Reason
 
 
 @dataclass(slots=True)
 class Join:
-    """The request became part of another one, which has not started: they share one outcome."""
+    """The request became part of another one: they share one outcome.
 
-    request_id: RunId
-    into: RunId
+    The other one has not started, or it has just taken the request in (``Scheduler.take_in``).
+    """
+
+    request: Request
+    into: Request
+
+
+@dataclass(slots=True)
+class Offer:
+    """The request waits, and this run may take it in (mode ``steer``; SPEC QUEUE-4)."""
+
+    request: Request
+    run: Request
+
+
+@dataclass(slots=True)
+class SlowWait:
+    """The request has waited for a lane for too long (SPEC LANE-7). Somebody should be told."""
+
+    request: Request
+    lane: Lane
+    waited_s: float
+    occupants: tuple[Request, ...]
+    """Who has the lane's slots."""
 
 
 @dataclass(slots=True)
 class Ended:
     """The request's one outcome. It comes exactly once for every request that did not join."""
 
-    run_id: RunId
+    request: Request
     outcome: Outcome
     reason: Reason | None = None
 
 
-Effect = Start | Cancel | Join | Ended
+Effect = Start | Cancel | Join | Offer | SlowWait | Ended

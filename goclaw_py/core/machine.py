@@ -14,7 +14,8 @@ COLLECTING waits for the sender to finish typing, QUEUED for session and agent, 
 STOPPING and FINISHING keep session slot, agent slot and lane slot: a slot is free only when the
 task has really ended and its outcome is stored (SPEC QUEUE-2).
 
-This module knows slots and lines; ``core.scheduler`` knows what people may ask for.
+This module knows slots and lines; ``core.scheduler`` knows what people may ask for. What the shell
+has to do is gathered in one list, which ``take`` gives out.
 """
 
 from __future__ import annotations
@@ -22,31 +23,33 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from goclaw_py.core.alarms import (
+    Alarm,
+    Deadline,
+    Grace,
+    Patience,
+    RunTimeout,
+)
 from goclaw_py.core.collector import Collector
-from goclaw_py.core.effects import Cancel, Effect, Ended, Start
+from goclaw_py.core.effects import Cancel, Effect, Ended, Join, Start
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.nesting import bind, with_awaited
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.queues import AgentSlots, Entry, Lane, SessionQueue
-from goclaw_py.core.requests import Drop, Request
+from goclaw_py.core.requests import AgentSlots, Drop, Lane, Mode, Request, SessionQueue
+from goclaw_py.core.slots import LaneSlots
+from goclaw_py.core.states import (
+    ABANDONED,
+    DONE,
+    FINISHING,
+    QUEUED,
+    READY,
+    RUNNING,
+    STOPPING,
+    TRANSITIONS,
+    illegal,
+)
 from goclaw_py.core.status import RunState
 from goclaw_py.core.timers import Timers
-
-_S = RunState
-TRANSITIONS: Mapping[RunState, tuple[RunState, ...]] = {
-    _S.COLLECTING: (_S.QUEUED, _S.READY, _S.DONE),
-    _S.QUEUED: (_S.READY, _S.DONE),
-    _S.READY: (_S.RUNNING, _S.DONE),
-    _S.RUNNING: (_S.STOPPING, _S.FINISHING),
-    _S.STOPPING: (_S.FINISHING, _S.ABANDONED),
-    _S.FINISHING: (_S.DONE,),
-    _S.ABANDONED: (_S.DONE,),
-    _S.DONE: (),
-}
-"""Every permitted change of state. A new entry is COLLECTING until it is put somewhere."""
-
-
-class IllegalTransition(AssertionError):
-    """The machine was asked for a change of state that does not exist: a bug of the caller."""
 
 
 @dataclass(slots=True)
@@ -60,293 +63,315 @@ class Stop:
 
 
 class Machine:
-    """Sessions, agents and lanes, and the entries in them."""
+    """Sessions, agents and lanes, and the requests in them."""
 
     def __init__(
         self, lanes: Iterable[Lane], agents: Mapping[AgentName, int], cancel_grace_s: float
     ) -> None:
-        self.entries: dict[RunId, Entry] = {}
+        self.requests: dict[RunId, Request] = {}
+        self.aliases: dict[RunId, Request] = {}
+        """Requests that joined another one, with that one, while it is not done."""
         self.sessions: dict[SessionKey, SessionQueue] = {}
         self.lanes = {lane.name: lane for lane in lanes}
-        self.kin: dict[SessionKey, dict[RunId, Entry]] = {}
-        """For each session the live entries that its runs, ended ones too, have asked for."""
+        self.kin: dict[SessionKey, dict[RunId, Request]] = {}
+        """For each session the live requests that its runs, ended ones too, have asked for."""
         self.collector = Collector()
-        self.timers: Timers[Alarm] = Timers(_is_live)
-        self._agents = {name: AgentSlots(limit) for name, limit in agents.items()}
+        self.timers: Timers[Alarm | Patience] = Timers(lambda alarm: alarm.live)
+        self.slots = LaneSlots(self)
+        self.agents = {name: AgentSlots(limit) for name, limit in agents.items()}
+        self.unlimited = AgentSlots(None)
         self._cancel_grace_s = cancel_grace_s
+        self.effects: list[Effect] = []
         self._seq = 0
         self._starts = 0
 
+    def take(self) -> list[Effect]:
+        """What the shell has to do, in this order; given out once."""
+        effects = self.effects
+        if effects:
+            self.effects = []
+            return effects
+        return []
+
     # ------------------------------------------------------------------ coming in
 
-    def enter(self, request: Request, lane: Lane, now: float) -> Entry:
-        """Make an entry for a request. It waits nowhere yet."""
+    def enter(self, request: Request, lane: Lane, now: float) -> None:
+        """Know a request. It waits nowhere yet."""
         self._seq += 1
-        entry = Entry(request, lane, self._seq, now)
-        self.entries[entry.id] = entry
+        request.seq = self._seq
+        request.since = request.last_at = now
+        request.place = lane
+        request.slots = self.agents.get(request.agent, self.unlimited)
+        self.requests[request.id] = request
         if request.deadline_s is not None:
-            self._arm(entry, Deadline(entry), now + request.deadline_s)
-        parent = self.entries.get(request.parent) if request.parent else None
-        if parent is not None:
-            entry.lineage = ((parent.id, parent.request.session), *parent.lineage)
-            for _, session in entry.lineage:
-                self.kin.setdefault(session, {})[entry.id] = entry
-        return entry
+            self._arm(request, Deadline(request), now + request.deadline_s)
 
-    def enqueue(self, entry: Entry, now: float) -> list[Effect]:
-        """Put an entry into its session: it becomes ready at once, or waits, or costs a place."""
-        policy = entry.request.policy
-        key = entry.request.session
-        session = self.sessions.get(key)
+    def adopt(self, request: Request, parent: Request) -> None:
+        """Make a request that was just entered the child of a run."""
+        family = bind(request, parent)
+        for ancestor in family.ancestors:
+            self.kin.setdefault(ancestor.session, {})[request.id] = request
+
+    def enqueue(self, request: Request, now: float) -> None:
+        """Put a request into its session: it becomes ready at once, or waits, or costs a place."""
+        policy = request.policy
+        session = self.sessions.get(request.session)
         if session is None:
-            session = self.sessions[key] = SessionQueue(key)
-        session.concurrency = policy.concurrency
-        if not session.waiting and session.may_start(entry) and self._agent(entry).has_room:
-            return self._make_ready(entry, session, now)
-        full = len(session.waiting) >= policy.capacity
+            session = self.sessions[request.session] = SessionQueue(request.session)
+        if session.concurrency != policy.concurrency:
+            session.concurrency = policy.concurrency
+            if session.waiting:
+                self.admit(session, now)
+        waiting = session.waiting
+        room = not waiting and session.may_start(request)
+        if room and request.slots.has_room:
+            self._make_ready(request, session, now)
+            return
+        full = len(waiting) >= policy.capacity
         if full and policy.drop is Drop.NEW:
-            return self.end(entry, Outcome.REJECTED, Reason.QUEUE_FULL, now)
-        self._move(entry, RunState.QUEUED, now)
-        session.waiting.append(entry)
-        if full:
-            oldest = session.waiting[0]
-            return self.end(oldest, Outcome.DROPPED, Reason.QUEUE_DROPPED, now)
-        return self._admit(session, now)
+            self.end(request, Outcome.REJECTED, Reason.QUEUE_FULL, now)
+            return
+        self._move(request, QUEUED, now)
+        waiting.append(request)
+        if room:
+            # Sessions share the agent in turns, so this one takes its place in that line.
+            request.slots.line.setdefault(session.key)
+        elif full:
+            self.end(waiting[0], Outcome.DROPPED, Reason.QUEUE_DROPPED, now)
 
     # ------------------------------------------------------------------ going on
 
-    def _admit(self, session: SessionQueue, now: float) -> list[Effect]:
-        """Let a session's waiting entries move on while session and agent have room."""
-        effects: list[Effect] = []
-        while (agent := self._next_agent(session)) is not None:
+    def admit(self, session: SessionQueue, now: float) -> None:
+        """Let a session's waiting requests move on while session and agent have room."""
+        while (agent := _next_agent(session)) is not None:
             if agent.limit is not None:
-                # Sessions share the agent in turns, so this one takes its place in that line.
                 agent.line.setdefault(session.key)
-                return effects + self._serve(agent, now)
-            effects += self._make_ready(session.waiting.popleft(), session, now)
-        self._evict(session)
-        return effects
+                self._serve(agent, now)
+                return
+            self._make_ready(session.waiting.popleft(), session, now)
+        if not session.active and not session.waiting:
+            # Forgotten, so that memory does not grow with sessions.
+            self.sessions.pop(session.key, None)
 
-    def _serve(self, agent: AgentSlots, now: float) -> list[Effect]:
+    def _serve(self, agent: AgentSlots, now: float) -> None:
         """Give an agent's free slots to the sessions in its line, one each in turn."""
-        effects: list[Effect] = []
         while agent.line and agent.has_room:
             key = next(iter(agent.line))
             del agent.line[key]
             session = self.sessions.get(key)
-            if session is None or self._next_agent(session) is not agent:
+            if session is None or _next_agent(session) is not agent:
                 continue
-            effects += self._make_ready(session.waiting.popleft(), session, now)
-            if self._next_agent(session) is agent:
+            self._make_ready(session.waiting.popleft(), session, now)
+            if _next_agent(session) is agent:
                 agent.line[key] = None
             else:
-                effects += self._admit(session, now)
-        return effects
+                self.admit(session, now)
 
-    def _next_agent(self, session: SessionQueue) -> AgentSlots | None:
-        """Whom the session's next entry is for, if the session has room for it."""
-        if not session.waiting or not session.may_start(session.waiting[0]):
-            return None
-        return self._agent(session.waiting[0])
+    def _make_ready(self, request: Request, session: SessionQueue, now: float) -> None:
+        self._move(request, READY, now)
+        session.active[request.id] = request
+        request.slots.active += 1
+        self.slots.line_up(request, now)
 
-    def _make_ready(self, entry: Entry, session: SessionQueue, now: float) -> list[Effect]:
-        self._move(entry, RunState.READY, now)
-        session.active[entry.id] = entry
-        self._agent(entry).active += 1
-        entry.lane.line.append(entry)
-        entry.lane.waiting += 1
-        return self._pump(entry.lane, now)
+    def begin(self, request: Request, lane: Lane, now: float) -> None:
+        """Start a request that has got a slot of a lane, or a place inside one."""
+        lane.started += 1
+        lane.wait_times.add(now - request.since)
+        request.state = RUNNING
+        request.since = now
+        self._starts += 1
+        request.started = self._starts
+        if request.run_timeout_s is not None:
+            self._arm(request, RunTimeout(request), now + request.run_timeout_s)
+        if request.policy.mode is Mode.COLLECT:
+            self._collect(request)
+        self.effects.append(Start(request))
 
-    def _pump(self, lane: Lane, now: float) -> list[Effect]:
-        """Start those who wait for a lane while it has room."""
-        effects: list[Effect] = []
-        while lane.line and lane.active < lane.concurrency:
-            entry = lane.line.popleft()
-            if entry.state is not RunState.READY:
-                continue  # it left while it waited
-            self._move(entry, RunState.RUNNING, now)
-            self._starts += 1
-            entry.started = self._starts
-            lane.waiting -= 1
-            lane.active += 1
-            lane.started += 1
-            timeout_s = entry.request.run_timeout_s
-            if timeout_s is not None:
-                self._arm(entry, RunTimeout(entry), now + timeout_s)
-            effects.append(Start(entry.id))
-        return effects
+    def _collect(self, request: Request) -> None:
+        """Take what waits in the session into a turn that starts (SPEC QUEUE-4)."""
+        for other in list(self.sessions[request.session].waiting):
+            if other.policy.mode is Mode.COLLECT and same_work(other, request):
+                self.absorb(other, request)
+
+    def absorb(self, request: Request, into: Request) -> None:
+        """Make one that waits in its session's line a part of another request."""
+        self._leave(request)
+        self.join(request, into)
+        for run_id in request.joined or ():
+            self.alias(run_id, into)
+
+    def join(self, request: Request, into: Request) -> None:
+        """Make a request, which has not been entered or has left, a part of another one."""
+        self.alias(request.id, into)
+        self.effects.append(Join(request, into))
+
+    def alias(self, run_id: RunId, into: Request) -> None:
+        """Know that this request is a part of another one."""
+        if into.joined is None:
+            into.joined = []
+        into.joined.append(run_id)
+        self.aliases[run_id] = into
 
     # ------------------------------------------------------------------ ending
 
-    def finish(self, entry: Entry, outcome: Outcome, now: float) -> list[Effect]:
+    def finish(self, request: Request, outcome: Outcome, now: float) -> None:
         """The task of a run has ended; a run that was stopped ends as what stopped it says."""
-        if entry.state is RunState.ABANDONED:
-            self._forget(entry, now)
-            return []
-        final = entry.stop_outcome or outcome
-        self._move(entry, RunState.FINISHING, now)
-        entry.lane.count(final)
-        return [Ended(entry.id, final, entry.reason)]
+        state = request.state
+        if state is ABANDONED:
+            self._forget(request)
+            return
+        if state is STOPPING:
+            outcome = request.stop_outcome or outcome
+        elif state is not RUNNING:
+            raise illegal(request, FINISHING)
+        lane = request.place
+        lane.run_times.add(now - request.since)
+        lane.count(outcome)
+        request.state = FINISHING
+        request.since = now
+        self.effects.append(Ended(request, outcome, request.reason))
 
-    def release(self, entry: Entry, now: float) -> list[Effect]:
+    def release(self, request: Request, now: float) -> None:
         """Put a finished run away and give its slots to those who wait."""
-        self._forget(entry, now)
-        return self._free(entry, now)
+        if request.state is not FINISHING:
+            raise illegal(request, DONE)
+        self._forget(request)
+        self._free(request, now)
 
     def cut(
         self,
-        entries: Iterable[Entry],
+        requests: Iterable[Request],
         outcome: Outcome,
         reason: Reason,
         now: float,
     ) -> Stop:
-        """End what waits among ``entries`` and cancel what runs; the rest is left alone."""
+        """End what waits among ``requests`` and cancel what runs; the rest is left alone.
+
+        Children that a run waits for share its fate.
+        """
         stop = Stop()
-        listed = list(dict.fromkeys(entries))
+        listed = list(dict.fromkeys(r for request in requests for r in with_awaited(request)))
         # All who wait leave before any slot is given away: none of them may move up.
-        for entry in [e for e in listed if e.waits]:
-            stop.dropped.append(entry.id)
-            self._leave(entry, now)
-            stop.effects.append(Ended(entry.id, outcome, reason))
-        for entry in listed:
-            if entry.state is RunState.RUNNING:
-                stop.stopped.append(entry.id)
-                stop.effects += self._cancel(entry, outcome, reason, now)
-        for key in dict.fromkeys(entry.request.session for entry in listed):
+        for request in [r for r in listed if r.waits]:
+            stop.dropped.append(request.id)
+            self._leave(request)
+            self.effects.append(Ended(request, outcome, reason))
+        for request in listed:
+            if request.state is RUNNING:
+                stop.stopped.append(request.id)
+                self._cancel(request, outcome, reason, now)
+        for key in dict.fromkeys(request.session for request in listed):
             if (session := self.sessions.get(key)) is not None:
-                stop.effects += self._admit(session, now)
-        for agent in dict.fromkeys(self._agent(entry) for entry in listed):
-            stop.effects += self._serve(agent, now)
+                self.admit(session, now)
+        for agent in dict.fromkeys(request.slots for request in listed):
+            self._serve(agent, now)
         return stop
 
-    def end(self, entry: Entry, outcome: Outcome, reason: Reason, now: float) -> list[Effect]:
-        """End one entry, or cancel it if it runs."""
-        return self.cut([entry], outcome, reason, now).effects
+    def end(self, request: Request, outcome: Outcome, reason: Reason, now: float) -> None:
+        """End one request, or cancel it if it runs."""
+        self.cut([request], outcome, reason, now)
 
-    def ring(self, alarm: Alarm, now: float) -> list[Effect]:
+    def ring(self, alarm: Alarm | Patience, now: float) -> None:
         """A timer has come."""
-        entry = alarm.entry
-        if isinstance(alarm, Grace):
-            return self._abandon(entry, now)
-        return self.end(entry, Outcome.TIMED_OUT, alarm.reason, now)
+        if isinstance(alarm, Patience):
+            self.slots.look(alarm.lane, now)
+        elif isinstance(alarm, Grace):
+            self._abandon(alarm.request, now)
+        else:
+            self.end(alarm.request, Outcome.TIMED_OUT, alarm.reason, now)
 
-    def with_descendants(self, entry: Entry) -> list[Entry]:
-        """The entry, and those that it or a run below it has asked for."""
-        kin = self.kin.get(entry.request.session, {}).values()
-        return [entry, *(e for e in kin if any(run == entry.id for run, _ in e.lineage))]
+    def with_descendants(self, request: Request) -> list[Request]:
+        """The request, and those that it or a run below it has asked for."""
+        kin = self.kin.get(request.session, {}).values()
+        return [request, *(r for r in kin if r.family and request in r.family.ancestors)]
 
-    def _leave(self, entry: Entry, now: float) -> None:
-        """Take an entry that has not started out of wherever it waits."""
-        request = entry.request
-        if entry.state is RunState.READY:
-            del self.sessions[request.session].active[entry.id]
-            self._agent(entry).active -= 1
-            entry.lane.waiting -= 1
-        elif entry.state is RunState.QUEUED:
+    def _leave(self, request: Request) -> None:
+        """Take a request that has not started out of wherever it waits."""
+        if request.state is READY:
+            del self.sessions[request.session].active[request.id]
+            request.slots.active -= 1
+            self.slots.leave(request)
+        elif request.state is QUEUED:
             waiting = self.sessions[request.session].waiting
-            waiting.remove(entry)
+            waiting.remove(request)
             if not waiting:
-                self._agent(entry).line.pop(request.session, None)
+                request.slots.line.pop(request.session, None)
         else:
             burst = self.collector.find(request.session, request.sender)
-            if burst is not None and burst.leader is entry:
+            if burst is not None and burst.leader is request:
                 self.collector.close(burst)
-        self._forget(entry, now)
+        self._forget(request)
 
-    def _cancel(self, entry: Entry, outcome: Outcome, reason: Reason, now: float) -> list[Effect]:
-        self._move(entry, RunState.STOPPING, now)
-        entry.stop_outcome = outcome
-        entry.reason = reason
-        self._arm(entry, Grace(entry), now + self._cancel_grace_s)
-        return [Cancel(entry.id, reason)]
+    def _cancel(self, request: Request, outcome: Outcome, reason: Reason, now: float) -> None:
+        self._move(request, STOPPING, now)
+        request.stop_outcome = outcome
+        request.reason = reason
+        self._arm(request, Grace(request), now + self._cancel_grace_s)
+        self.effects.append(Cancel(request, reason))
 
-    def _abandon(self, entry: Entry, now: float) -> list[Effect]:
+    def _abandon(self, request: Request, now: float) -> None:
         """Give up on a run that ignores its cancellation: its slots count no more."""
-        self._move(entry, RunState.ABANDONED, now)
-        entry.lane.count(Outcome.ABANDONED)
-        ended = Ended(entry.id, Outcome.ABANDONED, entry.reason)
-        return [ended, *self._free(entry, now)]
+        self._move(request, ABANDONED, now)
+        request.place.count(Outcome.ABANDONED)
+        self.effects.append(Ended(request, Outcome.ABANDONED, request.reason))
+        self._free(request, now)
 
-    def _free(self, entry: Entry, now: float) -> list[Effect]:
+    def _free(self, request: Request, now: float) -> None:
         """Give back all slots of a run that works no more."""
-        session = self.sessions[entry.request.session]
-        del session.active[entry.id]
-        entry.lane.active -= 1
-        agent = self._agent(entry)
+        session = self.sessions[request.session]
+        del session.active[request.id]
+        agent = request.slots
         agent.active -= 1
         # Those who wait in the lane's line came before anything that moves up now.
-        effects = self._pump(entry.lane, now)
-        effects += self._admit(session, now)
-        return effects + self._serve(agent, now)
+        self.slots.free(request, now)
+        self.admit(session, now)
+        if agent.line:
+            self._serve(agent, now)
 
-    def _forget(self, entry: Entry, now: float) -> None:
-        self._move(entry, RunState.DONE, now)
-        del self.entries[entry.id]
-        for _ in range(entry.timers):
-            self.timers.retire()
-        for session in {session for _, session in entry.lineage}:  # ancestors may share one
-            kin = self.kin[session]
-            del kin[entry.id]
+    def _forget(self, request: Request) -> None:
+        request.state = DONE
+        del self.requests[request.id]
+        if request.timers:
+            self.timers.retire(request.timers)
+        if request.joined is not None:
+            for run_id in request.joined:
+                del self.aliases[run_id]
+        if request.family is not None and request.family.ancestors:
+            self._unbind(request, request.family.ancestors)
+
+    def _unbind(self, request: Request, ancestors: tuple[Request, ...]) -> None:
+        siblings = ancestors[0].family
+        assert siblings is not None
+        del siblings.children[request.id]
+        for key in {ancestor.session for ancestor in ancestors}:  # they may share one
+            kin = self.kin[key]
+            del kin[request.id]
             if not kin:
-                del self.kin[session]
+                del self.kin[key]
 
     # ------------------------------------------------------------------ small things
 
-    def _evict(self, session: SessionQueue) -> None:
-        """Forget a session in which nothing is left, so that memory does not grow with them."""
-        if not session.active and not session.waiting:
-            self.sessions.pop(session.key, None)
-
-    def _agent(self, entry: Entry) -> AgentSlots:
-        name = entry.request.agent
-        slots = self._agents.get(name)
-        if slots is None:
-            slots = self._agents[name] = AgentSlots(None)
-        return slots
-
-    def _arm(self, entry: Entry, alarm: Alarm, at: float) -> None:
-        entry.timers += 1
+    def _arm(self, request: Request, alarm: Alarm, at: float) -> None:
+        request.timers += 1
         self.timers.add(at, alarm)
 
-    def _move(self, entry: Entry, to: RunState, now: float) -> None:
-        if to not in TRANSITIONS[entry.state]:
-            raise IllegalTransition(f"{entry.id}: {entry.state} cannot become {to}")
-        entry.state = to
-        entry.since = now
+    def _move(self, request: Request, to: RunState, now: float) -> None:
+        if to not in TRANSITIONS[request.state]:
+            raise illegal(request, to)
+        request.state = to
+        request.since = now
 
 
-class Alarm:
-    """A timer of one entry; live in the states in which it means something."""
-
-    __slots__ = ("entry",)
-    states: tuple[RunState, ...] = ()
-    reason = Reason.DEADLINE
-
-    def __init__(self, entry: Entry) -> None:
-        self.entry = entry
+def _next_agent(session: SessionQueue) -> AgentSlots | None:
+    """Whom the session's next request is for, if the session has room for it."""
+    waiting = session.waiting
+    if not waiting or not session.may_start(waiting[0]):
+        return None
+    return waiting[0].slots
 
 
-class Deadline(Alarm):
-    """Counts from submission, waiting included (SPEC QUEUE-9)."""
-
-    __slots__ = ()
-    states = (_S.COLLECTING, _S.QUEUED, _S.READY, _S.RUNNING)
-
-
-class RunTimeout(Alarm):
-    """Counts from the start of the run (SPEC QUEUE-9)."""
-
-    __slots__ = ()
-    states = (_S.RUNNING,)
-    reason = Reason.RUN_TIMEOUT
-
-
-class Grace(Alarm):
-    """How long a cancelled run may take to end (SPEC QUEUE-2)."""
-
-    __slots__ = ()
-    states = (_S.STOPPING,)
-
-
-def _is_live(alarm: Alarm) -> bool:
-    return alarm.entry.state in alarm.states
+def same_work(request: Request, other: Request) -> bool:
+    """Whether one run may answer both: the same agent, in the same lane, for nobody's parent."""
+    if request.family is not None or other.family is not None:
+        return False
+    return request.place is other.place and request.agent == other.agent

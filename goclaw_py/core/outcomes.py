@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
+
+from goclaw_py.core.ids import RunId
 
 
 class Trigger(StrEnum):
@@ -46,4 +49,19 @@ class Reason(StrEnum):
     DRAINING = "draining"
     SHUTDOWN = "shutdown"
     LANE_CLOSED = "lane_closed"
+    PARENT_ENDED = "parent_ended"
+    """The run that asked for it had ended, or was being stopped."""
+    TOO_DEEP = "too_deep"
+    TOO_MANY_CHILDREN = "too_many_children"
+    WAITS_FOR_ITSELF = "waits_for_itself"
+    """It could start only after the run that waits for it had ended."""
     CRASHED = "crashed"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How one request ended."""
+
+    run_id: RunId
+    outcome: Outcome
+    reason: Reason | None = None

@@ -1,19 +1,42 @@
-"""What is asked of the scheduler."""
+"""The records of the scheduler: requests, and what they wait for.
+
+They hold state and answer questions about it. Every change of a state is made in
+``core.machine``.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from goclaw_py.core.histogram import Histogram
 from goclaw_py.core.ids import MAIN_AGENT, MAIN_LANE, AgentName, LaneName, RunId, SessionKey
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.status import LaneView, RunState
+
+MAX_DEBOUNCE_S = 3600.0
+
+HOLDING = (RunState.RUNNING, RunState.STOPPING, RunState.FINISHING)
+"""The states in which a request has a slot of a lane."""
+
+_SLACK = 64
+"""How many that have left may stay in a lane's line before it is cleared of them."""
 
 
 class Mode(StrEnum):
-    """What happens to a message that finds its session busy (SPEC QUEUE-3)."""
+    """What happens to a message that finds its session busy (SPEC QUEUE-3, QUEUE-4)."""
 
     QUEUE = "queue"
+    """It waits for its turn."""
     FOLLOWUP = "followup"
+    """The same, by the name that other systems use."""
     INTERRUPT = "interrupt"
+    """It stops what runs and replaces what waits."""
+    COLLECT = "collect"
+    """All that waits when the next turn starts becomes that turn."""
+    STEER = "steer"
+    """It waits, and the active run may take it in between two requests to its model."""
 
 
 class Drop(StrEnum):
@@ -29,9 +52,9 @@ class QueuePolicy:
 
     ``capacity`` counts waiting requests only, at least 1. ``debounce_s`` is the quiet time, in
     seconds, after which a burst of messages counts as complete; 0 is off. ``concurrency`` is how
-    many runs of the session may work at once.
+    many runs of the session may work at once. Raises ``ValueError`` for anything else.
 
-    Source: SPEC QUEUE-1, QUEUE-5, QUEUE-6.
+    Source: SPEC QUEUE-1, QUEUE-3 to QUEUE-6.
     """
 
     mode: Mode = Mode.QUEUE
@@ -41,18 +64,35 @@ class QueuePolicy:
     concurrency: int = 1
 
     def __post_init__(self) -> None:
-        if self.capacity < 1 or self.concurrency < 1 or self.debounce_s < 0:
-            raise ValueError(f"capacity and concurrency start at 1, debounce_s at 0: {self}")
+        # Names are welcome too, and become members: comparisons are by identity.
+        object.__setattr__(self, "mode", Mode(self.mode))
+        object.__setattr__(self, "drop", Drop(self.drop))
+        check_count("capacity", self.capacity)
+        check_count("concurrency", self.concurrency)
+        if not 0 <= self.debounce_s <= MAX_DEBOUNCE_S:
+            raise ValueError(f"debounce_s is from 0 to {MAX_DEBOUNCE_S:.0f}: {self.debounce_s!r}")
 
 
-@dataclass(frozen=True, slots=True)
+def check_count(name: str, value: object) -> None:
+    """Raise ``ValueError`` unless ``value`` is a whole number of at least 1."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} is a whole number, at least 1: {value!r}")
+
+
+DEFAULT_POLICY = QueuePolicy()
+
+# Neither frozen nor comparing: a scheduler makes, hashes and drops one of these for each message.
+
+
+@dataclass(slots=True, eq=False)
 class Request:
-    """One request for a run.
+    """One request for a run, and where it is on its way.
 
-    ``id`` must be new; it becomes the run's id. ``sender`` is who debounces together, empty for
-    sessions that are no chats. ``cut`` says that the sender's next message is the rest of this one.
-    ``deadline_s`` counts from submission, ``run_timeout_s`` from the start of the run; None is no
-    limit. ``parent`` is the live run that asked for this one.
+    Only the first part is the caller's: ``id`` must be new; it becomes the run's id. ``sender`` is
+    who debounces together, empty for sessions that are no chats. ``cut`` says that the sender's
+    next message is the rest of this one. ``deadline_s`` counts from submission, ``run_timeout_s``
+    from the start of the run; None is no limit. ``parent`` is the live run that asked for this
+    one; ``awaited`` says that it works no further until this one has ended (SPEC LANE-8).
     """
 
     id: RunId
@@ -60,8 +100,227 @@ class Request:
     lane: LaneName = MAIN_LANE
     agent: AgentName = MAIN_AGENT
     sender: str = ""
-    policy: QueuePolicy = QueuePolicy()
+    policy: QueuePolicy = DEFAULT_POLICY
     cut: bool = False
     deadline_s: float | None = None
     run_timeout_s: float | None = None
     parent: RunId | None = None
+    awaited: bool = False
+
+    state: RunState = field(default=RunState.COLLECTING, init=False)
+    since: float = field(default=0.0, init=False)
+    """When it entered its state."""
+    seq: int = field(default=0, init=False)
+    """Its place in the order of all submissions; 0 before."""
+    started: int = field(default=0, init=False)
+    """Its place in the order of all starts; 0 before."""
+    place: Lane = field(init=False, repr=False)
+    """The lane whose line it waits in, or whose slot it uses."""
+    slots: AgentSlots = field(init=False, repr=False)
+    alone: bool = field(default=False, init=False)
+    """Starts only when nothing else of its session is active (mode ``interrupt``)."""
+    last_at: float = field(default=0.0, init=False)
+    """When the last message joined it."""
+    joined: list[RunId] | None = field(default=None, init=False)
+    """The requests that became part of it."""
+    stop_outcome: Outcome | None = field(default=None, init=False)
+    reason: Reason | None = field(default=None, init=False)
+    timers: int = field(default=0, init=False)
+    family: Family | None = field(default=None, init=False, repr=False)
+    """Its parents and children, if it has any."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether it has not started."""
+        return self.state in (RunState.COLLECTING, RunState.QUEUED, RunState.READY)
+
+    def works_in(self, lane: Lane) -> bool:
+        """Whether it uses a slot of this lane, its own or its host's."""
+        return self.place is lane and self.state in HOLDING
+
+    def waits_in(self, lane: Lane) -> bool:
+        """Whether it waits for a slot of its own in this lane."""
+        if self.state is not RunState.READY or self.place is not lane:
+            return False
+        return self.family is None or self.family.host is None
+
+
+@dataclass(slots=True, eq=False)
+class Family:
+    """What binds a request to those above and below it (SPEC LANE-8)."""
+
+    ancestors: tuple[Request, ...] = ()
+    """Its parent, grandparent …"""
+    children: dict[RunId, Request] = field(default_factory=dict)
+    """Those that it has asked for and that are not done."""
+    host: Request | None = None
+    """The ancestor whose lane slot it uses; None if it needs one of its own."""
+    guest: Request | None = None
+    """Who works in this one's lane slot besides itself; one at a time."""
+    line: deque[Request] = field(default_factory=deque)
+    """Who waits to be the guest."""
+
+
+class SessionQueue:
+    """One session: its active runs in the order they got their slot, and its waiting line."""
+
+    __slots__ = ("active", "concurrency", "key", "waiting")
+
+    def __init__(self, key: SessionKey) -> None:
+        self.key = key
+        self.concurrency = 1
+        self.active: dict[RunId, Request] = {}
+        self.waiting: deque[Request] = deque()
+
+    def may_start(self, request: Request) -> bool:
+        """Whether the session has room for this request."""
+        if request.alone:
+            return not self.active
+        return len(self.active) < self.concurrency
+
+    def last_waiting_of(self, sender: str) -> Request | None:
+        """The newest request of this sender that has not started."""
+        for request in reversed(self.waiting):
+            if request.sender == sender:
+                return request
+        for request in reversed(self.active.values()):
+            if request.state is RunState.READY and request.sender == sender:
+                return request
+        return None
+
+    def oldest_running(self) -> Request | None:
+        """The run that started first and is not stopping."""
+        running = [r for r in self.active.values() if r.state is RunState.RUNNING]
+        return min(running, key=lambda r: r.started, default=None)
+
+    def oldest_ready(self) -> Request | None:
+        """The first run that waits for its lane."""
+        return next((r for r in self.active.values() if r.state is RunState.READY), None)
+
+    def newest_running(self, lane: Lane) -> Request | None:
+        """The run that started last in a lane and is not stopping."""
+        running = [
+            r for r in self.active.values() if r.state is RunState.RUNNING and r.place is lane
+        ]
+        return max(running, key=lambda r: r.started, default=None)
+
+    def is_stopping(self) -> bool:
+        """Whether a run that was stopped has not been put away yet."""
+        return any(r.stop_outcome is not None for r in self.active.values())
+
+
+class AgentSlots:
+    """One agent: how many of its runs may work at once, over all its sessions (SPEC AGENT-3)."""
+
+    __slots__ = ("active", "limit", "line")
+
+    def __init__(self, limit: int | None) -> None:
+        if limit is not None:
+            check_count("max_concurrent", limit)
+        self.limit = limit
+        self.active = 0
+        self.line: dict[SessionKey, None] = {}
+        """Sessions that wait for the agent, the longest waiting first."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more of its runs may work."""
+        return self.limit is None or self.active < self.limit
+
+
+class Lane:
+    """A bounded pool of running runs (SPEC LANE-1). ``line`` holds who waits, first come first."""
+
+    __slots__ = (
+        "active",
+        "cancelled",
+        "closed",
+        "concurrency",
+        "failed",
+        "finished",
+        "line",
+        "name",
+        "run_times",
+        "started",
+        "told",
+        "wait_times",
+        "waiting",
+        "watched",
+    )
+
+    def __init__(self, name: LaneName, concurrency: int) -> None:
+        check_count(f"lane {name}: concurrency", concurrency)
+        self.name = name
+        self.concurrency = concurrency
+        self.active = 0
+        self.line: deque[Request] = deque()
+        """May hold some that have left; ``waiting`` counts those that have not."""
+        self.closed = False
+        self.waiting = 0
+        self.started = 0
+        self.finished = 0
+        self.cancelled = 0
+        self.failed = 0
+        self.wait_times = Histogram()
+        self.run_times = Histogram()
+        self.watched: object | None = None
+        """The alarm that looks for slow waits, while somebody waits."""
+        self.told = 0
+        """Whose wait was told last (``Request.seq``)."""
+
+    def admit(self, request: Request) -> bool:
+        """Give a request a slot, or a place in the line; whether it has got a slot."""
+        if self.active < self.concurrency and not self.waiting:
+            self.active += 1
+            return True
+        self.line.append(request)
+        self.waiting += 1
+        return False
+
+    def next(self) -> Request | None:
+        """Give the next slot that is free to the first in the line, if there are both."""
+        while self.waiting and self.active < self.concurrency:
+            request = self.line.popleft()
+            if request.waits_in(self):
+                self.waiting -= 1
+                self.active += 1
+                if not self.waiting:
+                    self.line.clear()
+                return request
+        return None
+
+    def first(self) -> Request:
+        """The first in the line. There must be one."""
+        return next(request for request in self.line if request.waits_in(self))
+
+    def leave(self) -> None:
+        """One that waits leaves the line; its state will tell which."""
+        self.waiting -= 1
+        if not self.waiting:
+            self.line.clear()
+        elif len(self.line) > 2 * self.waiting + _SLACK:
+            self.line = deque(request for request in self.line if request.waits_in(self))
+
+    def count(self, outcome: Outcome) -> None:
+        """Count the end of a run that had started."""
+        self.finished += 1
+        if outcome is Outcome.FAILED:
+            self.failed += 1
+        elif outcome is not Outcome.COMPLETED:
+            self.cancelled += 1
+
+    def view(self) -> LaneView:
+        """For people."""
+        return LaneView(
+            name=self.name,
+            concurrency=self.concurrency,
+            active=self.active,
+            waiting=self.waiting,
+            started=self.started,
+            finished=self.finished,
+            cancelled=self.cancelled,
+            failed=self.failed,
+            closed=self.closed,
+            wait_times=self.wait_times.view(),
+            run_times=self.run_times.view(),
+        )

@@ -7,17 +7,17 @@ call ``tick``. The transitions themselves are in ``core.machine``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from goclaw_py.core.collector import CUT_WINDOW_S, Burst
-from goclaw_py.core.effects import Effect, Ended, Join
+from goclaw_py.core.effects import Effect, Ended
 from goclaw_py.core.errors import GoclawError
 from goclaw_py.core.ids import MAIN_LANE, AgentName, LaneName, RunId, SessionKey
+from goclaw_py.core.intake import Intake
 from goclaw_py.core.machine import Machine, Stop
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.queues import Entry, Lane, SessionQueue
-from goclaw_py.core.requests import Mode, Request
-from goclaw_py.core.status import LaneView, RunState, RunView
+from goclaw_py.core.requests import Lane, Mode, Request, check_count
+from goclaw_py.core.states import FINISHING, QUEUED, READY, RUNNING
+from goclaw_py.core.status import LaneView, RunState, RunView, WaitsFor
 
 DEFAULT_LANES: Mapping[LaneName, int] = {
     MAIN_LANE: 2,
@@ -29,6 +29,10 @@ DEFAULT_LANES: Mapping[LaneName, int] = {
 
 class DuplicateRequest(GoclawError):
     """A live request has this id already; the second one was not taken."""
+
+
+class UnknownLane(GoclawError):
+    """No lane has this name."""
 
 
 class Scheduler:
@@ -50,6 +54,7 @@ class Scheduler:
         sizes = {**DEFAULT_LANES, **(lanes or {})}
         made = [Lane(name, size) for name, size in sizes.items()]
         self._machine = Machine(made, agents or {}, cancel_grace_s)
+        self._intake = Intake(self._machine)
         self._draining = False
 
     # ------------------------------------------------------------------ requests
@@ -58,49 +63,71 @@ class Scheduler:
         """Take a request.
 
         It joins one that waits, goes into the debounce buffer, queues or starts. Raises
-        ``DuplicateRequest`` if a live request has its id.
+        ``DuplicateRequest`` if a live request has its id, and ``ValueError`` for a time limit that
+        is none.
         """
         machine = self._machine
-        if request.id in machine.entries:
+        if request.id in machine.requests or request.id in machine.aliases:
             raise DuplicateRequest(f"request {request.id} was submitted before and is still live")
+        if request.deadline_s is not None or request.run_timeout_s is not None:
+            _check_limits(request)
         if self._draining:
-            return [Ended(request.id, Outcome.REJECTED, Reason.DRAINING)]
+            return [Ended(request, Outcome.REJECTED, Reason.DRAINING)]
         lane = machine.lanes.get(request.lane) or machine.lanes[MAIN_LANE]
         if lane.closed:
-            return [Ended(request.id, Outcome.REJECTED, Reason.LANE_CLOSED)]
-        burst = machine.collector.find(request.session, request.sender)
-        if request.policy.mode is Mode.INTERRUPT:
-            return self._interrupt(request, lane, burst, now)
-        if burst is not None:
-            return self._prolong(request, burst, now)
-        session = machine.sessions.get(request.session)
-        if session is not None:
-            into = _joinable(session, request, lane, now)
-            if into is not None:
-                return _join(request, into, now)
-        entry = machine.enter(request, lane, now)
-        window_s = _window_s(request)
-        if window_s and (session is None or request.cut):
-            machine.collector.begin(entry, window_s, now)
+            return [Ended(request, Outcome.REJECTED, Reason.LANE_CLOSED)]
+        if request.parent is not None:
+            self._intake.child(request, request.parent, lane, now)
+        elif request.sender or request.policy.mode is Mode.INTERRUPT:
+            self._intake.message(request, lane, now)
+        else:
+            machine.enter(request, lane, now)
+            self._intake.enqueue(request, now)
+        return machine.take()
+
+    def take_in(self, request_id: RunId, run_id: RunId, now: float) -> list[Effect]:
+        """A run has taken in a message that was offered to it (mode ``steer``, SPEC QUEUE-4).
+
+        Nothing happens, and no ``Join`` comes, if the message waits no more or the run has been
+        stopped: then the run must not use it.
+        """
+        machine = self._machine
+        request, run = machine.requests.get(request_id), machine.requests.get(run_id)
+        if request is None or run is None or run.state is not RUNNING:
             return []
-        return machine.enqueue(entry, now)
+        session = machine.sessions.get(run.session)
+        if request.state is not QUEUED or session is None or request not in session.waiting:
+            return []
+        machine.absorb(request, run)
+        machine.admit(session, now)
+        return machine.take()
 
     def finish(self, run_id: RunId, outcome: Outcome, now: float) -> list[Effect]:
         """The run's task has ended. Decides its outcome; the slots stay taken until ``release``.
 
         A run that was stopped ends as what stopped it says, whatever its task returned.
         """
-        entry = self._machine.entries.get(run_id)
-        return [] if entry is None else self._machine.finish(entry, outcome, now)
+        request = self._machine.requests.get(run_id)
+        if request is not None:
+            self._machine.finish(request, outcome, now)
+        return self._machine.take()
 
     def release(self, run_id: RunId, now: float) -> list[Effect]:
         """The outcome is stored: the run's slots go to those who wait."""
-        entry = self._machine.entries.get(run_id)
-        return [] if entry is None else self._machine.release(entry, now)
+        request = self._machine.requests.get(run_id)
+        if request is not None:
+            self._machine.release(request, now)
+        return self._machine.take()
 
     def finished(self, run_id: RunId, outcome: Outcome, now: float) -> list[Effect]:
         """``finish`` and ``release`` in one, for shells that store nothing."""
-        return self.finish(run_id, outcome, now) + self.release(run_id, now)
+        machine = self._machine
+        request = machine.requests.get(run_id)
+        if request is not None:
+            machine.finish(request, outcome, now)
+            if request.state is FINISHING:
+                machine.release(request, now)
+        return machine.take()
 
     # ------------------------------------------------------------------ stopping
 
@@ -108,7 +135,7 @@ class Scheduler:
         """Cancel the oldest run, or else the oldest that waits (SPEC QUEUE-8, ``cancel_one``)."""
         machine = self._machine
         session = machine.sessions.get(session_key)
-        target: Entry | None = None
+        target: Request | None = None
         if session is not None:
             target = session.oldest_running() or session.oldest_ready()
             if target is None and session.is_stopping():
@@ -121,20 +148,20 @@ class Scheduler:
         if target is None:
             return Stop()
         family = machine.with_descendants(target)
-        return machine.cut(family, Outcome.CANCELLED, Reason.STOPPED, now)
+        return self._cut(family, Outcome.CANCELLED, Reason.STOPPED, now)
 
     def stop_all(self, session_key: SessionKey, now: float) -> Stop:
         """Cancel all of a session: runs, queue, debounce buffer, children (``cancel_all``)."""
         machine = self._machine
-        entries = [burst.leader for burst in machine.collector.of(session_key)]
+        requests = [burst.leader for burst in machine.collector.of(session_key)]
         session = machine.sessions.get(session_key)
         stopping = False
         if session is not None:
-            entries += [*session.waiting, *session.active.values()]
+            requests += [*session.waiting, *session.active.values()]
             stopping = session.is_stopping()
-        entries += machine.kin.get(session_key, {}).values()
-        entries.sort(key=_seq)
-        stop = machine.cut(entries, Outcome.CANCELLED, Reason.STOPPED_ALL, now)
+        requests += machine.kin.get(session_key, {}).values()
+        requests.sort(key=_seq)
+        stop = self._cut(requests, Outcome.CANCELLED, Reason.STOPPED_ALL, now)
         stop.already_stopping = stopping and not stop.stopped
         return stop
 
@@ -142,7 +169,10 @@ class Scheduler:
 
     def next_timer(self) -> float | None:
         """When to call ``tick`` next. It may be early, never late."""
-        alarm, burst = self._machine.timers.next_at(), self._machine.collector.next_at()
+        machine = self._machine
+        if not machine.timers and not machine.collector:
+            return None
+        alarm, burst = machine.timers.next_at(), machine.collector.next_at()
         if alarm is None or burst is None:
             return burst if alarm is None else alarm
         return min(alarm, burst)
@@ -150,12 +180,11 @@ class Scheduler:
     def tick(self, now: float) -> list[Effect]:
         """Let pass what is due: debounce windows, deadlines, time limits, grace periods."""
         machine = self._machine
-        effects: list[Effect] = []
         while (leader := machine.collector.pop_due(now)) is not None:
-            effects += machine.enqueue(leader, now)
+            self._intake.enqueue(leader, now)
         while (alarm := machine.timers.pop_due(now)) is not None:
-            effects += machine.ring(alarm, now)
-        return effects
+            machine.ring(alarm, now)
+        return machine.take()
 
     # ------------------------------------------------------------------ shutdown
 
@@ -170,22 +199,25 @@ class Scheduler:
 
     def release_waiting(self, now: float) -> list[Effect]:
         """End everything that has not started as ``interrupted``."""
-        waiting = [entry for entry in self._machine.entries.values() if entry.waits]
-        return self._machine.cut(waiting, Outcome.INTERRUPTED, Reason.SHUTDOWN, now).effects
+        waiting = [r for r in self._machine.requests.values() if r.waits]
+        return self._cut(waiting, Outcome.INTERRUPTED, Reason.SHUTDOWN, now).effects
 
     def interrupt_all(self, now: float) -> list[Effect]:
         """End everything as ``interrupted``; runs are cancelled and get their grace period."""
-        entries = list(self._machine.entries.values())
-        return self._machine.cut(entries, Outcome.INTERRUPTED, Reason.SHUTDOWN, now).effects
+        requests = list(self._machine.requests.values())
+        return self._cut(requests, Outcome.INTERRUPTED, Reason.SHUTDOWN, now).effects
 
     def close_lane(self, name: LaneName, now: float) -> list[Effect]:
-        """Reject what waits in a lane and all that comes later. Runs in it go on."""
-        lane = self._machine.lanes[name]
-        lane.closed = True
-        waiting = [e for e in self._machine.entries.values() if e.waits and e.lane is lane]
-        return self._machine.cut(waiting, Outcome.REJECTED, Reason.LANE_CLOSED, now).effects
+        """Reject what waits in a lane and all that comes later. Runs in it go on.
 
-    # ------------------------------------------------------------------ looking
+        Raises ``UnknownLane``.
+        """
+        lane = self._lane(name)
+        lane.closed = True
+        waiting = [r for r in self._machine.requests.values() if r.waits and r.place is lane]
+        return self._cut(waiting, Outcome.REJECTED, Reason.LANE_CLOSED, now).effects
+
+    # ------------------------------------------------------------------ sizes
 
     def get_or_create(self, name: LaneName, concurrency: int) -> LaneView:
         """Make a lane; if it is there already, it keeps its size (SPEC LANE-2)."""
@@ -194,23 +226,59 @@ class Scheduler:
             lane = self._machine.lanes[name] = Lane(name, concurrency)
         return lane.view()
 
+    def resize(self, name: LaneName, concurrency: int, now: float) -> list[Effect]:
+        """Give a lane another size; what runs goes on (SPEC LANE-9).
+
+        Raises ``UnknownLane``, and ``ValueError`` for a size below 1.
+        """
+        check_count("concurrency", concurrency)
+        lane = self._lane(name)
+        shrinks = concurrency < lane.concurrency
+        lane.concurrency = concurrency
+        self._machine.slots.pump(lane, now)
+        if shrinks:
+            self._intake.unblock(now)
+        return self._machine.take()
+
+    def set_concurrency(self, key: SessionKey, concurrency: int, now: float) -> list[Effect]:
+        """Let so many runs of a session work at once, until its next request says otherwise.
+
+        What runs goes on (SPEC QUEUE-7). Raises ``ValueError`` for a number below 1.
+        """
+        check_count("concurrency", concurrency)
+        session = self._machine.sessions.get(key)
+        if session is not None:
+            shrinks = concurrency < session.concurrency
+            session.concurrency = concurrency
+            self._machine.admit(session, now)
+            if shrinks:
+                self._intake.unblock(now)
+        return self._machine.take()
+
+    # ------------------------------------------------------------------ looking
+
     def lanes(self) -> tuple[LaneView, ...]:
         """All lanes."""
         return tuple(lane.view() for lane in self._machine.lanes.values())
 
     def runs(self, now: float) -> tuple[RunView, ...]:
         """All requests that are not done, in order of submission."""
-        return tuple(e.view(now) for e in sorted(self._machine.entries.values(), key=_seq))
+        return tuple(self._view(request, now) for request in self._machine.requests.values())
+
+    def occupants(self, name: LaneName) -> tuple[RunId, ...]:
+        """Who works in a lane's slots, those inside the slot of a parent included."""
+        lane = self._lane(name)
+        return tuple(r.id for r in self._machine.requests.values() if r.works_in(lane))
 
     def state(self, run_id: RunId) -> RunState:
         """Where a request is; DONE if it is not known."""
-        entry = self._machine.entries.get(run_id)
+        entry = self._machine.requests.get(run_id)
         return RunState.DONE if entry is None else entry.state
 
     @property
     def idle(self) -> bool:
         """Whether nothing is left, abandoned runs included."""
-        return not self._machine.entries
+        return not self._machine.requests
 
     def has_session(self, key: SessionKey) -> bool:
         """Whether anything of this session runs, waits or is being collected."""
@@ -218,77 +286,51 @@ class Scheduler:
 
     # ------------------------------------------------------------------ inside
 
-    def _prolong(self, request: Request, burst: Burst, now: float) -> list[Effect]:
-        """One more message of an open burst."""
-        machine = self._machine
-        was_cut = burst.leader.cut
-        effects = _join(request, burst.leader, now)
-        if was_cut and not request.cut and not request.policy.debounce_s:
-            # Only the rest of a text was waited for, and here it is.
-            return effects + machine.enqueue(machine.collector.close(burst), now)
-        machine.collector.prolong(burst, now)
-        return effects
+    def _cut(
+        self, requests: Iterable[Request], outcome: Outcome, reason: Reason, now: float
+    ) -> Stop:
+        stop = self._machine.cut(requests, outcome, reason, now)
+        stop.effects = self._machine.take()
+        return stop
 
-    def _interrupt(
-        self, request: Request, lane: Lane, burst: Burst | None, now: float
-    ) -> list[Effect]:
-        """A message that goes before all others of its session (SPEC QUEUE-3).
+    def _lane(self, name: LaneName) -> Lane:
+        lane = self._machine.lanes.get(name)
+        if lane is None:
+            known = ", ".join(self._machine.lanes)
+            raise UnknownLane(f"there is no lane {name!r}; there are: {known}")
+        return lane
 
-        The rest of a cut text belongs to the message that has interrupted already.
-        """
-        machine = self._machine
-        effects: list[Effect] = []
-        session = machine.sessions.get(request.session)
-        if session is not None and not (burst is not None and burst.leader.alone):
-            effects += self._make_way(session, now)
-        if burst is None:
-            entry = machine.enter(request, lane, now)
-            if request.cut:
-                machine.collector.begin(entry, _window_s(request), now)
-        else:
-            entry = burst.leader
-            effects += _join(request, entry, now)
-            if request.cut:
-                machine.collector.prolong(burst, now)
-            else:
-                machine.collector.close(burst)
-        entry.alone = True
-        return effects if request.cut else effects + machine.enqueue(entry, now)
+    def _view(self, request: Request, now: float) -> RunView:
+        return RunView(
+            id=request.id,
+            session=request.session,
+            agent=request.agent,
+            lane=request.place.name,
+            state=request.state,
+            for_s=now - request.since,
+            parent=request.parent,
+            waits_for=self._waits_for(request),
+            messages=1 + len(request.joined or ()),
+        )
 
-    def _make_way(self, session: SessionQueue, now: float) -> list[Effect]:
-        """Drop what waits in a session and cancel what runs."""
-        cut, reason = self._machine.cut, Reason.NEWER_MESSAGE
-        active = list(session.active.values())
-        waiting = [*session.waiting, *(e for e in active if e.waits)]
-        effects = cut(waiting, Outcome.DROPPED, reason, now).effects
-        return effects + cut(active, Outcome.CANCELLED, reason, now).effects
+    def _waits_for(self, request: Request) -> WaitsFor | None:
+        if request.state is RunState.COLLECTING:
+            return WaitsFor.SENDER
+        if request.state is READY:
+            return WaitsFor.LANE if request.waits_in(request.place) else WaitsFor.PARENT
+        if request.state is not QUEUED:
+            return None
+        session = self._machine.sessions[request.session]
+        first = session.waiting[0] is request
+        return WaitsFor.AGENT if first and session.may_start(request) else WaitsFor.SESSION
 
 
-def _joinable(session: SessionQueue, request: Request, lane: Lane, now: float) -> Entry | None:
-    """The sender's last waiting entry, if this message belongs to it (SPEC QUEUE-6)."""
-    if not request.sender:
-        return None
-    into = session.last_waiting_of(request.sender)
-    if into is None or into.lane is not lane:
-        return None
-    window_s = request.policy.debounce_s
-    return into if into.cut or (window_s and now - into.last_at <= window_s) else None
+def _check_limits(request: Request) -> None:
+    for name in ("deadline_s", "run_timeout_s"):
+        limit_s = getattr(request, name)
+        if limit_s is not None and not 0 <= limit_s < float("inf"):
+            raise ValueError(f"{name} is a number of seconds, at least 0: {limit_s!r}")
 
 
-def _join(request: Request, into: Entry, now: float) -> list[Effect]:
-    into.last_at = now
-    into.cut = request.cut
-    return [Join(request.id, into.id)]
-
-
-def _window_s(request: Request) -> float:
-    """How long to wait for more of the same sender; 0 is not at all."""
-    if not request.sender:
-        return 0.0
-    if request.cut:
-        return max(request.policy.debounce_s, CUT_WINDOW_S)
-    return request.policy.debounce_s
-
-
-def _seq(entry: Entry) -> int:
-    return entry.seq
+def _seq(request: Request) -> int:
+    return request.seq

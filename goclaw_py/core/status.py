@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from goclaw_py.core.histogram import NOTHING_MEASURED, HistogramView
 from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId, SessionKey
 
 
@@ -40,6 +41,26 @@ class LaneView:
     finished: int
     cancelled: int
     failed: int
+    closed: bool = False
+    wait_times: HistogramView = NOTHING_MEASURED
+    """From the place in the lane's line to the start."""
+    run_times: HistogramView = NOTHING_MEASURED
+    """From the start to the end of the task."""
+
+
+class WaitsFor(StrEnum):
+    """What a request that has not started lacks."""
+
+    SENDER = "sender"
+    """The rest of a burst: its sender may be typing."""
+    SESSION = "session"
+    """Another run of its session."""
+    AGENT = "agent"
+    """The limit of its agent."""
+    LANE = "lane"
+    """A slot of its lane."""
+    PARENT = "parent"
+    """Its turn in the slot of the run that waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +73,10 @@ class RunView:
     lane: LaneName
     state: RunState
     for_s: float
+    parent: RunId | None = None
+    waits_for: WaitsFor | None = None
+    messages: int = 1
+    """How many requests it answers: those that joined it count."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,9 +31,9 @@ class Timers(Generic[T]):
         self._next += 1
         heappush(self._heap, (at, self._next, item))
 
-    def retire(self) -> None:
-        """Say that one item has died, so that the heap can be rebuilt when it pays."""
-        self._retired += 1
+    def retire(self, count: int = 1) -> None:
+        """Say that items have died, so that the heap can be rebuilt when it pays."""
+        self._retired += count
         if self._retired > _SMALL and self._retired * 2 > len(self._heap):
             self._heap = [entry for entry in self._heap if self._is_live(entry[2])]
             heapify(self._heap)
@@ -52,6 +52,9 @@ class Timers(Generic[T]):
         if at is None or at > now:
             return None
         return heappop(self._heap)[2]
+
+    def __bool__(self) -> bool:
+        return bool(self._heap)
 
     def __len__(self) -> int:
         return len(self._heap)

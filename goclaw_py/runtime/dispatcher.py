@@ -12,10 +12,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol, assert_never
 
-from goclaw_py.core.effects import Cancel, Effect, Ended, Join, Start
-from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.core.effects import Cancel, Effect, Ended, Join, Offer, SlowWait, Start
+from goclaw_py.core.ids import LaneName, RunId, SessionKey
 from goclaw_py.core.machine import Stop
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.outcomes import Ending, Outcome
 from goclaw_py.core.requests import Request
 from goclaw_py.core.scheduler import Scheduler
 from goclaw_py.core.status import LaneView, RunState, RunView
@@ -29,11 +29,14 @@ class Host(Protocol):
     async def work(self, run_id: RunId) -> None:
         """Do the run's work. Returning is completion, raising is failure."""
 
-    async def record(self, ended: Ended, error: BaseException | None) -> None:
+    async def record(self, ended: Ending, error: BaseException | None) -> None:
         """Store how a request ended. The run's slots stay taken until this returns."""
 
     def joined(self, request_id: RunId, into: RunId) -> None:
-        """A request became part of another one, which has not started."""
+        """A request became part of another one, which has not started or has taken it in."""
+
+    def offered(self, request_id: RunId, run_id: RunId) -> None:
+        """A run may take in a request that waits: see ``Dispatcher.take_in``."""
 
 
 class RunExited(Exception):
@@ -57,6 +60,18 @@ class Dispatcher:
     def submit(self, request: Request) -> None:
         """Take a request; see ``Scheduler.submit``."""
         self._carry_out(self._scheduler.submit(request, self._loop.time()))
+
+    def take_in(self, request_id: RunId, run_id: RunId) -> None:
+        """A run takes in a message that was offered to it; ``Host.joined`` comes if it may."""
+        self._carry_out(self._scheduler.take_in(request_id, run_id, self._loop.time()))
+
+    def resize_lane(self, name: LaneName, concurrency: int) -> None:
+        """Give a lane another size (SPEC LANE-9). Raises ``UnknownLane``."""
+        self._carry_out(self._scheduler.resize(name, concurrency, self._loop.time()))
+
+    def set_concurrency(self, session: SessionKey, concurrency: int) -> None:
+        """Let so many runs of a session work at once (SPEC QUEUE-7)."""
+        self._carry_out(self._scheduler.set_concurrency(session, concurrency, self._loop.time()))
 
     def stop_oldest(self, session: SessionKey) -> Stop:
         """``/stop``: takes effect before this returns."""
@@ -121,14 +136,18 @@ class Dispatcher:
     def _carry_out(self, effects: list[Effect], error: BaseException | None = None) -> None:
         for effect in effects:
             match effect:
-                case Start(run_id):
-                    self._start(run_id)
-                case Cancel(run_id):
-                    self._tasks[run_id].cancel()
-                case Join(request_id, into):
-                    self._host.joined(request_id, into)
-                case Ended(run_id):
+                case Start(request):
+                    self._start(request.id)
+                case Cancel(request):
+                    self._tasks[request.id].cancel()
+                case Join(request, into):
+                    self._host.joined(request.id, into.id)
+                case Offer(request, run):
+                    self._host.offered(request.id, run.id)
+                case Ended():
                     self._record(effect, error)
+                case SlowWait():
+                    tell_slow_wait(effect)
                 case _:
                     assert_never(effect)
         self._set_timer()
@@ -158,7 +177,8 @@ class Dispatcher:
         self._carry_out(self._scheduler.finish(run_id, outcome, self._loop.time()), error)
         self._changed.set()
 
-    def _record(self, ended: Ended, error: BaseException | None) -> None:
+    def _record(self, effect: Ended, error: BaseException | None) -> None:
+        ended = Ending(effect.request.id, effect.outcome, effect.reason)
         task = self._loop.create_task(self._host.record(ended, error), name=f"end {ended.run_id}")
         self._records[ended.run_id] = task
         task.add_done_callback(partial(self._on_recorded, ended.run_id))
@@ -199,3 +219,21 @@ class Dispatcher:
                 change.cancel()
         finally:
             cut.cancel()
+
+
+def tell_slow_wait(slow: SlowWait) -> None:
+    """Warn about a run that waits for its lane, with who is in it (SPEC LANE-7)."""
+    inside = [f"{run.id} ({run.session})" for run in slow.occupants]
+    log.warning(
+        "a run has waited %.1f s for lane %s",
+        slow.waited_s,
+        slow.lane.name,
+        extra={
+            "run_id": slow.request.id,
+            "session": slow.request.session,
+            "lane": slow.lane.name,
+            "concurrency": slow.lane.concurrency,
+            "waiting": slow.lane.waiting,
+            "occupants": inside,
+        },
+    )

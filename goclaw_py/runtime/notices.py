@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from goclaw_py.core import wording
-from goclaw_py.core.effects import Ended
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.messages import OutboundMessage, Target
-from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.outcomes import Ending, Outcome, Reason
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import Store
 from goclaw_py.runtime.retry import until_available
@@ -25,7 +24,7 @@ APART_S = 10.0
 """The least time between two notices in one session (SPEC QUEUE-5)."""
 
 
-Ending = tuple[Outcome, Reason | None]
+_Kind = tuple[Outcome, Reason | None]
 """How messages ended; those that ended alike are told together."""
 
 
@@ -46,14 +45,14 @@ class Notices:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._gathered: dict[SessionKey, dict[Ending, _Gathered]] = {}
+        self._gathered: dict[SessionKey, dict[_Kind, _Gathered]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def add(
         self,
         session: SessionKey,
         target: Target,
-        ended: Ended,
+        ended: Ending,
         rows: Sequence[int],
         texts: Sequence[str],
     ) -> None:
@@ -94,7 +93,7 @@ class Notices:
         del self._gathered[session]
 
     async def _tell(
-        self, session: SessionKey, endings: dict[Ending, _Gathered], ending: Ending
+        self, session: SessionKey, endings: dict[_Kind, _Gathered], ending: _Kind
     ) -> None:
         """Store one notice. What it does not tell goes to the end of the line."""
         gathered = endings[ending]

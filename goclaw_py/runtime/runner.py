@@ -13,12 +13,11 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from goclaw_py.core import wording
-from goclaw_py.core.effects import Ended
 from goclaw_py.core.errors import AgentError, Fenced, NeverBegan
 from goclaw_py.core.events import AgentEvent, RunEnded, RunSignal, RunStarted, RunText, TextDelta
 from goclaw_py.core.ids import MAIN_LANE, AgentName, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
-from goclaw_py.core.outcomes import Outcome, Reason, Trigger
+from goclaw_py.core.outcomes import Ending, Outcome, Reason, Trigger
 from goclaw_py.ports.agent import AgentLoop, AgentResult, HistoryEntry, Role, RunRequest, TextPart
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
@@ -45,6 +44,8 @@ class Turn:
     said: list[str] = field(default_factory=list)
     """What the agent has streamed so far."""
     result: AgentResult | None = None
+    offers: list[RunId] = field(default_factory=list)
+    """Messages that wait and that this turn may take in (mode ``steer``)."""
 
     @property
     def target(self) -> Target:
@@ -102,6 +103,10 @@ class Runner:
         younger = self._turns.pop(request_id)
         self._turns[into].rows += younger.rows
 
+    def offered(self, request_id: RunId, run_id: RunId) -> None:
+        """Let a run know about a message that it may take in."""
+        self._turns[run_id].offers.append(request_id)
+
     async def work(self, run_id: RunId) -> None:
         """Run the agent loop."""
         turn = self._turns[run_id]
@@ -129,7 +134,7 @@ class Runner:
         )
         turn.result = await self._agents[turn.agent].run(request, partial(self._emit, turn))
 
-    async def record(self, ended: Ended, error: BaseException | None) -> None:
+    async def record(self, ended: Ending, error: BaseException | None) -> None:
         """Store how a turn ended, with what it says.
 
         Returns when that is done, or another node owns the session. What cannot be stored because
@@ -138,7 +143,7 @@ class Runner:
         turn = self._turns[ended.run_id]
         if ended.outcome is Outcome.ABANDONED and ended.reason is Reason.SHUTDOWN:
             # It ignores the shutdown too, but the process ends: its messages run after the restart.
-            ended = Ended(ended.run_id, Outcome.INTERRUPTED, ended.reason)
+            ended = Ending(ended.run_id, Outcome.INTERRUPTED, ended.reason)
         if turn.run is not None or ended.outcome is Outcome.CANCELLED:
             self._signal(turn, RunEnded(turn.id, turn.target, ended.outcome))
         if error is not None:
@@ -156,7 +161,7 @@ class Runner:
     # ------------------------------------------------------------------ inside
 
     async def _store_end(
-        self, turn: Turn, ended: Ended, error: BaseException | None, facts: Mapping[str, object]
+        self, turn: Turn, ended: Ending, error: BaseException | None, facts: Mapping[str, object]
     ) -> None:
         try:
             if turn.run is not None:
@@ -169,10 +174,10 @@ class Runner:
             # A boundary: the bug may be the channel's or lie in what the agent gave back.
             log.exception("an outcome was not stored; storing it without the reply", extra=facts)
             if ended.outcome is Outcome.COMPLETED:
-                ended = Ended(ended.run_id, Outcome.FAILED)
+                ended = Ending(ended.run_id, Outcome.FAILED)
             await until_stored(partial(self._store_bare_end, turn, ended, bug), facts)
 
-    async def _store_bare_end(self, turn: Turn, ended: Ended, bug: Exception) -> None:
+    async def _store_bare_end(self, turn: Turn, ended: Ending, bug: Exception) -> None:
         """Store an end with nothing in it that came from outside."""
         text = self._reply(turn, ended, None)
         say = (OutboundMessage(turn.target, text, run_id=turn.id),) if text else ()
@@ -195,7 +200,7 @@ class Runner:
                 await until_available(lambda: self._store.begin_run(run, node=self._node()))
                 await until_available(lambda: self._store.finish_run(end, node=self._node()))
 
-    async def _record_unbegun(self, turn: Turn, ended: Ended) -> None:
+    async def _record_unbegun(self, turn: Turn, ended: Ending) -> None:
         if ended.outcome is Outcome.INTERRUPTED or ended.reason is Reason.DRAINING:
             return  # its rows stay as they are and run after the restart
         rows = [row.id for row in turn.rows]
@@ -208,7 +213,7 @@ class Runner:
             lambda: self._store.settle(rows, ended.outcome, now=now, reason=ended.reason, say=say)
         )
 
-    def _end_of(self, turn: Turn, ended: Ended, error: BaseException | None) -> RunEnd:
+    def _end_of(self, turn: Turn, ended: Ending, error: BaseException | None) -> RunEnd:
         return RunEnd(
             id=turn.id,
             outcome=ended.outcome,
@@ -220,7 +225,7 @@ class Runner:
             usage=None if turn.result is None else turn.result.usage,
         )
 
-    def _reply(self, turn: Turn, ended: Ended, error: BaseException | None) -> str:
+    def _reply(self, turn: Turn, ended: Ending, error: BaseException | None) -> str:
         match ended.outcome:
             case Outcome.COMPLETED if turn.result is not None:
                 return turn.result.text

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
-from goclaw_py.core.effects import Cancel, Effect, Ended, Join, Start
+from goclaw_py.core.effects import Cancel, Effect, Ended, Join, Offer, SlowWait, Start
 from goclaw_py.core.ids import MAIN_LANE, AgentName, LaneName, RunId, SessionKey
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Mode, Request
@@ -76,13 +76,14 @@ class Books:
         lane = request.lane if request.lane in self.lanes else MAIN_LANE
         self.known[request.id] = Known(request, lane)
         effects = self.scheduler.submit(request, self.now)
-        if request.policy.mode is Mode.INTERRUPT and not self.scheduler.draining:
+        is_message = request.parent is None
+        if is_message and request.policy.mode is Mode.INTERRUPT and not self.scheduler.draining:
             self.interrupts(request.id, effects)
         else:
             self.take(effects)
 
     def interrupts(self, run_id: RunId, effects: list[Effect]) -> None:
-        leader_id = next((effect.into for effect in effects if isinstance(effect, Join)), run_id)
+        leader_id = next((effect.into.id for effect in effects if isinstance(effect, Join)), run_id)
         leader = self.known[leader_id]
         rest_of_a_text, leader.interrupts = leader.interrupts, True
         others = {
@@ -165,21 +166,23 @@ class Books:
     def take(self, effects: list[Effect]) -> None:
         for effect in effects:
             match effect:
-                case Start(run_id):
-                    self.note_start(run_id)
-                case Cancel(run_id, _):
-                    known = self.known[run_id]
+                case Start(request):
+                    self.note_start(request.id)
+                case Cancel(request, _):
+                    known = self.known[request.id]
                     assert known.works
                     assert not known.cancelled
                     known.cancelled = True
-                case Join(request_id, into):
-                    assert self.known[into].ended is None
-                    assert not self.known[into].started
-                    assert request_id not in self.joined
-                    self.joined[request_id] = into
-                    del self.known[request_id]
-                case Ended(run_id, outcome, reason):
-                    self.note_end(run_id, outcome, reason)
+                case Join(request, into):
+                    assert self.known[into.id].ended is None
+                    assert not self.known[into.id].started
+                    assert request.id not in self.joined
+                    self.joined[request.id] = into.id
+                    del self.known[request.id]
+                case Offer() | SlowWait():
+                    pass
+                case Ended(request, outcome, reason):
+                    self.note_end(request.id, outcome, reason)
                 case _:
                     assert_never(effect)
 
@@ -278,7 +281,7 @@ class Books:
         for session in machine.sessions.values():
             if not session.waiting:
                 continue
-            first = session.waiting[0].request
+            first = session.waiting[0]
             slots = [k for k in self.known.values() if self.has_slot(k)]
             in_session = sum(k.request.session == session.key for k in slots)
             of_agent = sum(k.request.agent == first.agent for k in slots)
@@ -311,5 +314,5 @@ class Books:
         assert (len(machine.timers), len(machine.collector._timers)) == (0, 0)
         for lane in machine.lanes.values():
             assert (lane.active, lane.waiting, len(lane.line)) == (0, 0, 0)
-        for agent in machine._agents.values():
+        for agent in machine.agents.values():
             assert (agent.active, agent.line) == (0, {})

@@ -192,7 +192,10 @@ def test_settings_cannot_be_changed(tmp_path: Path) -> None:
         ("[lanes]\nMain = 1", "lanes.Main = 'Main': must be a lane name"),
         ("lanes = 3", "lanes = 3: must be a table"),
         ("[queue]\ncapacity = 10001", "queue.capacity = 10001: must be a whole number, at least 1"),
-        ("[queue]\nmode = 'lifo'", "queue.mode = 'lifo': must be 'queue', 'followup' or"),
+        (
+            "[queue]\nmode = 'lifo'",
+            "queue.mode = 'lifo': must be 'queue', 'followup', 'interrupt', 'collect' or 'steer'",
+        ),
         ("[queue]\ndebounce = 5", "queue.debounce = 5: unknown key; known here: capacity, "),
         ("[queue]\ndebounce_m = 5", "did you mean debounce_ms?"),
         ("[quue]\na = 1", "quue = (a table): unknown key; known here: agents, channels"),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, assert_never
 
-from goclaw_py.core.effects import Cancel, Effect, Ended, Join, Start
+from goclaw_py.core.effects import Cancel, Effect, Ended, Join, Offer, SlowWait, Start
 from goclaw_py.core.ids import AgentName, LaneName, RunId, SessionKey
 from goclaw_py.core.machine import Stop
 from goclaw_py.core.outcomes import Outcome, Reason
@@ -24,6 +24,31 @@ FIVE_S = 5.0
 
 def small(capacity: int, drop: Drop = Drop.OLD) -> QueuePolicy:
     return QueuePolicy(capacity=capacity, drop=drop)
+
+
+def told(effects: Iterable[Effect]) -> list[str]:
+    """Effects as a line each: what, whom, and why or into whom."""
+    lines = []
+    for effect in effects:
+        match effect:
+            case Start(request):
+                lines.append(f"start {request.id}")
+            case Cancel(request, reason):
+                lines.append(f"cancel {request.id}: {reason}")
+            case Join(request, into):
+                lines.append(f"{request.id} joins {into.id}")
+            case Offer(request, run):
+                lines.append(f"offer {request.id} to {run.id}")
+            case SlowWait(request, lane, _, occupants):
+                inside = " ".join(other.id for other in occupants)
+                lines.append(f"{request.id} waits for {lane.name}: {inside}")
+            case Ended(request, outcome, None):
+                lines.append(f"end {request.id}: {outcome}")
+            case Ended(request, outcome, reason):
+                lines.append(f"end {request.id}: {outcome}, {reason}")
+            case _:
+                assert_never(effect)
+    return lines
 
 
 class Shell:
@@ -45,6 +70,8 @@ class Shell:
         self.started: list[str] = []
         self.cancelled: dict[str, Reason] = {}
         self.joined: dict[str, str] = {}
+        self.offered: list[tuple[str, str]] = []
+        self.slow: list[tuple[str, str, list[str]]] = []
         self.ended: dict[str, tuple[Outcome, Reason | None]] = {}
 
     def submit(self, run_id: str, session: str = CHAT, **fields: Any) -> list[Effect]:
@@ -101,7 +128,8 @@ class Shell:
         assert len(machine.timers) == 0
         for lane in machine.lanes.values():
             assert (lane.active, lane.waiting, len(lane.line)) == (0, 0, 0)
-        for agent in machine._agents.values():
+        assert machine.aliases == {}
+        for agent in machine.agents.values():
             assert (agent.active, agent.line) == (0, {})
 
     def _noted(self, stop: Stop) -> Stop:
@@ -111,18 +139,22 @@ class Shell:
     def _note(self, effects: list[Effect]) -> list[Effect]:
         for effect in effects:
             match effect:
-                case Start(run_id):
-                    assert run_id not in self.started
-                    self.started.append(run_id)
-                case Cancel(run_id, reason):
-                    assert run_id not in self.cancelled
-                    self.cancelled[run_id] = reason
-                case Join(request_id, into):
-                    assert request_id not in self.joined
-                    self.joined[request_id] = into
-                case Ended(run_id, outcome, why):
-                    assert run_id not in self.ended
-                    self.ended[run_id] = (outcome, why)
+                case Start(request):
+                    assert request.id not in self.started
+                    self.started.append(request.id)
+                case Cancel(request, reason):
+                    assert request.id not in self.cancelled
+                    self.cancelled[request.id] = reason
+                case Join(request, into):
+                    assert request.id not in self.joined
+                    self.joined[request.id] = into.id
+                case Offer(request, run):
+                    self.offered.append((request.id, run.id))
+                case SlowWait(request, lane, _, occupants):
+                    self.slow.append((request.id, lane.name, [other.id for other in occupants]))
+                case Ended(request, outcome, why):
+                    assert request.id not in self.ended
+                    self.ended[request.id] = (outcome, why)
                 case _:
                     assert_never(effect)
         return effects

@@ -5,20 +5,17 @@ from __future__ import annotations
 import pytest
 
 from goclaw_py.core.collector import CUT_WINDOW_S, MAX_WINDOWS, Collector
-from goclaw_py.core.ids import LaneName, RunId, SessionKey
-from goclaw_py.core.queues import Entry, Lane
+from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.requests import Request
 
 S = SessionKey("s")
-LANE = Lane(LaneName("main"), 1)
 WINDOW_S = 0.8
 
 
 def entry(
     run_id: str = "a", session: str = "s", *, sender: str = "ann", cut: bool = False
-) -> Entry:
-    request = Request(RunId(run_id), SessionKey(session), sender=sender, cut=cut)
-    return Entry(request, LANE, 1, 0.0)
+) -> Request:
+    return Request(RunId(run_id), SessionKey(session), sender=sender, cut=cut)
 
 
 def test_a_burst_ends_when_its_window_is_over() -> None:
@@ -107,12 +104,12 @@ def test_bursts_are_kept_apart_by_session_and_sender() -> None:
     collector = Collector()
     for session, sender in (("s", "ann"), ("s", "bob"), ("t", "ann")):
         collector.begin(entry(session=session, sender=sender), WINDOW_S, now=0)
-    assert [burst.leader.request.sender for burst in collector.of(S)] == ["ann", "bob"]
+    assert [burst.leader.sender for burst in collector.of(S)] == ["ann", "bob"]
     assert len(collector.all()) == 3
     bob = collector.find(S, "bob")
     assert bob is not None
     collector.close(bob)
-    assert [burst.leader.request.sender for burst in collector.of(S)] == ["ann"]
+    assert [burst.leader.sender for burst in collector.of(S)] == ["ann"]
 
 
 def test_bursts_fall_due_in_the_order_of_their_ends() -> None:

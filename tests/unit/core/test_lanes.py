@@ -6,7 +6,7 @@ import pytest
 
 from goclaw_py.core.ids import LaneName
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.queues import Lane
+from goclaw_py.core.requests import Lane
 from goclaw_py.core.scheduler import Scheduler
 from goclaw_py.core.status import RunState
 from tests.unit.core.shell import GROUP, TYPING, Shell
@@ -27,7 +27,7 @@ def test_a_configured_lane_changes_its_size_and_leaves_the_others() -> None:
 @pytest.mark.parametrize("size", [0, -1])
 def test_a_lane_without_room_for_anybody_is_refused(size: int) -> None:
     """SPEC LANE-1."""
-    with pytest.raises(ValueError, match="concurrency must be at least 1"):
+    with pytest.raises(ValueError, match="concurrency is a whole number, at least 1"):
         Lane(LaneName("main"), size)
 
 

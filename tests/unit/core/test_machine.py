@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from goclaw_py.core.ids import LaneName, RunId, SessionKey
-from goclaw_py.core.machine import TRANSITIONS, IllegalTransition, Machine
+from goclaw_py.core.machine import Machine
 from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.queues import Lane
-from goclaw_py.core.requests import Request
+from goclaw_py.core.requests import Lane, Request
+from goclaw_py.core.states import TRANSITIONS, IllegalTransition
 from goclaw_py.core.status import RunState
 from tests.unit.core.shell import TYPING, Shell
 
@@ -38,7 +38,8 @@ def test_a_change_of_state_is_permitted_only_if_the_table_says_so(
     """SPEC QUEUE-2."""
     lane = Lane(LaneName("main"), 1)
     machine = Machine([lane], {}, cancel_grace_s=1)
-    entry = machine.enter(Request(RunId("a"), SessionKey("s")), lane, now=0)
+    entry = Request(RunId("a"), SessionKey("s"))
+    machine.enter(entry, lane, now=0)
     entry.state = before
     if (before, after) in PERMITTED:
         machine._move(entry, after, now=7)

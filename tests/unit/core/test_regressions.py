@@ -50,7 +50,7 @@ def test_sessions_that_gave_up_waiting_leave_a_busy_agents_line() -> None:
         shell.submit(f"late {number}", f"visitor {number}", deadline_s=1)
     shell.wait(2)
     assert len(shell.ended) == 5
-    (agent,) = shell.scheduler._machine._agents.values()
+    (agent,) = shell.scheduler._machine.agents.values()
     assert agent.line == {}
 
 

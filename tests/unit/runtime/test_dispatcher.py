@@ -6,9 +6,8 @@ import asyncio
 
 import pytest
 
-from goclaw_py.core.effects import Ended
 from goclaw_py.core.ids import MAIN_LANE, RunId, SessionKey
-from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.outcomes import Ending, Outcome, Reason
 from goclaw_py.core.requests import Request
 from goclaw_py.core.scheduler import Scheduler
 from goclaw_py.core.status import RunState
@@ -27,9 +26,10 @@ class Host:
         self.fails: BaseException | None = None
         self.bug: Exception | None = None
         self.began: list[RunId] = []
-        self.ended: list[Ended] = []
+        self.ended: list[Ending] = []
         self.errors: list[BaseException | None] = []
         self.joins: list[tuple[RunId, RunId]] = []
+        self.offers: list[tuple[RunId, RunId]] = []
 
     async def work(self, run_id: RunId) -> None:
         self.began.append(run_id)
@@ -37,7 +37,7 @@ class Host:
         if self.fails is not None:
             raise self.fails
 
-    async def record(self, ended: Ended, error: BaseException | None) -> None:
+    async def record(self, ended: Ending, error: BaseException | None) -> None:
         await self.stored.wait()
         self.ended.append(ended)
         self.errors.append(error)
@@ -46,6 +46,9 @@ class Host:
 
     def joined(self, request_id: RunId, into: RunId) -> None:
         self.joins.append((request_id, into))
+
+    def offered(self, request_id: RunId, run_id: RunId) -> None:
+        self.offers.append((request_id, run_id))
 
 
 def made(host: Host, *, main: int = 2) -> Dispatcher:
@@ -65,7 +68,7 @@ async def test_a_run_that_is_cancelled_before_its_first_step_gives_its_slots_bac
     dispatcher.stop_oldest(S)  # the task of ``a`` has not had a step yet
     await asyncio.sleep(1)
     assert host.began == ["b"]
-    assert host.ended == [Ended(RunId("a"), Outcome.CANCELLED, Reason.STOPPED)]
+    assert host.ended == [Ending(RunId("a"), Outcome.CANCELLED, Reason.STOPPED)]
     host.gate.set()
     await asyncio.sleep(1)
     assert dispatcher.runs() == ()
@@ -111,7 +114,7 @@ async def test_a_run_that_calls_for_the_end_of_the_process_fails_alone(
     dispatcher = made(host)
     dispatcher.submit(ask("a"))
     await asyncio.sleep(1)
-    assert host.ended == [Ended(RunId("a"), Outcome.FAILED)]
+    assert host.ended == [Ending(RunId("a"), Outcome.FAILED)]
     assert isinstance(host.errors[0], RunExited)
     assert host.errors[0].__cause__ is error
 
@@ -159,7 +162,7 @@ async def test_a_request_during_the_drain_is_rejected() -> None:
     assert dispatcher.draining
     dispatcher.submit(ask("a"))
     await asyncio.sleep(1)
-    assert host.ended == [Ended(RunId("a"), Outcome.REJECTED, Reason.DRAINING)]
+    assert host.ended == [Ending(RunId("a"), Outcome.REJECTED, Reason.DRAINING)]
 
 
 async def test_the_drain_ends_when_the_last_end_is_stored() -> None:

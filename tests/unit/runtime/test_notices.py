@@ -8,10 +8,9 @@ from datetime import datetime
 from itertools import pairwise
 
 from goclaw_py.core import wording
-from goclaw_py.core.effects import Ended
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import OutboundMessage, Target
-from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.outcomes import Ending, Outcome, Reason
 from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.runtime.notices import Notices
 from goclaw_py.store.memory import MemoryStore
@@ -183,8 +182,8 @@ async def test_messages_that_were_not_answered_for_different_reasons_keep_their_
     """SPEC QUEUE-5, QUEUE-10."""
     store = OutcomeStore()
     notices = Notices(store, LoopClock())
-    full = Ended(RunId("r1"), Outcome.REJECTED, Reason.QUEUE_FULL)
-    dropped = Ended(RunId("r2"), Outcome.DROPPED, DROPPED)
+    full = Ending(RunId("r1"), Outcome.REJECTED, Reason.QUEUE_FULL)
+    dropped = Ending(RunId("r2"), Outcome.DROPPED, DROPPED)
     notices.add(session_of(), TARGET, full, [1], ["a"])
     notices.add(session_of(), TARGET, dropped, [2], ["b"])
     notices.add(session_of(), TARGET, full, [3], ["c"])
@@ -200,8 +199,8 @@ async def test_a_kind_of_notice_that_is_never_stored_keeps_no_other_from_being_t
     """SPEC QUEUE-5."""
     store = OutcomeStore(refused=Outcome.REJECTED)
     notices = Notices(store, LoopClock())
-    notices.add(session_of(), TARGET, Ended(RunId("r1"), Outcome.REJECTED), [1], ["a"])
-    notices.add(session_of(), TARGET, Ended(RunId("r2"), Outcome.DROPPED), [2], ["b"])
+    notices.add(session_of(), TARGET, Ending(RunId("r1"), Outcome.REJECTED), [1], ["a"])
+    notices.add(session_of(), TARGET, Ending(RunId("r2"), Outcome.DROPPED), [2], ["b"])
     await asyncio.sleep(60)
     assert [rows for rows, _, _ in store.settled] == [[2]]
     notices.forget()

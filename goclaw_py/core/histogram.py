@@ -1,0 +1,61 @@
+"""How long things took, in few numbers."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+
+BOUNDS_S: tuple[float, ...] = (
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600,
+)  # fmt: skip
+"""Upper bounds in seconds, inclusive; a last bucket holds what is longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramView:
+    """``counts`` has one number for each bound of ``BOUNDS_S``, and one for what is longer."""
+
+    counts: tuple[int, ...] = (0,) * (len(BOUNDS_S) + 1)
+    total_s: float = 0.0
+
+    @property
+    def count(self) -> int:
+        """How many times were measured."""
+        return sum(self.counts)
+
+    def quantile(self, share: float) -> float | None:
+        """A bound that ``share`` (0 to 1) of the times do not exceed.
+
+        None if nothing was measured; infinite if it lies beyond the last bound.
+        """
+        wanted = share * self.count
+        if not wanted:
+            return None
+        seen = 0
+        for bound, count in zip(BOUNDS_S, self.counts, strict=False):
+            seen += count
+            if seen >= wanted:
+                return bound
+        return float("inf")
+
+
+NOTHING_MEASURED = HistogramView()
+
+
+class Histogram:
+    """Counts times by their size."""
+
+    __slots__ = ("_counts", "_total_s")
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(BOUNDS_S) + 1)
+        self._total_s = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count one time."""
+        self._counts[bisect_left(BOUNDS_S, seconds)] += 1
+        self._total_s += seconds
+
+    def view(self) -> HistogramView:
+        """The numbers as they are now."""
+        return HistogramView(tuple(self._counts), self._total_s)

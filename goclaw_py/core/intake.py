@@ -1,0 +1,170 @@
+"""Where a new request goes: into another one, the debounce buffer, its session, or nowhere."""
+
+from __future__ import annotations
+
+from goclaw_py.core.collector import CUT_WINDOW_S, Burst
+from goclaw_py.core.effects import Ended, Offer
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.machine import Machine, same_work
+from goclaw_py.core.nesting import Waits, host_of, patient, refusal
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.requests import Lane, Mode, Request, SessionQueue
+from goclaw_py.core.states import QUEUED
+
+
+class Intake:
+    """Lets requests in. The lane is open and the id is new."""
+
+    __slots__ = ("_machine",)
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    # ------------------------------------------------------------------ messages
+
+    def message(self, request: Request, lane: Lane, now: float) -> None:
+        """A message of somebody, which may belong to one that waits."""
+        machine = self._machine
+        burst = machine.collector.find(request.session, request.sender)
+        if request.policy.mode is Mode.INTERRUPT:
+            self._interrupt(request, lane, burst, now)
+            return
+        if burst is not None:
+            self._prolong(request, burst, now)
+            return
+        session = machine.sessions.get(request.session)
+        if session is not None:
+            into = _joinable(session, request, lane, now)
+            if into is not None:
+                self._join(request, into, now)
+                return
+        machine.enter(request, lane, now)
+        window_s = _window_s(request)
+        if window_s and (session is None or request.cut):
+            machine.collector.begin(request, window_s, now)
+        else:
+            self.enqueue(request, now)
+
+    def enqueue(self, request: Request, now: float) -> None:
+        """Put a request that was entered into its session, and offer it to the run there."""
+        self._machine.enqueue(request, now)
+        if request.state is QUEUED and request.policy.mode is Mode.STEER:
+            self._offer(request)
+
+    def _offer(self, request: Request) -> None:
+        """Let the run that works in the session know about a message for it."""
+        session = self._machine.sessions[request.session]
+        run = session.newest_running(request.place)
+        if run is not None and same_work(request, run):
+            self._machine.effects.append(Offer(request, run))
+
+    def _prolong(self, request: Request, burst: Burst, now: float) -> None:
+        """One more message of an open burst."""
+        machine = self._machine
+        was_cut = burst.leader.cut
+        self._join(request, burst.leader, now)
+        if was_cut and not request.cut and not request.policy.debounce_s:
+            # Only the rest of a text was waited for, and here it is.
+            self.enqueue(machine.collector.close(burst), now)
+        else:
+            machine.collector.prolong(burst, now)
+
+    def _interrupt(self, request: Request, lane: Lane, burst: Burst | None, now: float) -> None:
+        """A message that goes before all others of its session (SPEC QUEUE-3).
+
+        The rest of a cut text belongs to the message that has interrupted already.
+        """
+        machine = self._machine
+        session = machine.sessions.get(request.session)
+        if session is not None and not (burst is not None and burst.leader.alone):
+            self._make_way(session, now)
+        if burst is None:
+            leader = request
+            machine.enter(request, lane, now)
+            if request.cut:
+                machine.collector.begin(request, _window_s(request), now)
+        else:
+            leader = burst.leader
+            self._join(request, leader, now)
+            if request.cut:
+                machine.collector.prolong(burst, now)
+            else:
+                machine.collector.close(burst)
+        leader.alone = True
+        if not request.cut:
+            machine.enqueue(leader, now)
+
+    def _make_way(self, session: SessionQueue, now: float) -> None:
+        """Drop what waits in a session and cancel what runs."""
+        cut, reason = self._machine.cut, Reason.NEWER_MESSAGE
+        active = list(session.active.values())
+        waiting = [*session.waiting, *(r for r in active if r.waits)]
+        cut(waiting, Outcome.DROPPED, reason, now)
+        cut(active, Outcome.CANCELLED, reason, now)
+
+    def _join(self, request: Request, into: Request, now: float) -> None:
+        into.last_at = now
+        into.cut = request.cut
+        self._machine.join(request, into)
+
+    # ------------------------------------------------------------------ children
+
+    def child(self, request: Request, parent_id: RunId, lane: Lane, now: float) -> None:
+        """A request that a run has made (SPEC LANE-8). It neither joins another nor is joined."""
+        machine = self._machine
+        parent = machine.requests.get(parent_id)
+        reason = refusal(parent)
+        if parent is None or reason is not None:
+            machine.effects.append(Ended(request, Outcome.REJECTED, reason))
+            return
+        machine.enter(request, lane, now)
+        machine.adopt(request, parent)
+        if request.awaited and not self._find_slot(request, parent):
+            machine.end(request, Outcome.REJECTED, Reason.WAITS_FOR_ITSELF, now)
+        else:
+            machine.enqueue(request, now)
+
+    def _find_slot(self, request: Request, parent: Request) -> bool:
+        """Decide in whose slot an awaited child runs; False if it could never start."""
+        machine = self._machine
+        assert request.family is not None
+        waiting = patient(request)
+        if any(ancestor.agent == request.agent for ancestor in waiting):
+            request.slots = machine.unlimited  # one of them works at a time
+        request.family.host = host_of(request)
+        waits = Waits(machine.requests.values(), machine.sessions, waiting)
+        if waits.stuck_before_its_lane(request):
+            return False
+        if waits.stuck_in_its_lane(request):
+            request.family.host = parent
+        return True
+
+    def unblock(self, now: float) -> None:
+        """Something has become smaller: let no child wait for the run that waits for it."""
+        machine = self._machine
+        for request in list(machine.requests.values()):
+            if not (request.awaited and request.waits and request.family):
+                continue
+            waits = Waits(machine.requests.values(), machine.sessions, patient(request))
+            if waits.stuck_before_its_lane(request):
+                machine.end(request, Outcome.REJECTED, Reason.WAITS_FOR_ITSELF, now)
+            elif waits.stuck_in_its_lane(request):
+                machine.slots.seat_inside(request, request.family.ancestors[0], now)
+
+
+def _joinable(session: SessionQueue, request: Request, lane: Lane, now: float) -> Request | None:
+    """The sender's last waiting request, if this message belongs to it (SPEC QUEUE-6)."""
+    into = session.last_waiting_of(request.sender)
+    if into is None or into.place is not lane:
+        return None
+    window_s = request.policy.debounce_s
+    return into if into.cut or (window_s and now - into.last_at <= window_s) else None
+
+
+def _window_s(request: Request) -> float:
+    """How long to wait for more of the same sender; 0 is not at all."""
+    if not request.sender:
+        return 0.0
+    if request.cut:
+        return max(request.policy.debounce_s, CUT_WINDOW_S)
+    return request.policy.debounce_s
