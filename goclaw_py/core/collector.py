@@ -36,12 +36,12 @@ class Burst:
 class Collector:
     """The open bursts, at most one for each (session, sender)."""
 
-    __slots__ = ("_sessions", "_timers")
+    __slots__ = ("_sessions", "timers")
 
     def __init__(self) -> None:
         # Nearly all sessions have one sender who types: a chain costs less than a dict for each.
         self._sessions: dict[SessionKey, Burst] = {}
-        self._timers: Timers[Burst] = Timers(_is_open)
+        self.timers: Timers[Burst] = Timers(_is_open)
 
     def begin(self, leader: Request, window_s: float, now: float) -> None:
         """Open a burst with its first message. There must be none of this sender."""
@@ -77,7 +77,7 @@ class Collector:
     def close(self, burst: Burst) -> Request:
         """End a burst early or in time, and give its leader."""
         burst.open = False
-        self._timers.retire()
+        self.timers.retire()
         leader = burst.leader
         left = [other for other in self.of(leader.session) if other is not burst]
         for other, following in zip(left, [*left[1:], None], strict=False):
@@ -103,7 +103,7 @@ class Collector:
 
     def pop_due(self, now: float) -> Request | None:
         """Close the next burst whose end has come and give its leader, or None."""
-        while (burst := self._timers.pop_due(now)) is not None:
+        while (burst := self.timers.pop_due(now)) is not None:
             if burst.ends_at > now:
                 self._set_timer(burst)
             else:
@@ -112,14 +112,11 @@ class Collector:
 
     def next_at(self) -> float | None:
         """When to look again. It may be early: prolonged bursts are found out then."""
-        return self._timers.next_at()
-
-    def __bool__(self) -> bool:
-        return bool(self._timers)
+        return self.timers.next_at()
 
     def _set_timer(self, burst: Burst) -> None:
         burst.timer_at = burst.ends_at
-        self._timers.add(burst.ends_at, burst)
+        self.timers.add(burst.ends_at, burst)
 
 
 def _is_open(burst: Burst) -> bool:

@@ -53,7 +53,8 @@ class Histogram:
 
     def add(self, seconds: float) -> None:
         """Count one time."""
-        self._counts[bisect_left(BOUNDS_S, seconds)] += 1
+        # Most waits are none.
+        self._counts[bisect_left(BOUNDS_S, seconds) if seconds else 0] += 1
         self._total_s += seconds
 
     def view(self) -> HistogramView:

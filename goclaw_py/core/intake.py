@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from goclaw_py.core.collector import CUT_WINDOW_S, Burst
-from goclaw_py.core.effects import Ended, Offer
+from goclaw_py.core.effects import Ended
 from goclaw_py.core.ids import RunId
-from goclaw_py.core.machine import Machine, same_work
+from goclaw_py.core.machine import Machine
 from goclaw_py.core.nesting import Waits, host_of, patient, refusal
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Lane, Mode, Request, SessionQueue
-from goclaw_py.core.states import QUEUED
 
 
 class Intake:
@@ -43,20 +42,7 @@ class Intake:
         if window_s and (session is None or request.cut):
             machine.collector.begin(request, window_s, now)
         else:
-            self.enqueue(request, now)
-
-    def enqueue(self, request: Request, now: float) -> None:
-        """Put a request that was entered into its session, and offer it to the run there."""
-        self._machine.enqueue(request, now)
-        if request.state is QUEUED and request.policy.mode is Mode.STEER:
-            self._offer(request)
-
-    def _offer(self, request: Request) -> None:
-        """Let the run that works in the session know about a message for it."""
-        session = self._machine.sessions[request.session]
-        run = session.newest_running(request.place)
-        if run is not None and same_work(request, run):
-            self._machine.effects.append(Offer(request, run))
+            machine.enqueue(request, now)
 
     def _prolong(self, request: Request, burst: Burst, now: float) -> None:
         """One more message of an open burst."""
@@ -65,7 +51,7 @@ class Intake:
         self._join(request, burst.leader, now)
         if was_cut and not request.cut and not request.policy.debounce_s:
             # Only the rest of a text was waited for, and here it is.
-            self.enqueue(machine.collector.close(burst), now)
+            machine.enqueue(machine.collector.close(burst), now)
         else:
             machine.collector.prolong(burst, now)
 

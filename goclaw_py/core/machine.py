@@ -31,7 +31,7 @@ from goclaw_py.core.alarms import (
     RunTimeout,
 )
 from goclaw_py.core.collector import Collector
-from goclaw_py.core.effects import Cancel, Effect, Ended, Join, Start
+from goclaw_py.core.effects import Cancel, Effect, Ended, Join, Offer, Start
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.nesting import bind, with_awaited
 from goclaw_py.core.outcomes import Outcome, Reason
@@ -131,25 +131,40 @@ class Machine:
         if full and policy.drop is Drop.NEW:
             self.end(request, Outcome.REJECTED, Reason.QUEUE_FULL, now)
             return
-        self._move(request, QUEUED, now)
+        request.state = QUEUED
+        request.since = now
         waiting.append(request)
         if room:
             # Sessions share the agent in turns, so this one takes its place in that line.
             request.slots.line.setdefault(session.key)
         elif full:
             self.end(waiting[0], Outcome.DROPPED, Reason.QUEUE_DROPPED, now)
+        if policy.mode is Mode.STEER:
+            self._offer(request, session)
+
+    def _offer(self, request: Request, session: SessionQueue) -> None:
+        """Let the run that works in a session know about a message for it (SPEC QUEUE-4)."""
+        run = session.newest_running(request.place)
+        if run is not None and same_work(request, run):
+            self.effects.append(Offer(request, run))
 
     # ------------------------------------------------------------------ going on
 
     def admit(self, session: SessionQueue, now: float) -> None:
         """Let a session's waiting requests move on while session and agent have room."""
-        while (agent := _next_agent(session)) is not None:
+        waiting, active = session.waiting, session.active
+        # ``may_start``, written out: this is asked twice for each run.
+        while waiting and len(active) < session.concurrency:
+            first = waiting[0]
+            if first.alone and active:
+                return
+            agent = first.slots
             if agent.limit is not None:
                 agent.line.setdefault(session.key)
                 self._serve(agent, now)
                 return
-            self._make_ready(session.waiting.popleft(), session, now)
-        if not session.active and not session.waiting:
+            self._make_ready(waiting.popleft(), session, now)
+        if not active and not waiting:
             # Forgotten, so that memory does not grow with sessions.
             self.sessions.pop(session.key, None)
 
@@ -168,17 +183,17 @@ class Machine:
                 self.admit(session, now)
 
     def _make_ready(self, request: Request, session: SessionQueue, now: float) -> None:
-        self._move(request, READY, now)
+        request.state = READY
+        request.since = now
         session.active[request.id] = request
         request.slots.active += 1
         self.slots.line_up(request, now)
 
     def begin(self, request: Request, lane: Lane, now: float) -> None:
         """Start a request that has got a slot of a lane, or a place inside one."""
-        lane.started += 1
-        lane.wait_times.add(now - request.since)
+        lane.begin(now - request.since)
         request.state = RUNNING
-        request.since = now
+        request.since = request.started_at = now
         self._starts += 1
         request.started = self._starts
         if request.run_timeout_s is not None:
@@ -224,9 +239,7 @@ class Machine:
             outcome = request.stop_outcome or outcome
         elif state is not RUNNING:
             raise illegal(request, FINISHING)
-        lane = request.place
-        lane.run_times.add(now - request.since)
-        lane.count(outcome)
+        request.place.end(outcome, now - request.started_at)
         request.state = FINISHING
         request.since = now
         self.effects.append(Ended(request, outcome, request.reason))
@@ -312,7 +325,7 @@ class Machine:
     def _abandon(self, request: Request, now: float) -> None:
         """Give up on a run that ignores its cancellation: its slots count no more."""
         self._move(request, ABANDONED, now)
-        request.place.count(Outcome.ABANDONED)
+        request.place.end(Outcome.ABANDONED, now - request.started_at)
         self.effects.append(Ended(request, Outcome.ABANDONED, request.reason))
         self._free(request, now)
 
@@ -333,10 +346,10 @@ class Machine:
         del self.requests[request.id]
         if request.timers:
             self.timers.retire(request.timers)
-        if request.joined is not None:
+        if request.joined:
             for run_id in request.joined:
                 del self.aliases[run_id]
-        if request.family is not None and request.family.ancestors:
+        if request.family and request.family.ancestors:
             self._unbind(request, request.family.ancestors)
 
     def _unbind(self, request: Request, ancestors: tuple[Request, ...]) -> None:

@@ -20,6 +20,8 @@ MAX_DEBOUNCE_S = 3600.0
 HOLDING = (RunState.RUNNING, RunState.STOPPING, RunState.FINISHING)
 """The states in which a request has a slot of a lane."""
 
+_COMPLETED = Outcome.COMPLETED
+
 _SLACK = 64
 """How many that have left may stay in a lane's line before it is cleared of them."""
 
@@ -114,6 +116,7 @@ class Request:
     """Its place in the order of all submissions; 0 before."""
     started: int = field(default=0, init=False)
     """Its place in the order of all starts; 0 before."""
+    started_at: float = field(default=0.0, init=False)
     place: Lane = field(init=False, repr=False)
     """The lane whose line it waits in, or whose slot it uses."""
     slots: AgentSlots = field(init=False, repr=False)
@@ -268,27 +271,6 @@ class Lane:
         self.told = 0
         """Whose wait was told last (``Request.seq``)."""
 
-    def admit(self, request: Request) -> bool:
-        """Give a request a slot, or a place in the line; whether it has got a slot."""
-        if self.active < self.concurrency and not self.waiting:
-            self.active += 1
-            return True
-        self.line.append(request)
-        self.waiting += 1
-        return False
-
-    def next(self) -> Request | None:
-        """Give the next slot that is free to the first in the line, if there are both."""
-        while self.waiting and self.active < self.concurrency:
-            request = self.line.popleft()
-            if request.waits_in(self):
-                self.waiting -= 1
-                self.active += 1
-                if not self.waiting:
-                    self.line.clear()
-                return request
-        return None
-
     def first(self) -> Request:
         """The first in the line. There must be one."""
         return next(request for request in self.line if request.waits_in(self))
@@ -301,13 +283,20 @@ class Lane:
         elif len(self.line) > 2 * self.waiting + _SLACK:
             self.line = deque(request for request in self.line if request.waits_in(self))
 
-    def count(self, outcome: Outcome) -> None:
+    def begin(self, waited_s: float) -> None:
+        """Count a start."""
+        self.started += 1
+        self.wait_times.add(waited_s)
+
+    def end(self, outcome: Outcome, took_s: float) -> None:
         """Count the end of a run that had started."""
         self.finished += 1
-        if outcome is Outcome.FAILED:
-            self.failed += 1
-        elif outcome is not Outcome.COMPLETED:
-            self.cancelled += 1
+        self.run_times.add(took_s)
+        if outcome is not _COMPLETED:
+            if outcome is Outcome.FAILED:
+                self.failed += 1
+            else:
+                self.cancelled += 1
 
     def view(self) -> LaneView:
         """For people."""

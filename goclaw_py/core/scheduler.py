@@ -14,6 +14,7 @@ from goclaw_py.core.errors import GoclawError
 from goclaw_py.core.ids import MAIN_LANE, AgentName, LaneName, RunId, SessionKey
 from goclaw_py.core.intake import Intake
 from goclaw_py.core.machine import Machine, Stop
+from goclaw_py.core.nesting import Waits, patient
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Lane, Mode, Request, check_count
 from goclaw_py.core.states import FINISHING, QUEUED, READY, RUNNING
@@ -82,7 +83,7 @@ class Scheduler:
             self._intake.message(request, lane, now)
         else:
             machine.enter(request, lane, now)
-            self._intake.enqueue(request, now)
+            machine.enqueue(request, now)
         return machine.take()
 
     def take_in(self, request_id: RunId, run_id: RunId, now: float) -> list[Effect]:
@@ -125,7 +126,7 @@ class Scheduler:
         request = machine.requests.get(run_id)
         if request is not None:
             machine.finish(request, outcome, now)
-            if request.state is FINISHING:
+            if request.state is FINISHING:  # not if it had been given up
                 machine.release(request, now)
         return machine.take()
 
@@ -170,18 +171,21 @@ class Scheduler:
     def next_timer(self) -> float | None:
         """When to call ``tick`` next. It may be early, never late."""
         machine = self._machine
-        if not machine.timers and not machine.collector:
-            return None
         alarm, burst = machine.timers.next_at(), machine.collector.next_at()
         if alarm is None or burst is None:
             return burst if alarm is None else alarm
         return min(alarm, burst)
 
+    @property
+    def timers_set(self) -> int:
+        """Grows whenever a timer is set: ``next_timer`` can be earlier only if this has changed."""
+        return self._machine.timers.added + self._machine.collector.timers.added
+
     def tick(self, now: float) -> list[Effect]:
         """Let pass what is due: debounce windows, deadlines, time limits, grace periods."""
         machine = self._machine
         while (leader := machine.collector.pop_due(now)) is not None:
-            self._intake.enqueue(leader, now)
+            machine.enqueue(leader, now)
         while (alarm := machine.timers.pop_due(now)) is not None:
             machine.ring(alarm, now)
         return machine.take()
@@ -274,6 +278,15 @@ class Scheduler:
         """Where a request is; DONE if it is not known."""
         entry = self._machine.requests.get(run_id)
         return RunState.DONE if entry is None else entry.state
+
+    def would_wait_for(self, run_id: RunId, request_id: RunId) -> bool:
+        """Whether this request cannot end before this run does, so that the run must not wait."""
+        machine = self._machine
+        run, request = machine.requests.get(run_id), machine.requests.get(request_id)
+        if run is None or request is None:
+            return False
+        waits = Waits(machine.requests.values(), machine.sessions, {run, *patient(run)})
+        return waits.stuck(request)
 
     @property
     def idle(self) -> bool:

@@ -8,7 +8,7 @@ from goclaw_py.core.alarms import SLOW_WAIT_S, TELL_AGAIN_S, Alarm, Patience
 from goclaw_py.core.effects import Effect, SlowWait
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.requests import Family, Lane, Request
-from goclaw_py.core.status import RunState
+from goclaw_py.core.states import READY
 from goclaw_py.core.timers import Timers
 
 
@@ -36,10 +36,14 @@ class LaneSlots:
         lane = request.place
         if request.family is not None and request.family.host is not None:
             self._seat(request, request.family.host, now)
-        elif lane.admit(request):
+        elif lane.waiting or lane.active >= lane.concurrency:
+            lane.line.append(request)
+            lane.waiting += 1
+            if lane.watched is None:
+                self._watch(lane, now + SLOW_WAIT_S)
+        else:
+            lane.active += 1
             self._starter.begin(request, lane, now)
-        elif lane.watched is None:
-            self._watch(lane, now + SLOW_WAIT_S)
 
     def leave(self, request: Request) -> None:
         """Take a request that is ready out of the line in which it waits."""
@@ -56,26 +60,34 @@ class LaneSlots:
         """Take the slot of a run that works no more and give it to the next."""
         lane = request.place
         family = request.family
-        if family is None or (family.host is None and family.guest is None):
+        if family is None:
             lane.active -= 1
-        if family is not None:
-            self._hand_over(family, now)
+        else:
+            self._hand_over(family, lane, now)
         if lane.waiting:
             self.pump(lane, now)
 
     def pump(self, lane: Lane, now: float) -> None:
         """Start those who wait for a lane while it has room."""
-        while (request := lane.next()) is not None:
-            self._starter.begin(request, lane, now)
-        if lane.watched is not None and not lane.waiting:
-            self._unwatch(lane)
+        line, begin = lane.line, self._starter.begin
+        while lane.waiting and lane.active < lane.concurrency:
+            request = line.popleft()
+            # Some in the line have left it. This is asked for each run, so it is not a method.
+            if request.state is READY and (request.family is None or request.waits_in(lane)):
+                lane.waiting -= 1
+                lane.active += 1
+                begin(request, lane, now)
+        if not lane.waiting:
+            line.clear()
+            if lane.watched is not None:
+                self._unwatch(lane)
 
     # ------------------------------------------------------------------ guests (SPEC LANE-8)
 
     def seat_inside(self, request: Request, host: Request, now: float) -> None:
         """Let one that waits use the slot of a run that waits for it, not one of its lane."""
         family = _family(request)
-        if request.state is RunState.READY:
+        if request.state is READY:
             self.leave(request)
             family.host = host
             self._seat(request, host, now)
@@ -94,7 +106,7 @@ class LaneSlots:
         request.place = host.place
         self._starter.begin(request, host.place, now)
 
-    def _hand_over(self, family: Family, now: float) -> None:
+    def _hand_over(self, family: Family, lane: Lane, now: float) -> None:
         """Settle who uses the slot in which a run with relatives has worked."""
         host, guest = family.host, family.guest
         if guest is not None:
@@ -106,6 +118,8 @@ class LaneSlots:
             _family(host).guest = None
             if _family(host).line:
                 self._invite(_family(host).line.popleft(), host, now)
+        else:
+            lane.active -= 1
         for other in family.line:
             _family(other).host = host
             self.line_up(other, now)

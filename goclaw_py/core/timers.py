@@ -18,18 +18,19 @@ class Timers(Generic[T]):
     heap is rebuilt when they are the majority, so memory follows the number of live items.
     """
 
-    __slots__ = ("_heap", "_is_live", "_next", "_retired")
+    __slots__ = ("_heap", "_is_live", "_retired", "added")
 
     def __init__(self, is_live: Callable[[T], bool]) -> None:
         self._is_live = is_live
         self._heap: list[tuple[float, int, T]] = []
-        self._next = 0
+        self.added = 0
+        """How many items have ever been added."""
         self._retired = 0
 
     def add(self, at: float, item: T) -> None:
         """Let ``item`` fall due at ``at``; equal times keep the order of their adding."""
-        self._next += 1
-        heappush(self._heap, (at, self._next, item))
+        self.added += 1
+        heappush(self._heap, (at, self.added, item))
 
     def retire(self, count: int = 1) -> None:
         """Say that items have died, so that the heap can be rebuilt when it pays."""
@@ -52,9 +53,6 @@ class Timers(Generic[T]):
         if at is None or at > now:
             return None
         return heappop(self._heap)[2]
-
-    def __bool__(self) -> bool:
-        return bool(self._heap)
 
     def __len__(self) -> int:
         return len(self._heap)
