@@ -11,11 +11,15 @@ import pytest
 from goclaw_py.app.schema import Dump, bring_up_to_date
 from goclaw_py.core.errors import MigrationError
 from goclaw_py.store.embedded import EmbeddedPostgres
-from goclaw_py.store.migrate import FOLDER, migrate, status
+from goclaw_py.store.migrate import FOLDER, load, migrate, status
 from goclaw_py.store.postgres import Address, connection
 from tests.support.postgres import Server, run_sql
 
 pytestmark = pytest.mark.real_time
+
+STEPS = [step.label for step in load(FOLDER)]
+MORE = f"{len(STEPS) + 1:04}"
+"""The number of the next step."""
 
 
 @pytest.fixture
@@ -37,15 +41,15 @@ def newer(tmp_path: Path) -> Path:
     """The migrations of a later release."""
     folder = tmp_path / "migrations"
     shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "0002_more.up.sql").write_text("create table more (id bigint primary key);")
-    (folder / "0002_more.down.sql").write_text("drop table more;")
+    (folder / f"{MORE}_more.up.sql").write_text("create table more (id bigint primary key);")
+    (folder / f"{MORE}_more.down.sql").write_text("drop table more;")
     return folder
 
 
 async def test_a_new_database_is_migrated_and_nothing_is_saved(
     address: Address, dump: Dump
 ) -> None:
-    assert await bring_up_to_date(address, dump=dump) == ["0001_initial.up.sql"]
+    assert await bring_up_to_date(address, dump=dump) == [f"{step}.up.sql" for step in STEPS]
     assert await bring_up_to_date(address, dump=dump) == []
     assert not dump.folder.exists()
 
@@ -55,9 +59,10 @@ async def test_a_database_with_data_is_saved_before_it_changes(
 ) -> None:
     async with connection(address) as one:
         await migrate(one)
-    assert await bring_up_to_date(address, dump=dump, migrations=newer) == ["0002_more.up.sql"]
+    done = await bring_up_to_date(address, dump=dump, migrations=newer)
+    assert done == [f"{MORE}_more.up.sql"]
     (file,) = dump.folder.iterdir()
-    assert file.name.startswith("before-0002-")
+    assert file.name.startswith(f"before-{MORE}-")
     assert file.suffix == ".dump"
     assert file.read_bytes()[:5] == b"PGDMP"
 
@@ -72,7 +77,7 @@ async def test_a_database_that_cannot_be_saved_stays_as_it_is(
     with pytest.raises(MigrationError, match="could not be saved"):
         await bring_up_to_date(address, dump=broken, migrations=newer)
     async with connection(address) as one:
-        assert (await status(one, newer)).current == 1
+        assert (await status(one, newer)).current == len(STEPS)
 
 
 async def test_a_start_that_may_not_migrate_refuses_an_old_database(address: Address) -> None:

@@ -311,7 +311,7 @@ class Books:
         assert self.scheduler.idle
         assert self.scheduler.next_timer() is None
         assert (machine.sessions, machine.kin, machine.collector._sessions) == ({}, {}, {})
-        assert (len(machine.timers), len(machine.collector._timers)) == (0, 0)
+        assert (len(machine.timers), len(machine.collector.timers)) == (0, 0)
         for lane in machine.lanes.values():
             assert (lane.active, lane.waiting, len(lane.line)) == (0, 0, 0)
         for agent in machine.agents.values():

@@ -48,7 +48,7 @@ def test_prolonging_costs_no_timer() -> None:
     (burst,) = collector.all()
     for number in range(1000):
         collector.prolong(burst, now=number / 1000)
-    assert len(collector._timers) == 1
+    assert len(collector.timers) == 1
 
 
 def test_a_burst_is_bounded_by_four_windows() -> None:
@@ -127,4 +127,4 @@ def test_a_session_without_bursts_leaves_nothing_behind() -> None:
         assert collector.pop_due(number + 1) is not None
     assert collector._sessions == {}
     assert collector.of(S) == []
-    assert len(collector._timers) == 0
+    assert len(collector.timers) == 0
