@@ -62,22 +62,23 @@ class Intake:
         """
         machine = self._machine
         session = machine.sessions.get(request.session)
+        goes_on = request.cut and bool(request.sender)
         if session is not None and not (burst is not None and burst.leader.alone):
             self._make_way(session, now)
         if burst is None:
             leader = request
             machine.enter(request, lane, now)
-            if request.cut:
+            if goes_on:
                 machine.collector.begin(request, _window_s(request), now)
         else:
             leader = burst.leader
             self._join(request, leader, now)
-            if request.cut:
+            if goes_on:
                 machine.collector.prolong(burst, now)
             else:
                 machine.collector.close(burst)
         leader.alone = True
-        if not request.cut:
+        if not goes_on:
             machine.enqueue(leader, now)
 
     def _make_way(self, session: SessionQueue, now: float) -> None:

@@ -51,6 +51,8 @@ from goclaw_py.core.states import (
 from goclaw_py.core.status import RunState
 from goclaw_py.core.timers import Timers
 
+_COMPLETED = Outcome.COMPLETED
+
 
 @dataclass(slots=True)
 class Stop:
@@ -144,9 +146,11 @@ class Machine:
 
     def _offer(self, request: Request, session: SessionQueue) -> None:
         """Let the run that works in a session know about a message for it (SPEC QUEUE-4)."""
-        run = session.newest_running(request.place)
-        if run is not None and same_work(request, run):
-            self.effects.append(Offer(request, run))
+        if request.state is not QUEUED:
+            return  # it moved up at once, because the oldest one was dropped for it
+        runs = [r for r in session.active.values() if r.state is RUNNING and same_work(request, r)]
+        if runs:
+            self.effects.append(Offer(request, max(runs, key=lambda run: run.started)))
 
     # ------------------------------------------------------------------ going on
 
@@ -191,7 +195,8 @@ class Machine:
 
     def begin(self, request: Request, lane: Lane, now: float) -> None:
         """Start a request that has got a slot of a lane, or a place inside one."""
-        lane.begin(now - request.since)
+        lane.started += 1
+        lane.wait_times.add(now - request.since)
         request.state = RUNNING
         request.since = request.started_at = now
         self._starts += 1
@@ -239,7 +244,7 @@ class Machine:
             outcome = request.stop_outcome or outcome
         elif state is not RUNNING:
             raise illegal(request, FINISHING)
-        request.place.end(outcome, now - request.started_at)
+        self._count_end(request, outcome, now)
         request.state = FINISHING
         request.since = now
         self.effects.append(Ended(request, outcome, request.reason))
@@ -315,6 +320,16 @@ class Machine:
                 self.collector.close(burst)
         self._forget(request)
 
+    def _count_end(self, request: Request, outcome: Outcome, now: float) -> None:
+        lane = request.place
+        lane.finished += 1
+        lane.run_times.add(now - request.started_at)
+        if outcome is not _COMPLETED:
+            if outcome is Outcome.FAILED:
+                lane.failed += 1
+            else:
+                lane.cancelled += 1
+
     def _cancel(self, request: Request, outcome: Outcome, reason: Reason, now: float) -> None:
         self._move(request, STOPPING, now)
         request.stop_outcome = outcome
@@ -325,7 +340,7 @@ class Machine:
     def _abandon(self, request: Request, now: float) -> None:
         """Give up on a run that ignores its cancellation: its slots count no more."""
         self._move(request, ABANDONED, now)
-        request.place.end(Outcome.ABANDONED, now - request.started_at)
+        self._count_end(request, Outcome.ABANDONED, now)
         self.effects.append(Ended(request, Outcome.ABANDONED, request.reason))
         self._free(request, now)
 
@@ -384,7 +399,7 @@ def _next_agent(session: SessionQueue) -> AgentSlots | None:
 
 
 def same_work(request: Request, other: Request) -> bool:
-    """Whether one run may answer both: the same agent, in the same lane, for nobody's parent."""
-    if request.family is not None or other.family is not None:
+    """Whether one run may answer both: the same agent, in the same lane, and neither a child."""
+    if request.parent is not None or other.parent is not None:
         return False
     return request.place is other.place and request.agent == other.agent

@@ -48,7 +48,7 @@ def patient(request: Request) -> set[Request]:
     family = request.family
     child = request
     for ancestor in family.ancestors if family else ():
-        if not child.awaited:
+        if not child.awaited or ancestor.state not in HOLDING:
             break
         waiting.add(ancestor)
         child = ancestor
@@ -60,7 +60,7 @@ def host_of(request: Request) -> Request | None:
     family = request.family
     waiting = patient(request)
     for ancestor in family.ancestors if family else ():
-        if ancestor in waiting and ancestor.state in HOLDING and ancestor.place is request.place:
+        if ancestor in waiting and ancestor.place is request.place:
             return ancestor
     return None
 

@@ -20,8 +20,6 @@ MAX_DEBOUNCE_S = 3600.0
 HOLDING = (RunState.RUNNING, RunState.STOPPING, RunState.FINISHING)
 """The states in which a request has a slot of a lane."""
 
-_COMPLETED = Outcome.COMPLETED
-
 _SLACK = 64
 """How many that have left may stay in a lane's line before it is cleared of them."""
 
@@ -182,12 +180,14 @@ class SessionQueue:
         return len(self.active) < self.concurrency
 
     def last_waiting_of(self, sender: str) -> Request | None:
-        """The newest request of this sender that has not started."""
+        """The newest message of this sender that has not started; a child is none."""
         for request in reversed(self.waiting):
-            if request.sender == sender:
+            if request.sender == sender and request.parent is None:
                 return request
         for request in reversed(self.active.values()):
-            if request.state is RunState.READY and request.sender == sender:
+            if request.state is not RunState.READY or request.parent is not None:
+                continue
+            if request.sender == sender:
                 return request
         return None
 
@@ -199,13 +199,6 @@ class SessionQueue:
     def oldest_ready(self) -> Request | None:
         """The first run that waits for its lane."""
         return next((r for r in self.active.values() if r.state is RunState.READY), None)
-
-    def newest_running(self, lane: Lane) -> Request | None:
-        """The run that started last in a lane and is not stopping."""
-        running = [
-            r for r in self.active.values() if r.state is RunState.RUNNING and r.place is lane
-        ]
-        return max(running, key=lambda r: r.started, default=None)
 
     def is_stopping(self) -> bool:
         """Whether a run that was stopped has not been put away yet."""
@@ -243,6 +236,7 @@ class Lane:
         "finished",
         "line",
         "name",
+        "quiet_until",
         "run_times",
         "started",
         "told",
@@ -270,6 +264,8 @@ class Lane:
         """The alarm that looks for slow waits, while somebody waits."""
         self.told = 0
         """Whose wait was told last (``Request.seq``)."""
+        self.quiet_until = float("-inf")
+        """No wait is told before."""
 
     def first(self) -> Request:
         """The first in the line. There must be one."""
@@ -282,21 +278,6 @@ class Lane:
             self.line.clear()
         elif len(self.line) > 2 * self.waiting + _SLACK:
             self.line = deque(request for request in self.line if request.waits_in(self))
-
-    def begin(self, waited_s: float) -> None:
-        """Count a start."""
-        self.started += 1
-        self.wait_times.add(waited_s)
-
-    def end(self, outcome: Outcome, took_s: float) -> None:
-        """Count the end of a run that had started."""
-        self.finished += 1
-        self.run_times.add(took_s)
-        if outcome is not _COMPLETED:
-            if outcome is Outcome.FAILED:
-                self.failed += 1
-            else:
-                self.cancelled += 1
 
     def view(self) -> LaneView:
         """For people."""

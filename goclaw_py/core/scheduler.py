@@ -8,6 +8,7 @@ call ``tick``. The transitions themselves are in ``core.machine``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from sys import float_info
 
 from goclaw_py.core.effects import Effect, Ended
 from goclaw_py.core.errors import GoclawError
@@ -16,8 +17,8 @@ from goclaw_py.core.intake import Intake
 from goclaw_py.core.machine import Machine, Stop
 from goclaw_py.core.nesting import Waits, patient
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import Lane, Mode, Request, check_count
-from goclaw_py.core.states import FINISHING, QUEUED, READY, RUNNING
+from goclaw_py.core.requests import Lane, Mode, QueuePolicy, Request, check_count
+from goclaw_py.core.states import ABANDONED, FINISHING, QUEUED, READY, RUNNING
 from goclaw_py.core.status import LaneView, RunState, RunView, WaitsFor
 
 DEFAULT_LANES: Mapping[LaneName, int] = {
@@ -52,6 +53,8 @@ class Scheduler:
         agents: Mapping[AgentName, int] | None = None,
         cancel_grace_s: float = 10.0,
     ) -> None:
+        if not 0 <= cancel_grace_s <= float_info.max:
+            raise ValueError(f"cancel_grace_s is a number of seconds: {cancel_grace_s!r}")
         sizes = {**DEFAULT_LANES, **(lanes or {})}
         made = [Lane(name, size) for name, size in sizes.items()]
         self._machine = Machine(made, agents or {}, cancel_grace_s)
@@ -64,10 +67,12 @@ class Scheduler:
         """Take a request.
 
         It joins one that waits, goes into the debounce buffer, queues or starts. Raises
-        ``DuplicateRequest`` if a live request has its id, and ``ValueError`` for a time limit that
-        is none.
+        ``DuplicateRequest`` if a live request has its id or this very object was taken before, and
+        ``ValueError`` for a time limit that is none.
         """
         machine = self._machine
+        if request.seq:
+            raise DuplicateRequest(f"request {request.id} is an object that was submitted before")
         if request.id in machine.requests or request.id in machine.aliases:
             raise DuplicateRequest(f"request {request.id} was submitted before and is still live")
         if request.deadline_s is not None or request.run_timeout_s is not None:
@@ -128,7 +133,8 @@ class Scheduler:
             machine.finish(request, outcome, now)
             if request.state is FINISHING:  # not if it had been given up
                 machine.release(request, now)
-        return machine.take()
+        effects, machine.effects = machine.effects, []
+        return effects
 
     # ------------------------------------------------------------------ stopping
 
@@ -184,11 +190,14 @@ class Scheduler:
     def tick(self, now: float) -> list[Effect]:
         """Let pass what is due: debounce windows, deadlines, time limits, grace periods."""
         machine = self._machine
-        while (leader := machine.collector.pop_due(now)) is not None:
-            machine.enqueue(leader, now)
-        while (alarm := machine.timers.pop_due(now)) is not None:
-            machine.ring(alarm, now)
-        return machine.take()
+        while True:
+            # Time limits first: what has expired does not start, however late the call.
+            if (alarm := machine.timers.pop_due(now)) is not None:
+                machine.ring(alarm, now)
+            elif (leader := machine.collector.pop_due(now)) is not None:
+                machine.enqueue(leader, now)
+            else:
+                return machine.take()
 
     # ------------------------------------------------------------------ shutdown
 
@@ -269,6 +278,11 @@ class Scheduler:
         """All requests that are not done, in order of submission."""
         return tuple(self._view(request, now) for request in self._machine.requests.values())
 
+    def policy(self, key: SessionKey) -> QueuePolicy | None:
+        """How the newest request of a session queues, while there is one."""
+        requests = [r for r in self._machine.requests.values() if r.session == key]
+        return max(requests, key=_seq).policy if requests else None
+
     def occupants(self, name: LaneName) -> tuple[RunId, ...]:
         """Who works in a lane's slots, those inside the slot of a parent included."""
         lane = self._lane(name)
@@ -287,6 +301,11 @@ class Scheduler:
             return False
         waits = Waits(machine.requests.values(), machine.sessions, {run, *patient(run)})
         return waits.stuck(request)
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything is left that was not given up."""
+        return any(r.state is not ABANDONED for r in self._machine.requests.values())
 
     @property
     def idle(self) -> bool:
@@ -341,7 +360,7 @@ class Scheduler:
 def _check_limits(request: Request) -> None:
     for name in ("deadline_s", "run_timeout_s"):
         limit_s = getattr(request, name)
-        if limit_s is not None and not 0 <= limit_s < float("inf"):
+        if limit_s is not None and not 0 <= limit_s <= float_info.max:
             raise ValueError(f"{name} is a number of seconds, at least 0: {limit_s!r}")
 
 

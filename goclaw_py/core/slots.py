@@ -7,7 +7,7 @@ from typing import Protocol
 from goclaw_py.core.alarms import SLOW_WAIT_S, TELL_AGAIN_S, Alarm, Patience
 from goclaw_py.core.effects import Effect, SlowWait
 from goclaw_py.core.ids import RunId
-from goclaw_py.core.requests import Family, Lane, Request
+from goclaw_py.core.requests import HOLDING, Family, Lane, Request
 from goclaw_py.core.states import READY
 from goclaw_py.core.timers import Timers
 
@@ -34,13 +34,16 @@ class LaneSlots:
     def line_up(self, request: Request, now: float) -> None:
         """Let a request that is ready have a slot, or a place in the line for one."""
         lane = request.place
-        if request.family is not None and request.family.host is not None:
-            self._seat(request, request.family.host, now)
+        family = request.family
+        if family is not None and family.host is not None:
+            family.host = _still_there(family.host)
+        if family is not None and family.host is not None:
+            self._seat(request, family.host, now)
         elif lane.waiting or lane.active >= lane.concurrency:
             lane.line.append(request)
             lane.waiting += 1
             if lane.watched is None:
-                self._watch(lane, now + SLOW_WAIT_S)
+                self._watch(lane, max(now + SLOW_WAIT_S, lane.quiet_until))
         else:
             lane.active += 1
             self._starter.begin(request, lane, now)
@@ -129,13 +132,14 @@ class LaneSlots:
     def look(self, lane: Lane, now: float) -> None:
         """Tell about the first in a lane's line, once, if it has waited for too long."""
         first = lane.first()
-        slow_at = first.since + SLOW_WAIT_S
+        slow_at = max(first.since + SLOW_WAIT_S, lane.quiet_until)
         if now < slow_at:
             self._watch(lane, slow_at)
             return
         self._watch(lane, now + TELL_AGAIN_S)
         if first.seq != lane.told:
             lane.told = first.seq
+            lane.quiet_until = now + TELL_AGAIN_S
             inside = tuple(r for r in self._starter.requests.values() if r.works_in(lane))
             self._starter.effects.append(SlowWait(first, lane, now - first.since, inside))
 
@@ -146,6 +150,13 @@ class LaneSlots:
     def _unwatch(self, lane: Lane) -> None:
         lane.watched = None
         self._starter.timers.retire(1)
+
+
+def _still_there(host: Request | None) -> Request | None:
+    """The host, or the nearest one above it if it has ended before its guest was ready."""
+    while host is not None and host.state not in HOLDING:
+        host = _family(host).host
+    return host
 
 
 def _family(request: Request) -> Family:

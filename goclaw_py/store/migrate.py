@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import goclaw_py
 from goclaw_py.core.errors import MigrationError
 from goclaw_py.store.postgres.pool import Connection, DatabaseError
 
-FOLDER: Final = Path(goclaw_py.__file__).resolve().parent.parent / "migrations"
+FOLDER: Final = Path(__file__).resolve().parents[2] / "migrations"
 """The same place in a wheel and in a source tree."""
 
 _FILE = re.compile(r"(\d{4})_(\w+)\.(up|down)\.sql")

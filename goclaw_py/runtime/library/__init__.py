@@ -1,0 +1,1 @@
+"""Lanes and session queues in front of any coroutine: the scheduler as a library."""
