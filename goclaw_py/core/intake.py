@@ -6,7 +6,7 @@ from goclaw_py.core.collector import CUT_WINDOW_S, Burst
 from goclaw_py.core.effects import Ended
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.machine import Machine
-from goclaw_py.core.nesting import Waits, host_of, patient, refusal
+from goclaw_py.core.nesting import Nesting, Waits, host_of, patient, refusal
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Lane, Mode, Request, SessionQueue
 
@@ -14,10 +14,11 @@ from goclaw_py.core.requests import Lane, Mode, Request, SessionQueue
 class Intake:
     """Lets requests in. The lane is open and the id is new."""
 
-    __slots__ = ("_machine",)
+    __slots__ = ("_machine", "_nesting")
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, nesting: Nesting) -> None:
         self._machine = machine
+        self._nesting = nesting
 
     # ------------------------------------------------------------------ messages
 
@@ -100,7 +101,7 @@ class Intake:
         """A request that a run has made (SPEC LANE-8). It neither joins another nor is joined."""
         machine = self._machine
         parent = machine.requests.get(parent_id)
-        reason = refusal(parent)
+        reason = refusal(parent, self._nesting)
         if parent is None or reason is not None:
             machine.effects.append(Ended(request, Outcome.REJECTED, reason))
             return

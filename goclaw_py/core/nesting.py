@@ -8,17 +8,30 @@ last link of every such circle, because whoever gets a slot later waits for nobo
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.outcomes import Reason
-from goclaw_py.core.requests import HOLDING, Family, Request, SessionQueue
+from goclaw_py.core.requests import HOLDING, Family, Request, SessionQueue, check_count
 from goclaw_py.core.status import RunState
 
-MAX_DEPTH = 3
-MAX_CHILDREN = 8
+
+@dataclass(frozen=True, slots=True)
+class Nesting:
+    """How far runs may ask for runs: ancestors above one, live children below one."""
+
+    depth: int = 3
+    children: int = 8
+
+    def __post_init__(self) -> None:
+        check_count("depth", self.depth)
+        check_count("children", self.children)
 
 
-def refusal(parent: Request | None) -> Reason | None:
+DEFAULT_NESTING = Nesting()
+
+
+def refusal(parent: Request | None, limits: Nesting) -> Reason | None:
     """Why a run may not have one more child, or None if it may.
 
     One that is being stopped may not: its children would outlive the stop.
@@ -28,9 +41,9 @@ def refusal(parent: Request | None) -> Reason | None:
     family = parent.family
     if family is None:
         return None
-    if len(family.ancestors) >= MAX_DEPTH:
+    if len(family.ancestors) >= limits.depth:
         return Reason.TOO_DEEP
-    return Reason.TOO_MANY_CHILDREN if len(family.children) >= MAX_CHILDREN else None
+    return Reason.TOO_MANY_CHILDREN if len(family.children) >= limits.children else None
 
 
 def bind(request: Request, parent: Request) -> Family:

@@ -15,7 +15,7 @@ from goclaw_py.core.errors import GoclawError
 from goclaw_py.core.ids import MAIN_LANE, AgentName, LaneName, RunId, SessionKey
 from goclaw_py.core.intake import Intake
 from goclaw_py.core.machine import Machine, Stop
-from goclaw_py.core.nesting import Waits, patient
+from goclaw_py.core.nesting import DEFAULT_NESTING, Nesting, Waits, patient
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Lane, Mode, QueuePolicy, Request, check_count
 from goclaw_py.core.states import ABANDONED, FINISHING, QUEUED, READY, RUNNING
@@ -44,6 +44,7 @@ class Scheduler:
         lanes: Concurrency by lane name; the default lanes are always there.
         agents: How many runs of an agent may work at once; agents not named have no limit.
         cancel_grace_s: How long a cancelled run may take to end before it is abandoned.
+        nesting: How far runs may ask for other runs.
     """
 
     def __init__(
@@ -52,13 +53,14 @@ class Scheduler:
         *,
         agents: Mapping[AgentName, int] | None = None,
         cancel_grace_s: float = 10.0,
+        nesting: Nesting = DEFAULT_NESTING,
     ) -> None:
         if not 0 <= cancel_grace_s <= float_info.max:
             raise ValueError(f"cancel_grace_s is a number of seconds: {cancel_grace_s!r}")
         sizes = {**DEFAULT_LANES, **(lanes or {})}
         made = [Lane(name, size) for name, size in sizes.items()]
         self._machine = Machine(made, agents or {}, cancel_grace_s)
-        self._intake = Intake(self._machine)
+        self._intake = Intake(self._machine, nesting)
         self._draining = False
 
     # ------------------------------------------------------------------ requests
