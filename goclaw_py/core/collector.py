@@ -104,7 +104,8 @@ class Collector:
     def pop_due(self, now: float) -> Request | None:
         """Close the next burst whose end has come and give its leader, or None."""
         while (burst := self.timers.pop_due(now)) is not None:
-            if burst.ends_at > now:
+            # After a late call too: the burst that ended first goes first.
+            if burst.ends_at > min(now, burst.timer_at):
                 self._set_timer(burst)
             else:
                 return self.close(burst)

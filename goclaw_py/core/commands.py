@@ -33,7 +33,17 @@ class NewSession:
     """``/new`` or ``/reset``: stop everything, then a fresh history."""
 
 
-Command = Stop | Greet | Help | ShowStatus | NewSession
+@dataclass(frozen=True, slots=True)
+class QueueMode:
+    """``/queue``: tell how this chat queues; ``/queue MODE``: change it.
+
+    ``word`` is the word that follows on the same line, in lower case, or empty.
+    """
+
+    word: str
+
+
+Command = Stop | Greet | Help | ShowStatus | NewSession | QueueMode
 
 _COMMANDS: dict[str, Command] = {
     "stop": Stop(everything=False),
@@ -50,6 +60,7 @@ MENU: tuple[tuple[str, str], ...] = (
     ("stopall", "Stop everything and empty the queue"),
     ("status", "What is running and waiting"),
     ("new", "Stop everything and forget this conversation"),
+    ("queue", "How messages wait here; /queue MODE changes it"),
     ("help", "What I understand"),
 )
 """The commands with what they do, for menus and ``/help``."""
@@ -70,13 +81,13 @@ def parse_command(text: str, bot_name: str | None = None) -> Command | None:
     word, name = match.groups()
     if name is not None and (bot_name is None or name.casefold() != bot_name.casefold()):
         return None
-    return _COMMANDS.get(word.lower())
+    return _command(word, text[match.end() :])
 
 
 def our_command(text: str) -> Command | None:
     """The command in a text that is known to be for us, whatever name it bears."""
     match = _FORM.match(text)
-    return None if match is None else _COMMANDS.get(match.group(1).lower())
+    return None if match is None else _command(match.group(1), text[match.end() :])
 
 
 def addresses_another_bot(text: str, bot_name: str | None) -> bool:
@@ -85,3 +96,11 @@ def addresses_another_bot(text: str, bot_name: str | None) -> bool:
     if match is None or match.group(2) is None or bot_name is None:
         return False
     return match.group(2).casefold() != bot_name.casefold()
+
+
+def _command(word: str, rest: str) -> Command | None:
+    if word.lower() != "queue":
+        return _COMMANDS.get(word.lower())
+    line, _, _ = rest.partition("\n")
+    following = line.split(maxsplit=1)
+    return QueueMode(following[0].lower() if following else "")

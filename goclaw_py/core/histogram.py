@@ -13,10 +13,14 @@ BOUNDS_S: tuple[float, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class HistogramView:
-    """``counts`` has one number for each bound of ``BOUNDS_S``, and one for what is longer."""
+    """How many times there were up to each bound.
+
+    ``counts`` has one number for each of ``bounds_s``, and one for what is longer than the last.
+    """
 
     counts: tuple[int, ...] = (0,) * (len(BOUNDS_S) + 1)
     total_s: float = 0.0
+    bounds_s: tuple[float, ...] = BOUNDS_S
 
     @property
     def count(self) -> int:
@@ -32,7 +36,7 @@ class HistogramView:
         if not wanted:
             return None
         seen = 0
-        for bound, count in zip(BOUNDS_S, self.counts, strict=False):
+        for bound, count in zip(self.bounds_s, self.counts, strict=False):
             seen += count
             if seen >= wanted:
                 return bound

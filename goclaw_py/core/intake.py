@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from goclaw_py.core.collector import CUT_WINDOW_S, Burst
 from goclaw_py.core.effects import Ended
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.machine import Machine
-from goclaw_py.core.nesting import Nesting, Waits, host_of, patient, refusal
+from goclaw_py.core.nesting import Nesting, host_of, patient, refusal, where_stuck
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Lane, Mode, Request, SessionQueue
+from goclaw_py.core.states import QUEUED, READY
+from goclaw_py.core.status import RunState
 
 
 class Intake:
@@ -120,24 +124,43 @@ class Intake:
         if any(ancestor.agent == request.agent for ancestor in waiting):
             request.slots = machine.unlimited  # one of them works at a time
         request.family.host = host_of(request)
-        waits = Waits(machine.requests.values(), machine.sessions, waiting)
-        if waits.stuck_before_its_lane(request):
-            return False
-        if waits.stuck_in_its_lane(request):
+        where = self._where_stuck(request)
+        if where is READY:
+            machine.has_less_room = True  # its parent's guest may be the one that is stuck
             request.family.host = parent
-        return True
+        return where is not QUEUED
 
     def unblock(self, now: float) -> None:
-        """Something has become smaller: let no child wait for the run that waits for it."""
+        """There is less room than before: let no child wait for the run that waits for it."""
         machine = self._machine
-        for request in list(machine.requests.values()):
-            if not (request.awaited and request.waits and request.family):
-                continue
-            waits = Waits(machine.requests.values(), machine.sessions, patient(request))
-            if waits.stuck_before_its_lane(request):
-                machine.end(request, Outcome.REJECTED, Reason.WAITS_FOR_ITSELF, now)
-            elif waits.stuck_in_its_lane(request):
-                machine.slots.seat_inside(request, request.family.ancestors[0], now)
+        while stuck := [r for r in machine.awaited.values() if self._is_stuck(r)]:
+            # First one that would start if its family ended: the others may wait for that one.
+            stuck.sort(key=lambda request: self._where_stuck(request, patient(request)) is not None)
+            if not any(self._get_unstuck(request, now) for request in stuck):
+                break
+        machine.has_less_room = False
+
+    def _is_stuck(self, request: Request) -> bool:
+        """Whether somebody waits in vain for a request to start."""
+        waited_for = request.waits and bool(patient(request))
+        return waited_for and self._where_stuck(request) is not None
+
+    def _where_stuck(self, request: Request, ends: Iterable[Request] = ()) -> RunState | None:
+        machine = self._machine
+        return where_stuck(request, machine.requests.values(), machine.sessions, ends)
+
+    def _get_unstuck(self, request: Request, now: float) -> bool:
+        """Give up a child that is stuck, or seat it inside its parent; whether that helped."""
+        machine = self._machine
+        assert request.family is not None
+        parent = request.family.ancestors[0]
+        if self._where_stuck(request) is QUEUED:
+            machine.end(request, Outcome.REJECTED, Reason.WAITS_FOR_ITSELF, now)
+        elif request.family.host is not parent:
+            machine.slots.seat_inside(request, parent, now)
+        else:
+            return False
+        return True
 
 
 def _joinable(session: SessionQueue, request: Request, lane: Lane, now: float) -> Request | None:
@@ -151,8 +174,6 @@ def _joinable(session: SessionQueue, request: Request, lane: Lane, now: float) -
 
 def _window_s(request: Request) -> float:
     """How long to wait for more of the same sender; 0 is not at all."""
-    if not request.sender:
-        return 0.0
     if request.cut:
         return max(request.policy.debounce_s, CUT_WINDOW_S)
     return request.policy.debounce_s

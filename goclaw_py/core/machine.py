@@ -33,7 +33,7 @@ from goclaw_py.core.alarms import (
 from goclaw_py.core.collector import Collector
 from goclaw_py.core.effects import Cancel, Effect, Ended, Join, Offer, Start
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
-from goclaw_py.core.nesting import bind, with_awaited
+from goclaw_py.core.nesting import Kin, bind, unbind, with_awaited
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import AgentSlots, Drop, Lane, Mode, Request, SessionQueue
 from goclaw_py.core.slots import LaneSlots
@@ -75,8 +75,12 @@ class Machine:
         """Requests that joined another one, with that one, while it is not done."""
         self.sessions: dict[SessionKey, SessionQueue] = {}
         self.lanes = {lane.name: lane for lane in lanes}
-        self.kin: dict[SessionKey, dict[RunId, Request]] = {}
+        self.kin: Kin = {}
         """For each session the live requests that its runs, ended ones too, have asked for."""
+        self.awaited: dict[RunId, Request] = {}
+        """The live requests whose parent waits for them."""
+        self.has_less_room = False
+        """Somebody may have got stuck who is awaited; see ``Intake.unblock``."""
         self.collector = Collector()
         self.timers: Timers[Alarm | Patience] = Timers(lambda alarm: alarm.live)
         self.slots = LaneSlots(self)
@@ -110,9 +114,9 @@ class Machine:
 
     def adopt(self, request: Request, parent: Request) -> None:
         """Make a request that was just entered the child of a run."""
-        family = bind(request, parent)
-        for ancestor in family.ancestors:
-            self.kin.setdefault(ancestor.session, {})[request.id] = request
+        bind(request, parent, self.kin)
+        if request.awaited:
+            self.awaited[request.id] = request
 
     def enqueue(self, request: Request, now: float) -> None:
         """Put a request into its session: it becomes ready at once, or waits, or costs a place."""
@@ -121,9 +125,7 @@ class Machine:
         if session is None:
             session = self.sessions[request.session] = SessionQueue(request.session)
         if session.concurrency != policy.concurrency:
-            session.concurrency = policy.concurrency
-            if session.waiting:
-                self.admit(session, now)
+            self.set_concurrency(session, policy.concurrency, now)
         waiting = session.waiting
         room = not waiting and session.may_start(request)
         if room and request.slots.has_room:
@@ -143,6 +145,16 @@ class Machine:
             self.end(waiting[0], Outcome.DROPPED, Reason.QUEUE_DROPPED, now)
         if policy.mode is Mode.STEER:
             self._offer(request, session)
+
+    def set_concurrency(self, session: SessionQueue, concurrency: int, now: float) -> None:
+        """Let so many runs of a session work at once."""
+        self.has_less_room |= concurrency < session.concurrency
+        session.concurrency = concurrency
+        if session.waiting:
+            first = session.waiting[0]
+            if not session.may_start(first):
+                first.slots.line.pop(session.key, None)
+            self.admit(session, now)
 
     def _offer(self, request: Request, session: SessionQueue) -> None:
         """Let the run that works in a session know about a message for it (SPEC QUEUE-4)."""
@@ -178,10 +190,10 @@ class Machine:
             key = next(iter(agent.line))
             del agent.line[key]
             session = self.sessions.get(key)
-            if session is None or _next_agent(session) is not agent:
+            if session is None or session.next_agent() is not agent:
                 continue
             self._make_ready(session.waiting.popleft(), session, now)
-            if _next_agent(session) is agent:
+            if session.next_agent() is agent:
                 agent.line[key] = None
             else:
                 self.admit(session, now)
@@ -192,6 +204,8 @@ class Machine:
         session.active[request.id] = request
         request.slots.active += 1
         self.slots.line_up(request, now)
+        if self.awaited and request.state is READY and request.slots.limit is not None:
+            self.has_less_room = True  # it has the agent, but it may never get its lane
 
     def begin(self, request: Request, lane: Lane, now: float) -> None:
         """Start a request that has got a slot of a lane, or a place inside one."""
@@ -203,15 +217,18 @@ class Machine:
         request.started = self._starts
         if request.run_timeout_s is not None:
             self._arm(request, RunTimeout(request), now + request.run_timeout_s)
-        if request.policy.mode is Mode.COLLECT:
-            self._collect(request)
+        joined = request.policy.mode is Mode.COLLECT and self._collect(request)
         self.effects.append(Start(request))
+        if joined:
+            self.admit(self.sessions[request.session], now)
 
-    def _collect(self, request: Request) -> None:
-        """Take what waits in the session into a turn that starts (SPEC QUEUE-4)."""
-        for other in list(self.sessions[request.session].waiting):
-            if other.policy.mode is Mode.COLLECT and same_work(other, request):
-                self.absorb(other, request)
+    def _collect(self, request: Request) -> bool:
+        """Take what waits in the session into a turn that starts (SPEC QUEUE-4); if any did."""
+        waiting = self.sessions[request.session].waiting
+        others = [r for r in waiting if r.policy.mode is Mode.COLLECT and same_work(r, request)]
+        for other in others:
+            self.absorb(other, request)
+        return bool(others)
 
     def absorb(self, request: Request, into: Request) -> None:
         """Make one that waits in its session's line a part of another request."""
@@ -298,11 +315,6 @@ class Machine:
         else:
             self.end(alarm.request, Outcome.TIMED_OUT, alarm.reason, now)
 
-    def with_descendants(self, request: Request) -> list[Request]:
-        """The request, and those that it or a run below it has asked for."""
-        kin = self.kin.get(request.session, {}).values()
-        return [request, *(r for r in kin if r.family and request in r.family.ancestors)]
-
     def _leave(self, request: Request) -> None:
         """Take a request that has not started out of wherever it waits."""
         if request.state is READY:
@@ -310,9 +322,9 @@ class Machine:
             request.slots.active -= 1
             self.slots.leave(request)
         elif request.state is QUEUED:
-            waiting = self.sessions[request.session].waiting
-            waiting.remove(request)
-            if not waiting:
+            session = self.sessions[request.session]
+            session.waiting.remove(request)
+            if session.next_agent() is not request.slots:
                 request.slots.line.pop(request.session, None)
         else:
             burst = self.collector.find(request.session, request.sender)
@@ -364,18 +376,9 @@ class Machine:
         if request.joined:
             for run_id in request.joined:
                 del self.aliases[run_id]
-        if request.family and request.family.ancestors:
-            self._unbind(request, request.family.ancestors)
-
-    def _unbind(self, request: Request, ancestors: tuple[Request, ...]) -> None:
-        siblings = ancestors[0].family
-        assert siblings is not None
-        del siblings.children[request.id]
-        for key in {ancestor.session for ancestor in ancestors}:  # they may share one
-            kin = self.kin[key]
-            del kin[request.id]
-            if not kin:
-                del self.kin[key]
+        if request.parent is not None:
+            unbind(request, self.kin)
+            self.awaited.pop(request.id, None)
 
     # ------------------------------------------------------------------ small things
 
@@ -388,14 +391,6 @@ class Machine:
             raise illegal(request, to)
         request.state = to
         request.since = now
-
-
-def _next_agent(session: SessionQueue) -> AgentSlots | None:
-    """Whom the session's next request is for, if the session has room for it."""
-    waiting = session.waiting
-    if not waiting or not session.may_start(waiting[0]):
-        return None
-    return waiting[0].slots
 
 
 def same_work(request: Request, other: Request) -> bool:

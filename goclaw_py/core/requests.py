@@ -160,6 +160,8 @@ class Family:
     """Who works in this one's lane slot besides itself; one at a time."""
     line: deque[Request] = field(default_factory=deque)
     """Who waits to be the guest."""
+    awaits: Request | None = None
+    """What the run waits for without having said so, as far as the shell knows."""
 
 
 class SessionQueue:
@@ -178,6 +180,13 @@ class SessionQueue:
         if request.alone:
             return not self.active
         return len(self.active) < self.concurrency
+
+    def next_agent(self) -> AgentSlots | None:
+        """Whom the first that waits is for, if the session has room for it."""
+        waiting = self.waiting
+        if not waiting or not self.may_start(waiting[0]):
+            return None
+        return waiting[0].slots
 
     def last_waiting_of(self, sender: str) -> Request | None:
         """The newest message of this sender that has not started; a child is none."""

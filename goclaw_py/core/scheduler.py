@@ -8,14 +8,13 @@ call ``tick``. The transitions themselves are in ``core.machine``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from sys import float_info
 
 from goclaw_py.core.effects import Effect, Ended
 from goclaw_py.core.errors import GoclawError
 from goclaw_py.core.ids import MAIN_LANE, AgentName, LaneName, RunId, SessionKey
 from goclaw_py.core.intake import Intake
 from goclaw_py.core.machine import Machine, Stop
-from goclaw_py.core.nesting import DEFAULT_NESTING, Nesting, Waits, patient
+from goclaw_py.core.nesting import DEFAULT_NESTING, Nesting, with_descendants, would_wait
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Lane, Mode, QueuePolicy, Request, check_count
 from goclaw_py.core.states import ABANDONED, FINISHING, QUEUED, READY, RUNNING
@@ -27,6 +26,10 @@ DEFAULT_LANES: Mapping[LaneName, int] = {
     LaneName("delegate"): 100,
     LaneName("cron"): 1,
 }
+
+
+MAX_LIMIT_S = 1e308
+"""The longest time limit: adding it to any clock gives a number that is not infinite."""
 
 
 class DuplicateRequest(GoclawError):
@@ -55,7 +58,7 @@ class Scheduler:
         cancel_grace_s: float = 10.0,
         nesting: Nesting = DEFAULT_NESTING,
     ) -> None:
-        if not 0 <= cancel_grace_s <= float_info.max:
+        if not 0 <= cancel_grace_s <= MAX_LIMIT_S:
             raise ValueError(f"cancel_grace_s is a number of seconds: {cancel_grace_s!r}")
         sizes = {**DEFAULT_LANES, **(lanes or {})}
         made = [Lane(name, size) for name, size in sizes.items()]
@@ -91,7 +94,7 @@ class Scheduler:
         else:
             machine.enter(request, lane, now)
             machine.enqueue(request, now)
-        return machine.take()
+        return self._take(now)
 
     def take_in(self, request_id: RunId, run_id: RunId, now: float) -> list[Effect]:
         """A run has taken in a message that was offered to it (mode ``steer``, SPEC QUEUE-4).
@@ -108,7 +111,7 @@ class Scheduler:
             return []
         machine.absorb(request, run)
         machine.admit(session, now)
-        return machine.take()
+        return self._take(now)
 
     def finish(self, run_id: RunId, outcome: Outcome, now: float) -> list[Effect]:
         """The run's task has ended. Decides its outcome; the slots stay taken until ``release``.
@@ -118,14 +121,14 @@ class Scheduler:
         request = self._machine.requests.get(run_id)
         if request is not None:
             self._machine.finish(request, outcome, now)
-        return self._machine.take()
+        return self._take(now)
 
     def release(self, run_id: RunId, now: float) -> list[Effect]:
         """The outcome is stored: the run's slots go to those who wait."""
         request = self._machine.requests.get(run_id)
         if request is not None:
             self._machine.release(request, now)
-        return self._machine.take()
+        return self._take(now)
 
     def finished(self, run_id: RunId, outcome: Outcome, now: float) -> list[Effect]:
         """``finish`` and ``release`` in one, for shells that store nothing."""
@@ -135,6 +138,8 @@ class Scheduler:
             machine.finish(request, outcome, now)
             if request.state is FINISHING:  # not if it had been given up
                 machine.release(request, now)
+        if machine.has_less_room:
+            return self._take(now)
         effects, machine.effects = machine.effects, []
         return effects
 
@@ -156,7 +161,7 @@ class Scheduler:
             target = min(waiting, key=_seq, default=None)
         if target is None:
             return Stop()
-        family = machine.with_descendants(target)
+        family = with_descendants(target, machine.kin)
         return self._cut(family, Outcome.CANCELLED, Reason.STOPPED, now)
 
     def stop_all(self, session_key: SessionKey, now: float) -> Stop:
@@ -199,7 +204,7 @@ class Scheduler:
             elif (leader := machine.collector.pop_due(now)) is not None:
                 machine.enqueue(leader, now)
             else:
-                return machine.take()
+                return self._take(now)
 
     # ------------------------------------------------------------------ shutdown
 
@@ -248,12 +253,10 @@ class Scheduler:
         """
         check_count("concurrency", concurrency)
         lane = self._lane(name)
-        shrinks = concurrency < lane.concurrency
+        self._machine.has_less_room |= concurrency < lane.concurrency
         lane.concurrency = concurrency
         self._machine.slots.pump(lane, now)
-        if shrinks:
-            self._intake.unblock(now)
-        return self._machine.take()
+        return self._take(now)
 
     def set_concurrency(self, key: SessionKey, concurrency: int, now: float) -> list[Effect]:
         """Let so many runs of a session work at once, until its next request says otherwise.
@@ -263,12 +266,8 @@ class Scheduler:
         check_count("concurrency", concurrency)
         session = self._machine.sessions.get(key)
         if session is not None:
-            shrinks = concurrency < session.concurrency
-            session.concurrency = concurrency
-            self._machine.admit(session, now)
-            if shrinks:
-                self._intake.unblock(now)
-        return self._machine.take()
+            self._machine.set_concurrency(session, concurrency, now)
+        return self._take(now)
 
     # ------------------------------------------------------------------ looking
 
@@ -301,8 +300,7 @@ class Scheduler:
         run, request = machine.requests.get(run_id), machine.requests.get(request_id)
         if run is None or request is None:
             return False
-        waits = Waits(machine.requests.values(), machine.sessions, {run, *patient(run)})
-        return waits.stuck(request)
+        return would_wait(request, run, machine.requests.values(), machine.sessions)
 
     @property
     def busy(self) -> bool:
@@ -324,8 +322,14 @@ class Scheduler:
         self, requests: Iterable[Request], outcome: Outcome, reason: Reason, now: float
     ) -> Stop:
         stop = self._machine.cut(requests, outcome, reason, now)
-        stop.effects = self._machine.take()
+        stop.effects = self._take(now)
         return stop
+
+    def _take(self, now: float) -> list[Effect]:
+        machine = self._machine
+        if machine.has_less_room:
+            self._intake.unblock(now)
+        return machine.take()
 
     def _lane(self, name: LaneName) -> Lane:
         lane = self._machine.lanes.get(name)
@@ -362,7 +366,7 @@ class Scheduler:
 def _check_limits(request: Request) -> None:
     for name in ("deadline_s", "run_timeout_s"):
         limit_s = getattr(request, name)
-        if limit_s is not None and not 0 <= limit_s <= float_info.max:
+        if limit_s is not None and not 0 <= limit_s <= MAX_LIMIT_S:
             raise ValueError(f"{name} is a number of seconds, at least 0: {limit_s!r}")
 
 

@@ -7,7 +7,8 @@ from typing import Protocol
 from goclaw_py.core.alarms import SLOW_WAIT_S, TELL_AGAIN_S, Alarm, Patience
 from goclaw_py.core.effects import Effect, SlowWait
 from goclaw_py.core.ids import RunId
-from goclaw_py.core.requests import HOLDING, Family, Lane, Request
+from goclaw_py.core.nesting import still_there
+from goclaw_py.core.requests import Family, Lane, Request
 from goclaw_py.core.states import READY
 from goclaw_py.core.timers import Timers
 
@@ -18,6 +19,7 @@ class Starter(Protocol):
     requests: dict[RunId, Request]
     timers: Timers[Alarm | Patience]
     effects: list[Effect]
+    has_less_room: bool
 
     def begin(self, request: Request, lane: Lane, now: float) -> None:
         """Start a request that has got a slot of a lane, or a place inside one."""
@@ -36,7 +38,7 @@ class LaneSlots:
         lane = request.place
         family = request.family
         if family is not None and family.host is not None:
-            family.host = _still_there(family.host)
+            family.host = still_there(family.host)  # it may have ended meanwhile
         if family is not None and family.host is not None:
             self._seat(request, family.host, now)
         elif lane.waiting or lane.active >= lane.concurrency:
@@ -92,6 +94,8 @@ class LaneSlots:
         family = _family(request)
         if request.state is READY:
             self.leave(request)
+            if family.host is None and request in request.place.line:
+                request.place.line.remove(request)  # it may come back, but to the end
             family.host = host
             self._seat(request, host, now)
         else:
@@ -115,6 +119,7 @@ class LaneSlots:
         if guest is not None:
             # It was not waited for. The slot is its own now, or it is the host's next guest.
             _family(guest).host = host
+            self._starter.has_less_room = True  # the slot does not become free
             if host is not None:
                 _family(host).guest = guest
         elif host is not None:
@@ -150,13 +155,6 @@ class LaneSlots:
     def _unwatch(self, lane: Lane) -> None:
         lane.watched = None
         self._starter.timers.retire(1)
-
-
-def _still_there(host: Request | None) -> Request | None:
-    """The host, or the nearest one above it if it has ended before its guest was ready."""
-    while host is not None and host.state not in HOLDING:
-        host = _family(host).host
-    return host
 
 
 def _family(request: Request) -> Family:

@@ -9,6 +9,9 @@ from enum import StrEnum
 from goclaw_py.core.histogram import NOTHING_MEASURED, HistogramView
 from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId, SessionKey
 
+MAX_LANE_SIZE = 100_000
+"""The largest size that people may give a lane; a larger one is a slip of the finger."""
+
 
 class RunState(StrEnum):
     """Where a request is on its way (SPEC QUEUE-2)."""
@@ -77,6 +80,41 @@ class RunView:
     waits_for: WaitsFor | None = None
     messages: int = 1
     """How many requests it answers: those that joined it count."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaneUse:
+    """A lane with those who use it.
+
+    ``inside`` are the runs that have started, in order of submission: those with a slot, those
+    inside the slot of a parent, and abandoned ones, which count no more. ``waiting`` is the line,
+    the next one first.
+    """
+
+    lane: LaneView
+    inside: tuple[RunView, ...]
+    waiting: tuple[RunView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LanesView:
+    """All lanes of a gateway at one instant."""
+
+    at: datetime
+    lanes: tuple[LaneUse, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveRuns:
+    """All requests that are not done at one instant, in order of submission.
+
+    ``live`` is False if no gateway was asked: the database knows only what has started, and not
+    whether it is being stopped.
+    """
+
+    at: datetime
+    live: bool
+    runs: tuple[RunView, ...]
 
 
 @dataclass(frozen=True, slots=True)

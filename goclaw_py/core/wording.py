@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from goclaw_py.core.commands import MENU
+from goclaw_py.core.messages import Sender
 from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.requests import Drop, Mode, QueuePolicy
 from goclaw_py.core.status import RunState, RunView
 from goclaw_py.core.text import cut_text
 
@@ -21,6 +23,7 @@ LOST = (
     "Please send it again, perhaps in other words."
 )
 FAILED = "Something went wrong while I worked on this. The operator finds the cause in the log."
+NOT_AN_OWNER = "Only an owner may change how messages wait here."
 EMPTY_MESSAGE = "There was no text in that message that I could read."
 
 
@@ -56,11 +59,16 @@ def dropped(texts: Sequence[str], reason: Reason | None) -> str:
     if len(texts) > _MAX_SNIPPETS:
         named.append("…")
     what, which = _count(len(texts), "message"), ", ".join(named)
-    if reason is Reason.NEWER_MESSAGE:
-        return f"Your newer message replaced {what} that waited: {which}"
-    if reason is Reason.QUEUE_FULL:
-        return f"Too much is waiting already, so I did not take {what}: {which}"
-    return f"Too much was waiting, so I dropped {what}, the oldest first: {which}"
+    match reason:
+        case Reason.NEWER_MESSAGE:
+            return f"A newer message replaced {what} that waited: {which}"
+        case Reason.QUEUE_FULL:
+            return f"Too much is waiting already, so I did not take {what}: {which}"
+        case Reason.QUEUE_DROPPED:
+            return f"Too much was waiting, so I dropped {what}, the oldest first: {which}"
+        case _:
+            # Of a closed lane, or of a run that asked for it, nobody in a chat has heard.
+            return f"I cannot work on this now, so I did not take {what}: {which}"
 
 
 def timed_out(reason: Reason | None) -> str:
@@ -70,8 +78,15 @@ def timed_out(reason: Reason | None) -> str:
     return "This took too long, so I stopped working on it."
 
 
-def status(runs: Sequence[RunView], entries: int) -> str:
-    """The answer to ``/status`` for one session."""
+def said_by(sender: Sender, text: str) -> str:
+    """A message in a turn that answers several people (SPEC QUEUE-4)."""
+    # A name is its owner's choice; on several lines it could look like other messages.
+    name = " ".join((sender.name or sender.username or sender.id).split())
+    return f"{name}: {text}"
+
+
+def status(runs: Sequence[RunView], entries: int, context: float | None = None) -> str:
+    """The answer to ``/status`` for one session; ``context`` is the share of it that is used."""
     working = [run for run in runs if run.state in (RunState.RUNNING, RunState.FINISHING)]
     stopping = [run for run in runs if run.state in (RunState.STOPPING, RunState.ABANDONED)]
     waiting = [run for run in runs if run not in working and run not in stopping]
@@ -82,7 +97,56 @@ def status(runs: Sequence[RunView], entries: int) -> str:
     if stopping:
         lines.append(f"Stopping: {len(stopping)}")
     lines.append(f"Messages in this conversation: {entries}")
+    if context is not None:
+        lines.append(f"Context used: {context:.0%}")
     return "\n".join(lines)
+
+
+def queue(policy: QueuePolicy, runs: Sequence[RunView], *, chosen: bool, full: bool) -> str:
+    """The answer to ``/queue``.
+
+    ``chosen``: the mode is this chat's own choice; ``full``: the conversation takes so much of the
+    context that one run at a time works (SPEC QUEUE-7).
+    """
+    waiting = sum(run.state in _WAITING for run in runs)
+    origin = "chosen in this chat" if chosen else "from the settings"
+    at_once = "1, because this conversation is long" if full else f"{policy.concurrency}"
+    last = "the oldest is dropped" if policy.drop is Drop.OLD else "new ones are not taken"
+    burst = f"messages within {policy.debounce_s:g} s become one"
+    return "\n".join(
+        [
+            f"Mode: {policy.mode.value} ({origin}): {_MEANING[policy.mode]}",
+            f"Running: {len(runs) - waiting}, at once: {at_once}",
+            f"Waiting: {waiting}, at most: {policy.capacity}; then {last}",
+            f"Bursts: {burst if policy.debounce_s else 'each message is a turn of its own'}",
+            _modes(),
+        ]
+    )
+
+
+def queue_changed(mode: Mode, *, chosen: bool) -> str:
+    """The answer to ``/queue MODE``, for the messages to come."""
+    return f"{'From now on' if chosen else 'Back to the settings'}: {mode.value}, {_MEANING[mode]}."
+
+
+def unknown_mode(word: str) -> str:
+    """The answer to ``/queue`` with a word that is no mode."""
+    return f"I know no mode “{snippet(word)}”. {_modes()}"
+
+
+def _modes() -> str:
+    return f"Modes: {', '.join(Mode)}; /queue default goes back to the settings."
+
+
+_MEANING: Mapping[Mode, str] = {
+    Mode.QUEUE: "messages wait for their turn",
+    Mode.FOLLOWUP: "messages wait for their turn",
+    Mode.INTERRUPT: "a new message stops what runs and replaces what waits",
+    Mode.COLLECT: "what waits becomes one turn",
+    Mode.STEER: "a new message goes into the running task if that can take it, else it waits",
+}
+
+_WAITING = (RunState.COLLECTING, RunState.QUEUED, RunState.READY)
 
 
 def cut_reply(text: str, outcome: Outcome) -> str:

@@ -8,10 +8,11 @@ from typing import Any, assert_never
 from goclaw_py.core.effects import Cancel, Effect, Ended, Join, Offer, SlowWait, Start
 from goclaw_py.core.ids import AgentName, LaneName, RunId, SessionKey
 from goclaw_py.core.machine import Stop
+from goclaw_py.core.nesting import DEFAULT_NESTING, Nesting
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Drop, Mode, QueuePolicy, Request
 from goclaw_py.core.scheduler import Scheduler
-from goclaw_py.core.status import LaneView, RunState
+from goclaw_py.core.status import LaneView, RunState, RunView
 
 CHAT = "chat"
 WINDOW_S = 0.8
@@ -60,13 +61,16 @@ class Shell:
         *,
         agents: Mapping[str, int] | None = None,
         grace_s: float = 10.0,
+        nesting: Nesting = DEFAULT_NESTING,
     ) -> None:
         self.scheduler = Scheduler(
             {LaneName(name): size for name, size in (lanes or {}).items()},
             agents={AgentName(name): limit for name, limit in (agents or {}).items()},
             cancel_grace_s=grace_s,
+            nesting=nesting,
         )
         self.now = 0.0
+        self.awaited: set[str] = set()
         self.started: list[str] = []
         self.cancelled: dict[str, Reason] = {}
         self.joined: dict[str, str] = {}
@@ -76,6 +80,8 @@ class Shell:
 
     def submit(self, run_id: str, session: str = CHAT, **fields: Any) -> list[Effect]:
         request = Request(RunId(run_id), SessionKey(session), **fields)
+        if request.awaited:
+            self.awaited.add(run_id)
         return self._note(self.scheduler.submit(request, self.now))
 
     def finish(self, run_id: str, outcome: Outcome = Outcome.COMPLETED) -> list[Effect]:
@@ -102,6 +108,20 @@ class Shell:
     def close_lane(self, name: str) -> list[Effect]:
         return self._note(self.scheduler.close_lane(LaneName(name), self.now))
 
+    def take_in(self, request_id: str, run_id: str) -> list[Effect]:
+        taken = self.scheduler.take_in(RunId(request_id), RunId(run_id), self.now)
+        return self._note(taken)
+
+    def get_or_create(self, name: str, concurrency: int) -> LaneView:
+        return self.scheduler.get_or_create(LaneName(name), concurrency)
+
+    def resize(self, name: str, concurrency: int) -> list[Effect]:
+        return self._note(self.scheduler.resize(LaneName(name), concurrency, self.now))
+
+    def set_concurrency(self, concurrency: int, session: str = CHAT) -> list[Effect]:
+        key = SessionKey(session)
+        return self._note(self.scheduler.set_concurrency(key, concurrency, self.now))
+
     def wait(self, seconds: float) -> None:
         """Let time pass, ringing each timer at the instant that the scheduler asked for."""
         until = self.now + seconds
@@ -111,6 +131,17 @@ class Shell:
             again = self.scheduler.next_timer()
             assert again is None or again > self.now, "a shell that obeys would spin"
         self.now = until
+
+    @property
+    def working(self) -> list[str]:
+        """Who has started and not ended, in the order of their starts."""
+        return [run_id for run_id in self.started if run_id not in self.ended]
+
+    def view(self, run_id: str) -> RunView:
+        return next(run for run in self.scheduler.runs(self.now) if run.id == run_id)
+
+    def occupants(self, name: str = "main") -> list[str]:
+        return list(self.scheduler.occupants(LaneName(name)))
 
     def state(self, run_id: str) -> RunState:
         return self.scheduler.state(RunId(run_id))

@@ -12,6 +12,7 @@ from goclaw_py.core.commands import (
     Greet,
     Help,
     NewSession,
+    QueueMode,
     ShowStatus,
     Stop,
     addresses_another_bot,
@@ -32,6 +33,7 @@ ONE, ALL = Stop(everything=False), Stop(everything=True)
         ("status", ShowStatus()),
         ("new", NewSession()),
         ("reset", NewSession()),
+        ("queue", QueueMode("")),
     ],
 )
 def test_every_command_is_recognised_by_its_word(word: str, command: Command) -> None:
@@ -85,6 +87,24 @@ def test_stop_is_recognised_in_any_case_with_blanks_and_text_after_it(text: str)
 def test_what_only_looks_like_stop_belongs_to_the_agent(text: str) -> None:
     """SPEC CMD-2."""
     assert parse_command(text, "goclaw_bot") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("/queue", ""),
+        ("/queue   ", ""),
+        ("/queue steer", "steer"),
+        ("/QUEUE@goclaw_bot  Steer please", "steer"),
+        ("/queue\tcollect\nand more", "collect"),
+        ("/queue\ncollect", ""),
+        ("/queue \n collect", ""),
+    ],
+)
+def test_the_word_after_queue_on_its_line_is_the_mode(text: str, word: str) -> None:
+    """SPEC CMD-2, CMD-5: text on the next line is only text."""
+    assert parse_command(text, "goclaw_bot") == QueueMode(word)
+    assert our_command(text) == QueueMode(word)
 
 
 def test_a_command_for_another_bot_is_not_for_us() -> None:

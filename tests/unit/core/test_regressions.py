@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from goclaw_py.core.requests import QueuePolicy
-from tests.unit.core.shell import GROUP, TYPING, Shell
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.requests import Mode, QueuePolicy
+from goclaw_py.core.status import RunState
+from tests.unit.core.shell import GROUP, INTERRUPT, INTERRUPT_GROUP, TYPING, Shell
 
 
 def test_a_run_whose_ended_parent_and_grandparent_share_a_session_can_end() -> None:
@@ -92,3 +94,94 @@ def test_a_burst_past_its_bound_is_served_as_soon_as_its_cut_text_is_whole() -> 
     shell.submit("end", sender="ann", policy=TYPING)
     shell.wait(0)
     assert shell.started == ["0"]
+
+
+def test_bursts_that_end_in_one_late_tick_go_in_the_order_of_their_ends() -> None:
+    """SPEC LANE-4. One that had been prolonged went where it would have ended before."""
+    shell = Shell({"main": 9})
+    shell.submit("long", "one", sender="ann", policy=TYPING)
+    shell.wait(0.5)
+    shell.submit("short", "two", sender="ann", policy=TYPING)
+    shell.submit("more", "one", sender="ann", policy=QueuePolicy(debounce_s=2))
+    shell.submit("end", "one", sender="ann", policy=TYPING, cut=True)
+    shell.now = 5
+    shell.wait(0)
+    assert shell.started == ["short", "long"]
+
+
+def test_a_session_that_has_become_smaller_loses_its_turn_for_a_busy_agent() -> None:
+    """SPEC AGENT-3. It kept a place from a time at which its message could have gone."""
+    shell = Shell({"main": 9}, agents={"main": 1})
+    shell.submit("busy", "zero")
+    shell.submit("a1", "a", agent="other", policy=GROUP)
+    shell.submit("a2", "a", policy=GROUP)
+    shell.submit("a3", "a", policy=QueuePolicy(concurrency=1))
+    shell.submit("b1", "b")
+    shell.done("a1")
+    shell.done("busy")
+    assert shell.started[2:] == ["b1"]
+
+
+def test_a_session_whose_first_message_is_for_another_agent_loses_its_turn() -> None:
+    """SPEC AGENT-3. It kept the place of a message that had been stopped."""
+    shell = Shell({"main": 9}, agents={"ann": 1, "bob": 1})
+    shell.submit("ann busy", "one", agent="ann")
+    shell.submit("bob busy", "two", agent="bob")
+    shell.submit("for ann", "shared", agent="ann")
+    shell.submit("for bob", "shared", agent="bob", deadline_s=1)
+    shell.submit("for ann too", "shared", agent="ann")
+    shell.stop("shared")
+    shell.submit("other", "three", agent="ann")
+    shell.wait(2)
+    shell.done("ann busy")
+    assert shell.started[2:] == ["other"]
+
+
+def test_who_stands_behind_messages_that_a_turn_collects_moves_up_at_once() -> None:
+    """SPEC QUEUE-4, LANE-4. It waited for a free agent until something else ended."""
+    shell = Shell({"main": 1}, agents={"ann": 1})
+    together = QueuePolicy(mode=Mode.COLLECT, concurrency=3)
+    shell.submit("other", "elsewhere")
+    shell.submit("first", agent="ann", policy=together)
+    shell.submit("second", agent="ann", policy=together)
+    shell.submit("behind", lane="cron", policy=GROUP)
+    shell.done("other")
+    assert shell.joined == {"second": "first"}
+    assert shell.started == ["other", "first", "behind"]
+
+
+def test_stopping_a_run_that_has_ended_leaves_its_children_alone() -> None:
+    """SPEC QUEUE-8. Its outcome was being stored; it waited for nobody any more."""
+    shell = Shell({"main": 9})
+    shell.submit("parent")
+    shell.submit("child", "sub", parent="parent", awaited=True)
+    shell.finish("parent")
+    shell.submit("newer", policy=INTERRUPT)
+    assert shell.state("child") is RunState.RUNNING
+
+
+def test_a_child_behind_one_that_waits_for_its_parents_lane_is_let_in() -> None:
+    """SPEC LANE-8. It must only move up, not end, for the session to have room."""
+    shell = Shell({"main": 1, "subagent": 1})
+    shell.submit("parent", "one")
+    shell.submit("stays", "group", lane="subagent", policy=GROUP)
+    shell.submit("alone", "group", policy=INTERRUPT_GROUP)
+    shell.submit("child", "group", policy=GROUP, lane="cron", parent="parent", awaited=True)
+    assert shell.ended == {}
+    shell.done("stays")
+    assert shell.started == ["parent", "stays", "child"]
+
+
+def test_a_child_is_refused_that_would_close_a_circle_of_two_families() -> None:
+    """SPEC LANE-8. Each of the two was let off because the other one could still have ended."""
+    shell = Shell({"main": 2})
+    shell.submit("ann", "one")
+    shell.submit("bob", "two")
+    shell.submit("ready", "shared")
+    shell.submit("of ann", "shared", lane="cron", parent="ann", awaited=True)
+    assert shell.state("of ann") is RunState.QUEUED
+    shell.submit("of bob", "shared", lane="cron", parent="bob", awaited=True)
+    assert shell.ended["of bob"] == (Outcome.REJECTED, Reason.WAITS_FOR_ITSELF)
+    shell.done("bob")
+    shell.done("ready")
+    assert shell.started == ["ann", "bob", "ready", "of ann"]

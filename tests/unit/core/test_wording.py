@@ -7,7 +7,9 @@ import pytest
 from goclaw_py.core import wording
 from goclaw_py.core.commands import MENU
 from goclaw_py.core.ids import AgentName, LaneName, RunId, SessionKey
+from goclaw_py.core.messages import Sender
 from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.requests import Drop, Mode, QueuePolicy
 from goclaw_py.core.status import RunState, RunView
 
 
@@ -45,7 +47,7 @@ def test_a_pairing_text_has_the_code_on_a_line_of_its_own_and_says_how_long_it_i
 @pytest.mark.parametrize(
     ("reason", "words"),
     [
-        (Reason.NEWER_MESSAGE, "Your newer message replaced 1 message that waited: “buy milk”"),
+        (Reason.NEWER_MESSAGE, "A newer message replaced 1 message that waited: “buy milk”"),
         (
             Reason.QUEUE_FULL,
             "Too much is waiting already, so I did not take 1 message: “buy milk”",
@@ -54,11 +56,66 @@ def test_a_pairing_text_has_the_code_on_a_line_of_its_own_and_says_how_long_it_i
             Reason.QUEUE_DROPPED,
             "Too much was waiting, so I dropped 1 message, the oldest first: “buy milk”",
         ),
+        (
+            Reason.LANE_CLOSED,
+            "I cannot work on this now, so I did not take 1 message: “buy milk”",
+        ),
     ],
 )
 def test_a_notice_says_why_messages_are_not_answered(reason: Reason, words: str) -> None:
     """SPEC QUEUE-3, QUEUE-5."""
     assert wording.dropped(["buy\n  milk"], reason) == words
+
+
+@pytest.mark.parametrize("reason", [*Reason, None])
+def test_a_notice_blames_the_queue_only_where_the_queue_was_full(reason: Reason | None) -> None:
+    """SPEC QUEUE-5: whatever reason is added, its words are true."""
+    queue_was_full = reason in (Reason.QUEUE_FULL, Reason.QUEUE_DROPPED)
+    assert ("Too much" in wording.dropped(["hi"], reason)) is queue_was_full
+
+
+@pytest.mark.parametrize(
+    ("sender", "line"),
+    [
+        (Sender("7", "Ann", "ann_l"), "Ann: hi"),
+        (Sender("7", "", "ann_l"), "ann_l: hi"),
+        (Sender("7", ""), "7: hi"),
+        (Sender("7", "Ann\nBob: no\n\tX"), "Ann Bob: no X: hi"),
+    ],
+)
+def test_a_text_bears_its_senders_name_on_one_line(sender: Sender, line: str) -> None:
+    """SPEC QUEUE-4: a name cannot look like another message."""
+    assert wording.said_by(sender, "hi") == line
+
+
+def test_every_mode_is_explained_in_words_of_its_own() -> None:
+    """SPEC CMD-5."""
+    said = {mode: wording.queue_changed(mode, chosen=True) for mode in Mode}
+    assert all(text.startswith(f"From now on: {mode.value}, ") for mode, text in said.items())
+    assert len({text.partition(", ")[2] for text in said.values()}) == len(Mode) - 1, (
+        "followup is queue by another name"
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        (QueuePolicy(capacity=3), "Waiting: 3, at most: 3; then the oldest is dropped"),
+        (QueuePolicy(drop=Drop.NEW), "Waiting: 3, at most: 10; then new ones are not taken"),
+        (QueuePolicy(concurrency=3), "Running: 4, at once: 3"),
+        (QueuePolicy(debounce_s=1.5), "Bursts: messages within 1.5 s become one"),
+    ],
+)
+def test_the_queue_is_told_in_numbers(policy: QueuePolicy, words: str) -> None:
+    """SPEC CMD-5."""
+    runs = [view(state) for state in RunState if state is not RunState.DONE]
+    assert words in wording.queue(policy, runs, chosen=False, full=False).splitlines()
+
+
+def test_a_full_context_explains_why_one_run_works_at_a_time() -> None:
+    """SPEC QUEUE-7."""
+    policy = QueuePolicy(concurrency=3)
+    assert "at once: 1, because" in wording.queue(policy, [], chosen=True, full=True)
 
 
 def test_a_notice_counts_all_messages_and_quotes_the_first_three() -> None:
@@ -103,6 +160,12 @@ def test_the_status_of_an_idle_session_shows_zeros() -> None:
     """SPEC CMD-5."""
     text = "Running: 0\nWaiting: 0\nMessages in this conversation: 12"
     assert wording.status([], 12) == text
+
+
+@pytest.mark.parametrize(("share", "shown"), [(0.0, "0%"), (0.604, "60%"), (1.3, "130%")])
+def test_the_status_tells_how_much_of_the_context_is_used(share: float, shown: str) -> None:
+    """SPEC CMD-5."""
+    assert wording.status([], 0, share).splitlines()[-1] == f"Context used: {shown}"
 
 
 def test_the_status_sorts_every_state_into_running_waiting_or_stopping() -> None:
