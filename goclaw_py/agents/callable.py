@@ -9,12 +9,13 @@ import inspect
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, Future
+from dataclasses import replace
 from functools import partial
 from typing import ParamSpec, TypeVar
 
 from goclaw_py.core.errors import AgentError, SettingError
 from goclaw_py.core.events import AgentEvent
-from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
+from goclaw_py.ports.agent import AgentResult, Emit, MessagePart, RunRequest
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -62,7 +63,10 @@ class CallableAgent:
         return cls(target, owner=found)
 
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
-        """Call it with the request and ``emit``, which works from its thread too."""
+        """Call it with the request and ``emit``.
+
+        ``emit`` and ``request.take_messages`` work from its thread too.
+        """
         if self._is_async:
             given = self._target(request, emit)
         else:
@@ -92,8 +96,14 @@ class CallableAgent:
         def emit_from_thread(event: AgentEvent) -> None:
             loop.call_soon_threadsafe(emit, event)
 
+        def take_from_thread() -> tuple[MessagePart, ...]:
+            taken: Future[tuple[MessagePart, ...]] = Future()
+            loop.call_soon_threadsafe(_settle, taken, request.take_messages)
+            return taken.result()
+
         context = contextvars.copy_context()
-        work = partial(context.run, self._target, request, emit_from_thread)
+        asked = replace(request, take_messages=take_from_thread)
+        work = partial(context.run, self._target, asked, emit_from_thread)
         done = loop.run_in_executor(_DaemonThreads(), work)
         # Fetched in any case: asyncio would report the error of a stopped run as forgotten.
         done.add_done_callback(asyncio.Future.exception)

@@ -18,6 +18,7 @@ from goclaw_py.ports.agent import AgentResult, Emit, Role, RunRequest
 MAX_COUNT = 1000
 MAX_WAIT = 3600
 _QUOTE_CHARS = 120
+_COUNTING = re.compile(r"\bcount\s+to\s+(\d+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +63,44 @@ async def _echo(turn: Turn) -> str:
 
 
 async def _count(turn: Turn) -> str:
-    # int() of a text of thousands of digits is an error of its own.
-    last = int(turn.said) if len(turn.said) <= len(str(MAX_COUNT)) else MAX_COUNT + 1
-    if not 1 <= last <= MAX_COUNT:
+    goal = _goal(turn.said)
+    if goal is None:
         return turn.reply(f"I can count to anything from 1 to {MAX_COUNT}.")
     pieces: list[str] = []
-    for number in range(1, last + 1):
-        if pieces:
-            await asyncio.sleep(turn.tick_s)
-        pieces.append(f" {number}" if pieces else f"{number}")
-        turn.emit(TextDelta(pieces[-1]))
+
+    def say(piece: str) -> None:
+        pieces.append(piece)
+        turn.emit(TextDelta(piece))
+
+    number = 1
+    say("1")
+    while number < goal:
+        await asyncio.sleep(turn.tick_s)
+        for part in turn.request.take_messages():
+            goal = _new_goal(part.text) or goal
+            say(f" (you said: {_quote(part.text)})")
+        if number < goal:
+            number += 1
+            say(f" {number}")
     return "".join(pieces)
+
+
+def _goal(digits: str) -> int | None:
+    """The number to count to, if I can."""
+    # int() of a text of thousands of digits is an error of its own.
+    number = int(digits) if len(digits) <= len(str(MAX_COUNT)) else MAX_COUNT + 1
+    return number if 1 <= number <= MAX_COUNT else None
+
+
+def _new_goal(text: str) -> int | None:
+    """What a message in mid-count changes the goal to, if it is about that."""
+    match = _COUNTING.search(text)
+    return None if match is None else _goal(match[1])
+
+
+def _quote(text: str) -> str:
+    said = " ".join(text.split())
+    return said if len(said) <= _QUOTE_CHARS else said[: _QUOTE_CHARS - 1] + "…"
 
 
 async def _slow(turn: Turn) -> str:
@@ -92,9 +120,7 @@ async def _how_many(turn: Turn) -> str:
 
 
 async def _introduce(turn: Turn) -> str:
-    said = turn.request.prompt.strip()
-    if len(said) > _QUOTE_CHARS:
-        said = said[: _QUOTE_CHARS - 1] + "…"
+    said = _quote(turn.request.prompt)
     return turn.reply(
         "I am the offline agent: no model is configured, so I cannot think about "
         f"“{said}”. Set the `model` key of the agent in goclaw.toml (for example "

@@ -19,7 +19,7 @@ from goclaw_py.ports.agent import AgentLoop
 from goclaw_py.ports.channel import Channel, ChannelKind
 from goclaw_py.ports.control import Terminals
 from goclaw_py.ports.store import Place
-from goclaw_py.runtime.gateway import ChatRules
+from goclaw_py.runtime.policies import ChatRules
 
 GROUP = "goclaw_py.channels"
 CONSOLE = "console"

@@ -17,8 +17,10 @@ from goclaw_py.app.parts import Parts
 from goclaw_py.config.models import Settings
 from goclaw_py.core.errors import StoreError, StoreUnavailable
 from goclaw_py.core.events import RunEnded
-from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId
+from goclaw_py.core.ids import AgentName, LaneName, NodeId
+from goclaw_py.core.nesting import Nesting
 from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.overview import slow_waits
 from goclaw_py.core.scheduler import Scheduler
 from goclaw_py.core.status import Backlog, ChannelView, Status
 from goclaw_py.ports.agent import AgentLoop
@@ -28,11 +30,13 @@ from goclaw_py.ports.store import Notice, Recovery, Store
 from goclaw_py.runtime.clock import SystemClock
 from goclaw_py.runtime.cluster import Cluster
 from goclaw_py.runtime.commands import Commands
+from goclaw_py.runtime.contexts import Contexts
 from goclaw_py.runtime.control import GatewayControl
 from goclaw_py.runtime.dispatcher import Dispatcher
 from goclaw_py.runtime.doorkeeper import Doorkeeper
 from goclaw_py.runtime.gateway import Gateway
 from goclaw_py.runtime.outbox import Outbox
+from goclaw_py.runtime.policies import Policies
 from goclaw_py.runtime.retry import until_available
 from goclaw_py.runtime.runner import Runner
 from goclaw_py.runtime.supervisor import Supervisor
@@ -70,14 +74,21 @@ class Service:
         )
         self._doorkeeper = Doorkeeper(store, clock)
         channels = parts.channels
-        self._runner = Runner(store, parts.agents, channels, clock, self._is_running, self._node)
+        contexts = Contexts(_context_windows(settings))
+        policies = Policies(parts.rules, contexts)
+        self._runner = Runner(store, parts.agents, channels, clock, self._node, contexts)
         self._dispatcher = Dispatcher(_scheduler(settings), self._runner)
-        self._commands = Commands(store, clock, self._dispatcher, channels)
-        self._gateway = Gateway(store, clock, parts.rules, channels, self._doorkeeper, self._node)
+        self._runner.connect(self._dispatcher)
+        self._commands = Commands(
+            store, clock, self._dispatcher, channels, policies, self._doorkeeper
+        )
+        self._gateway = Gateway(store, clock, policies, channels, self._doorkeeper, self._node)
         self._gateway.connect(self._dispatcher, self._runner, self._commands)
         self._outbox = Outbox(store, clock, channels, self._node)
         self._supervisor = Supervisor(store, clock, channels.values(), self._node)
-        self.control: Control = GatewayControl(store, clock, self._commands, self._status)
+        self.control: Control = GatewayControl(
+            store, clock, self._dispatcher, self._commands, self._status
+        )
         store.on_notice(self._on_notice)
 
     async def run(
@@ -236,9 +247,6 @@ class Service:
     def _node(self) -> NodeId:
         return self._cluster.node.id
 
-    def _is_running(self, run_id: RunId) -> bool:
-        return self._dispatcher.is_running(run_id)
-
     def _on_notice(self, notice: Notice) -> None:
         match notice:
             case Notice.INBOX:
@@ -269,6 +277,7 @@ class Service:
         away = "" if backlog is not None else ", unreachable"
         node = self._cluster.node
         channels = self._supervisor.views()
+        lanes, runs = self._dispatcher.lanes(), self._dispatcher.runs()
         return Status(
             node=node.id,
             release=RELEASE,
@@ -277,11 +286,11 @@ class Service:
             now=self._clock.now(),
             database=f"{self._database.kind}{away}",
             draining=self._dispatcher.draining,
-            lanes=self._dispatcher.lanes(),
-            runs=self._dispatcher.runs(),
+            lanes=lanes,
+            runs=runs,
             channels=channels,
             backlog=backlog,
-            warnings=_warnings(backlog, channels),
+            warnings=_warnings(backlog, channels) + slow_waits(lanes, runs),
         )
 
 
@@ -305,7 +314,12 @@ def _scheduler(settings: Settings) -> Scheduler:
             if agent.max_concurrent is not None
         },
         cancel_grace_s=settings.runs.cancel_grace_s,
+        nesting=Nesting(settings.runs.max_depth, settings.runs.max_children),
     )
+
+
+def _context_windows(settings: Settings) -> dict[AgentName, int]:
+    return {AgentName(name): agent.context_window for name, agent in settings.agents.items()}
 
 
 async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:

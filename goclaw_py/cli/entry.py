@@ -8,7 +8,19 @@ from typing import Annotated
 
 import typer
 
-from goclaw_py.cli import chat, database, doctor, gateway, outbox, pairing, runs, sessions, setup
+from goclaw_py.cli import (
+    chat,
+    database,
+    doctor,
+    gateway,
+    lanes,
+    outbox,
+    pairing,
+    queue,
+    runs,
+    sessions,
+    setup,
+)
 from goclaw_py.cli.context import Cli
 from goclaw_py.cli.exits import EXPLAINED, ExitCode, code_of
 from goclaw_py.core.errors import GoclawError
@@ -42,6 +54,8 @@ app.command("run")(gateway.run)
 app.command("chat")(chat.chat)
 app.command("status")(gateway.status)
 app.command("stop")(gateway.stop)
+app.add_typer(lanes.app, name="lanes")
+app.command("queue")(queue.queue)
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(runs.app, name="runs")
 app.add_typer(outbox.app, name="outbox")

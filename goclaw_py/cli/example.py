@@ -20,7 +20,7 @@ EXAMPLE: Final = """\
 # ----- What happens to messages that find their session busy.
 #       The same keys may stand in [agents.NAME.queue] and [channels.NAME.queue], where they win.
 [queue]
-# mode = "queue"          # queue, followup or interrupt
+# mode = "queue"          # queue, followup, interrupt, collect or steer
 # capacity = 10           # waiting messages of one session
 # drop = "old"            # which one goes when it is full: old or new
 # debounce_ms = 800       # rapid messages become one; 0 is off
@@ -60,6 +60,8 @@ EXAMPLE: Final = """\
 # timeout = "30m"         # how long a run may work
 # cancel_grace = "10s"    # how long a cancelled run may take to end
 # deadline = "1d"         # from submission to end, waiting included; default none
+# max_depth = 3           # how many runs may be above one: its parent, grandparent ...
+# max_children = 8        # how many runs one may have asked for that are not done
 
 [shutdown]
 # wait = "30s"            # how long runs may go on when the gateway is asked to end

@@ -67,6 +67,8 @@ def status(ctx: typer.Context, *, as_json: AsJson = False) -> None:
 
 
 def _show_status(status: Status) -> None:
+    from goclaw_py.cli.wording import waits_for  # noqa: PLC0415
+
     up = duration((status.now - status.started_at).total_seconds())
     show_facts(
         [
@@ -84,8 +86,12 @@ def _show_status(status: Status) -> None:
     columns = ("LANE", "ACTIVE", "WAITING", "STARTED", "FINISHED", "CANCELLED", "FAILED")
     show_table(columns, lanes, empty="no lanes")
     typer.echo()
-    runs = [(r.id, r.session, r.lane, r.state.value, duration(r.for_s)) for r in status.runs]
-    show_table(("RUN", "SESSION", "LANE", "STATE", "FOR"), runs, empty="nothing is running")
+    runs = [
+        (r.id, r.session, r.lane, r.state.value, duration(r.for_s), waits_for(r))
+        for r in status.runs
+    ]
+    about = ("RUN", "SESSION", "LANE", "STATE", "FOR", "WAITS FOR")
+    show_table(about, runs, empty="nothing is running")
     typer.echo()
     channels = [(c.name, c.account, c.state, c.detail) for c in status.channels]
     show_table(("CHANNEL", "ACCOUNT", "STATE", "DETAIL"), channels, empty="no channels")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from io import StringIO
 from typing import Any
 from unicodedata import bidirectional, category
 
@@ -63,10 +65,14 @@ def show_json(kind: Any, value: object) -> None:
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str) -> None:
     """Write a table; ``empty`` instead if it has no rows. In a pipe nothing is cut or wrapped."""
+    typer.echo(table_text(columns, rows, empty=empty))
+
+
+def table_text(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str) -> str:
+    """A table as text for where standard output goes, without a newline at its end."""
     rows = list(rows)
     if not rows:
-        typer.echo(empty)
-        return
+        return empty
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
@@ -77,8 +83,15 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: 
     for row in rows:
         # Not strings: rich would read [brackets] in them as markup.
         table.add_row(*(Text(plain(cell)) for cell in row))
-    width = None if sys.stdout.isatty() else _WIDE
-    Console(width=width, highlight=False).print(table)
+    interactive = sys.stdout.isatty()
+    text = StringIO()
+    Console(
+        file=text,
+        width=shutil.get_terminal_size().columns if interactive else _WIDE,
+        force_terminal=interactive,
+        highlight=False,
+    ).print(table)
+    return text.getvalue().rstrip("\n")
 
 
 def show_facts(facts: Iterable[tuple[str, str]]) -> None:

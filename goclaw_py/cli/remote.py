@@ -13,9 +13,9 @@ from urllib.parse import quote
 import httpx
 
 from goclaw_py.core.errors import GoclawError, StoreUnavailable
-from goclaw_py.core.ids import SessionKey
-from goclaw_py.core.status import Status
-from goclaw_py.ports.control import ChatEvent, NoGateway, StopReport
+from goclaw_py.core.ids import LaneName, SessionKey
+from goclaw_py.core.status import ActiveRuns, LanesView, Status
+from goclaw_py.ports.control import ChatEvent, NoGateway, QueueView, Resized, StopReport
 from goclaw_py.ports.store import (
     OutboxRow,
     OutboxState,
@@ -82,6 +82,23 @@ class RemoteControl:
     async def status(self) -> Status:
         """The gateway's state."""
         return await self._get(Status, "/api/status")
+
+    async def lanes(self) -> LanesView:
+        """Who is in each lane and who waits for it."""
+        return await self._get(LanesView, "/api/lanes")
+
+    async def resize_lane(self, name: LaneName, concurrency: int) -> Resized:
+        """Give a lane another size."""
+        path, body = f"/api/lanes/{_segment(name)}", wire.ResizeBody(concurrency)
+        return wire.read(Resized, await self._request("PUT", path, body))
+
+    async def active(self) -> ActiveRuns:
+        """All requests that are not done."""
+        return await self._get(ActiveRuns, "/api/runs/active")
+
+    async def queue(self, key: str) -> QueueView:
+        """One session from near."""
+        return await self._get(QueueView, f"/api/sessions/{_segment(key)}/queue")
 
     async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
         """Stop one run of a session, or everything in it."""

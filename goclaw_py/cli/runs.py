@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,10 +11,62 @@ from goclaw_py.cli.context import AsJson, Limit, Name, cli
 from goclaw_py.cli.output import clock, duration, show_facts, show_json, show_table
 
 if TYPE_CHECKING:
+    from goclaw_py.core.status import ActiveRuns
     from goclaw_py.ports.control import Control
     from goclaw_py.ports.store import Run
 
-app = typer.Typer(help="What agents did and do.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True, invoke_without_command=True)
+
+
+@app.callback()
+def runs(
+    ctx: typer.Context,
+    *,
+    active: Annotated[
+        bool, typer.Option("--active", help="Show who runs where since when, and who waits.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """What agents did and do."""
+    if ctx.invoked_subcommand is not None:
+        if active or as_json:
+            raise typer.BadParameter("options stand behind the last word: runs list --active")
+        return
+    if not active:
+        raise typer.BadParameter("say what to show: --active, list or show")
+
+    async def ask(control: Control) -> ActiveRuns:
+        return await control.active()
+
+    found = cli(ctx).ask(ask)
+    if as_json:
+        from goclaw_py.core.status import ActiveRuns  # noqa: PLC0415
+
+        show_json(ActiveRuns, found)
+        return
+    _show_active(found)
+
+
+def _show_active(found: ActiveRuns) -> None:
+    from goclaw_py.cli.wording import waits_for  # noqa: PLC0415
+
+    if not found.live:
+        typer.echo("no gateway is running here; this is what the database knows", err=True)
+    rows = [
+        (
+            run.id,
+            run.session,
+            run.agent,
+            run.lane,
+            run.state.value,
+            clock(found.at - timedelta(seconds=run.for_s)),
+            duration(run.for_s),
+            waits_for(run),
+        )
+        for run in found.runs
+    ]
+    columns = ("RUN", "SESSION", "AGENT", "LANE", "STATE", "SINCE", "FOR", "WAITS FOR")
+    show_table(columns, rows, empty="nothing is running or waiting")
 
 
 @app.command("list")

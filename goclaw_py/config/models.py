@@ -18,6 +18,7 @@ from goclaw_py.config.types import Duration, Flag, Ids, Matching, Whole
 from goclaw_py.core.ids import MAIN_AGENT, AgentName
 from goclaw_py.core.requests import Drop, Mode
 from goclaw_py.core.routing import DirectPolicy
+from goclaw_py.core.status import MAX_LANE_SIZE
 
 LaneKey = Annotated[
     str,
@@ -61,7 +62,12 @@ class Queue(Section):
     A key that is not set says nothing; ``queue_policy`` puts the levels together.
     """
 
-    mode: Mode | None = Field(default=None, description="queue (default), followup or interrupt")
+    mode: Mode | None = Field(
+        default=None,
+        description="queue (default): messages wait for their turn; followup: the same; "
+        "interrupt: a new one stops what runs; collect: what waits becomes one turn; "
+        "steer: the running task takes it in if it can",
+    )
     capacity: Annotated[int | None, Whole(1, 10_000)] = Field(
         default=None, description="how many messages may wait in a session; default 10"
     )
@@ -165,7 +171,7 @@ class State(Section):
 
 
 class Runs(Section):
-    """``[runs]`` (SPEC QUEUE-2, QUEUE-9). All in seconds once read."""
+    """``[runs]`` (SPEC QUEUE-2, QUEUE-9, LANE-8). Times are in seconds once read."""
 
     timeout_s: Annotated[float, Duration(1)] = Field(
         default=1800.0, alias="timeout", description="how long a run may work"
@@ -177,6 +183,12 @@ class Runs(Section):
         default=None,
         alias="deadline",
         description="from submission to end, waiting included; default none",
+    )
+    max_depth: Annotated[int, Whole(1, 100)] = Field(
+        default=3, description="how many runs may be above one: its parent, grandparent …"
+    )
+    max_children: Annotated[int, Whole(1, 1000)] = Field(
+        default=8, description="how many runs one may have asked for that are not done"
     )
 
 
@@ -206,7 +218,7 @@ class Settings(BaseSettings):
     home: Path = Field(default_factory=lambda: Path.home() / ".goclaw")
     file: Path | None = None
 
-    lanes: dict[LaneKey, Annotated[int, Whole(1)]] = Field(
+    lanes: dict[LaneKey, Annotated[int, Whole(1, MAX_LANE_SIZE)]] = Field(
         default_factory=lambda: dict(DEFAULT_LANES),
         description="lane name → runs at once (SPEC LANE-1); the four default lanes always exist",
     )

@@ -43,10 +43,26 @@ class TextPart:
 
 MessagePart = TextPart
 
+TakeMessages = Callable[[], tuple[MessagePart, ...]]
+"""Takes the messages that came for a run while it works (mode ``steer``, SPEC QUEUE-4).
+
+A loop that can, calls it between two requests to its model, in the event loop, and tells the model
+what it gets. Whatever it gets belongs to this run from then on and is not offered again. Never
+blocks, never raises; empty when there is nothing, and always after a stop.
+"""
+
+
+def no_messages() -> tuple[MessagePart, ...]:
+    """Nothing to take; see ``TakeMessages``."""
+    return ()
+
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What one run is to do. ``history`` is oldest first and does not hold ``parts``."""
+    """What one run is to do. ``history`` is oldest first and does not hold ``parts``.
+
+    A loop need not call ``take_messages``: what nobody takes becomes a turn of its own.
+    """
 
     run_id: RunId
     session: SessionKey
@@ -55,6 +71,7 @@ class RunRequest:
     parts: tuple[MessagePart, ...]
     history: tuple[HistoryEntry, ...] = ()
     system: tuple[str, ...] = ()
+    take_messages: TakeMessages = field(default=no_messages, repr=False, compare=False)
 
     @property
     def prompt(self) -> str:
@@ -66,12 +83,14 @@ class RunRequest:
 class AgentResult:
     """What a run gave. ``text`` is the whole reply; ``entries`` go into the history as they are.
 
-    Empty ``entries`` mean: store the prompt and ``text`` as a plain pair.
+    Empty ``entries`` mean: store the prompt and ``text`` as a plain pair. ``context_tokens`` is how
+    much the conversation takes by now, the last answer included; None if that is not known.
     """
 
     text: str
     entries: tuple[HistoryEntry, ...] = ()
     usage: Usage = field(default_factory=Usage)
+    context_tokens: int | None = None
 
 
 Emit = Callable[[AgentEvent], None]

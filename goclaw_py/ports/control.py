@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol, runtime_checkable
 
 from goclaw_py.core.errors import GoclawError
 from goclaw_py.core.events import RunEnded, RunStarted, RunText
-from goclaw_py.core.ids import RunId, SessionKey
-from goclaw_py.core.status import Status
+from goclaw_py.core.ids import LaneName, RunId, SessionKey
+from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.core.status import ActiveRuns, LanesView, LaneView, RunView, Status
 from goclaw_py.ports.store import (
     OutboxRow,
     OutboxState,
@@ -22,6 +24,7 @@ from goclaw_py.ports.store import (
     Run,
     Session,
     StoredEntry,
+    Unanswered,
 )
 
 
@@ -40,6 +43,36 @@ class StopReport:
     stopped: tuple[RunId, ...] = ()
     dropped: tuple[RunId, ...] = ()
     already_stopping: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Resized:
+    """A lane with its new size. ``before`` is the size that it had."""
+
+    before: int
+    lane: LaneView
+
+
+@dataclass(frozen=True, slots=True)
+class QueueView:
+    """One session at one instant: what runs, what waits, and what got no answer (SPEC OPS-4).
+
+    ``live`` is False if no gateway was asked: then the database tells what has started, and
+    nothing is known to wait but ``messages``.
+    """
+
+    session: SessionKey
+    at: datetime
+    live: bool
+    running: tuple[RunView, ...]
+    waiting: tuple[RunView, ...]
+    """The next one first."""
+    policy: QueuePolicy | None
+    """How the newest request of the session queues, while there is one."""
+    messages: tuple[Unanswered, ...]
+    """The oldest that are not done, those that a run is working on included."""
+    unanswered: tuple[Unanswered, ...]
+    """The newest that ended otherwise than with an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +113,22 @@ class Control(Protocol):
 
     async def status(self) -> Status:
         """The gateway's state. Raises ``NoGateway``."""
+
+    async def lanes(self) -> LanesView:
+        """Who is in each lane and who waits for it (SPEC LANE-7). Raises ``NoGateway``."""
+
+    async def resize_lane(self, name: LaneName, concurrency: int) -> Resized:
+        """Give a lane another size until the gateway ends; no run is cancelled (SPEC LANE-9).
+
+        Raises ``NoGateway``, ``NotFound`` naming the lanes there are, and ``ValueError`` for a
+        size that is not from 1 to ``MAX_LANE_SIZE``.
+        """
+
+    async def active(self) -> ActiveRuns:
+        """All requests that are not done, or what the database knows of them."""
+
+    async def queue(self, key: str) -> QueueView:
+        """The session with this key or unique part of a key, from near. Raises ``NotFound``."""
 
     async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
         """Like ``/stop`` or ``/stopall`` in that session's chat. Raises ``NoGateway``."""

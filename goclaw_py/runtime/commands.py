@@ -13,6 +13,7 @@ from goclaw_py.core.commands import (
     Greet,
     Help,
     NewSession,
+    QueueMode,
     ShowStatus,
     Stop,
     our_command,
@@ -21,16 +22,23 @@ from goclaw_py.core.errors import ChannelError
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.messages import InboundMessage, OutboundMessage
 from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.requests import Mode
+from goclaw_py.core.status import RunView
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.control import StopReport
 from goclaw_py.ports.store import InboxRow, Place, Store
 from goclaw_py.runtime.dispatcher import Dispatcher
+from goclaw_py.runtime.doorkeeper import Doorkeeper
+from goclaw_py.runtime.policies import Policies
 
 log = logging.getLogger(__name__)
 
 _ANSWER_TRIES = 3
 _ANSWER_APART_S = 1.0
+
+_MODES: Mapping[str, Mode | None] = {**{mode.value: mode for mode in Mode}, "default": None}
+"""What may follow ``/queue``."""
 
 
 class Commands:
@@ -42,11 +50,15 @@ class Commands:
         clock: Clock,
         dispatcher: Dispatcher,
         channels: Mapping[Place, Channel],
+        policies: Policies,
+        doorkeeper: Doorkeeper,
     ) -> None:
         self._store = store
         self._clock = clock
         self._dispatcher = dispatcher
         self._channels = channels
+        self._policies = policies
+        self._doorkeeper = doorkeeper
         self._answers: set[asyncio.Task[None]] = set()
 
     def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
@@ -65,6 +77,15 @@ class Commands:
         task = asyncio.create_task(self._send_directly(OutboundMessage(message.target, text)))
         self._answers.add(task)
         task.add_done_callback(self._answers.discard)
+
+    async def begin_anew(self, session: SessionKey) -> None:
+        """Stop what runs and waits in a session and begin a fresh history.
+
+        Raises ``StoreUnavailable``; then it has stopped, and the history is as it was.
+        """
+        self._dispatcher.stop_all(session)
+        await self._store.reset_session(session, now=self._clock.now())
+        self._policies.contexts.forget(session)
 
     async def execute(self, row: InboxRow) -> None:
         """Carry out a committed command; the row is done with its answer in the outbox.
@@ -114,14 +135,40 @@ class Commands:
                 return wording.help_text()
             case ShowStatus():
                 session = await self._store.session(row.session)
-                runs = [run for run in self._dispatcher.runs() if run.session == row.session]
-                return wording.status(runs, 0 if session is None else session.entries)
+                entries = 0 if session is None else session.entries
+                used = self._policies.contexts.used(row.session)
+                return wording.status(self._runs(row.session), entries, used)
             case NewSession():
-                self._dispatcher.stop_all(row.session)
-                await self._store.reset_session(row.session, now=self._clock.now())
+                await self.begin_anew(row.session)
                 return wording.NEW_SESSION
+            case QueueMode(word):
+                return await self._queue(row, word)
             case _:
                 assert_never(command)
+
+    def _runs(self, session: SessionKey) -> list[RunView]:
+        return [run for run in self._dispatcher.runs() if run.session == session]
+
+    async def _queue(self, row: InboxRow, word: str) -> str:
+        """Tell how a chat queues, or change it. Anybody who may talk may ask."""
+        session, message, policies = row.session, row.message, self._policies
+        if not word:
+            return wording.queue(
+                policies.policy(session, message),
+                self._runs(session),
+                chosen=policies.chosen(session) is not None,
+                full=policies.contexts.is_full(session),
+            )
+        if word not in _MODES:
+            return wording.unknown_mode(word)
+        if not self._doorkeeper.is_owner(message, policies.rules(message.target).access):
+            return wording.NOT_AN_OWNER
+        mode = _MODES[word]
+        await self._store.choose_mode(session, mode)
+        policies.choose(session, mode)
+        now = policies.policy(session, message).mode
+        log.info("a chat chose how it queues", extra={"session": session, "mode": word})
+        return wording.queue_changed(now, chosen=mode is not None)
 
     async def _send_directly(self, message: OutboundMessage) -> None:
         channel = self._channels[message.target.channel, message.target.account]

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Collection
+from datetime import datetime
 from typing import TypeVar
 
-from goclaw_py.core.ids import SessionKey
+from goclaw_py.core.ids import LaneName, SessionKey
+from goclaw_py.core.overview import in_line, lane_uses
 from goclaw_py.core.pairing import code_hash
-from goclaw_py.core.status import Status
+from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.core.status import (
+    MAX_LANE_SIZE,
+    ActiveRuns,
+    LanesView,
+    LaneView,
+    RunState,
+    RunView,
+    Status,
+)
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.control import NoGateway, NotFound, StopReport
+from goclaw_py.ports.control import NoGateway, NotFound, QueueView, Resized, StopReport
 from goclaw_py.ports.store import (
     OutboxRow,
     OutboxState,
@@ -21,10 +33,16 @@ from goclaw_py.ports.store import (
     StoredEntry,
 )
 from goclaw_py.runtime.commands import Commands
+from goclaw_py.runtime.dispatcher import Dispatcher
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 _SEARCHED = 1000
+_WAITING_SHOWN = 50
+_UNANSWERED_SHOWN = 20
+_NO_LANES = "no gateway is running here, so no lanes are open; start one with: goclaw run"
 
 
 class StoreControl:
@@ -37,6 +55,25 @@ class StoreControl:
     async def status(self) -> Status:
         """Raises ``NoGateway``: without one there is nothing that has a state."""
         raise NoGateway("no gateway is running here; start one with: goclaw run")
+
+    async def lanes(self) -> LanesView:
+        """Raises ``NoGateway``: lanes are in its memory."""
+        raise NoGateway(_NO_LANES)
+
+    async def resize_lane(self, name: LaneName, concurrency: int) -> Resized:
+        """Raises ``NoGateway``: lanes are in its memory."""
+        del name, concurrency
+        raise NoGateway(_NO_LANES)
+
+    async def active(self) -> ActiveRuns:
+        """The runs that have begun and have no end yet."""
+        now = self._clock.now()
+        runs = await self._store.runs(limit=_SEARCHED, active=True)
+        return ActiveRuns(now, live=False, runs=_views(runs, now))
+
+    async def queue(self, key: str) -> QueueView:
+        """See ``Control``."""
+        return await self._queue((await self.session(key)).key)
 
     async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
         """Raises ``NoGateway``: without one nothing runs."""
@@ -102,14 +139,46 @@ class StoreControl:
         if not await self._store.revoke(channel, account, sender_id):
             raise NotFound(f"nobody with the id {sender_id!r} is known on {channel}/{account}")
 
+    async def _queue(
+        self,
+        key: SessionKey,
+        live: Collection[RunView] | None = None,
+        policy: QueuePolicy | None = None,
+    ) -> QueueView:
+        """What the database knows, with what a scheduler knows of the same session."""
+        now = self._clock.now()
+        messages = await self._store.unanswered(key, ended=False, limit=_WAITING_SHOWN)
+        ended = await self._store.unanswered(key, ended=True, limit=_UNANSWERED_SHOWN)
+        running = tuple(run for run in live or () if run.waits_for is None)
+        if not live:
+            # Another process may be working on it.
+            runs = await self._store.runs(limit=_SEARCHED, session=key, active=True)
+            running = _views(runs, now)
+        return QueueView(
+            session=key,
+            at=now,
+            live=live is not None,
+            running=running,
+            waiting=in_line(live or ()),
+            policy=policy,
+            messages=tuple(messages),
+            unanswered=tuple(ended),
+        )
+
 
 class GatewayControl(StoreControl):
     """The same inside a running gateway, which also has a state and can stop runs."""
 
     def __init__(
-        self, store: Store, clock: Clock, commands: Commands, look: Callable[[], Awaitable[Status]]
+        self,
+        store: Store,
+        clock: Clock,
+        dispatcher: Dispatcher,
+        commands: Commands,
+        look: Callable[[], Awaitable[Status]],
     ) -> None:
         super().__init__(store, clock)
+        self._dispatcher = dispatcher
         self._commands = commands
         self._look = look
 
@@ -117,14 +186,66 @@ class GatewayControl(StoreControl):
         """See ``Control``."""
         return await self._look()
 
+    async def lanes(self) -> LanesView:
+        """See ``Control``."""
+        uses = lane_uses(self._dispatcher.lanes(), self._dispatcher.runs())
+        return LanesView(self._clock.now(), uses)
+
+    async def resize_lane(self, name: LaneName, concurrency: int) -> Resized:
+        """See ``Control``."""
+        if not 1 <= concurrency <= MAX_LANE_SIZE:
+            raise ValueError(f"the size of a lane is from 1 to {MAX_LANE_SIZE}: {concurrency}")
+        before = self._lane(name).concurrency
+        self._dispatcher.resize_lane(name, concurrency)
+        log.info("a lane has another size", extra={"lane": name, "from": before, "to": concurrency})
+        return Resized(before, self._lane(name))
+
+    async def active(self) -> ActiveRuns:
+        """See ``Control``."""
+        return ActiveRuns(self._clock.now(), live=True, runs=self._dispatcher.runs())
+
+    async def queue(self, key: str) -> QueueView:
+        """See ``Control``. A session whose first request still waits may not be stored yet."""
+        keys = {run.session for run in self._dispatcher.runs()}
+        stored = await self._store.session(SessionKey(key))
+        if stored is not None or key in keys:
+            found = SessionKey(key)
+        else:
+            keys.update(session.key for session in await self._store.sessions(limit=_SEARCHED))
+            found = _only(sorted(keys), lambda k: key in k, lambda k: k, f"session {key!r}")
+        live = [run for run in self._dispatcher.runs() if run.session == found]
+        return await self._queue(found, live, self._dispatcher.policy(found))
+
     async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
         """See ``Control``."""
         return self._commands.stop(session, everything=everything)
 
     async def reset(self, key: SessionKey) -> None:
         """See ``Control``."""
-        self._commands.stop(key, everything=True)
-        await super().reset(key)
+        await self._commands.begin_anew(key)
+
+    def _lane(self, name: LaneName) -> LaneView:
+        lanes = {lane.name: lane for lane in self._dispatcher.lanes()}
+        if name not in lanes:
+            raise NotFound(f"there is no lane {name!r}; there are: {', '.join(lanes)}")
+        return lanes[name]
+
+
+def _views(runs: Collection[Run], now: datetime) -> tuple[RunView, ...]:
+    """Stored runs as a scheduler would show them, in order of their start."""
+    oldest_first = sorted(runs, key=lambda run: (run.started_at, run.id))
+    return tuple(
+        RunView(
+            id=run.id,
+            session=run.session,
+            agent=run.agent,
+            lane=run.lane,
+            state=RunState.RUNNING,
+            for_s=(now - run.started_at).total_seconds(),
+            parent=run.parent,
+        )
+        for run in oldest_first
+    )
 
 
 def _only(

@@ -16,11 +16,14 @@ from goclaw_py.core.effects import Cancel, Effect, Ended, Join, Offer, SlowWait,
 from goclaw_py.core.ids import LaneName, RunId, SessionKey
 from goclaw_py.core.machine import Stop
 from goclaw_py.core.outcomes import Ending, Outcome
-from goclaw_py.core.requests import Request
+from goclaw_py.core.requests import QueuePolicy, Request
 from goclaw_py.core.scheduler import Scheduler
 from goclaw_py.core.status import LaneView, RunState, RunView
 
 log = logging.getLogger(__name__)
+
+_NAMED = 10
+"""How many occupants of a lane a log line names."""
 
 
 class Host(Protocol):
@@ -120,6 +123,10 @@ class Dispatcher:
     def runs(self) -> tuple[RunView, ...]:
         """All requests that are not done."""
         return self._scheduler.runs(self._loop.time())
+
+    def policy(self, session: SessionKey) -> QueuePolicy | None:
+        """How the newest request of a session queues, while there is one."""
+        return self._scheduler.policy(session)
 
     @property
     def draining(self) -> bool:
@@ -223,7 +230,8 @@ class Dispatcher:
 
 def tell_slow_wait(slow: SlowWait) -> None:
     """Warn about a run that waits for its lane, with who is in it (SPEC LANE-7)."""
-    inside = [f"{run.id} ({run.session})" for run in slow.occupants]
+    # A lane may hold hundreds; how many there are is told by ``active``.
+    inside = [f"{run.id} ({run.session})" for run in slow.occupants[:_NAMED]]
     log.warning(
         "a run has waited %.1f s for lane %s",
         slow.waited_s,
@@ -233,6 +241,7 @@ def tell_slow_wait(slow: SlowWait) -> None:
             "session": slow.request.session,
             "lane": slow.lane.name,
             "concurrency": slow.lane.concurrency,
+            "active": slow.lane.active,
             "waiting": slow.lane.waiting,
             "occupants": inside,
         },

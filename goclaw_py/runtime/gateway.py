@@ -7,10 +7,8 @@ of the batch; everything else is worked on only after the commit (SPEC IO-1, CMD
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 
 from goclaw_py.core.commands import (
     Command,
@@ -21,10 +19,10 @@ from goclaw_py.core.commands import (
 )
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import AgentName, NodeId, RunId, SessionKey
-from goclaw_py.core.messages import InboundMessage, PeerKind
+from goclaw_py.core.messages import InboundMessage
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Mode, QueuePolicy, Request
-from goclaw_py.core.routing import Access, AccessRules, access, chat_session
+from goclaw_py.core.routing import Access, access, chat_session
 from goclaw_py.core.text import is_blank
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
@@ -33,8 +31,10 @@ from goclaw_py.runtime.clock import new_run_id
 from goclaw_py.runtime.commands import Commands
 from goclaw_py.runtime.dispatcher import Dispatcher
 from goclaw_py.runtime.doorkeeper import Doorkeeper
+from goclaw_py.runtime.policies import Policies, as_it_stands
 from goclaw_py.runtime.recent import Recent
-from goclaw_py.runtime.runner import Runner, Turn
+from goclaw_py.runtime.runner import Runner
+from goclaw_py.runtime.turn import Turn
 
 log = logging.getLogger(__name__)
 
@@ -42,22 +42,6 @@ _REMEMBERED = 100_000
 
 ExternalId = tuple[str, str, str]
 """Channel, account, external id: what makes a message the same message."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChatRules:
-    """What the settings say about one account of a channel."""
-
-    agent: AgentName
-    access: AccessRules
-    direct: QueuePolicy
-    group: QueuePolicy
-    run_timeout_s: float | None = None
-    deadline_s: float | None = None
-
-    def policy(self, peer: PeerKind) -> QueuePolicy:
-        """How sessions with such a peer queue."""
-        return self.direct if peer is PeerKind.DIRECT else self.group
 
 
 @dataclass(slots=True, eq=False)
@@ -81,7 +65,7 @@ class Gateway:
         self,
         store: Store,
         clock: Clock,
-        rules: Mapping[Place, ChatRules],
+        policies: Policies,
         channels: Mapping[Place, Channel],
         doorkeeper: Doorkeeper,
         node: Callable[[], NodeId],
@@ -89,7 +73,7 @@ class Gateway:
         self._node = node
         self._store = store
         self._clock = clock
-        self._rules = rules
+        self._policies = policies
         self._channels = channels
         self._doorkeeper = doorkeeper
         self._arriving: list[_Arrival] = []
@@ -102,7 +86,7 @@ class Gateway:
         """Rows that wait for one before them, which itself waits for the database. In order."""
 
     def connect(self, dispatcher: Dispatcher, runner: Runner, commands: Commands) -> None:
-        """Give it those who need it themselves. Call it once, before anything arrives."""
+        """Give it those to whom it hands over. Call it once, before anything arrives."""
         self._dispatcher = dispatcher
         self._runner = runner
         self._commands = commands
@@ -114,14 +98,14 @@ class Gateway:
         arrivals: list[_Arrival] = []
         pairings: list[NewPairing] = []
         for message in batch:
-            rules = self._rules_of(message)
+            rules = self._policies.rules(message.target)
             match access(message, rules.access, self._doorkeeper.known(message.target)):
                 case Access.ALLOWED:
-                    arrival = self._arrive(message, rules)
+                    arrival = self._arrive(message, rules.agent)
                     if arrival is not None:
                         arrivals.append(arrival)
                         self._arriving.append(arrival)
-                        self._act_at_once(arrival, rules)
+                        self._act_at_once(arrival)
                 case Access.PAIR:
                     pairings.append(self._doorkeeper.introduce(message))
                 case Access.IGNORED:
@@ -140,19 +124,19 @@ class Gateway:
             for arrival in arrivals:
                 self._arriving.remove(arrival)
 
-    def _arrive(self, message: InboundMessage, rules: ChatRules) -> _Arrival | None:
+    def _arrive(self, message: InboundMessage, agent: AgentName) -> _Arrival | None:
         channel = self._channels[message.target.channel, message.target.account]
         if addresses_another_bot(message.text, channel.handle):
             return None
         command = parse_command(message.text, channel.handle)
-        session = chat_session(rules.agent, message.target, message.peer)
-        arrival = _Arrival(message, session, rules.agent, command)
+        session = chat_session(agent, message.target, message.peer)
+        arrival = _Arrival(message, session, agent, command)
         # The same message again after a failed commit: a stop that covered it still does.
         arrival.covered = self._covered.get(_external_id(message))
         arrival.acted = _external_id(message) in self._acted
         return arrival
 
-    def _act_at_once(self, arrival: _Arrival, rules: ChatRules) -> None:
+    def _act_at_once(self, arrival: _Arrival) -> None:
         """Let a ``/stop`` take effect now, on what runs and on what came before it."""
         command = arrival.command
         if not isinstance(command, Stop) or arrival.acted or arrival.message.redelivered:
@@ -164,7 +148,7 @@ class Gateway:
         if command.everything:
             covered = self._uncommitted_in(arrival.session)
         elif not (report.stopped or report.dropped or report.already_stopping):
-            covered = _oldest_turn(self._uncommitted_in(arrival.session), rules)
+            covered = self._oldest_turn(self._uncommitted_in(arrival.session))
         reason = Reason.STOPPED_ALL if command.everything else Reason.STOPPED
         for other in covered:
             other.covered = reason
@@ -182,6 +166,17 @@ class Gateway:
             and arrival.covered is None
             and not arrival.taken_up
         ]
+
+    def _oldest_turn(self, waiting: Sequence[_Arrival]) -> list[_Arrival]:
+        """Those of a session's messages that would be its first turn."""
+        turn = list(waiting[:1])
+        for arrival in waiting[1:]:
+            policy = self._policies.policy(arrival.session, arrival.message)
+            same_sender = arrival.message.sender.id == turn[0].message.sender.id
+            joins = policy.debounce_s > 0 or turn[-1].message.cut
+            if policy.mode is Mode.INTERRUPT or (same_sender and joins):
+                turn.append(arrival)
+        return turn
 
     # ------------------------------------------------------------------ committed
 
@@ -202,7 +197,7 @@ class Gateway:
         node = self._node()
         known = set(self._taken).union(*self._held_up.values())
         rows = await self._store.claim_pending(
-            node, now=self._clock.now(), places=self._rules.keys()
+            node, now=self._clock.now(), places=self._policies.places
         )
         # All that is pending is in the answer. One that ended during the call may be in it too:
         # that one is known until the next look.
@@ -229,6 +224,7 @@ class Gateway:
             return
         self._taken[row.id] = None
         self._sessions.add(row.session)
+        self._policies.meet(row)
         done = False
         try:
             done = await self._work_on_or_fail(row, late=late)
@@ -271,8 +267,8 @@ class Gateway:
         elif row.kind is InboxKind.COMMAND or is_blank(row.message.text):
             await self._execute(row)
         else:
-            rules = self._rules_of(row.message)
-            self._submit(row, _as_it_stands(rules) if late else rules)
+            policy = self._policies.policy(row.session, row.message)
+            self._submit(row, as_it_stands(policy) if late else policy)
 
     async def _execute(self, row: InboxRow) -> None:
         """Carry out a command, but a stop only once."""
@@ -284,9 +280,10 @@ class Gateway:
             self._commands.answer_stop(row.message, report, self._messages_in(report.dropped))
         await self._commands.execute(row)
 
-    def _submit(self, row: InboxRow, rules: ChatRules) -> None:
+    def _submit(self, row: InboxRow, policy: QueuePolicy) -> None:
         message = row.message
-        turn = Turn(new_run_id(self._clock), row.session, row.agent, [row])
+        rules = self._policies.rules(message.target)
+        turn = Turn(new_run_id(self._clock), row.session, row.agent, [row], policy)
         self._taken[row.id] = turn
         self._runner.add(turn)
         self._dispatcher.submit(
@@ -295,7 +292,7 @@ class Gateway:
                 session=row.session,
                 agent=row.agent,
                 sender=message.sender.id,
-                policy=rules.policy(message.peer),
+                policy=self._policies.contexts.throttled(row.session, policy),
                 cut=message.cut,
                 deadline_s=rules.deadline_s,
                 run_timeout_s=rules.run_timeout_s,
@@ -325,9 +322,6 @@ class Gateway:
             else:
                 del self._held_up[session]
 
-    def _rules_of(self, message: InboundMessage) -> ChatRules:
-        return self._rules[message.target.channel, message.target.account]
-
     async def release_idle(self) -> None:
         """Let other nodes have the sessions in which nothing is left to do."""
         busy = {arrival.session for arrival in self._arriving}
@@ -339,6 +333,7 @@ class Gateway:
         if idle:
             # Before the call: one that becomes busy during it is entered again.
             self._sessions -= idle
+            self._policies.forget(idle)
             try:
                 await self._store.release_sessions(self._node(), idle)
             except StoreUnavailable:
@@ -350,6 +345,7 @@ class Gateway:
         self._taken.clear()
         self._held_up.clear()
         self._sessions.clear()
+        self._policies.forget()
         self._runner.notices.forget()
 
 
@@ -357,28 +353,10 @@ def _external_id(message: InboundMessage) -> ExternalId:
     return message.target.channel, message.target.account, message.external_id
 
 
-def _as_it_stands(rules: ChatRules) -> ChatRules:
-    """For rows that were cut by a crash: no burst, none interrupts another, none is dropped."""
-    calm = partial(replace, debounce_s=0.0, mode=Mode.QUEUE, capacity=sys.maxsize)
-    return replace(rules, direct=calm(rules.direct), group=calm(rules.group))
-
-
 def _messages_among(arrivals: Sequence[_Arrival]) -> int:
     """How many messages people wrote; the pieces of a text that the channel cut are one."""
     whole = sum(not arrival.message.cut for arrival in arrivals)
     return max(whole, 1) if arrivals else 0
-
-
-def _oldest_turn(waiting: Sequence[_Arrival], rules: ChatRules) -> list[_Arrival]:
-    """Those of a session's messages that would be its first turn."""
-    turn = list(waiting[:1])
-    for arrival in waiting[1:]:
-        policy = rules.policy(arrival.message.peer)
-        same_sender = arrival.message.sender.id == turn[0].message.sender.id
-        joins = policy.debounce_s > 0 or turn[-1].message.cut
-        if policy.mode is Mode.INTERRUPT or (same_sender and joins):
-            turn.append(arrival)
-    return turn
 
 
 def _row(arrival: _Arrival) -> NewInbox:

@@ -7,23 +7,33 @@ moment. Whoever owns the run records its outcome afterwards, in one transaction 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from functools import partial
 
 from goclaw_py.core import wording
 from goclaw_py.core.errors import AgentError, Fenced, NeverBegan
 from goclaw_py.core.events import AgentEvent, RunEnded, RunSignal, RunStarted, RunText, TextDelta
-from goclaw_py.core.ids import MAIN_LANE, AgentName, NodeId, RunId, SessionKey
-from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
+from goclaw_py.core.ids import MAIN_LANE, AgentName, NodeId, RunId
+from goclaw_py.core.messages import OutboundMessage, PeerKind
 from goclaw_py.core.outcomes import Ending, Outcome, Reason, Trigger
-from goclaw_py.ports.agent import AgentLoop, AgentResult, HistoryEntry, Role, RunRequest, TextPart
+from goclaw_py.ports.agent import (
+    AgentLoop,
+    AgentResult,
+    HistoryEntry,
+    MessagePart,
+    Role,
+    RunRequest,
+    TextPart,
+)
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import InboxRow, NewRun, Place, RunEnd, Store
+from goclaw_py.runtime.contexts import Contexts
+from goclaw_py.runtime.dispatcher import Dispatcher
 from goclaw_py.runtime.notices import Notices
 from goclaw_py.runtime.retry import until_available, until_stored
+from goclaw_py.runtime.turn import Turn
 
 log = logging.getLogger(__name__)
 
@@ -31,46 +41,10 @@ current_run: ContextVar[RunId | None] = ContextVar("current_run", default=None)
 """The run that this task works for; readable in clean-up code after a cancellation too."""
 
 
-@dataclass(slots=True)
-class Turn:
-    """One request with the messages it answers. Grows until its run starts."""
-
-    id: RunId
-    session: SessionKey
-    agent: AgentName
-    rows: list[InboxRow]
-    run: NewRun | None = None
-    """Its row, once its task has begun."""
-    said: list[str] = field(default_factory=list)
-    """What the agent has streamed so far."""
-    result: AgentResult | None = None
-    offers: list[RunId] = field(default_factory=list)
-    """Messages that wait and that this turn may take in (mode ``steer``)."""
-
-    @property
-    def target(self) -> Target:
-        """Where the answer goes."""
-        return self.rows[-1].message.target
-
-    @property
-    def texts(self) -> list[str]:
-        """What the person said, message by message; a text that the channel cut is whole again."""
-        texts: list[str] = []
-        goes_on = False
-        for row in self.rows:
-            if goes_on:
-                texts[-1] += row.message.text
-            else:
-                texts.append(row.message.text)
-            goes_on = row.message.cut
-        return texts
-
-
 class Runner:
     """The host of the dispatcher for turns of a chat.
 
     Args:
-        is_running: Tells whether a run may still speak (the fence of SPEC QUEUE-2).
         node: The node that this process is now.
     """
 
@@ -80,17 +54,21 @@ class Runner:
         agents: Mapping[AgentName, AgentLoop],
         channels: Mapping[Place, Channel],
         clock: Clock,
-        is_running: Callable[[RunId], bool],
         node: Callable[[], NodeId],
+        contexts: Contexts,
     ) -> None:
         self._node = node
         self._store = store
         self._agents = agents
         self._channels = channels
         self._clock = clock
-        self._is_running = is_running
         self._turns: dict[RunId, Turn] = {}
+        self._contexts = contexts
         self.notices = Notices(store, clock)
+
+    def connect(self, dispatcher: Dispatcher) -> None:
+        """Give it the dispatcher that it is the host of. Call it once, before anything runs."""
+        self._dispatcher = dispatcher
 
     def add(self, turn: Turn) -> None:
         """Know a turn before it is submitted."""
@@ -129,10 +107,30 @@ class Runner:
             session=turn.session,
             agent=turn.agent,
             trigger=Trigger.CHAT,
-            parts=tuple(TextPart(text) for text in turn.texts),
+            parts=_parts(turn, turn.rows),
             history=tuple(history),
+            take_messages=partial(self._take_messages, turn),
         )
         turn.result = await self._agents[turn.agent].run(request, partial(self._emit, turn))
+        self._note_context(turn, turn.result)
+
+    def _take_messages(self, turn: Turn) -> tuple[MessagePart, ...]:
+        """Take in what was offered to a run and still waits (SPEC QUEUE-4)."""
+        known = len(turn.rows)
+        offers, turn.offers = turn.offers, []
+        for request_id in offers:
+            self._dispatcher.take_in(request_id, turn.id)
+        return _parts(turn, turn.rows[known:])
+
+    def _note_context(self, turn: Turn, result: AgentResult) -> None:
+        """Let a session slow down or speed up if its context tells so (SPEC QUEUE-7)."""
+        tokens = result.context_tokens
+        # One that was stopped may belong to a conversation that is no more.
+        if tokens is None or not self._dispatcher.is_running(turn.id):
+            return
+        if self._contexts.note(turn.session, turn.agent, tokens):
+            policy = self._contexts.throttled(turn.session, turn.policy)
+            self._dispatcher.set_concurrency(turn.session, policy.concurrency)
 
     async def record(self, ended: Ending, error: BaseException | None) -> None:
         """Store how a turn ended, with what it says.
@@ -187,7 +185,15 @@ class Runner:
             await self._store.settle(rows, ended.outcome, now=now, reason=ended.reason, say=say)
             return
         error = f"not stored: {type(bug).__name__}: {bug}"
-        end = RunEnd(turn.id, ended.outcome, now, reason=ended.reason, error=error, say=say)
+        end = RunEnd(
+            id=turn.id,
+            outcome=ended.outcome,
+            finished_at=now,
+            reason=ended.reason,
+            error=error,
+            say=say,
+            taken_in=turn.taken_in,
+        )
         await self._record_run(turn.run, end)
 
     async def _record_run(self, run: NewRun, end: RunEnd) -> None:
@@ -223,6 +229,7 @@ class Runner:
             history=_history(turn, ended.outcome),
             say=self._messages(turn, self._reply(turn, ended, error)),
             usage=None if turn.result is None else turn.result.usage,
+            taken_in=turn.taken_in,
         )
 
     def _reply(self, turn: Turn, ended: Ending, error: BaseException | None) -> str:
@@ -256,7 +263,7 @@ class Runner:
 
     def _emit(self, turn: Turn, event: AgentEvent) -> None:
         # A run that swallows its cancellation must not speak afterwards.
-        if not self._is_running(turn.id):
+        if not self._dispatcher.is_running(turn.id):
             return
         if isinstance(event, TextDelta):
             turn.said.append(event.text)
@@ -273,9 +280,13 @@ class Runner:
             log.exception("a channel broke on a signal", extra={"run_id": signal.run_id})
 
 
+def _parts(turn: Turn, rows: Sequence[InboxRow]) -> tuple[MessagePart, ...]:
+    return tuple(TextPart(text) for text in turn.prompts(rows))
+
+
 def _history(turn: Turn, outcome: Outcome) -> tuple[HistoryEntry, ...]:
     """What the session remembers of a turn. A run that was cut short leaves readable entries."""
-    asked = HistoryEntry(Role.USER, "\n".join(turn.texts))
+    asked = HistoryEntry(Role.USER, "\n".join(turn.prompts(turn.rows)))
     result = turn.result
     if outcome is Outcome.COMPLETED and result is not None:
         return result.entries or (asked, HistoryEntry(Role.ASSISTANT, result.text))

@@ -14,9 +14,9 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from goclaw_py.core.errors import GoclawError
-from goclaw_py.core.ids import SessionKey
-from goclaw_py.core.status import Status
-from goclaw_py.ports.control import Control, StopReport, Terminals
+from goclaw_py.core.ids import LaneName, SessionKey
+from goclaw_py.core.status import ActiveRuns, LanesView, Status
+from goclaw_py.ports.control import Control, QueueView, Resized, StopReport, Terminals
 from goclaw_py.ports.store import (
     OutboxRow,
     OutboxState,
@@ -34,6 +34,7 @@ from goclaw_py.web.wire import (
     STATUS_OF,
     ApiError,
     ApproveBody,
+    ResizeBody,
     Retried,
     RetryBody,
     RevokeBody,
@@ -44,7 +45,7 @@ from goclaw_py.web.wire import (
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
 KeyPath = Annotated[str, Path(min_length=1, max_length=512)]
 _ERRORS: dict[int | str, dict[str, Any]] = {
-    code: {"model": ApiError} for code in (400, 404, 409, 413, 503)
+    code: {"model": ApiError} for code in (400, 404, 409, 413, 422, 503)
 }
 
 
@@ -56,8 +57,8 @@ def make_api(control: Control, terminals: Terminals | None = None, *, release: s
     for kind in (GoclawError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, _on_error)
     app.include_router(_health())
-    for routes in (_gateway(control), _runs(control), _outbox(control), _people(control)):
-        app.include_router(routes, prefix="/api", responses=_ERRORS)
+    for routes in (_gateway, _lanes, _runs, _outbox, _people):
+        app.include_router(routes(control), prefix="/api", responses=_ERRORS)
     if terminals is not None:
         chat = terminal_routes(terminals, app.state.closing)
         app.include_router(chat, prefix="/api/chat", responses=_ERRORS)
@@ -81,7 +82,8 @@ async def _on_error(_request: Request, error: Exception) -> Response:
         case HTTPException():
             code, text, headers = error.status_code, str(error.detail), error.headers
         case RequestValidationError():
-            code, text = 400, "; ".join(_sentence(detail) for detail in error.errors())
+            code = 400 if any(map(_is_unreadable, error.errors())) else 422
+            text = "; ".join(_sentence(detail) for detail in error.errors())
         case GoclawError():
             code = next((code for kind, code in STATUS_OF if isinstance(error, kind)), 500)
             text = str(error)
@@ -90,6 +92,11 @@ async def _on_error(_request: Request, error: Exception) -> Response:
             code, text = 500, "internal error; the gateway's log has it"
     body = dump(ApiError, ApiError(text))
     return Response(body, status_code=code, headers=headers, media_type="application/json")
+
+
+def _is_unreadable(detail: dict[str, Any]) -> bool:
+    """Whether the body as a whole is wrong, not a value in it."""
+    return detail["type"] == "json_invalid" or tuple(detail["loc"]) == ("body",)
 
 
 def _sentence(detail: dict[str, Any]) -> str:
@@ -127,6 +134,11 @@ def _gateway(control: Control) -> APIRouter:
         entries = await control.history(SessionKey(key), limit=limit)
         return answer(list[StoredEntry], entries)
 
+    @api.get("/sessions/{key:path}/queue", response_model=QueueView)
+    async def queue(key: KeyPath) -> Response:
+        """What runs, what waits and what got no answer, by any unique part of the session's key."""
+        return answer(QueueView, await control.queue(key))
+
     @api.post("/sessions/{key:path}/stop", response_model=StopReport)
     async def stop(key: KeyPath, body: StopBody) -> Response:
         """Like ``/stop`` or ``/stopall`` in that session's chat."""
@@ -146,6 +158,22 @@ def _gateway(control: Control) -> APIRouter:
     return api
 
 
+def _lanes(control: Control) -> APIRouter:
+    api = APIRouter()
+
+    @api.get("/lanes", response_model=LanesView)
+    async def lanes() -> Response:
+        """Who is in each lane and who waits for it."""
+        return answer(LanesView, await control.lanes())
+
+    @api.put("/lanes/{name:path}", response_model=Resized)
+    async def resize(name: KeyPath, body: ResizeBody) -> Response:
+        """Give a lane another size until the gateway ends; no run is cancelled."""
+        return answer(Resized, await control.resize_lane(LaneName(name), body.concurrency))
+
+    return api
+
+
 def _runs(control: Control) -> APIRouter:
     api = APIRouter()
 
@@ -159,6 +187,11 @@ def _runs(control: Control) -> APIRouter:
         """Runs, the newest first."""
         key = SessionKey(session) if session is not None else None
         return answer(list[Run], await control.runs(limit=limit, session=key, active=active))
+
+    @api.get("/runs/active", response_model=ActiveRuns)
+    async def active() -> Response:
+        """All requests that are not done: what works, and what waits for what."""
+        return answer(ActiveRuns, await control.active())
 
     @api.get("/runs/{prefix}", response_model=Run)
     async def run(prefix: KeyPath) -> Response:

@@ -14,6 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from goclaw_py.core.errors import GoclawError, StoreUnavailable
 from goclaw_py.core.events import RunEnded, RunStarted, RunText
+from goclaw_py.core.status import MAX_LANE_SIZE
 from goclaw_py.ports.control import ChatEvent, NoGateway, NotFound, Said
 
 T = TypeVar("T")
@@ -44,6 +45,13 @@ class StopBody:
     """``everything``: like ``/stopall`` instead of ``/stop``."""
 
     everything: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ResizeBody:
+    """How many runs may work in a lane at once."""
+
+    concurrency: Annotated[int, Field(strict=True, ge=1, le=MAX_LANE_SIZE)]
 
 
 @dataclass(frozen=True, slots=True)

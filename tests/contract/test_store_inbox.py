@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from goclaw_py.core.ids import NodeId
+from goclaw_py.core.ids import NodeId, RunId
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.ports.store import Accepted, InboxKind, Notice
+from goclaw_py.ports.store import Accepted, InboxKind, Notice, RunEnd, Unanswered
 from tests.support.stores import (
     ANN,
     APOLOGY,
@@ -354,3 +354,59 @@ async def test_only_sessions_of_the_named_places_are_claimed(world: World) -> No
     await world.a.leave(A, now=T0)
     assert await world.b.claim_pending(B, now=T0, places=[("telegram", "work")]) == []
     assert len(await world.b.claim_pending(B, now=T0, places=PLACES)) == 1
+
+
+async def test_what_is_not_done_is_listed_in_order_of_arrival(world: World) -> None:
+    """OPS-4."""
+    first, second, third = await world.accept(ANN, ANN, ANN)
+    await world.accept(BOB)
+    await world.a.accept([inbox(9, kind=InboxKind.COMMAND)], node=A, now=T0)
+    await world.a.begin_run(new_run("r", first), node=A)
+    await world.a.settle([second.id], Outcome.DROPPED, now=T0)
+    found = await world.b.unanswered(key_of(ANN), ended=False)
+    assert found == [
+        Unanswered(first.id, first.message, RunId("r"), T0),
+        Unanswered(third.id, third.message, None, T0),
+    ]
+    assert await world.b.unanswered(key_of(ANN), ended=False, limit=1) == found[:1]
+
+
+async def test_what_ended_without_an_answer_is_listed_with_its_reason_the_newest_first(
+    world: World,
+) -> None:
+    """OPS-4: which messages were dropped, and why."""
+    dropped, answered, stopped = await world.accept(ANN, ANN, ANN)
+    await world.a.begin_run(new_run("ok", answered), node=A)
+    await world.a.finish_run(end("ok"), node=A)
+    await world.a.begin_run(new_run("r", stopped), node=A)
+    cut = RunEnd(RunId("r"), Outcome.CANCELLED, at(8), reason=Reason.STOPPED)
+    await world.a.finish_run(cut, node=A)
+    await world.a.settle([dropped.id], Outcome.DROPPED, now=at(9), reason=Reason.QUEUE_DROPPED)
+    assert await world.b.unanswered(key_of(ANN), ended=True) == [
+        Unanswered(
+            stopped.id, stopped.message, RunId("r"), T0, at(8), Outcome.CANCELLED, Reason.STOPPED
+        ),
+        Unanswered(
+            dropped.id, dropped.message, None, T0, at(9), Outcome.DROPPED, Reason.QUEUE_DROPPED
+        ),
+    ]
+    assert len(await world.b.unanswered(key_of(ANN), ended=True, limit=1)) == 1
+    assert await world.b.unanswered(key_of(BOB), ended=True) == []
+
+
+async def test_what_a_stop_covered_or_crashes_ended_is_without_an_answer_too(
+    world: World,
+) -> None:
+    """OPS-4."""
+    (row,) = await world.accept(ANN)
+    await world.crash("r1", row, max_attempts=1)
+    await world.a.accept([inbox(9, outcome=Outcome.CANCELLED)], node=A, now=at(3))
+    done = inbox(10, kind=InboxKind.COMMAND, outcome=Outcome.CANCELLED)
+    await world.a.accept([done], node=A, now=at(3))
+    covered, lost = await world.a.unanswered(key_of(ANN), ended=True)
+    assert (covered.outcome, covered.reason, covered.finished_at) == (
+        Outcome.CANCELLED,
+        Reason.STOPPED,
+        at(3),
+    )
+    assert (lost.id, lost.outcome, lost.reason) == (row.id, Outcome.LOST, Reason.CRASHED)

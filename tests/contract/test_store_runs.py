@@ -12,6 +12,7 @@ from goclaw_py.core.errors import Fenced, NeverBegan
 from goclaw_py.core.events import Usage
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.requests import Mode
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.store import Notice, Run, StoredEntry
 from tests.support.stores import (
@@ -291,4 +292,116 @@ async def test_a_run_that_began_before_the_reset_writes_no_fresh_history(world: 
 
 async def test_resetting_an_unknown_session_is_harmless(world: World) -> None:
     await world.a.reset_session(key_of(ANN), now=T0)
+    assert await world.a.sessions() == []
+
+
+# ---------------------------------------------------------------------------- rows taken in
+
+
+async def test_rows_that_a_run_took_in_end_with_it(world: World) -> None:
+    """QUEUE-4."""
+    first, steered, waits = await world.accept(ANN, ANN, ANN)
+    await world.a.begin_run(new_run("r", first), node=A)
+    await world.a.finish_run(replace(end("r"), taken_in=(steered.id,)), node=A)
+    assert await world.a.claim_pending(A, now=T0, places=PLACES) == [waits]
+
+
+async def test_a_stopped_run_takes_the_rows_that_it_took_in_along(world: World) -> None:
+    """QUEUE-4, QUEUE-8."""
+    first, steered = await world.accept(ANN, ANN)
+    await world.a.begin_run(new_run("r", first), node=A)
+    stopped = replace(end("r", Outcome.CANCELLED), reason=Reason.STOPPED, taken_in=(steered.id,))
+    await world.a.finish_run(stopped, node=A)
+    ended = await world.b.unanswered(key_of(ANN), ended=True)
+    assert [(row.id, row.run_id, row.outcome, row.reason) for row in ended] == [
+        (steered.id, "r", Outcome.CANCELLED, Reason.STOPPED),
+        (first.id, "r", Outcome.CANCELLED, Reason.STOPPED),
+    ]
+
+
+async def test_an_interrupted_run_leaves_the_rows_that_it_took_in_as_they_were(
+    world: World,
+) -> None:
+    """QUEUE-4, QUEUE-11."""
+    rows = await world.accept(ANN, ANN)
+    await world.a.begin_run(new_run("r", rows[0]), node=A)
+    cut = replace(end("r", Outcome.INTERRUPTED), taken_in=(rows[1].id,))
+    await world.a.finish_run(cut, node=A)
+    assert await world.a.claim_pending(A, now=T0, places=PLACES) == rows
+
+
+async def test_a_crash_loses_no_row_that_was_taken_in_and_counts_no_attempt_for_it(
+    world: World,
+) -> None:
+    """QUEUE-4, IO-2: until the end is stored they are rows that wait."""
+    first, steered = await world.accept(ANN, ANN)
+    await world.crash("r", first)
+    pending = await world.b.claim_pending(B, now=at(0), places=PLACES)
+    assert [(row.id, row.attempts) for row in pending] == [(first.id, 1), (steered.id, 0)]
+
+
+async def test_a_row_of_another_run_is_not_taken_in(world: World) -> None:
+    first, second = await world.accept(ANN, ANN)
+    await world.a.begin_run(new_run("r1", first), node=A)
+    await world.a.begin_run(new_run("r2", second), node=A)
+    await world.a.finish_run(replace(end("r1"), taken_in=(second.id,)), node=A)
+    pending = await world.a.claim_pending(A, now=T0, places=PLACES)
+    assert [row.id for row in pending] == [second.id]
+
+
+async def test_a_row_that_was_settled_before_the_end_is_not_taken_in(world: World) -> None:
+    first, steered = await world.accept(ANN, ANN)
+    await world.a.begin_run(new_run("r", first), node=A)
+    await world.a.settle([steered.id], Outcome.DROPPED, now=T0)
+    await world.a.finish_run(replace(end("r"), taken_in=(steered.id,)), node=A)
+    (dropped,) = await world.b.unanswered(key_of(ANN), ended=True)
+    assert (dropped.outcome, dropped.run_id) == (Outcome.DROPPED, None)
+
+
+async def test_a_fenced_end_leaves_the_rows_that_were_taken_in(world: World) -> None:
+    """NODE-1."""
+    first, steered = await world.accept(ANN, ANN)
+    await world.a.begin_run(new_run("r", first), node=A)
+    with pytest.raises(Fenced):
+        await world.b.finish_run(replace(end("r"), taken_in=(steered.id,)), node=B)
+    assert len(await world.a.claim_pending(A, now=T0, places=PLACES)) == 2
+
+
+# ---------------------------------------------------------------------------- the queue mode
+
+
+async def test_a_chosen_mode_comes_with_the_rows_of_its_session(world: World) -> None:
+    """CMD-5: no question of its own is needed for it."""
+    (before,) = await world.accept(ANN)
+    await world.a.choose_mode(key_of(ANN), Mode.COLLECT)
+    after, other = await world.accept(ANN, BOB)
+    assert (before.mode, after.mode, other.mode) == (None, Mode.COLLECT, None)
+    pending = await world.a.claim_pending(A, now=T0, places=PLACES)
+    assert {(row.session, row.mode) for row in pending} == {
+        (key_of(ANN), Mode.COLLECT),
+        (key_of(BOB), None),
+    }
+
+
+async def test_every_mode_can_be_chosen_and_taken_back(world: World) -> None:
+    """CMD-5."""
+    await world.accept(ANN)
+    for mode in (*Mode, None):
+        await world.a.choose_mode(key_of(ANN), mode)
+        (row,) = await world.accept(ANN)
+        assert row.mode is mode
+
+
+async def test_a_chosen_mode_stays_through_a_reset_and_a_change_of_node(world: World) -> None:
+    """CMD-5: it belongs to the chat."""
+    await world.accept(ANN)
+    await world.a.choose_mode(key_of(ANN), Mode.STEER)
+    await world.a.reset_session(key_of(ANN), now=T0)
+    await world.a.leave(A, now=T0)
+    (row,) = await world.b.claim_pending(B, now=T0, places=PLACES)
+    assert row.mode is Mode.STEER
+
+
+async def test_choosing_a_mode_for_an_unknown_session_is_harmless(world: World) -> None:
+    await world.a.choose_mode(key_of(ANN), Mode.STEER)
     assert await world.a.sessions() == []

@@ -325,6 +325,13 @@ async def test_a_server_that_hangs_is_unavailable_within_the_time_limits(
     [
         ("inbox", "select session from inbox where state = 'pending'"),
         ("inbox", "select from inbox where run_id = 'r' and state = 'pending'"),
+        (
+            "inbox",
+            (
+                "select * from inbox where session = 's' and state = 'done' "
+                "and kind = 'message' and outcome <> 'completed' order by id desc limit 9"
+            ),
+        ),
         ("outbox", "select * from outbox_heads"),
         ("outbox", "select * from outbox where state = 'dead' order by id desc limit 9"),
         ("outbox", "select from outbox where owner = 'n'"),

@@ -11,13 +11,13 @@ import pytest
 from goclaw_py.app.schema import Dump, bring_up_to_date
 from goclaw_py.core.errors import MigrationError
 from goclaw_py.store.embedded import EmbeddedPostgres
-from goclaw_py.store.migrate import FOLDER, load, migrate, status
+from goclaw_py.store.migrate import FOLDER, known, migrate, status
 from goclaw_py.store.postgres import Address, connection
 from tests.support.postgres import Server, run_sql
 
 pytestmark = pytest.mark.real_time
 
-STEPS = [step.label for step in load(FOLDER)]
+STEPS = [step.label for step in known()]
 MORE = f"{len(STEPS) + 1:04}"
 """The number of the next step."""
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.events import RunEnded
-from goclaw_py.core.ids import MAIN_AGENT, MAIN_LANE, LaneName, NodeId, RunId, SessionKey
+from goclaw_py.core.ids import MAIN_AGENT, MAIN_LANE, LaneName, NodeId, SessionKey
 from goclaw_py.core.messages import InboundMessage, PeerKind, Sender, Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.requests import QueuePolicy
@@ -32,11 +32,13 @@ from goclaw_py.ports.agent import AgentLoop, Role
 from goclaw_py.ports.store import Notice, Place, Recovery
 from goclaw_py.runtime.cluster import Cluster
 from goclaw_py.runtime.commands import Commands
+from goclaw_py.runtime.contexts import Contexts
 from goclaw_py.runtime.control import GatewayControl
 from goclaw_py.runtime.dispatcher import Dispatcher
 from goclaw_py.runtime.doorkeeper import Doorkeeper
-from goclaw_py.runtime.gateway import ChatRules, Gateway
+from goclaw_py.runtime.gateway import Gateway
 from goclaw_py.runtime.outbox import Outbox
+from goclaw_py.runtime.policies import ChatRules, Policies
 from goclaw_py.runtime.runner import Runner
 from goclaw_py.runtime.supervisor import Supervisor
 from goclaw_py.runtime.wake import Wake
@@ -105,6 +107,7 @@ class Ways:
     cancel_grace_s: float = 10.0
     run_timeout_s: float | None = None
     deadline_s: float | None = None
+    context_window: int = 1000
 
 
 @dataclass(slots=True)
@@ -141,17 +144,20 @@ class GatewayProcess:
         )
         self.doorkeeper = Doorkeeper(store, clock)
         agents = {MAIN_AGENT: self.agent}
-        self.runner = Runner(store, agents, channels, clock, self._is_running, self.node)
+        contexts = Contexts({MAIN_AGENT: self.ways.context_window})
+        self.runner = Runner(store, agents, channels, clock, self.node, contexts)
         lanes = {MAIN_LANE: self.ways.main_lane, LaneName("other"): 1}
         scheduler = Scheduler(lanes, cancel_grace_s=self.ways.cancel_grace_s)
         self.dispatcher = Dispatcher(scheduler, self.runner)
-        self.commands = Commands(store, clock, self.dispatcher, channels)
+        self.runner.connect(self.dispatcher)
         rules = {place: self._rules(channel) for place, channel in channels.items()}
-        self.gateway = Gateway(store, clock, rules, channels, self.doorkeeper, self.node)
+        policies = Policies(rules, contexts)
+        self.commands = Commands(store, clock, self.dispatcher, channels, policies, self.doorkeeper)
+        self.gateway = Gateway(store, clock, policies, channels, self.doorkeeper, self.node)
         self.gateway.connect(self.dispatcher, self.runner, self.commands)
         self.outbox = Outbox(store, clock, channels, self.node)
         self.supervisor = Supervisor(store, clock, channels.values(), self.node)
-        self.control = GatewayControl(store, clock, self.commands, no_status)
+        self.control = GatewayControl(store, clock, self.dispatcher, self.commands, no_status)
         store.on_notice(self._on_notice)
 
     @property
@@ -296,9 +302,6 @@ class GatewayProcess:
                 await self.doorkeeper.refresh()
             except StoreUnavailable:
                 continue
-
-    def _is_running(self, run_id: RunId) -> bool:
-        return self.dispatcher.is_running(run_id)
 
     def _on_notice(self, notice: Notice) -> None:
         match notice:

@@ -12,6 +12,8 @@ from pydantic_ai.exceptions import AgentRunError
 from pydantic_ai.messages import (
     FunctionToolCallEvent,
     FunctionToolResultEvent,
+    ModelMessage,
+    ModelResponse,
     PartDeltaEvent,
     PartStartEvent,
     TextPart,
@@ -22,11 +24,11 @@ from pydantic_ai.usage import RunUsage, UsageLimits
 
 from goclaw_py.agents.models.connection import Connection, Provider
 from goclaw_py.agents.models.failures import cut_off, explain
-from goclaw_py.agents.models.history import to_entries, to_messages
+from goclaw_py.agents.models.history import BETWEEN_PARTS, to_entries, to_messages
 from goclaw_py.agents.models.transport import retrying_client, timeout
 from goclaw_py.core.errors import AgentError
 from goclaw_py.core.events import TextDelta, ToolEnded, ToolStarted, Usage
-from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
+from goclaw_py.ports.agent import AgentResult, Emit, RunRequest, TakeMessages
 
 # On a terminal the library would print an advertisement at the first run.
 pydantic_ai.BANNER_ENABLED = False
@@ -36,8 +38,6 @@ MAX_REQUESTS = 50
 
 _NO_KEY = "none"
 """Sent to servers of one's own that need no key; the libraries insist on one."""
-
-_BETWEEN_PARTS = "\n\n"
 
 
 class Engine:
@@ -79,7 +79,7 @@ class Engine:
                 instructions="\n\n".join(instructions) or None,
                 usage_limits=UsageLimits(request_limit=MAX_REQUESTS),
             ) as run:
-                await _follow(run, reply)
+                await _follow(run, reply, request.take_messages)
         except AgentRunError as error:
             return explain(error, self._connection.secrets)
         except AgentError as error:
@@ -88,6 +88,7 @@ class Engine:
             reply.text,
             entries=to_entries(request.prompt, reply.text, run.new_messages()),
             usage=_usage(run.usage),
+            context_tokens=_context_tokens(run.new_messages()),
         )
 
 
@@ -111,15 +112,21 @@ class _Reply:
         if not piece:
             return
         if self._new_part:
-            piece = _BETWEEN_PARTS + piece
+            piece = BETWEEN_PARTS + piece
             self._new_part = False
         self._pieces.append(piece)
         self.emit(TextDelta(piece))
 
 
-async def _follow(run: AgentRun[None, str], reply: _Reply) -> None:
+async def _follow(run: AgentRun[None, str], reply: _Reply, take: TakeMessages) -> None:
+    first = True
     async for node in run:
         if Agent.is_model_request_node(node):
+            # Between two requests only: after the last one the answer is complete, and a message
+            # that came meanwhile gets an answer of its own.
+            if not first and (parts := take()):
+                run.enqueue("\n".join(part.text for part in parts))
+            first = False
             async with node.stream(run.ctx) as events:
                 async for event in events:
                     _report(event, reply)
@@ -147,6 +154,12 @@ def _report(event: object, reply: _Reply) -> None:
         case _:
             # Thinking, and bookkeeping of the library.
             pass
+
+
+def _context_tokens(messages: Sequence[ModelMessage]) -> int | None:
+    """What the last request and its answer took; None if the server does not count."""
+    answers = [message for message in messages if isinstance(message, ModelResponse)]
+    return answers[-1].usage.total_tokens or None if answers else None
 
 
 def _usage(used: RunUsage) -> Usage:

@@ -25,6 +25,7 @@ from goclaw_py.ports.store.inbox import (
     InboxStore,
     NewInbox,
     NewPairing,
+    Unanswered,
 )
 from goclaw_py.ports.store.nodes import CutRun, Node, NodeStore, Place, Recovery
 from goclaw_py.ports.store.outbox import OutboxRow, OutboxState, OutboxStore
@@ -59,6 +60,7 @@ __all__ = [
     "Standing",
     "Store",
     "StoredEntry",
+    "Unanswered",
 ]
 
 

@@ -8,9 +8,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from goclaw_py.core.ids import AgentName, NodeId, SessionKey
+from goclaw_py.core.ids import AgentName, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage, OutboundMessage
 from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.requests import Mode
 from goclaw_py.ports.store.nodes import Place
 from goclaw_py.ports.store.people import PairingRequest
 
@@ -47,7 +48,10 @@ class NewInbox:
 
 @dataclass(frozen=True, slots=True)
 class InboxRow:
-    """A committed, unfinished inbox row. ``attempts`` counts runs that started with it."""
+    """A committed, unfinished inbox row. ``attempts`` counts runs that started with it.
+
+    ``mode`` is the queue mode that had been chosen in its chat by then, None if none had.
+    """
 
     id: int
     message: InboundMessage
@@ -56,6 +60,23 @@ class InboxRow:
     kind: InboxKind
     attempts: int
     received_at: datetime
+    mode: Mode | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A message without an answer. It waits or is worked on while ``outcome`` is None.
+
+    ``run_id`` is the run that has begun with it, if one has.
+    """
+
+    id: int
+    message: InboundMessage
+    run_id: RunId | None
+    received_at: datetime
+    finished_at: datetime | None = None
+    outcome: Outcome | None = None
+    reason: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +141,15 @@ class InboxStore(Protocol):
 
         Rows that are done already stay as they are; ``say`` is then dropped too unless another of
         the rows was still pending, or ``rows`` is empty.
+        """
+
+    async def unanswered(
+        self, session: SessionKey, *, ended: bool, limit: int = 50
+    ) -> list[Unanswered]:
+        """Messages of a session, no commands.
+
+        With ``ended`` those that ended otherwise than with an answer, the newest first; else those
+        that are not done, in order of arrival.
         """
 
     async def release_sessions(self, node: NodeId, sessions: Collection[SessionKey]) -> None:

@@ -10,6 +10,7 @@ from goclaw_py.core.events import Usage
 from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
+from goclaw_py.core.requests import Mode
 from goclaw_py.ports.agent import HistoryEntry
 
 
@@ -31,7 +32,10 @@ class NewRun:
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """How a run ended and everything that is stored with it in one transaction."""
+    """How a run ended and everything that is stored with it in one transaction.
+
+    ``taken_in`` are inbox rows that joined the run after it had begun; they end with it.
+    """
 
     id: RunId
     outcome: Outcome
@@ -41,6 +45,7 @@ class RunEnd:
     history: tuple[HistoryEntry, ...] = ()
     say: tuple[OutboundMessage, ...] = ()
     usage: Usage | None = None
+    taken_in: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +107,8 @@ class RunStore(Protocol):
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
         """End a run: its row, its inbox rows, history and outbox rows, all in one transaction.
 
-        With ``Outcome.INTERRUPTED`` the inbox rows stay pending and the attempt is taken back.
+        With ``Outcome.INTERRUPTED`` the inbox rows stay pending and the attempt is taken back; rows
+        that it had taken in stay as they were: no attempt was counted for them.
         The history entries belong to the conversation in which the run
         began: after a reset meanwhile they are stored but not read any more. Finishing a run twice
         changes nothing the second time.
@@ -130,3 +136,9 @@ class RunStore(Protocol):
 
     async def reset_session(self, key: SessionKey, *, now: datetime) -> None:
         """Begin a fresh history. Older entries stay stored but are read no more."""
+
+    async def choose_mode(self, key: SessionKey, mode: Mode | None) -> None:
+        """Keep the queue mode that was chosen in a chat; None goes back to that of the settings.
+
+        Nothing happens for a session that does not exist.
+        """

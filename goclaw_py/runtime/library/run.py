@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator
+from contextvars import Context
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Any, Generic, Protocol, TypedDict, TypeVar, cast
 
 from goclaw_py.core.errors import GoclawError
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import QueuePolicy, Request
+from goclaw_py.core.requests import Family, QueuePolicy, Request
 
 M = TypeVar("M")
 """What is submitted."""
@@ -18,14 +20,21 @@ R = TypeVar("R")
 
 
 class NotCompleted(GoclawError):
-    """The run has no result: it was stopped, dropped, rejected, timed out or given up."""
+    """The run has no result: it was stopped, dropped, rejected, timed out or given up.
+
+    ``reason`` is None if the work raised ``CancelledError`` and nobody had stopped it.
+    """
 
     def __init__(self, run_id: str, outcome: Outcome, reason: Reason | None) -> None:
         why = f" ({reason})" if reason else ""
-        super().__init__(f"run {run_id} ended {outcome}{why}")
+        advice = _ADVICE.get(reason)
+        super().__init__(f"run {run_id} ended {outcome}{why}" + (f": {advice}" if advice else ""))
         self.run_id = run_id
         self.outcome = outcome
         self.reason = reason
+
+    def __reduce__(self) -> tuple[type[NotCompleted], tuple[str, Outcome, Reason | None]]:
+        return type(self), (self.run_id, self.outcome, self.reason)
 
 
 class QueueDropped(NotCompleted):
@@ -37,7 +46,18 @@ class QueueFull(NotCompleted):
 
 
 class WouldDeadlock(GoclawError):
-    """A run awaits another one that cannot start before it has ended itself."""
+    """A run awaits something that cannot come before it has ended itself."""
+
+
+_ADVICE: dict[Reason | None, str] = {
+    Reason.QUEUE_FULL: "the session's QueuePolicy.capacity is used up; submit it later",
+    Reason.DRAINING: "the scheduler is closed; make a new one",
+    Reason.LANE_CLOSED: "its lane is closed; submit it to another one",
+    Reason.PARENT_ENDED: "its parent works no more; submit children while it does",
+    Reason.TOO_DEEP: "runs may nest no deeper; do this work in the run itself",
+    Reason.TOO_MANY_CHILDREN: "its parent has too many at once; wait for some of them first",
+    Reason.WAITS_FOR_ITSELF: "those who wait for it hold its session or agent; use another one",
+}
 
 
 class Options(TypedDict, total=False):
@@ -57,66 +77,122 @@ class Options(TypedDict, total=False):
     """Counts from now."""
     run_timeout_s: float | None
     """Counts from its start."""
+    context: Context
+    """It works in a copy of this one; ``contextvars.copy_context()`` is the caller's."""
 
 
-class Waited(Protocol):
-    """Who knows whether a run may wait for another one."""
+@dataclass(slots=True)
+class Failure:
+    """What a run has raised. ``seen``: somebody has got it."""
 
-    def check_wait(self, run: Request) -> None:
-        """Raise ``WouldDeadlock`` if the current task is a run that this one waits for."""
+    error: BaseException
+    traceback: TracebackType | None
+    seen: bool = False
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True)
+class More(Generic[M, R]):
+    """What few runs have: messages that joined them, and runs that they may take in."""
+
+    messages: list[M] = field(default_factory=list)
+    offered: list[Run[M, R]] = field(default_factory=list)
+
+
+class Keeper(Protocol):
+    """Whose run it is."""
+
+    def begin_wait(self, run: Run[Any, Any]) -> Run[Any, Any] | None:
+        """Tell which run the current task belongs to, if any, before it waits for this one.
+
+        Raises ``WouldDeadlock`` if it would wait for ever, and ``RuntimeError`` in another loop.
+        """
+
+
+@dataclass(slots=True, eq=False, repr=False)
 class Run(Request, Generic[M, R]):
     """One submission; await it for what the work returned.
 
     Awaiting raises what the work raised, or ``NotCompleted``; cancelling who awaits does not stop
-    the run. ``state`` tells where it is: work that ignores its cancellation can see there that it
-    no longer counts.
+    the run. ``state`` tells where it is: work that goes on after its cancellation can see there
+    that it no longer counts. ``reason`` tells why it ended otherwise than by its own work.
     """
 
-    outcome: Outcome | None = field(default=None, init=False)
-    """None until it has ended. One that joined another run shares the outcome of that one."""
-    error: BaseException | None = field(default=None, init=False)
-    """What the work raised."""
+    into: Run[M, R] | None = field(default=None, init=False)
+    """What it became a part of (modes ``collect`` and ``steer``, debounce), with all its ends."""
 
-    # The rest is the scheduler's.
-    message: M = field(init=False, repr=False)
-    more: list[M] | None = field(default=None, init=False, repr=False)
-    value: R | None = field(default=None, init=False, repr=False)
-    task: asyncio.Task[None] | None = field(default=None, init=False, repr=False)
-    entered: bool = field(default=False, init=False, repr=False)
-    """Whether its task has made its first step."""
-    into: Run[M, R] | None = field(default=None, init=False, repr=False)
-    """What it became a part of."""
-    waiters: list[asyncio.Future[None]] | None = field(default=None, init=False, repr=False)
-    offered: list[Run[M, R]] | None = field(default=None, init=False, repr=False)
-    keeper: Waited = field(init=False, repr=False)
+    # The rest is the scheduler's. What has no default is set later, which saves time.
+    message: M = field(init=False)
+    keeper: Keeper = field(init=False)
+    context: Context | None = field(default=None, init=False)
+    """In a copy of which it works, if not that of the scheduler."""
+    task: asyncio.Task[None] | None = field(default=None, init=False)
+    """While it works."""
+    ended: Outcome | None = field(default=None, init=False)
+    result: R | Failure = field(init=False)
+    """There is one if the outcome is ``completed`` or ``failed``."""
+    waiters: list[asyncio.Future[None]] | None = field(default=None, init=False)
+    more: More[M, R] | None = field(default=None, init=False)
 
     @property
     def messages(self) -> list[M]:
         """What it is to work on: its own message, then those that joined it, in order."""
-        return [self.message, *(self.more or ())]
+        return [self.message, *(self.more.messages if self.more else ())]
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """None until it has ended. What joined another run shares the outcome of that one."""
+        return self.whole().ended
+
+    @property
+    def error(self) -> BaseException | None:
+        """What the work raised, if the outcome is ``failed``."""
+        run = self.whole()
+        return cast("Failure", run.result).error if run.ended is Outcome.FAILED else None
 
     def __await__(self) -> Generator[Any, None, R]:
-        """Wait for the end. Raises ``WouldDeadlock`` inside a run that it would wait for."""
-        run = self
-        while run.outcome is None:
-            if run.into is not None:
-                run = run.into
-                continue
-            run.keeper.check_wait(run)
-            waiter = asyncio.get_running_loop().create_future()
-            if run.waiters is None:
-                run.waiters = []
-            run.waiters.append(waiter)
-            yield from waiter
-        if run.outcome is Outcome.COMPLETED:
-            return cast("R", run.value)
-        if run.outcome is Outcome.FAILED and run.error is not None:
-            raise run.error
+        """Wait for the end. Raises ``WouldDeadlock`` in a run for whose end this one waits."""
+        run = self.whole()
+        while run.ended is None:
+            yield from run.wait()
+            run = run.whole()
+        if run.ended is Outcome.COMPLETED:
+            return cast("R", run.result)
+        if run.ended is Outcome.FAILED:
+            failure = cast("Failure", run.result)
+            failure.seen = True
+            # Else it would grow with everyone who awaits.
+            raise failure.error.with_traceback(failure.traceback)
         kind = _ERRORS.get(run.reason, NotCompleted)
-        raise kind(run.id, run.outcome, run.reason)
+        raise kind(run.id, run.ended, run.reason)
+
+    def __repr__(self) -> str:
+        where = f"joined {self.into.id}" if self.into is not None else self.ended or self.state
+        return f"<Run {self.id} of {self.session!r}: {where}>"
+
+    def whole(self) -> Run[M, R]:
+        """The run that it is a part of in the end, or itself."""
+        run = self
+        while run.into is not None:
+            run = run.into
+        return run
+
+    def wait(self) -> Generator[Any, None, None]:
+        """Wait until it has ended or has joined another one."""
+        waiting = self.keeper.begin_wait(self)
+        waiter = asyncio.get_running_loop().create_future()
+        if self.waiters is None:
+            self.waiters = []
+        self.waiters.append(waiter)
+        if waiting is not None:
+            waiting.family = waiting.family or Family()
+            waiting.family.awaits = self
+        try:
+            yield from waiter
+        finally:
+            if waiting is not None and waiting.family is not None:
+                waiting.family.awaits = None
+            if self.waiters and waiter in self.waiters:
+                self.waiters.remove(waiter)  # not woken: who awaits was cancelled
 
     def wake(self) -> None:
         """Let those who await it look again."""

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable
-from contextvars import copy_context
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, Self, Unpack, cast
@@ -18,21 +17,21 @@ from goclaw_py.core import scheduler
 from goclaw_py.core.effects import Cancel, Effect, Ended, Join, Offer, SlowWait, Start
 from goclaw_py.core.ids import MAIN_AGENT, MAIN_LANE, AgentName, LaneName, RunId, SessionKey
 from goclaw_py.core.machine import Stop
+from goclaw_py.core.nesting import DEFAULT_NESTING, Nesting
 from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.requests import DEFAULT_POLICY, QueuePolicy, Request, check_count
-from goclaw_py.core.status import LaneView, RunView
+from goclaw_py.core.requests import DEFAULT_POLICY, QueuePolicy, check_count
+from goclaw_py.core.status import LaneView, RunState, RunView
 from goclaw_py.ports.control import StopReport
 from goclaw_py.runtime.dispatcher import tell_slow_wait
-from goclaw_py.runtime.library.drivers import in_context
-from goclaw_py.runtime.library.run import M, Options, R, Run, WouldDeadlock
+from goclaw_py.runtime.library.drivers import Drivers, Work
+from goclaw_py.runtime.library.run import Failure, M, More, Options, R, Run, WouldDeadlock
 
 log = logging.getLogger(__name__)
 
-_COMPLETED, _FAILED, _CANCELLED = Outcome.COMPLETED, Outcome.FAILED, Outcome.CANCELLED
+_COMPLETED, _FAILED = Outcome.COMPLETED, Outcome.FAILED
+_OPTIONS = frozenset(Options.__annotations__)
 _A_DAY_S = 86_400.0
-
-_TURN_S = 0.001
-"""How long a task goes on with runs that never wait before it lets the loop do other things."""
+_A_YEAR_S = 365 * _A_DAY_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,27 +45,26 @@ class Lane:
         check_count(f"lane {self.name}: concurrency", self.concurrency)
 
 
-Work = Callable[[Run[M, R]], Coroutine[Any, Any, R]]
-"""The coroutine function behind the lanes. It is given its run, with session and messages."""
-
-
 class Scheduler(Generic[M, R]):
     """Runs ``work`` for each message: in order within a session, in parallel within a lane.
 
     Use it as an asynchronous context manager: leaving the block waits for all that was submitted;
-    leaving it by an exception cancels everything first. It lives in one event loop and is not safe
-    for use by several threads.
+    leaving it by an exception cancels everything first. It lives in the event loop in which it was
+    made and is not safe for use by several threads.
 
     Args:
         work: Called with the run. What it returns is the result, what it raises is its failure.
             Cancelling its task is how a run is stopped. ``KeyboardInterrupt`` and ``SystemExit``
-            fail the run and then end the loop, as in every task of asyncio.
+            fail the run and then end the loop, as in every task of asyncio. Each run works in a
+            copy of the context in which the scheduler was made, or of the ``context`` of its own.
         lanes: In addition to the default lanes, or in their place (SPEC LANE-1).
         policy: How sessions queue, unless a submission says otherwise (SPEC QUEUE-1 to QUEUE-6).
         agents: How many runs of an agent may work at once (SPEC AGENT-3).
         cancel_grace_s: How long a cancelled run may take to end before it is given up.
+        nesting: How far runs may ask for other runs (SPEC LANE-8).
 
-    Raises ``ValueError`` for sizes below 1 or two lanes of one name.
+    Raises ``ValueError`` for sizes below 1 or two lanes of one name, and ``RuntimeError`` where no
+    event loop runs.
     """
 
     def __init__(
@@ -75,29 +73,31 @@ class Scheduler(Generic[M, R]):
         lanes: Iterable[Lane] = (),
         *,
         policy: QueuePolicy = DEFAULT_POLICY,
-        agents: dict[str, int] | None = None,
+        agents: Mapping[str, int] | None = None,
         cancel_grace_s: float = 10.0,
+        nesting: Nesting = DEFAULT_NESTING,
     ) -> None:
         sizes: dict[LaneName, int] = {}
         for lane in lanes:
             if lane.name in sizes:
                 raise ValueError(f"two lanes have the name {lane.name!r}")
             sizes[LaneName(lane.name)] = lane.concurrency
-        self._work = work
-        self._policy = policy
+        try:
+            self._loop = asyncio.get_running_loop()
+        except RuntimeError as error:
+            raise RuntimeError("make a Scheduler in a coroutine: it needs the loop") from error
+        self._policy = _checked(policy)
         self._core = scheduler.Scheduler(
             sizes,
             agents={AgentName(name): limit for name, limit in (agents or {}).items()},
             cancel_grace_s=cancel_grace_s,
+            nesting=nesting,
         )
-        self._loop = asyncio.get_running_loop()
+        self._drivers = Drivers(work, self._finish)
         self._now = self._loop.time
         self._count = 0
         self._timer: asyncio.TimerHandle | None = None
         self._timers_seen = 0
-        self._context = copy_context()
-        self._driven: dict[asyncio.Task[None], Run[M, R]] = {}
-        """What each task of this scheduler works on."""
         self._changed: asyncio.Event | None = None
 
     async def __aenter__(self) -> Self:
@@ -111,7 +111,7 @@ class Scheduler(Generic[M, R]):
     ) -> None:
         try:
             if kind is None:
-                await self._until(lambda: not self._core.busy)
+                await self._until_idle()
         finally:
             await self.drain(0)
 
@@ -123,8 +123,10 @@ class Scheduler(Generic[M, R]):
         """Let ``work`` run for a message when its session and its lane have room.
 
         Never blocks. Whatever keeps the run from being done is its outcome, also when the lane or
-        the scheduler is closed. Raises ``ValueError`` for options that make no sense.
+        the scheduler is closed. Raises ``TypeError`` or ``ValueError`` for what makes no sense.
         """
+        if not isinstance(session, str):
+            raise TypeError(f"a session is a string: {session!r}")
         self._count += 1
         run: Run[M, R]
         if options:
@@ -144,11 +146,13 @@ class Scheduler(Generic[M, R]):
 
         They are its own from now on, in ``messages`` as well. Call it from within the run.
         """
-        known = len(run.messages)
-        offered, run.offered = run.offered, None
-        for other in offered or ():
+        if run.more is None:
+            return []
+        known = len(run.more.messages)
+        offered, run.more.offered = run.more.offered, []
+        for other in offered:
             self._carry_out(self._core.take_in(other.id, run.id, self._now()))
-        return run.messages[known:]
+        return run.more.messages[known:]
 
     def stop(self, session: str) -> StopReport:
         """Cancel the oldest run of a session, or else the oldest that waits (SPEC QUEUE-8)."""
@@ -179,16 +183,21 @@ class Scheduler(Generic[M, R]):
         """Close: what waits ends ``interrupted``, what runs has ``wait_s`` seconds and is then cut.
 
         Returns when every run has ended or was given up. None waits for ever; a second call with 0
-        cuts the wait of the first one short (SPEC QUEUE-11).
+        cuts the wait of the first one short (SPEC QUEUE-11). Raises ``WouldDeadlock`` in a run of
+        this scheduler, and ``ValueError`` for a time that is none.
         """
+        if wait_s is not None and not wait_s >= 0:
+            raise ValueError(f"wait_s is a number of seconds, at least 0, or None: {wait_s!r}")
+        self._refuse_inside()
         self._core.drain()
         self._carry_out(self._core.release_waiting(self._now()))
         try:
-            async with asyncio.timeout(wait_s):
-                await self._until(lambda: not self._core.busy)
+            async with asyncio.timeout(None if wait_s is None else min(wait_s, _A_YEAR_S)):
+                await self._until_idle()
         except TimeoutError:
             self._carry_out(self._core.interrupt_all(self._now()))
-            await self._until(lambda: not self._core.busy)
+            await self._until_idle()
+        self._set_timer()  # none, so that the loop keeps nothing of this scheduler
 
     # ------------------------------------------------------------------ looking
 
@@ -203,129 +212,107 @@ class Scheduler(Generic[M, R]):
     # ------------------------------------------------------------------ inside
 
     def _with_options(self, session: str, lane: str, options: Options) -> Run[M, R]:
+        if unknown := options.keys() - _OPTIONS:
+            names = ", ".join(sorted(unknown))
+            raise TypeError(f"no such option: {names}; there are {', '.join(sorted(_OPTIONS))}")
         parent = options.get("parent")
-        return Run(
+        if parent is not None and parent.keeper is not self:
+            raise ValueError(f"{parent!r} cannot be a parent here: it has another scheduler")
+        if parent is None and "awaited" in options:
+            raise ValueError("awaited says that a parent waits: name it, parent=run")
+        run: Run[M, R] = Run(
             RunId(str(self._count)),
             SessionKey(session),
             LaneName(lane),
             AgentName(options.get("agent", MAIN_AGENT)),
             options.get("sender", ""),
-            options.get("policy", self._policy),
+            _checked(options.get("policy", self._policy)),
             deadline_s=options.get("deadline_s"),
             run_timeout_s=options.get("run_timeout_s"),
             parent=None if parent is None else parent.id,
             awaited=options.get("awaited", False),
         )
+        run.context = options.get("context")
+        return run
 
     def _stopped(self, stop: Stop) -> StopReport:
         self._carry_out(stop.effects)
         return StopReport(tuple(stop.stopped), tuple(stop.dropped), stop.already_stopping)
 
-    def _carry_out(self, effects: list[Effect], *, keep_one: bool = False) -> Run[M, R] | None:
-        """Do what the state machine asks for.
+    def _finish(self, run: Run[M, R], outcome: Outcome) -> None:
+        self._carry_out(self._core.finished(run.id, outcome, self._now()))
 
-        With ``keep_one`` the first run that starts is given back, for the caller to drive.
-        """
-        kept: Run[M, R] | None = None
+    def _carry_out(self, effects: list[Effect]) -> None:
+        """Do what the state machine asks for."""
         # The kinds are told apart by identity: a match statement takes three times as long, and
         # this is done for each run.
         for effect in effects:
             if type(effect) is Start:
-                run: Run[M, R] = effect.request  # type: ignore[assignment]  # all requests are
-                if keep_one and kept is None:
-                    kept = run
-                else:
-                    run.task = self._loop.create_task(self._drive(run), name=f"run {run.id}")
+                self._drivers.start(effect.request)  # type: ignore[arg-type]  # all are runs here
             elif type(effect) is Ended:
-                self._end(effect.request, effect)  # type: ignore[arg-type]  # runs here
+                self._end(effect.request, effect)  # type: ignore[arg-type]  # as above
             else:
                 self._carry_out_rarer(effect)
         if self._core.timers_set != self._timers_seen:
             self._set_timer()
-        return kept
 
     def _carry_out_rarer(self, effect: Effect) -> None:
         match effect:
             case Cancel(request):
-                self._cancel(cast("Run[M, R]", effect.request))
+                self._drivers.cancel(cast("Run[M, R]", request))
             case Join(request, into):
                 self._join(cast("Run[M, R]", request), cast("Run[M, R]", into))
-            case Offer(request, run):
-                working = cast("Run[M, R]", run)
-                working.offered = [*(working.offered or ()), cast("Run[M, R]", request)]
+            case Offer(request, working):
+                run = cast("Run[M, R]", working)
+                run.more = run.more or More()
+                run.more.offered.append(cast("Run[M, R]", request))
             case SlowWait():
                 tell_slow_wait(effect)
 
-    async def _drive(self, first: Run[M, R]) -> None:
-        """Drive a run to its end, and then others that may start in its place."""
-        task = first.task
-        assert task is not None
-        now = self._now()
-        turn_ends = now + _TURN_S
-        run: Run[M, R] | None = first
-        while run is not None:
-            run.task = task
-            run.entered = True
-            self._driven[task] = run
-            outcome = _CANCELLED
-            try:
-                if now > turn_ends:
-                    await asyncio.sleep(0)
-                    turn_ends = self._now() + _TURN_S
-                run.value = await in_context(self._work(run), self._context.copy())
-                outcome = _COMPLETED
-            except asyncio.CancelledError:
-                pass
-            except GeneratorExit:
-                raise  # the loop is gone
-            except BaseException as error:
-                run.error = error
-                outcome = _FAILED
-                if isinstance(error, KeyboardInterrupt | SystemExit):
-                    del self._driven[task]
-                    self._finish(run, outcome)
-                    raise
-            # A task that was cancelled could pass the rest of it on to the next run.
-            fit = not task.cancelling()
-            now = self._now()
-            del self._driven[task]
-            run = self._carry_out(self._core.finished(run.id, outcome, now), keep_one=fit)
-
-    def _finish(self, run: Run[M, R], outcome: Outcome) -> None:
-        self._carry_out(self._core.finished(run.id, outcome, self._now()))
-
-    def _cancel(self, run: Run[M, R]) -> None:
-        assert run.task is not None
-        run.task.cancel()
-        if not run.entered:
-            # A task that is cancelled before its first step never gets to tell its end.
-            self._loop.call_soon(self._finish, run, _CANCELLED)
-
     def _end(self, run: Run[M, R], ended: Ended) -> None:
-        run.outcome = ended.outcome
-        run.reason = ended.reason
-        if run.waiters is not None:
+        outcome = run.ended = ended.outcome
+        if outcome is not _COMPLETED:
+            run.reason = ended.reason
+            run.state = RunState.DONE if run.state is RunState.COLLECTING else run.state
+            if outcome is _FAILED and not run.waiters:
+                # Not at once: who has submitted it just now may be about to await it.
+                self._loop.call_soon(self._tell_failure, run)
+        run.context = None
+        if run.waiters:
             run.wake()
-        elif ended.outcome is _FAILED:
-            facts = {"run_id": run.id, "session": run.session}
-            log.error("a run failed, and nobody awaits it", extra=facts, exc_info=run.error)
         if self._changed is not None:
             self._changed.set()
 
+    def _tell_failure(self, run: Run[M, R]) -> None:
+        failure = cast("Failure", run.result)
+        if not failure.seen:
+            facts = {"run_id": run.id, "session": run.session}
+            log.error("a run failed, and nobody awaits it", extra=facts, exc_info=failure.error)
+
     def _join(self, run: Run[M, R], into: Run[M, R]) -> None:
         run.into = into
-        into.more = [*(into.more or ()), *run.messages]
+        run.context = None
+        run.state = RunState.DONE
+        into.more = into.more or More()
+        into.more.messages += run.messages
         run.wake()  # to wait for the other one
 
-    def check_wait(self, run: Request) -> None:
-        """Raise if the run of the current task can never see the end of this one."""
-        task = asyncio.current_task()
-        waiting = None if task is None else self._driven.get(task)
+    def begin_wait(self, run: Run[Any, Any]) -> Run[Any, Any] | None:
+        """See ``Keeper``."""
+        if asyncio.get_running_loop() is not self._loop:
+            raise RuntimeError(f"{run!r} can be awaited only in the loop of its scheduler")
+        waiting = self._drivers.current()
         if waiting is not None and self._core.would_wait_for(waiting.id, run.id):
             raise WouldDeadlock(
-                f"run {waiting.id} awaits run {run.id}, which can start only when run {waiting.id} "
-                "has ended; give it a session of its own, and parent=run, awaited=True"
+                f"run {waiting.id} awaits run {run.id}, which cannot end before run {waiting.id} "
+                "has; submit it to a session of its own, with parent=run and awaited=True"
             )
+        return waiting
+
+    def _refuse_inside(self) -> None:
+        run = self._drivers.current()
+        if run is not None and run.ended is None:
+            raise WouldDeadlock(f"run {run.id} cannot wait for the end of all runs, its own too")
 
     def _set_timer(self) -> None:
         self._timers_seen = self._core.timers_set
@@ -344,9 +331,17 @@ class Scheduler(Generic[M, R]):
         self._timers_seen = -1
         self._carry_out(self._core.tick(self._now()))
 
-    async def _until(self, true: Callable[[], bool]) -> None:
+    async def _until_idle(self) -> None:
+        """Wait until nothing is left but runs that were given up."""
+        self._refuse_inside()
         if self._changed is None:
             self._changed = asyncio.Event()
-        while not true():
+        while self._core.busy:
             self._changed.clear()
             await self._changed.wait()
+
+
+def _checked(policy: object) -> QueuePolicy:
+    if not isinstance(policy, QueuePolicy):
+        raise TypeError(f"policy is a QueuePolicy: {policy!r}")
+    return policy

@@ -8,7 +8,16 @@ from datetime import datetime
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.ports.store import Accepted, InboxKind, InboxRow, NewInbox, NewPairing, Notice, Place
+from goclaw_py.ports.store import (
+    Accepted,
+    InboxKind,
+    InboxRow,
+    NewInbox,
+    NewPairing,
+    Notice,
+    Place,
+    Unanswered,
+)
 from goclaw_py.store import rules
 from goclaw_py.store.memory.tables import (
     ExternalKey,
@@ -47,7 +56,7 @@ class Inbox(Part):
         if work - owned:
             self._db.notify(Notice.INBOX)
         listed = [
-            record.row()
+            record.row(self._db.sessions[row.session].mode)
             for record, row in stored
             if (row.session in owned if row.outcome is None else row.kind is InboxKind.COMMAND)
         ]
@@ -72,25 +81,38 @@ class Inbox(Part):
             row for row in self._db.pending.values() if self._db.sessions[row.session].owner == node
         ]
         mine.sort(key=lambda row: (row.attempts >= rules.CRASHES_UNTIL_LAST, row.id))
-        return [row.row() for row in mine]
+        return [row.row(self._db.sessions[row.session].mode) for row in mine]
 
     async def settle(
         self,
         rows: Collection[int],
-        outcome: Outcome,  # noqa: ARG002  how a row ended is not kept: nobody can ask for it
+        outcome: Outcome,
         *,
         now: datetime,
-        reason: Reason | None = None,  # noqa: ARG002  not kept either
+        reason: Reason | None = None,
         say: Sequence[OutboundMessage] = (),
     ) -> None:
         """What is said belongs to the session of the rows, if all are of one."""
         ended = [self._db.pending[row] for row in set(rows) if row in self._db.pending]
         for row in ended:
-            self._db.end_row(row)
+            self._db.end_row(row, outcome, reason, now)
         if ended or not rows:
             sessions = {row.session for row in ended}
             session = sessions.pop() if len(sessions) == 1 else None
             self._db.enqueue(storable(tuple(say)), session=session, now=now)
+
+    async def unanswered(
+        self, session: SessionKey, *, ended: bool, limit: int = 50
+    ) -> list[Unanswered]:
+        """None in a session that does not exist."""
+        record = self._db.sessions.get(storable(session))
+        if record is None:
+            return []
+        if ended:
+            found = sorted(record.unanswered, key=lambda row: row.id, reverse=True)
+        else:
+            found = [row for row in record.pending.values() if row.kind is InboxKind.MESSAGE]
+        return [row.unanswered() for row in found[:limit]]
 
     async def release_sessions(self, node: NodeId, sessions: Collection[SessionKey]) -> None:
         """One in which a run of this node works stays owned too."""
@@ -129,6 +151,8 @@ class Inbox(Part):
         if row.outcome is None:
             self._db.pending[record.id] = record
             self._db.sessions[row.session].pending[record.id] = record
+        else:
+            self._db.end_row(record, row.outcome, row.reason, now)
         return record
 
     def _request_pairings(self, pairings: Sequence[NewPairing], now: datetime) -> None:

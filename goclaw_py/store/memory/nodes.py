@@ -76,7 +76,7 @@ class Nodes(Part):
         ids = {run.new.id for run in cut}
         lost = [row for row in self._db.rows_of(ids) if row.attempts >= max_attempts]
         for row in lost:
-            self._db.end_row(row)
+            self._db.end_row(row, Outcome.LOST, Reason.CRASHED, now)
         self._db.free_rows(ids, attempts_back=0)
         self._db.free(dead)
         rows = [(row.id, row.session, row.message) for row in lost]

@@ -8,6 +8,7 @@ from datetime import datetime
 from goclaw_py.core.errors import Fenced, NeverBegan
 from goclaw_py.core.ids import NodeId, SessionKey
 from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.requests import Mode
 from goclaw_py.ports.agent import HistoryEntry
 from goclaw_py.ports.store import NewRun, Run, RunEnd, Session, StoredEntry
 from goclaw_py.store.memory.tables import Part, RunRecord, SessionRecord
@@ -48,8 +49,9 @@ class Runs(Part):
         if end.outcome is Outcome.INTERRUPTED:
             self._db.free_rows({end.id}, attempts_back=1)
         else:
+            self._db.hand_over(end.taken_in, run)
             for row in self._db.rows_of({end.id}):
-                self._db.end_row(row)
+                self._db.end_row(row, end.outcome, end.reason, end.finished_at)
         session.history.extend(
             (run.epoch, StoredEntry(entry, end.finished_at, end.id)) for entry in end.history
         )
@@ -100,6 +102,12 @@ class Runs(Part):
         if record is not None:
             record.epoch += 1
             record.last_active_at = max(record.last_active_at, now)
+
+    async def choose_mode(self, key: SessionKey, mode: Mode | None) -> None:
+        """Stays through a reset."""
+        record = self._db.sessions.get(storable(key))
+        if record is not None:
+            record.mode = mode
 
     def _own_session(self, run: NewRun, node: NodeId) -> SessionRecord:
         """The run's session, claimed for the node. Raises ``Fenced``; then it is not made."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from goclaw_py.core.ids import AgentName, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.requests import Mode
 from goclaw_py.ports.store import (
     InboxKind,
     InboxRow,
@@ -22,6 +23,7 @@ from goclaw_py.ports.store import (
     Person,
     RunEnd,
     StoredEntry,
+    Unanswered,
 )
 
 ExternalKey = tuple[str, str, str]
@@ -57,8 +59,12 @@ class SessionRecord:
     history: list[tuple[int, StoredEntry]] = field(default_factory=list)
     pending: dict[int, InboxRecord] = field(default_factory=dict)
     """Its inbox rows that are not done."""
+    unanswered: list[InboxRecord] = field(default_factory=list)
+    """Its messages that ended otherwise than with an answer."""
     active: set[RunId] = field(default_factory=set)
     """Its runs that have not ended."""
+    mode: Mode | None = None
+    """The queue mode that was chosen in its chat."""
 
     def current(self) -> list[StoredEntry]:
         """The history since the last reset."""
@@ -67,7 +73,7 @@ class SessionRecord:
 
 @dataclass(slots=True)
 class InboxRecord:
-    """A pending row of ``inbox``."""
+    """A row of ``inbox``. It is kept while it is pending, and for ever if no answer ended it."""
 
     id: int
     message: InboundMessage
@@ -77,9 +83,12 @@ class InboxRecord:
     received_at: datetime
     attempts: int = 0
     run_id: RunId | None = None
+    finished_at: datetime | None = None
+    outcome: Outcome | None = None
+    reason: Reason | None = None
 
-    def row(self) -> InboxRow:
-        """What callers see."""
+    def row(self, mode: Mode | None = None) -> InboxRow:
+        """What callers see; ``mode`` is that of its session."""
         return InboxRow(
             id=self.id,
             message=self.message,
@@ -88,6 +97,19 @@ class InboxRecord:
             kind=self.kind,
             attempts=self.attempts,
             received_at=self.received_at,
+            mode=mode,
+        )
+
+    def unanswered(self) -> Unanswered:
+        """What callers see of one that has no answer."""
+        return Unanswered(
+            id=self.id,
+            message=self.message,
+            run_id=self.run_id,
+            received_at=self.received_at,
+            finished_at=self.finished_at,
+            outcome=self.outcome,
+            reason=self.reason,
         )
 
 
@@ -191,10 +213,23 @@ class MemoryDatabase:
         session.fence += 1
         return True
 
-    def end_row(self, row: InboxRecord) -> None:
+    def end_row(
+        self, row: InboxRecord, outcome: Outcome, reason: Reason | None, now: datetime
+    ) -> None:
         """An inbox row is done."""
-        del self.pending[row.id]
-        del self.sessions[row.session].pending[row.id]
+        session = self.sessions[row.session]
+        self.pending.pop(row.id, None)
+        session.pending.pop(row.id, None)
+        row.outcome, row.reason, row.finished_at = outcome, reason, now
+        if row.kind is InboxKind.MESSAGE and outcome is not Outcome.COMPLETED:
+            session.unanswered.append(row)
+
+    def hand_over(self, rows: Collection[int], run: RunRecord) -> None:
+        """Let pending rows that no run works on belong to a run."""
+        free = [row for row in rows if row in self.pending and self.pending[row].run_id is None]
+        for row in free:
+            self.pending[row].run_id = run.new.id
+        run.new = replace(run.new, inbox=(*run.new.inbox, *free))
 
     def rows_of(self, runs: Collection[RunId]) -> list[InboxRecord]:
         """The pending rows of some runs."""

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from goclaw_py.core.ids import NodeId, SessionKey
 from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.ports.store import Accepted, InboxKind, InboxRow, NewInbox, NewPairing, Notice, Place
+from goclaw_py.core.requests import Mode
+from goclaw_py.ports.store import (
+    Accepted,
+    InboxKind,
+    InboxRow,
+    NewInbox,
+    NewPairing,
+    Notice,
+    Place,
+    Unanswered,
+)
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.part import Part, claim, enqueue, notify, place_columns
@@ -27,6 +37,14 @@ class _Entry:
 
     row: NewInbox
     work: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Sessions:
+    """The sessions of a batch, once they are locked."""
+
+    owned: set[SessionKey] = field(default_factory=set)
+    modes: dict[SessionKey, Mode | None] = field(default_factory=dict)
 
 
 class Inbox(Part):
@@ -50,18 +68,18 @@ class Inbox(Part):
         async with self._pool.transaction() as connection:
             known = await _known(connection, rows)
             fresh = [row for place, row in enumerate(rows) if place not in known]
-            owned = await _enter_sessions(connection, fresh, node=node, now=now)
+            sessions = await _enter_sessions(connection, fresh, node=node, now=now)
             ids = await _insert(connection, fresh, now=now)
             await _request_pairings(connection, pairings, now=now)
             pending = {
                 row.session for place, row in enumerate(fresh) if place in ids and _is_work(row)
             }
-            if pending - owned:
+            if pending - sessions.owned:
                 await notify(connection, [Notice.INBOX])
         listed = [
-            _accepted(ids[place], row, now)
+            _accepted(ids[place], row, now, sessions.modes[row.session])
             for place, row in enumerate(fresh)
-            if place in ids and _is_listed(row, owned)
+            if place in ids and _is_listed(row, sessions.owned)
         ]
         stored = {id(fresh[place]) for place in ids}
         # Under the ids that the caller knows, which may differ from what can be stored.
@@ -105,6 +123,15 @@ class Inbox(Part):
                 session = sessions.pop() if len(sessions) == 1 else None
                 await enqueue(connection, say, session=session, now=now)
 
+    async def unanswered(
+        self, session: SessionKey, *, ended: bool, limit: int = 50
+    ) -> list[Unanswered]:
+        """Each of the two has its own index."""
+        query = _SQL["unanswered"] if ended else _SQL["waiting"]
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(query, session, limit)
+        return [rows.unanswered(row) for row in found]
+
     async def release_sessions(self, node: NodeId, sessions: Collection[SessionKey]) -> None:
         """One in which a run of this node works stays owned too."""
         async with self._pool.transaction() as connection:
@@ -123,7 +150,7 @@ def _is_listed(row: NewInbox, owned: set[SessionKey]) -> bool:
     return row.kind is InboxKind.COMMAND
 
 
-def _accepted(row_id: int, row: NewInbox, now: datetime) -> InboxRow:
+def _accepted(row_id: int, row: NewInbox, now: datetime, mode: Mode | None) -> InboxRow:
     return InboxRow(
         id=row_id,
         message=row.message,
@@ -132,6 +159,7 @@ def _accepted(row_id: int, row: NewInbox, now: datetime) -> InboxRow:
         kind=row.kind,
         attempts=0,
         received_at=now,
+        mode=mode,
     )
 
 
@@ -150,15 +178,15 @@ async def _known(connection: Connection, batch: Sequence[NewInbox]) -> set[int]:
 
 async def _enter_sessions(
     connection: Connection, fresh: Sequence[NewInbox], *, node: NodeId, now: datetime
-) -> set[SessionKey]:
-    """Make, lock and claim the sessions of a batch; returns those that the node owns."""
+) -> _Sessions:
+    """Make, lock and claim the sessions of a batch."""
     entries: dict[SessionKey, _Entry] = {}
     for row in fresh:
         entry = entries.setdefault(row.session, _Entry(row))
         entry.row = row
         entry.work = entry.work or _is_work(row)
     if not entries:
-        return set()
+        return _Sessions()
     places = [entry.row.message.target for entry in entries.values()]
     stored = await connection.fetch(
         _SQL["enter_sessions"],
@@ -176,7 +204,7 @@ async def _enter_sessions(
     others = [key for key, entry in entries.items() if entry.work and key not in owned]
     if others:
         owned |= await claim(connection, others, node=node, now=now, only_from_start=True)
-    return owned
+    return _Sessions(owned, {SessionKey(row["key"]): rows.queue_mode(row) for row in stored})
 
 
 async def _insert(

@@ -13,6 +13,7 @@ from goclaw_py.core.events import Usage
 from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
+from goclaw_py.core.requests import Mode
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.store import (
     InboxKind,
@@ -26,6 +27,7 @@ from goclaw_py.ports.store import (
     Session,
     Standing,
     StoredEntry,
+    Unanswered,
 )
 from goclaw_py.store.postgres.pool import Row
 from goclaw_py.store.text import storable
@@ -116,6 +118,25 @@ def inbox_row(row: Row) -> InboxRow:
         kind=InboxKind(row["kind"]),
         attempts=row["attempts"],
         received_at=row["received_at"],
+        mode=queue_mode(row),
+    )
+
+
+def queue_mode(row: Row) -> Mode | None:
+    """The queue mode that was chosen for a session."""
+    return None if row["queue_mode"] is None else Mode(row["queue_mode"])
+
+
+def unanswered(row: Row) -> Unanswered:
+    """A row of ``inbox`` without an answer."""
+    return Unanswered(
+        id=row["id"],
+        message=inbound(row["message"]),
+        run_id=None if row["run_id"] is None else RunId(row["run_id"]),
+        received_at=row["received_at"],
+        finished_at=row["finished_at"],
+        outcome=None if row["outcome"] is None else Outcome(row["outcome"]),
+        reason=None if row["reason"] is None else Reason(row["reason"]),
     )
 
 

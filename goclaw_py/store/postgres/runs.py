@@ -7,6 +7,7 @@ from datetime import datetime
 from goclaw_py.core.errors import Fenced, NeverBegan, StoreError
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.requests import Mode
 from goclaw_py.ports.agent import HistoryEntry
 from goclaw_py.ports.store import NewRun, Run, RunEnd, Session, StoredEntry
 from goclaw_py.store.postgres import rows
@@ -96,6 +97,11 @@ class Runs(Part):
         async with self._pool.connection() as connection:
             await connection.fetch(_SQL["reset"], key, now)
 
+    async def choose_mode(self, key: SessionKey, mode: Mode | None) -> None:
+        """Stays through a reset."""
+        async with self._pool.connection() as connection:
+            await connection.fetch(_SQL["choose_mode"], key, mode)
+
 
 async def _own_session(connection: Connection, run: NewRun, node: NodeId) -> tuple[int, int]:
     """Lock the run's session, claimed for the node; its fence and epoch. Raises ``Fenced``."""
@@ -163,9 +169,10 @@ async def _finish_rest(connection: Connection, end: RunEnd, run: Row) -> None:
     if end.outcome is Outcome.INTERRUPTED:
         await connection.fetch(_NODES["free_rows"], [end.id], 1)
     else:
-        await connection.fetch(
-            _SQL["finish_rows"], end.id, end.outcome, end.reason, end.finished_at
-        )
+        how = (end.id, end.outcome, end.reason, end.finished_at)
+        await connection.fetch(_SQL["finish_rows"], *how)
+        if end.taken_in:
+            await connection.fetch(_SQL["finish_taken_in"], *how, list(end.taken_in))
     if end.history:
         await connection.fetch(
             _SQL["remember"],

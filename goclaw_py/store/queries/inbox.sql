@@ -31,7 +31,7 @@ set channel = excluded.channel,
     chat = excluded.chat,
     thread = excluded.thread,
     last_active_at = greatest(s.last_active_at, excluded.last_active_at)
-returning s.key, s.owner;
+returning s.key, s.owner, s.queue_mode;
 
 -- name: claim_sessions
 -- Gives locked sessions to a node that exists, if they are free or their owner's lease has ended.
@@ -96,7 +96,8 @@ for update of s skip locked;
 
 -- name: pending_of
 -- The unfinished rows of all sessions of a node; what crashed its run twice comes last.
-select i.id, i.message, i.session, i.agent, i.kind, i.attempts, i.received_at
+select
+    i.id, i.message, i.session, i.agent, i.kind, i.attempts, i.received_at, s.queue_mode
 from sessions as s
 join inbox as i on i.session = s.key and i.state = 'pending'
 where s.owner = $1
@@ -116,6 +117,22 @@ set state = 'done', outcome = $2, reason = $3, finished_at = $4
 from open
 where inbox.id = open.id
 returning inbox.session;
+
+-- name: waiting
+-- The oldest messages of a session that are not done.
+select id, message, run_id, received_at, finished_at, outcome, reason
+from inbox
+where session = $1 and state = 'pending' and kind = 'message'
+order by id
+limit $2;
+
+-- name: unanswered
+-- The newest messages of a session that ended otherwise than with an answer.
+select id, message, run_id, received_at, finished_at, outcome, reason
+from inbox
+where session = $1 and state = 'done' and kind = 'message' and outcome <> 'completed'
+order by id desc
+limit $2;
 
 -- name: lock_sessions
 -- Locks some sessions of a node.

@@ -72,6 +72,12 @@ update inbox
 set state = 'done', outcome = $2, reason = $3, finished_at = $4
 where run_id = $1 and state = 'pending';
 
+-- name: finish_taken_in
+-- Ends the unfinished rows that a run has taken in. No other run has them.
+update inbox
+set state = 'done', outcome = $2, reason = $3, finished_at = $4, run_id = $1
+where id = any ($5::bigint[]) and state = 'pending' and run_id is null;
+
 -- name: remember
 -- Appends to a session's history, in the given order.
 insert into history (session, epoch, role, text, native, format, run_id, at)
@@ -139,4 +145,10 @@ limit $2;
 -- Begins a fresh history. A run that began before writes to the old one.
 update sessions
 set epoch = epoch + 1, last_active_at = greatest(last_active_at, $2)
+where key = $1;
+
+-- name: choose_mode
+-- Keeps the queue mode of a session; null goes back to that of the settings.
+update sessions
+set queue_mode = $2
 where key = $1;

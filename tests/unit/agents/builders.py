@@ -7,7 +7,13 @@ from collections.abc import Iterable
 from goclaw_py.core.events import AgentEvent, TextDelta
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.outcomes import Trigger
-from goclaw_py.ports.agent import HistoryEntry, RunRequest, TextPart
+from goclaw_py.ports.agent import (
+    HistoryEntry,
+    RunRequest,
+    TakeMessages,
+    TextPart,
+    no_messages,
+)
 
 
 class Events(list[AgentEvent]):
@@ -22,12 +28,23 @@ class Events(list[AgentEvent]):
         return "".join(event.text for event in self if isinstance(event, TextDelta))
 
 
+class Coming:
+    """Messages that come while a run works; each call takes the next one."""
+
+    def __init__(self, *texts: str) -> None:
+        self.left = list(texts)
+
+    def __call__(self) -> tuple[TextPart, ...]:
+        return (TextPart(self.left.pop(0)),) if self.left else ()
+
+
 def request(
     *texts: str,
     run: str = "run-1",
     session: str = "agent:main:console:direct:me",
     history: Iterable[HistoryEntry] = (),
     system: Iterable[str] = (),
+    take: TakeMessages = no_messages,
 ) -> RunRequest:
     return RunRequest(
         run_id=RunId(run),
@@ -37,4 +54,5 @@ def request(
         parts=tuple(TextPart(text) for text in texts),
         history=tuple(history),
         system=tuple(system),
+        take_messages=take,
     )

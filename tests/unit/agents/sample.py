@@ -37,6 +37,17 @@ def plain(request: RunRequest, emit: Emit) -> str:
     return TRACE.get() or "abc"
 
 
+async def steerable(request: RunRequest, emit: Emit) -> str:
+    return steerable_plain(request, emit)
+
+
+def steerable_plain(request: RunRequest, emit: Emit) -> str:
+    said = [request.prompt]
+    for _ in range(2):
+        said += [part.text for part in request.take_messages()]
+    return ", ".join(said)
+
+
 def broken(request: RunRequest, emit: Emit) -> str:
     raise OSError("disk on fire")
 

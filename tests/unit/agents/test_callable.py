@@ -3,14 +3,16 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
 
 import pytest
 
 from goclaw_py.agents.callable import CallableAgent
 from goclaw_py.core.errors import AgentError, SettingError
 from goclaw_py.core.events import TextDelta
+from goclaw_py.ports.agent import TextPart
 from tests.unit.agents import sample
-from tests.unit.agents.builders import Events, request
+from tests.unit.agents.builders import Coming, Events, request
 
 MODULE = "tests.unit.agents.sample"
 KEY = "agents.main.model"
@@ -52,6 +54,34 @@ async def test_a_plain_function_runs_in_a_thread_and_streams_in_order() -> None:
     assert sample.thread_names == ["agent"]
     assert result.text == "abc"
     assert events == [TextDelta("a"), TextDelta("b"), TextDelta("c")]
+
+
+@pytest.mark.parametrize("attribute", ["steerable", "steerable_plain"])
+async def test_messages_that_came_meanwhile_can_be_taken(attribute: str) -> None:
+    """SPEC QUEUE-4."""
+    asked = request("you", take=Coming("no, me", "or her"))
+    assert (await load(attribute).run(asked, Events())).text == "you, no, me, or her"
+
+
+async def test_messages_are_taken_in_the_event_loops_thread_whoever_asks() -> None:
+    """SPEC QUEUE-4: what gives them is no thread's friend."""
+    threads: list[int] = []
+
+    def take() -> tuple[TextPart, ...]:
+        threads.append(threading.get_ident())
+        return ()
+
+    for attribute in ("steerable", "steerable_plain"):
+        await load(attribute).run(request("you", take=take), Events())
+    assert threads == [threading.get_ident()] * 4
+
+
+async def test_an_error_while_taking_reaches_the_function() -> None:
+    def take() -> tuple[TextPart, ...]:
+        raise OSError("gone")
+
+    with pytest.raises(OSError, match="gone"):
+        await load("steerable_plain").run(request("you", take=take), Events())
 
 
 async def test_context_variables_are_readable_in_the_thread() -> None:
@@ -102,10 +132,11 @@ def test_a_process_ends_though_a_stopped_function_never_returns() -> None:
     program = """
 import asyncio, time
 from goclaw_py.agents.callable import CallableAgent
+from tests.unit.agents.builders import request
 
 async def main():
     agent = CallableAgent(lambda request, emit: time.sleep(3600))
-    task = asyncio.create_task(agent.run(None, print))
+    task = asyncio.create_task(agent.run(request("x"), print))
     await asyncio.sleep(0.05)
     task.cancel()
     await asyncio.sleep(0.05)

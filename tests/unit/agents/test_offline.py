@@ -7,7 +7,7 @@ import pytest
 from goclaw_py.agents.offline import MAX_COUNT, PHRASES, OfflineAgent
 from goclaw_py.core.errors import AgentError
 from goclaw_py.ports.agent import HistoryEntry, Role
-from tests.unit.agents.builders import Events, request
+from tests.unit.agents.builders import Coming, Events, request
 
 
 async def reply_to(text: str, *history: HistoryEntry) -> str:
@@ -60,6 +60,29 @@ async def test_counting_can_be_cancelled_and_says_nothing_afterwards() -> None:
     assert task.cancelled()
     await asyncio.sleep(10)
     assert events.text == "1 2 3"
+
+
+async def test_counting_takes_a_message_in_between_two_numbers() -> None:
+    """SPEC QUEUE-4: steer."""
+    events = Events()
+    asked = request("count to 4", take=Coming("faster,\n please"))
+    result = await OfflineAgent().run(asked, events)
+    assert result.text == events.text == "1 (you said: faster, please) 2 3 4"
+
+
+@pytest.mark.parametrize(
+    ("said", "reply"),
+    [
+        ("count to 3", "1 (you said: count to 3) 2 3"),
+        ("no, Count to 1 please", "1 (you said: no, Count to 1 please)"),
+        ("count to 99999", "1 (you said: count to 99999) 2 3 4 5"),
+        ("recount to 3", "1 (you said: recount to 3) 2 3 4 5"),
+    ],
+)
+async def test_a_message_can_change_how_far_it_counts(said: str, reply: str) -> None:
+    """SPEC QUEUE-4: steer."""
+    asked = request("count to 5", take=Coming(said))
+    assert (await OfflineAgent().run(asked, Events())).text == reply
 
 
 @pytest.mark.parametrize("number", ["0", f"{MAX_COUNT + 1}", "9" * 5000])

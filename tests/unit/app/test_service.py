@@ -12,8 +12,9 @@ import pytest
 
 from goclaw_py.app.parts import Parts, build_parts, chat_rules
 from goclaw_py.app.service import Front, Service
+from goclaw_py.cli.remote import RemoteControl
 from goclaw_py.config import load
-from goclaw_py.core.ids import MAIN_AGENT
+from goclaw_py.core.ids import MAIN_AGENT, MAIN_LANE
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.ports.control import Control, Terminals
 from goclaw_py.ports.store import Store
@@ -123,6 +124,29 @@ async def test_a_signal_ends_a_start_that_waits_for_the_database(tmp_path: Path)
         gateway.stop.set()
         assert await asyncio.wait_for(gateway.task, 15) == 0
         assert not gateway.said
+
+
+async def test_people_are_warned_of_a_slow_wait_as_long_as_it_lasts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """LANE-7: in the log once, in the status while somebody waits."""
+    agent = ScriptedAgent(otherwise=lambda _request: Block())
+    async with a_service(tmp_path, agent) as gateway:
+        await gateway.until(lambda: gateway.said)
+        async with RemoteControl(socket_path(tmp_path)) as remote:
+            for chat in ("ann", "bob", "carl"):
+                await gateway.channel.deliver(message("work", chat=chat))
+            await gateway.until(lambda: len(agent.active) == 2)
+            assert (await remote.status()).warnings == ()
+            await gateway.until(lambda: "has waited" in caplog.text)
+            (record,) = [line for line in caplog.records if "has waited" in line.message]
+            (warning,) = (await remote.status()).warnings
+            for inside in vars(record)["occupants"]:
+                assert inside in warning
+            assert "lane main is full (2 of 2) and 1 waits" in warning
+            await remote.resize_lane(MAIN_LANE, 3)
+            await gateway.until(lambda: len(agent.active) == 3)
+            assert (await remote.status()).warnings == ()
 
 
 class BrokenChannel(RecordingChannel):

@@ -249,7 +249,7 @@ def test_a_bad_lane_variable_is_an_error_that_names_it(tmp_path: Path, value: st
     (line,) = refused(tmp_path, GOCLAW_LANE_MAIN=value)
     assert line == (
         f"environment variable GOCLAW_LANE_MAIN: lanes.main = {value!r}: "
-        "must be a whole number, at least 1"
+        "must be a whole number, at least 1 and at most 100000"
     )
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goclaw_py.config import Settings, accounts, api_key, load, option_error, queue_policy
+from goclaw_py.config.models import Queue
 from goclaw_py.config.types import parse_duration
 from goclaw_py.core.errors import SettingError
 from goclaw_py.core.ids import AgentName
@@ -35,6 +36,16 @@ def test_a_session_that_is_no_chat_has_neither_debounce_nor_parallel_runs(tmp_pa
     """SPEC QUEUE-1."""
     got = settings(tmp_path, "[queue]\nmax_concurrent = 5\ndebounce_ms = 900\ncapacity = 3\n")
     assert queue_policy(got, MAIN) == QueuePolicy(Mode.QUEUE, 3, Drop.OLD, 0.0, 1)
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_every_mode_can_be_set_and_its_setting_says_what_it_does(
+    tmp_path: Path, mode: Mode
+) -> None:
+    """SPEC QUEUE-3, QUEUE-4."""
+    got = settings(tmp_path, f'[queue]\nmode = "{mode.value}"\n')
+    assert queue_policy(got, MAIN).mode is mode
+    assert f"{mode.value}" in str(Queue.model_fields["mode"].description)
 
 
 LEVELS = """

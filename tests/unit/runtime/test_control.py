@@ -8,10 +8,10 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.core.ids import MAIN_AGENT, MAIN_LANE, RunId, SessionKey
-from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.ids import MAIN_AGENT, MAIN_LANE, LaneName, RunId, SessionKey
+from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.core.requests import QueuePolicy
-from goclaw_py.core.status import Backlog, Status
+from goclaw_py.core.status import MAX_LANE_SIZE, Backlog, RunState, Status, WaitsFor
 from goclaw_py.ports.control import Control, NoGateway, NotFound, StopReport
 from goclaw_py.ports.store import NewRun, OutboxState
 from goclaw_py.runtime.control import GatewayControl, StoreControl
@@ -93,7 +93,9 @@ async def test_the_status_is_what_the_application_sees(gateway: GatewayProcess) 
     async def look() -> Status:
         return seen
 
-    control = GatewayControl(gateway.store, gateway.clock, gateway.commands, look)
+    control = GatewayControl(
+        gateway.store, gateway.clock, gateway.dispatcher, gateway.commands, look
+    )
     assert await control.status() is seen
 
 
@@ -171,3 +173,183 @@ async def test_the_clock_of_a_loop_starts_at_its_instant_and_follows_the_loop() 
     assert clock.now() == START
     await asyncio.sleep(90)
     assert clock.now() == other.now() == START + timedelta(seconds=90)
+
+
+# ---------------------------------------------------------------------------- lanes and queues
+
+
+async def test_lanes_show_who_is_in_them_and_who_waits(gateway: GatewayProcess) -> None:
+    """SPEC LANE-7."""
+    for chat in ("ann", "bob", "carl"):
+        await gateway.say("work", chat=chat)
+        await asyncio.sleep(1)
+    await asyncio.sleep(2)
+    seen = await gateway.control.lanes()
+    assert seen.at == gateway.clock.now()
+    main = next(use for use in seen.lanes if use.lane.name == MAIN_LANE)
+    assert [run.session for run in main.inside] == [session_of("ann"), session_of("bob")]
+    assert [(run.session, run.for_s) for run in main.waiting] == [(session_of("carl"), 3)]
+    assert (main.lane.active, main.lane.waiting, main.lane.concurrency) == (2, 1, 2)
+
+
+async def test_a_larger_lane_starts_what_waits_at_once(gateway: GatewayProcess) -> None:
+    """SPEC LANE-9."""
+    for chat in ("ann", "bob", "carl"):
+        await gateway.say("work", chat=chat)
+    await until(lambda: len(gateway.dispatcher.runs()) == 3)
+    done = await gateway.control.resize_lane(MAIN_LANE, 3)
+    assert (done.before, done.lane.concurrency, done.lane.active) == (2, 3, 3)
+    assert [run.state for run in gateway.dispatcher.runs()] == [RunState.RUNNING] * 3
+
+
+async def test_a_smaller_lane_cancels_nobody(gateway: GatewayProcess) -> None:
+    """SPEC LANE-9."""
+    for chat in ("ann", "bob"):
+        await gateway.say("work", chat=chat)
+    await until(lambda: len(gateway.dispatcher.runs()) == 2)
+    done = await gateway.control.resize_lane(MAIN_LANE, 1)
+    assert (done.before, done.lane.concurrency, done.lane.active) == (2, 1, 2)
+    await asyncio.sleep(60)
+    assert [run.state for run in gateway.dispatcher.runs()] == [RunState.RUNNING] * 2
+
+
+async def test_an_unknown_lane_is_refused_with_those_there_are(gateway: GatewayProcess) -> None:
+    with pytest.raises(NotFound, match=r"no lane 'mian'; there are: main, subagent, .*, other"):
+        await gateway.control.resize_lane(LaneName("mian"), 3)
+
+
+@pytest.mark.parametrize("size", [0, -1, MAX_LANE_SIZE + 1])
+async def test_a_wrong_size_changes_nothing(gateway: GatewayProcess, size: int) -> None:
+    with pytest.raises(ValueError, match="from 1 to"):
+        await gateway.control.resize_lane(MAIN_LANE, size)
+    main = next(lane for lane in gateway.dispatcher.lanes() if lane.name == MAIN_LANE)
+    assert main.concurrency == 2
+
+
+async def test_without_a_gateway_there_are_no_lanes(gateway: GatewayProcess) -> None:
+    control = offline(gateway)
+    with pytest.raises(NoGateway, match="goclaw run"):
+        await control.lanes()
+    with pytest.raises(NoGateway, match="goclaw run"):
+        await control.resize_lane(MAIN_LANE, 3)
+
+
+async def test_active_is_all_that_is_not_done_with_what_it_waits_for(
+    gateway: GatewayProcess,
+) -> None:
+    """SPEC OPS-4."""
+    await gateway.say("one", "two")
+    await until(lambda: len(gateway.dispatcher.runs()) == 2)
+    await asyncio.sleep(5)
+    seen = await gateway.control.active()
+    assert seen.live
+    assert [(run.state, run.waits_for) for run in seen.runs] == [
+        (RunState.RUNNING, None),
+        (RunState.QUEUED, WaitsFor.SESSION),
+    ]
+
+
+async def test_without_a_gateway_active_is_what_has_begun(gateway: GatewayProcess) -> None:
+    await gateway.say("one", "two", apart_s=0.5)
+    await gateway.say("three", chat="bob")
+    await asyncio.sleep(4)
+    seen = await offline(gateway).active()
+    assert not seen.live
+    first, second = seen.runs
+    assert (first.session, first.state, first.waits_for) == (session_of(), RunState.RUNNING, None)
+    assert second.session == session_of("bob")
+    assert first.for_s == pytest.approx(5, abs=0.1)
+
+
+async def test_a_queue_shows_what_runs_what_waits_and_for_what(gateway: GatewayProcess) -> None:
+    """SPEC OPS-4."""
+    await gateway.say("one", "two", "three")
+    await gateway.say("elsewhere", chat="bob")
+    await asyncio.sleep(5)
+    seen = await gateway.control.queue("ann")
+    assert (seen.session, seen.live, seen.policy) == (session_of(), True, QueuePolicy())
+    assert [run.state for run in seen.running] == [RunState.RUNNING]
+    assert [run.waits_for for run in seen.waiting] == [WaitsFor.SESSION] * 2
+    assert [row.message.text for row in seen.messages] == ["one", "two", "three"]
+    assert [row.run_id for row in seen.messages] == [seen.running[0].id, None, None]
+    assert seen.unanswered == ()
+
+
+async def test_a_queue_shows_what_was_dropped_and_why() -> None:
+    """SPEC OPS-4, QUEUE-5."""
+    agent = ScriptedAgent(otherwise=lambda _: Block())
+    async with a_process(agent, Ways(QueuePolicy(capacity=1))) as gateway:
+        await gateway.say("works", "too much", "waits")
+        await asyncio.sleep(30)
+        seen = await gateway.control.queue(session_of())
+        (row,) = seen.unanswered
+        assert (row.message.text, row.outcome, row.reason) == (
+            "too much",
+            Outcome.DROPPED,
+            Reason.QUEUE_DROPPED,
+        )
+        assert row.finished_at is not None
+        assert [row.message.text for row in seen.messages] == ["works", "waits"]
+
+
+async def test_without_a_gateway_a_queue_is_what_the_database_knows(
+    gateway: GatewayProcess,
+) -> None:
+    await gateway.say("one", "two")
+    await asyncio.sleep(5)
+    seen = await offline(gateway).queue("ann")
+    assert (seen.live, seen.waiting, seen.policy) == (False, (), None)
+    assert [run.state for run in seen.running] == [RunState.RUNNING]
+    assert [row.message.text for row in seen.messages] == ["one", "two"]
+    with pytest.raises(NotFound, match="there is no session 'carl'"):
+        await offline(gateway).queue("carl")
+
+
+async def test_a_gateway_shows_a_run_of_another_process_in_a_session(
+    gateway: GatewayProcess,
+) -> None:
+    """SPEC NODE-1: the database is shared."""
+    run = NewRun(
+        id=RunId("elsewhere"),
+        session=SessionKey("agent:main:api:x"),
+        agent=MAIN_AGENT,
+        trigger=Trigger.API,
+        lane=MAIN_LANE,
+        inbox=(),
+        target=None,
+        started_at=gateway.clock.now(),
+    )
+    await gateway.store.begin_run(run, node=gateway.node())
+    seen = await gateway.control.queue("api:x")
+    assert seen.live
+    assert [run.id for run in seen.running] == ["elsewhere"]
+
+
+async def test_an_idle_queue_is_empty(gateway: GatewayProcess) -> None:
+    await gateway.say("one")
+    await asyncio.sleep(1)
+    await gateway.control.stop(session_of(), everything=True)
+    await asyncio.sleep(1)
+    seen = await gateway.control.queue(session_of())
+    assert (seen.running, seen.waiting, seen.messages, seen.policy) == ((), (), (), None)
+    assert [row.reason for row in seen.unanswered] == [Reason.STOPPED_ALL]
+
+
+async def test_a_session_that_is_not_stored_yet_is_found_while_it_waits(
+    gateway: GatewayProcess,
+) -> None:
+    """The first run of a session that is no chat's enters it when it begins."""
+    for chat in ("ann", "bob"):
+        await gateway.say("work", chat=chat)
+    await until(lambda: len(gateway.dispatcher.runs()) == 2)
+    await gateway.say("work", chat="carl")
+    await until(lambda: len(gateway.dispatcher.runs()) == 3)
+    del gateway.database.sessions[session_of("carl")]
+    for part in ("carl", session_of("carl")):
+        seen = await gateway.control.queue(part)
+        assert seen.session == session_of("carl")
+        assert [run.waits_for for run in seen.waiting] == [WaitsFor.LANE]
+    with pytest.raises(NotFound, match="not unique"):
+        await gateway.control.queue("telegram")
+    with pytest.raises(NotFound, match="there is no session 'dora'"):
+        await gateway.control.queue("dora")

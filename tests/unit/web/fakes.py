@@ -9,19 +9,25 @@ from decimal import Decimal
 
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.events import Usage
+from goclaw_py.core.histogram import Histogram, HistogramView
 from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId, SessionKey
-from goclaw_py.core.messages import OutboundMessage, Sender, Target
+from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
+from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.core.status import (
+    ActiveRuns,
     Backlog,
     ChannelView,
+    LanesView,
+    LaneUse,
     LaneView,
     RunState,
     RunView,
     Status,
+    WaitsFor,
 )
 from goclaw_py.ports.agent import HistoryEntry, Role
-from goclaw_py.ports.control import NoGateway, NotFound, StopReport
+from goclaw_py.ports.control import NoGateway, NotFound, QueueView, Resized, StopReport
 from goclaw_py.ports.store import (
     OutboxRow,
     OutboxState,
@@ -31,11 +37,13 @@ from goclaw_py.ports.store import (
     Session,
     Standing,
     StoredEntry,
+    Unanswered,
 )
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SESSION = SessionKey("agent:main:console:direct:local")
 LOCAL = Target("console", "default", "local")
+BARE_KEY = SessionKey("agent:main:api:a/b c%2F?#")
 RUN_ID = RunId("0190-aaaa")
 
 RUNNING = RunView(RUN_ID, SESSION, AgentName("main"), LaneName("main"), RunState.RUNNING, 1.5)
@@ -53,10 +61,76 @@ STATUS = Status(
     backlog=Backlog(inbox=1, outbox=2, dead=3),
     warnings=("disk is nearly full",),
 )
-FULL = Session(SESSION, AgentName("main"), LOCAL, NOW, NOW, NodeId("node-1"), 4, 1, 2)
-BARE = Session(
-    SessionKey("agent:main:api:a/b c%2F?#"), AgentName("main"), None, NOW, NOW, None, 0, 0, 0
+
+
+def measured(*seconds: float) -> HistogramView:
+    histogram = Histogram()
+    for each in seconds:
+        histogram.add(each)
+    return histogram.view()
+
+
+WAITING = RunView(
+    RunId("0190-cccc"),
+    BARE_KEY,
+    AgentName("main"),
+    LaneName("main"),
+    RunState.READY,
+    3.25,
+    waits_for=WaitsFor.LANE,
+    messages=2,
 )
+LANES = LanesView(
+    NOW,
+    (
+        LaneUse(
+            LaneView(
+                LaneName("main"),
+                *(1, 1, 1, 5, 3, 1, 0),
+                wait_times=measured(0.004, 0.004, 9),
+                run_times=measured(0.3, 5000, 5000),
+            ),
+            inside=(RUNNING,),
+            waiting=(WAITING,),
+        ),
+        LaneUse(LaneView(LaneName("cron"), 1, 0, 0, 0, 0, 0, 0, closed=True), (), ()),
+    ),
+)
+ACTIVE_RUNS = ActiveRuns(NOW, live=True, runs=(RUNNING, WAITING))
+
+
+def said(number: int, text: str) -> InboundMessage:
+    return InboundMessage(
+        f"local:{number}", LOCAL, PeerKind.DIRECT, Sender("7", "Ann\x1b[2J"), text, NOW
+    )
+
+
+QUEUE = QueueView(
+    session=SESSION,
+    at=NOW,
+    live=True,
+    running=(RUNNING,),
+    waiting=(replace(WAITING, session=SESSION),),
+    policy=QueuePolicy(),
+    messages=(
+        Unanswered(1, said(1, "count to 30"), RUN_ID, NOW),
+        Unanswered(4, said(4, "and\nthen?"), None, NOW),
+    ),
+    unanswered=(
+        Unanswered(
+            3,
+            said(3, "too much"),
+            None,
+            NOW,
+            NOW + timedelta(seconds=1),
+            Outcome.DROPPED,
+            Reason.QUEUE_DROPPED,
+        ),
+        Unanswered(2, said(2, "fail"), RUN_ID, NOW, NOW, Outcome.FAILED),
+    ),
+)
+FULL = Session(SESSION, AgentName("main"), LOCAL, NOW, NOW, NodeId("node-1"), 4, 1, 2)
+BARE = Session(BARE_KEY, AgentName("main"), None, NOW, NOW, None, 0, 0, 0)
 ENDED = Run(
     id=RUN_ID,
     session=SESSION,
@@ -104,6 +178,7 @@ class FakeControl:
         self.calls: list[tuple[object, ...]] = []
         self.failure: Exception | None = None
         self.snapshot = STATUS
+        self.size = 1
         self.rows = [DEAD]
         self.gateway = True
 
@@ -117,6 +192,36 @@ class FakeControl:
         if not self.gateway:
             raise NoGateway("no gateway is running here")
         return self.snapshot
+
+    async def lanes(self) -> LanesView:
+        self._called("lanes")
+        if not self.gateway:
+            raise NoGateway("no gateway is running here")
+        return LANES
+
+    async def resize_lane(self, name: LaneName, concurrency: int) -> Resized:
+        self._called("resize_lane", name, concurrency)
+        if not self.gateway:
+            raise NoGateway("no gateway is running here")
+        found = [use.lane for use in LANES.lanes if use.lane.name == name]
+        if not found:
+            raise NotFound(f"there is no lane {name!r}; there are: main, cron")
+        before, self.size = self.size, concurrency
+        return Resized(before, replace(found[0], concurrency=concurrency, active=2))
+
+    async def active(self) -> ActiveRuns:
+        self._called("active")
+        if not self.gateway:
+            return replace(ACTIVE_RUNS, live=False, runs=(RUNNING,))
+        return ACTIVE_RUNS
+
+    async def queue(self, key: str) -> QueueView:
+        self._called("queue", key)
+        if key not in SESSION:
+            raise NotFound(f"no session, or several, with {key!r}")
+        if not self.gateway:
+            return replace(QUEUE, live=False, waiting=(), policy=None)
+        return QUEUE
 
     async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
         self._called("stop", session, everything)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -10,7 +11,7 @@ import pytest
 
 from goclaw_py.cli.remote import Refused, RemoteControl
 from goclaw_py.core.errors import GoclawError, StoreUnavailable
-from goclaw_py.core.ids import SessionKey
+from goclaw_py.core.ids import LaneName, SessionKey
 from goclaw_py.ports.control import NoGateway, NotFound, StopReport
 from goclaw_py.ports.store import OutboxState, Standing
 from goclaw_py.web import wire
@@ -33,6 +34,9 @@ def http(control: FakeControl | None = None) -> httpx.AsyncClient:
 async def test_everything_that_can_be_asked_comes_back_as_it_was(tmp_path: Path) -> None:
     async with connected(tmp_path) as (made, remote):
         assert await remote.status() == fakes.STATUS
+        assert await remote.lanes() == fakes.LANES
+        assert await remote.active() == fakes.ACTIVE_RUNS
+        assert await remote.queue("console") == fakes.QUEUE
         assert await remote.sessions(limit=7) == [fakes.FULL, fakes.BARE]
         assert await remote.runs() == [fakes.ACTIVE, fakes.ENDED]
         assert await remote.runs(limit=3, session=fakes.SESSION, active=True) == [fakes.ACTIVE]
@@ -53,10 +57,13 @@ async def test_everything_that_can_be_done_is_done(tmp_path: Path) -> None:
         again = await remote.stop(fakes.SESSION, everything=False)
         await remote.reset(fakes.SESSION)
         assert await remote.retry_outbox([fakes.DEAD.id, 1]) == 1
+        resized = await remote.resize_lane(LaneName("main"), 4)
         guest = await remote.approve("CODE", guest=True)
         await remote.revoke("telegram", "default", "42")
     assert (stopped.stopped, len(stopped.dropped)) == ((fakes.RUN_ID,), 2)
     assert again == StopReport(already_stopping=True)
+    assert (resized.before, resized.lane.concurrency) == (1, 4)
+    assert ("resize_lane", "main", 4) in made.control.calls
     assert guest.standing is Standing.GUEST
     assert made.control.calls[-1] == ("revoke", "telegram", "default", "42")
     assert ("reset", fakes.SESSION) in made.control.calls
@@ -68,6 +75,9 @@ async def test_a_session_key_of_any_characters_arrives_whole(tmp_path: Path, key
     async with connected(tmp_path) as (made, remote):
         assert await remote.history(SessionKey(key), limit=9) == fakes.HISTORY
         assert made.control.calls == [("history", key, 9)]
+        with suppress(NotFound):
+            await remote.queue(key)
+        assert made.control.calls[-1] == ("queue", key)
         if "history" not in key:
             assert (await remote.session(key)).key == key
 
@@ -122,15 +132,25 @@ async def test_health_needs_nothing_but_the_event_loop() -> None:
     [
         ("GET", "/api/nothing", b"", 404),
         ("DELETE", "/api/runs", b"", 405),
-        ("GET", "/api/outbox?state=lost", b"", 400),
-        ("GET", "/api/runs?limit=100000", b"", 400),
+        ("GET", "/api/outbox?state=lost", b"", 422),
+        ("GET", "/api/runs?limit=100000", b"", 422),
         ("POST", "/api/outbox/retry", b"\xff", 400),
-        ("POST", "/api/outbox/retry", b'{"ids": [-1]}', 400),
-        ("POST", "/api/outbox/retry", b'{"ids": "all"}', 400),
-        ("POST", "/api/people/revoke", b"{}", 400),
-        ("POST", "/api/chat/a:b/messages", b'{"message_id": "1", "text": "x"}', 400),
-        ("POST", "/api/chat/local/messages", b'{"message_id": "1", "text": 5}', 400),
-        ("GET", "/api/chat/a b/events", b"", 400),
+        ("POST", "/api/outbox/retry", b"", 400),
+        ("POST", "/api/outbox/retry", b"{", 400),
+        ("POST", "/api/outbox/retry", b"[]", 400),
+        ("PUT", "/api/lanes/main", b"", 400),
+        ("PUT", "/api/lanes/main", b"{}", 422),
+        ("PUT", "/api/lanes/", b'{"concurrency": 3}', 422),
+        ("PUT", "/api/lanes/mian", b'{"concurrency": 3}', 404),
+        ("PUT", "/api/lanes/ma/in", b'{"concurrency": 3}', 404),
+        ("POST", "/api/lanes/main", b'{"concurrency": 3}', 405),
+        ("GET", "/api/sessions/nobody/queue", b"", 404),
+        ("POST", "/api/outbox/retry", b'{"ids": [-1]}', 422),
+        ("POST", "/api/outbox/retry", b'{"ids": "all"}', 422),
+        ("POST", "/api/people/revoke", b"{}", 422),
+        ("POST", "/api/chat/a:b/messages", b'{"message_id": "1", "text": "x"}', 422),
+        ("POST", "/api/chat/local/messages", b'{"message_id": "1", "text": 5}', 422),
+        ("GET", "/api/chat/a b/events", b"", 422),
     ],
 )
 async def test_a_bad_request_gets_an_error_body(
@@ -141,6 +161,32 @@ async def test_a_bad_request_gets_an_error_body(
         answer = await client.request(method, path, content=content, headers=headers)
         assert answer.status_code == code
         assert list(answer.json()) == ["error"]
+
+
+@pytest.mark.parametrize(
+    "number", ["0", "-1", "1.5", "100001", "1e30", "9" * 400, '"3"', '"two"', "true", "null", "[3]"]
+)
+async def test_a_wrong_size_of_a_lane_is_refused_in_words(number: str) -> None:
+    """SPEC LANE-9, SEC-3."""
+    control = FakeControl()
+    async with http(control) as client:
+        headers = {"content-type": "application/json"}
+        content = f'{{"concurrency": {number}}}'
+        answer = await client.put("/api/lanes/main", content=content, headers=headers)
+    assert answer.status_code == 422
+    assert answer.json()["error"].startswith("concurrency: ")
+    assert control.calls == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/api/lanes"), ("PUT", "/api/lanes/main"), ("GET", "/api/status")]
+)
+async def test_what_needs_a_gateway_is_a_conflict_without_one(method: str, path: str) -> None:
+    control = FakeControl()
+    control.gateway = False
+    async with http(control) as client:
+        content = None if method == "GET" else {"concurrency": 2}
+        assert (await client.request(method, path, json=content)).status_code == 409
 
 
 async def test_a_defect_is_told_without_its_insides() -> None:
@@ -186,6 +232,22 @@ async def test_the_api_describes_itself() -> None:
     assert {"/api/status", "/api/runs/{prefix}", "/api/chat/{chat}/events"} <= set(
         described["paths"]
     )
+    for method, path, schema in (
+        ("get", "/api/lanes", "LanesView"),
+        ("put", "/api/lanes/{name}", "Resized"),
+        ("get", "/api/runs/active", "ActiveRuns"),
+        ("get", "/api/sessions/{key}/queue", "QueueView"),
+    ):
+        answers = described["paths"][path][method]["responses"]
+        kinds = {
+            code: answer["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+            for code, answer in answers.items()
+        }
+        assert kinds.pop("200") == schema
+        assert set(kinds.values()) == {"ApiError"}
+        assert {"404", "409", "422"} <= kinds.keys()
+    size = described["components"]["schemas"]["ResizeBody"]["properties"]["concurrency"]
+    assert (size["type"], size["minimum"], size["maximum"]) == ("integer", 1, 100_000)
 
 
 async def test_without_terminals_there_is_no_chat() -> None:

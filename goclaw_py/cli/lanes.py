@@ -1,0 +1,180 @@
+"""``goclaw lanes``: who is in them, who waits, and how large they are (SPEC LANE-7, LANE-9)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from math import isinf
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from goclaw_py.cli.context import AsJson, Name, cli
+from goclaw_py.cli.output import clock, duration, plain, show_json, table_text
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from goclaw_py.core.histogram import HistogramView
+    from goclaw_py.core.status import LanesView, LaneUse, RunView
+    from goclaw_py.ports.control import Control, Resized
+
+app = typer.Typer(invoke_without_command=True)
+
+_LANES = (
+    *("LANE", "ACTIVE", "WAITING", "STARTED", "FINISHED", "CANCELLED", "FAILED"),
+    *("WAIT 50%", "WAIT 95%", "RUN 50%", "RUN 95%"),
+)
+_PEOPLE = ("PLACE", "RUN", "SESSION", "AGENT", "STATE", "SINCE", "FOR")
+_TYPICAL, _NEARLY_ALL = 0.5, 0.95
+
+
+@app.callback()
+def lanes(
+    ctx: typer.Context,
+    *,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show it anew every second, until Ctrl-C.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show who is in which lane and who waits; resize one with: lanes set."""
+    if ctx.invoked_subcommand is not None:
+        if watch or as_json:
+            raise typer.BadParameter("options stand behind the last word: lanes set … --json")
+        return
+    if watch:
+        from goclaw_py.cli.watch import watch_lanes  # noqa: PLC0415
+
+        watch_lanes(cli(ctx).settings(), as_json=as_json, draw=lanes_text)
+        return
+
+    async def ask(control: Control) -> LanesView:
+        return await control.lanes()
+
+    found = cli(ctx).ask(ask)
+    if as_json:
+        from goclaw_py.core.status import LanesView  # noqa: PLC0415
+
+        show_json(LanesView, found)
+        return
+    typer.echo(lanes_text(found))
+
+
+def _size(text: str) -> str:
+    from goclaw_py.core.status import MAX_LANE_SIZE  # noqa: PLC0415  (not needed for --help)
+
+    # int() takes more than people mean: 1_0, or digits of other scripts.
+    if not re.fullmatch(r"[0-9]{1,9}", text) or not 1 <= int(text) <= MAX_LANE_SIZE:
+        raise typer.BadParameter(f"must be a whole number from 1 to {MAX_LANE_SIZE}, not {text!r}")
+    return text
+
+
+# Else -1 is taken for an option that nobody knows.
+@app.command("set", context_settings={"ignore_unknown_options": True})
+def set_(
+    ctx: typer.Context,
+    name: Name,
+    size: Annotated[str, typer.Argument(callback=_size, help="How many runs at once.")],
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Resize a lane at once, until the gateway ends; no run is cancelled."""
+
+    async def ask(control: Control) -> Resized:
+        from goclaw_py.core.ids import LaneName  # noqa: PLC0415
+
+        known = [use.lane.name for use in (await control.lanes()).lanes]
+        if name not in known:
+            raise typer.BadParameter(f"there is no lane {name!r}; there are: {', '.join(known)}")
+        return await control.resize_lane(LaneName(name), int(size))
+
+    done = cli(ctx).ask(ask)
+    if as_json:
+        from goclaw_py.ports.control import Resized  # noqa: PLC0415
+
+        show_json(Resized, done)
+        return
+    for line in _resized(done):
+        typer.echo(plain(line))
+
+
+def _resized(done: Resized) -> Iterator[str]:
+    lane = done.lane
+    if done.before == lane.concurrency:
+        yield f"lane {lane.name} has size {done.before} already"
+    else:
+        yield f"lane {lane.name}: {done.before} → {lane.concurrency}"
+        if lane.active > lane.concurrency:
+            yield (
+                f"{lane.active} are in it and go on; "
+                f"the next starts when fewer than {lane.concurrency} are left"
+            )
+    yield (
+        "this holds until the gateway restarts; for good, write "
+        f"{lane.name} = {lane.concurrency} under [lanes] in goclaw.toml"
+    )
+
+
+def lanes_text(found: LanesView) -> str:
+    """All lanes, and below them those that somebody uses."""
+    text = table_text(_LANES, [_row(use) for use in found.lanes], empty="no lanes")
+    for use in found.lanes:
+        rows = list(_people(use, found.at))
+        if rows:
+            title = f"lane {plain(use.lane.name)}, {_taken(use)}"
+            text += f"\n\n{title}\n{table_text(_PEOPLE, rows, empty='')}"
+    return text
+
+
+def _row(use: LaneUse) -> tuple[str, ...]:
+    lane = use.lane
+    return (
+        lane.name,
+        f"{lane.active}/{lane.concurrency}" + (" closed" if lane.closed else ""),
+        *map(str, (lane.waiting, lane.started, lane.finished, lane.cancelled, lane.failed)),
+        *_times(lane.wait_times),
+        *_times(lane.run_times),
+    )
+
+
+def _times(times: HistogramView) -> tuple[str, str]:
+    """What is typical, and what nearly all keep to."""
+    return _bound(times, _TYPICAL), _bound(times, _NEARLY_ALL)
+
+
+def _bound(times: HistogramView, share: float) -> str:
+    bound = times.quantile(share)
+    if bound is None:
+        return "-"
+    return f"> {_brief(times.bounds_s[-1])}" if isinf(bound) else f"≤ {_brief(bound)}"
+
+
+def _brief(bound_s: float) -> str:
+    """A round number of seconds."""
+    if bound_s < 1:
+        return f"{bound_s * 1000:g}ms"
+    return (
+        f"{bound_s:g}s"
+        if bound_s < 60
+        else duration(bound_s).removesuffix(" 0s").removesuffix(" 0m")
+    )
+
+
+def _taken(use: LaneUse) -> str:
+    lane = use.lane
+    waiting = f", {lane.waiting} waiting" if lane.waiting else ""
+    return f"{lane.active} of {lane.concurrency} taken{waiting}"
+
+
+def _people(use: LaneUse, at: datetime) -> Iterator[tuple[str, ...]]:
+    for run in use.inside:
+        yield ("in", *_one(run, run.state.value, at))
+    for place, run in enumerate(use.waiting, 1):
+        yield (f"{place}.", *_one(run, "waits", at))
+
+
+def _one(run: RunView, state: str, at: datetime) -> tuple[str, ...]:
+    since = clock(at - timedelta(seconds=run.for_s))
+    return run.id, run.session, run.agent, state, since, duration(run.for_s)

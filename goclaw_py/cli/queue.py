@@ -1,0 +1,87 @@
+"""``goclaw queue``: what runs and waits in a session, what got no answer, and why (SPEC OPS-4)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import typer
+
+from goclaw_py.cli.context import AsJson, Name, cli
+from goclaw_py.cli.output import clock, duration, one_line, show_facts, show_json, show_table
+
+if TYPE_CHECKING:
+    from goclaw_py.core.messages import Sender
+    from goclaw_py.core.status import RunView
+    from goclaw_py.ports.control import Control, QueueView
+    from goclaw_py.ports.store import Unanswered
+
+_RUNNING = ("RUN", "AGENT", "LANE", "STATE", "SINCE", "FOR", "ANSWERS")
+_WAITING = ("PLACE", "WAITING", "SINCE", "FOR", "ANSWERS", "WAITS FOR")
+_TEXT = 48
+
+
+def queue(ctx: typer.Context, session: Name, *, as_json: AsJson = False) -> None:
+    """Show what runs and waits in a session, by any unique part of its key."""
+
+    async def ask(control: Control) -> QueueView:
+        return await control.queue(session)
+
+    found = cli(ctx).ask(ask)
+    if as_json:
+        from goclaw_py.ports.control import QueueView  # noqa: PLC0415
+
+        show_json(QueueView, found)
+        return
+    _show(found)
+
+
+def _show(found: QueueView) -> None:
+    from goclaw_py.cli import wording  # noqa: PLC0415
+
+    facts: list[tuple[str, str]] = [("session", found.session)]
+    if found.policy is not None:
+        facts.append(("queue", wording.policy(found.policy)))
+    if not found.live:
+        facts.append(("gateway", "none is running here; this is what the database knows"))
+    show_facts(facts)
+    typer.echo()
+    running = [
+        (run.id, run.agent, run.lane, run.state.value, *_since(run, found), str(run.messages))
+        for run in found.running
+    ]
+    show_table(_RUNNING, running, empty="nothing is running")
+    typer.echo()
+    waiting = [
+        (f"{place}.", run.id, *_since(run, found), str(run.messages), wording.waits_for(run))
+        for place, run in enumerate(found.waiting, 1)
+    ]
+    nothing = "nothing is waiting" if found.live else "what waits is known to a gateway only"
+    show_table(_WAITING, waiting, empty=nothing)
+    if found.messages:
+        typer.echo()
+        rows = [_message(row, row.run_id or "") for row in found.messages]
+        show_table(("NOT DONE YET", "FROM", "RUN", "TEXT"), rows, empty="")
+    if found.unanswered:
+        typer.echo()
+        newest_first = sorted(
+            found.unanswered, key=lambda row: (row.finished_at or row.received_at, row.id)
+        )[::-1]
+        rows = [
+            _message(row, wording.why(row.outcome, row.reason, row.run_id)) for row in newest_first
+        ]
+        show_table(("WITHOUT ANSWER", "FROM", "WHY", "TEXT"), rows, empty="")
+
+
+def _since(run: RunView, found: QueueView) -> tuple[str, str]:
+    return clock(found.at - timedelta(seconds=run.for_s)), duration(run.for_s)
+
+
+def _message(row: Unanswered, about: str) -> tuple[str, ...]:
+    """A message with when it came or ended."""
+    at = clock(row.finished_at or row.received_at)
+    return at, _who(row.message.sender), about, one_line(row.message.text, _TEXT)
+
+
+def _who(sender: Sender) -> str:
+    return one_line(sender.name, 20) or sender.id

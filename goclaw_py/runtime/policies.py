@@ -1,0 +1,83 @@
+"""How the sessions of chats queue: the settings, the chat's choice, the fullness of its context."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.core.messages import InboundMessage, PeerKind, Target
+from goclaw_py.core.requests import Mode, QueuePolicy
+from goclaw_py.core.routing import AccessRules
+from goclaw_py.ports.store import InboxRow, Place
+from goclaw_py.runtime.contexts import Contexts
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRules:
+    """What the settings say about one account of a channel."""
+
+    agent: AgentName
+    access: AccessRules
+    direct: QueuePolicy
+    group: QueuePolicy
+    run_timeout_s: float | None = None
+    deadline_s: float | None = None
+
+    def policy(self, peer: PeerKind) -> QueuePolicy:
+        """How sessions with such a peer queue."""
+        return self.direct if peer is PeerKind.DIRECT else self.group
+
+
+class Policies:
+    """The rules of all accounts, and the modes that chats have chosen (SPEC CMD-5).
+
+    A session's choice comes with its first row and is kept while this node works on the session:
+    nobody else can change it meanwhile.
+    """
+
+    def __init__(self, rules: Mapping[Place, ChatRules], contexts: Contexts) -> None:
+        self._rules = rules
+        self.contexts = contexts
+        self._chosen: dict[SessionKey, Mode | None] = {}
+
+    @property
+    def places(self) -> Collection[Place]:
+        """The accounts of this process."""
+        return self._rules.keys()
+
+    def rules(self, target: Target) -> ChatRules:
+        """The rules of the account that a target belongs to."""
+        return self._rules[target.channel, target.account]
+
+    def meet(self, row: InboxRow) -> None:
+        """Know what the session of a row has chosen, unless that is known already."""
+        self._chosen.setdefault(row.session, row.mode)
+
+    def choose(self, session: SessionKey, mode: Mode | None) -> None:
+        """A chat has chosen; None goes back to the settings."""
+        self._chosen[session] = mode
+
+    def chosen(self, session: SessionKey) -> Mode | None:
+        """What a chat has chosen, as far as is known."""
+        return self._chosen.get(session)
+
+    def policy(self, session: SessionKey, message: InboundMessage) -> QueuePolicy:
+        """How a message queues in its session: the choice of the chat wins over the settings."""
+        policy = self.rules(message.target).policy(message.peer)
+        mode = self._chosen.get(session)
+        return policy if mode is None or mode is policy.mode else replace(policy, mode=mode)
+
+    def forget(self, sessions: Iterable[SessionKey] | None = None) -> None:
+        """Others may work on these sessions now, or on all."""
+        if sessions is None:
+            self._chosen.clear()
+            return
+        for session in sessions:
+            self._chosen.pop(session, None)
+
+
+def as_it_stands(policy: QueuePolicy) -> QueuePolicy:
+    """For rows that were cut by a crash: no burst, none interrupts another, none is dropped."""
+    return replace(policy, debounce_s=0.0, mode=Mode.QUEUE, capacity=sys.maxsize)

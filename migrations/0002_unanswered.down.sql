@@ -1,0 +1,3 @@
+-- Nothing is stored in an index.
+
+drop index inbox_unanswered;

@@ -1,0 +1,3 @@
+-- Every chat queues as the settings say.
+
+alter table sessions drop column queue_mode;

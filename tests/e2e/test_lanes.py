@@ -1,0 +1,146 @@
+"""What an operator sees and does while a lane is full (LANE-7, LANE-9, OPS-4)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.botapi.control import Control
+from tests.support.process import Home, Program, home, telegram, wait_for
+
+ANN, BOB = 1001, 1002
+
+
+@pytest.fixture
+def narrow(bot: Home) -> Home:
+    """Its main lane has room for one; nobody's typing is waited for."""
+    bot.env |= {"GOCLAW_LANE_MAIN": "1", "GOCLAW_QUEUE__DEBOUNCE_MS": "0"}
+    bot.env |= {"GOCLAW_QUEUE__CAPACITY": "1", "GOCLAW_SHUTDOWN__WAIT": "0s"}
+    return bot
+
+
+def seen(place: Home, *command: str) -> Any:
+    code, output = place.goclaw(*command, "--json")
+    assert code == 0, output
+    return json.loads(output)
+
+
+def main_lane(place: Home) -> Any:
+    return next(use for use in seen(place, "lanes")["lanes"] if use["lane"]["name"] == "main")
+
+
+def fill(place: Home, api: Control) -> Program:
+    """Ann's run is in the lane, Bob's waits for it."""
+    gateway = place.start()
+    api.say(ANN, "count to 100")
+    wait_for(lambda: main_lane(place)["inside"], "the first run")
+    api.say(BOB, "count to 100")
+    wait_for(lambda: main_lane(place)["waiting"], "the second one")
+    return gateway
+
+
+def test_a_full_lane_shows_who_is_in_it_and_who_waits(narrow: Home, api: Control) -> None:
+    fill(narrow, api)
+    code, output = narrow.goclaw("lanes")
+    assert code == 0
+    lines = output.splitlines()
+    assert any(line.split()[:3] == ["main", "1/1", "1"] for line in lines), output
+    (inside,) = [line for line in lines if line.startswith("in ")]
+    (first,) = [line for line in lines if line.startswith("1.")]
+    assert f"telegram:direct:{ANN}" in inside
+    assert f"telegram:direct:{BOB}" in first
+
+
+def test_a_lane_is_resized_while_it_is_full_and_nobody_is_cancelled(
+    narrow: Home, api: Control
+) -> None:
+    """LANE-9."""
+    fill(narrow, api)
+    code, output = narrow.goclaw("lanes", "set", "main", "2")
+    assert (code, output.splitlines()[0]) == (0, "lane main: 1 → 2")
+    wait_for(lambda: len(main_lane(narrow)["inside"]) == 2, "both runs in the lane")
+    code, output = narrow.goclaw("lanes", "set", "main", "1")
+    assert "2 are in it and go on" in output
+    use = main_lane(narrow)
+    assert [run["state"] for run in use["inside"]] == ["running", "running"]
+    assert (use["lane"]["concurrency"], use["lane"]["cancelled"]) == (1, 0)
+    code, output = narrow.goclaw("lanes", "set", "nine", "1")
+    assert code == 2
+    assert "main, subagent, delegate, cron" in output
+
+
+def test_active_runs_are_seen_while_the_lane_is_full(narrow: Home, api: Control) -> None:
+    gateway = fill(narrow, api)
+    code, output = narrow.goclaw("runs", "--active")
+    assert code == 0
+    _, ann, bob = output.splitlines()
+    assert "running" in ann
+    assert bob.rstrip().endswith("lane main: no slot is free")
+    gateway.kill()
+    code, output = narrow.goclaw("runs", "--active")
+    assert code == 0
+    assert "no gateway is running here" in output
+    assert str(ANN) in output
+    assert str(BOB) not in output
+
+
+def test_a_queue_tells_what_was_dropped_and_why(narrow: Home, api: Control) -> None:
+    """OPS-4, QUEUE-5."""
+    gateway = fill(narrow, api)
+    for text in ("echo too much", "echo waits"):
+        api.say(ANN, text)
+    dropped = until(narrow, str(ANN), lambda found: found["unanswered"])
+    (row,) = dropped["unanswered"]
+    assert (row["message"]["text"], row["reason"]) == ("echo too much", "queue_dropped")
+    (waiting,) = dropped["waiting"]
+    assert waiting["waits_for"] == "session"
+    code, output = narrow.goclaw("queue", str(ANN))
+    assert code == 0
+    assert "the queue was full, and the oldest goes  echo too much" in output
+    assert "its session: others come first" in output
+    gateway.kill()
+    code, output = narrow.goclaw("queue", str(ANN))
+    assert code == 0
+    assert "this is what the database knows" in output
+    assert "echo waits" in output
+
+
+def until(place: Home, session: str, reached: Callable[[Any], object]) -> Any:
+    """Look at a session's queue until something is so."""
+
+    def look() -> Any:
+        found = seen(place, "queue", session)
+        return found if reached(found) else None
+
+    return wait_for(look, f"the queue of {session}")
+
+
+def test_a_slow_wait_is_in_the_log_and_in_the_status_with_names(narrow: Home, api: Control) -> None:
+    """LANE-7."""
+    gateway = fill(narrow, api)
+    wait_for(lambda: "has waited" in gateway.output, "a word about the slow wait")
+    (line,) = [line for line in gateway.output.splitlines() if "has waited" in line]
+    facts = json.loads(line)
+    assert str(BOB) in facts["session"]
+    assert str(ANN) in facts["occupants"][0]
+    (warning,) = seen(narrow, "status")["warnings"]
+    assert facts["occupants"][0] in warning
+    assert f"{facts['run_id']} ({facts['session']})" in warning
+    narrow.goclaw("lanes", "set", "main", "2")
+    assert seen(narrow, "status")["warnings"] == []
+
+
+def test_without_a_gateway_the_commands_say_so(tmp_path: Path, api: Control) -> None:
+    with home(tmp_path / "home", **telegram(api)) as place:
+        for command in (["lanes"], ["lanes", "set", "main", "2"]):
+            code, output = place.goclaw(*command)
+            assert code == 3
+            assert "no gateway is running here" in output
+        code, output = place.goclaw("runs", "--active")
+        assert code == 0
+        assert "nothing is running or waiting\n" in output
+        assert place.goclaw("queue", "nobody")[0] == 1

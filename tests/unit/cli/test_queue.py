@@ -1,0 +1,151 @@
+"""``goclaw queue`` and ``goclaw runs --active``: who waits for what, and why not (SPEC OPS-4)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from goclaw_py.core.status import ActiveRuns
+from goclaw_py.ports.control import QueueView
+from tests.unit.cli.conftest import Shell, ThreadGateway
+from tests.unit.web import fakes
+from tests.unit.web.fakes import FakeControl
+
+pytestmark = pytest.mark.real_time
+
+
+def test_a_queue_says_what_runs_what_waits_and_for_what(
+    goclaw: Shell, gateway: ThreadGateway
+) -> None:
+    got = goclaw("queue", "console")
+    assert got.code == 0
+    for words in (
+        f"session  {fakes.SESSION}",
+        "mode queue, 1 at once, 10 may wait, then the oldest goes",
+        "lane main: no slot is free",
+        "count to 30",
+        "and then?",
+    ):
+        assert words in got.out
+    lines = got.out.splitlines()
+    (running,) = [line for line in lines if line.startswith(fakes.RUN_ID)]
+    assert running.split()[1:4] == ["main", "main", "running"]
+    (waiting,) = [line for line in lines if line.startswith("1.")]
+    assert "0190-cccc" in waiting
+    assert " 2 " in waiting  # messages that it answers
+    assert "gateway" not in got.out
+
+
+def test_a_queue_says_which_messages_got_no_answer_and_why(
+    goclaw: Shell, gateway: ThreadGateway
+) -> None:
+    """SPEC QUEUE-5."""
+    out = goclaw("queue", "console").out
+    _, _, unanswered = out.partition("WITHOUT ANSWER")
+    _, dropped, failed = unanswered.splitlines()
+    assert "dropped: the queue was full, and the oldest goes" in dropped
+    assert "too much" in dropped
+    assert f"its run failed; see: goclaw runs show {fakes.RUN_ID}" in failed
+
+
+def test_a_queue_cannot_take_over_the_terminal(goclaw: Shell, gateway: ThreadGateway) -> None:
+    """SPEC SEC-1."""
+    assert "\x1b" not in goclaw("queue", "console").out
+
+
+def test_an_idle_queue_says_so(
+    goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    idle = replace(fakes.QUEUE, running=(), waiting=(), policy=None, messages=(), unanswered=())
+
+    async def queue(key: str) -> QueueView:
+        return idle
+
+    monkeypatch.setattr(database, "queue", queue)
+    got = goclaw("queue", "console")
+    assert got.out == f"session  {fakes.SESSION}\n\nnothing is running\n\nnothing is waiting\n"
+
+
+def test_without_a_gateway_a_queue_is_what_the_database_knows(
+    goclaw: Shell, database: FakeControl
+) -> None:
+    got = goclaw("queue", "console")
+    assert got.code == 0
+    assert "none is running here; this is what the database knows" in got.out
+    assert "what waits is known to a gateway only" in got.out
+    assert "too much" in got.out
+
+
+def test_a_queue_is_json_for_programs(goclaw: Shell, gateway: ThreadGateway) -> None:
+    found = json.loads(goclaw("queue", "console", "--json").out)
+    assert found["policy"]["capacity"] == 10
+    assert [row["reason"] for row in found["unanswered"]] == ["queue_dropped", None]
+    assert found["waiting"][0]["waits_for"] == "lane"
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [(["nobody"], 1), ([" "], 2), ([], 2), (["console", "more"], 2)]
+)
+def test_whose_queue_must_be_clear(
+    goclaw: Shell, gateway: ThreadGateway, words: list[str], code: int
+) -> None:
+    got = goclaw("queue", *words)
+    assert (got.code, got.out) == (code, "")
+    assert got.err
+
+
+def test_active_runs_are_those_of_the_gateway_with_what_they_wait_for(
+    goclaw: Shell, gateway: ThreadGateway
+) -> None:
+    got = goclaw("runs", "--active")
+    assert (got.code, got.err) == (0, "")
+    _, running, waiting = got.out.splitlines()
+    assert fakes.RUN_ID in running
+    assert "running" in running
+    assert "0190-cccc" in waiting
+    assert waiting.endswith("lane main: no slot is free")
+    assert gateway.control.calls == [("active",)]
+
+
+def test_without_a_gateway_active_runs_are_those_of_the_database(
+    goclaw: Shell, database: FakeControl
+) -> None:
+    got = goclaw("runs", "--active")
+    assert got.code == 0
+    assert fakes.RUN_ID in got.out
+    assert got.err == "no gateway is running here; this is what the database knows\n"
+    assert json.loads(goclaw("runs", "--active", "--json").out)["live"] is False
+
+
+def test_nothing_active_says_so(
+    goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def active() -> ActiveRuns:
+        return replace(fakes.ACTIVE_RUNS, runs=())
+
+    monkeypatch.setattr(database, "active", active)
+    assert goclaw("runs", "--active").out == "nothing is running or waiting\n"
+
+
+def test_active_runs_are_json_for_programs(goclaw: Shell, gateway: ThreadGateway) -> None:
+    found = json.loads(goclaw("runs", "--active", "--json").out)
+    assert found["live"] is True
+    assert [run["state"] for run in found["runs"]] == ["running", "ready"]
+
+
+def test_the_stored_runs_are_listed_as_before(goclaw: Shell, gateway: ThreadGateway) -> None:
+    assert "0190-bbbb" in goclaw("runs", "list", "--active").out
+    assert gateway.control.calls == [("runs", 50, None, True)]
+
+
+@pytest.mark.parametrize(
+    "words", [["--active", "list"], ["--json", "show", "0190-a"], ["--json"], []]
+)
+def test_what_to_show_of_runs_must_be_clear(
+    goclaw: Shell, gateway: ThreadGateway, words: list[str]
+) -> None:
+    got = goclaw("runs", *words)
+    assert got.code == 2
+    assert gateway.control.calls == []

@@ -1,0 +1,140 @@
+"""What waits becomes one turn, and who said what in a group (SPEC QUEUE-4)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from goclaw_py.core.messages import PeerKind
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.requests import Mode, QueuePolicy
+from goclaw_py.ports.agent import Role
+from goclaw_py.testing.agents import Block, ScriptedAgent
+from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of
+
+COLLECT = QueuePolicy(mode=Mode.COLLECT)
+WAYS = Ways(direct=COLLECT, group=COLLECT)
+
+
+async def in_group(gateway: GatewayProcess, *said: tuple[str, str], cut: bool = False) -> None:
+    for sender, text in said:
+        await gateway.gateway.accept(
+            [message(text, chat="club", sender=sender, peer=PeerKind.GROUP, cut=cut)]
+        )
+
+
+async def test_what_waited_during_a_run_is_one_turn_in_its_order() -> None:
+    """SPEC QUEUE-4."""
+    agent = ScriptedAgent(Block("first"))
+    async with a_process(agent, WAYS) as gateway:
+        await gateway.say("works", "b", "a", "c")
+        await agent.until_active(1)
+        agent.release()
+        await gateway.channel.until_sent(2)
+        assert agent.prompts == ["works", "b\na\nc"]
+        assert gateway.channel.texts() == ["first", "re: b\na\nc"]
+        assert await gateway.outcomes() == [Outcome.COMPLETED] * 2
+        assert gateway.pending == []
+
+
+async def test_a_collected_turn_is_one_entry_of_the_history() -> None:
+    """SPEC QUEUE-4."""
+    agent = ScriptedAgent(Block("first"))
+    async with a_process(agent, WAYS) as gateway:
+        await gateway.say("works", "a", "b")
+        await agent.until_active(1)
+        agent.release()
+        await gateway.channel.until_sent(2)
+        assert (await gateway.history())[2:] == [
+            (Role.USER, "a\nb"),
+            (Role.ASSISTANT, "re: a\nb"),
+        ]
+
+
+async def test_in_a_group_each_text_of_a_collected_turn_has_its_senders_name() -> None:
+    """SPEC QUEUE-4."""
+    agent = ScriptedAgent(Block("first"))
+    async with a_process(agent, WAYS) as gateway:
+        await in_group(gateway, ("ann", "works"), ("bob", "x"), ("ann", "y"), ("bob", "z"))
+        await agent.until_active(1)
+        agent.release()
+        await gateway.channel.until_sent(2)
+        assert agent.prompts == ["works", "Bob: x\nAnn: y\nBob: z"]
+        assert [part.text for part in agent.requests[1].parts] == ["Bob: x", "Ann: y", "Bob: z"]
+        entries = await gateway.store.history(session_of("club", peer=PeerKind.GROUP))
+        assert entries[2].entry.text == "Bob: x\nAnn: y\nBob: z"
+
+
+async def test_the_answer_to_a_collected_turn_replies_to_its_last_message() -> None:
+    agent = ScriptedAgent(Block("first"))
+    async with a_process(agent, WAYS) as gateway:
+        await in_group(gateway, ("ann", "works"), ("bob", "x"))
+        last = message("y", chat="club", sender="cid", peer=PeerKind.GROUP)
+        await gateway.gateway.accept([last])
+        await agent.until_active(1)
+        agent.release()
+        await gateway.channel.until_sent(2)
+        assert gateway.channel.sent[1].reply_to == last.message_id
+
+
+async def test_a_group_message_that_was_collected_alone_bears_no_name() -> None:
+    """SPEC QUEUE-4: a name tells apart, and here is nobody else."""
+    agent = ScriptedAgent(Block("first"))
+    async with a_process(agent, WAYS) as gateway:
+        await in_group(gateway, ("ann", "works"), ("bob", "x"))
+        await agent.until_active(1)
+        agent.release()
+        await gateway.channel.until_sent(2)
+        assert agent.prompts == ["works", "x"]
+
+
+async def test_several_messages_of_one_person_in_a_group_bear_the_name_too() -> None:
+    """SPEC QUEUE-4."""
+    agent = ScriptedAgent(Block("first"))
+    async with a_process(agent, WAYS) as gateway:
+        await in_group(gateway, ("ann", "works"), ("bob", "x"), ("bob", "y"))
+        await agent.until_active(1)
+        agent.release()
+        await gateway.channel.until_sent(2)
+        assert agent.prompts[1] == "Bob: x\nBob: y"
+
+
+async def test_a_burst_of_one_person_in_a_group_that_does_not_collect_bears_no_name() -> None:
+    """SPEC QUEUE-6: a burst is one turn of one sender."""
+    async with a_process(ScriptedAgent(), Ways(group=QueuePolicy(debounce_s=0.8))) as gateway:
+        await in_group(gateway, ("ann", "x"), ("ann", "y"))
+        await gateway.channel.until_sent(1)
+        assert gateway.scripted.prompts == ["x\ny"]
+
+
+async def test_a_cut_text_is_whole_again_and_never_glued_to_somebody_elses() -> None:
+    """SPEC QUEUE-4, QUEUE-6."""
+    agent = ScriptedAgent(Block("first"))
+    async with a_process(agent, WAYS) as gateway:
+        await in_group(gateway, ("ann", "works"))
+        await in_group(gateway, ("bob", "long te"), cut=True)
+        await in_group(gateway, ("bob", "xt"), ("cid", "hi"))
+        await in_group(gateway, ("dan", "its rest is lost "), cut=True)
+        await in_group(gateway, ("bob", "bye"))
+        await asyncio.sleep(5)  # the rest of the second cut text is waited for no more
+        assert len(gateway.dispatcher.runs()) == 5
+        await agent.until_active(1)
+        agent.release()
+        await gateway.channel.until_sent(2)
+        assert sorted(agent.prompts[1].splitlines()) == [
+            "Bob: bye",
+            "Bob: long text",
+            "Cid: hi",
+            "Dan: its rest is lost ",
+        ]
+
+
+@pytest.mark.parametrize("waiting", [1, 3])
+async def test_stopping_everything_counts_each_collected_message(waiting: int) -> None:
+    """SPEC CMD-1: what waits is dropped one by one."""
+    agent = ScriptedAgent(Block("first"))
+    async with a_process(agent, WAYS) as gateway:
+        await gateway.say("works", *"abc"[:waiting], "/stopall")
+        await gateway.channel.until_sent(1)
+        assert f"dropped {waiting} waiting message" in gateway.channel.texts()[0]

@@ -1,0 +1,288 @@
+"""A message goes into the run that works (SPEC QUEUE-4)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from goclaw_py.agents.offline import OfflineAgent
+from goclaw_py.core import wording
+from goclaw_py.core.errors import AgentError
+from goclaw_py.core.messages import PeerKind
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.requests import Mode, QueuePolicy
+from goclaw_py.ports.agent import AgentResult, Emit, Role, RunRequest
+from goclaw_py.store.memory import MemoryDatabase
+from goclaw_py.testing.agents import Block, ScriptedAgent
+from tests.support.harness import Ways, a_process, message, session_of, until
+
+STEER = QueuePolicy(mode=Mode.STEER)
+WAYS = Ways(direct=STEER, group=STEER)
+
+
+@dataclass(slots=True)
+class Asking:
+    """Takes what came each time it may go on, and ends in its own way when it is told to."""
+
+    end: Callable[[], str] = lambda: "done"
+    stubborn: bool = False
+    """Goes on when it is cancelled."""
+    taken: list[str] = field(default_factory=list)
+    prompts: list[str] = field(default_factory=list)
+    go_on: asyncio.Event = field(default_factory=asyncio.Event)
+    finish: bool = False
+
+    async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
+        self.prompts.append(request.prompt)
+        while not self.finish:
+            try:
+                await self.go_on.wait()
+            except asyncio.CancelledError:
+                if not self.stubborn:
+                    raise
+            self.go_on.clear()
+            self.taken += [part.text for part in request.take_messages()]
+        return AgentResult(self.end())
+
+    async def take(self) -> None:
+        """Let it ask once more."""
+        self.go_on.set()
+        await asyncio.sleep(0.01)
+
+    async def stop_asking(self) -> None:
+        """Let all its runs end, this one and those to come."""
+        self.finish = True
+        await self.take()
+        self.go_on.set()
+
+    async def warm_up(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+async def test_a_message_goes_into_the_run_that_works_and_gets_no_run_of_its_own() -> None:
+    """SPEC QUEUE-4."""
+    async with a_process(OfflineAgent(), WAYS) as gateway:
+        await gateway.say("count to 4", apart_s=1.5)
+        await gateway.say("hello")
+        await gateway.channel.until_sent(1)
+        await asyncio.sleep(60)
+        assert gateway.channel.texts() == ["1 2 (you said: hello) 3 4"]
+        assert await gateway.outcomes() == [Outcome.COMPLETED]
+        assert gateway.pending == []
+
+
+async def test_the_history_holds_what_was_taken_in() -> None:
+    """SPEC QUEUE-4."""
+    async with a_process(OfflineAgent(), WAYS) as gateway:
+        await gateway.say("count to 3", apart_s=0.5)
+        await gateway.say("hello")
+        await gateway.channel.until_sent(1)
+        assert await gateway.history() == [
+            (Role.USER, "count to 3\nhello"),
+            (Role.ASSISTANT, "1 (you said: hello) 2 3"),
+        ]
+
+
+async def test_a_loop_that_takes_nothing_leaves_the_message_a_turn_of_its_own() -> None:
+    """SPEC QUEUE-4: else queued."""
+    agent = ScriptedAgent(Block("first"))
+    async with a_process(agent, WAYS) as gateway:
+        await gateway.say("works", "waits")
+        agent.release()
+        await gateway.channel.until_sent(2)
+        assert gateway.channel.texts() == ["first", "re: waits"]
+
+
+async def test_a_message_that_comes_after_the_last_look_gets_a_turn_of_its_own() -> None:
+    async with a_process(OfflineAgent(), WAYS) as gateway:
+        await gateway.say("slow 5", apart_s=1)
+        await gateway.say("echo later")
+        await gateway.channel.until_sent(2)
+        assert gateway.channel.texts()[1] == "later"
+
+
+async def test_several_messages_are_taken_in_their_order_each_once() -> None:
+    """SPEC QUEUE-4."""
+    agent = Asking()
+    async with a_process(agent, WAYS) as gateway:
+        await gateway.say("works", "a", "b")
+        await agent.take()
+        await gateway.say("c")
+        await agent.take()
+        await agent.take()
+        assert agent.taken == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("mode", [Mode.QUEUE, Mode.FOLLOWUP, Mode.COLLECT])
+async def test_only_a_message_in_mode_steer_is_taken_in(mode: Mode) -> None:
+    """SPEC QUEUE-4."""
+    agent = Asking()
+    async with a_process(agent, Ways(direct=QueuePolicy(mode=mode))) as gateway:
+        await gateway.say("works", "waits")
+        await agent.take()
+        assert agent.taken == []
+
+
+async def test_a_message_that_was_dropped_meanwhile_is_not_taken_in() -> None:
+    """SPEC QUEUE-5."""
+    agent = Asking()
+    one_waits = QueuePolicy(mode=Mode.STEER, capacity=1)
+    async with a_process(agent, Ways(direct=one_waits)) as gateway:
+        await gateway.say("works", "old", "new")
+        await agent.take()
+        assert agent.taken == ["new"]
+        await gateway.channel.until_sent(1)
+        assert gateway.channel.texts() == [wording.dropped(["old"], Reason.QUEUE_DROPPED)]
+
+
+async def test_in_a_group_a_message_that_is_taken_in_bears_its_senders_name() -> None:
+    """SPEC QUEUE-4."""
+    agent = Asking()
+    async with a_process(agent, WAYS) as gateway:
+        last = message("not so", sender="bob", peer=PeerKind.GROUP)
+        await gateway.gateway.accept([message("works", sender="ann", peer=PeerKind.GROUP)])
+        await gateway.gateway.accept([last])
+        await agent.take()
+        assert (agent.prompts, agent.taken) == (["works"], ["Bob: not so"])
+        await agent.stop_asking()
+        await gateway.channel.until_sent(1)
+        assert gateway.channel.sent[0].reply_to == last.message_id
+
+
+async def test_one_persons_own_correction_in_a_group_needs_no_name() -> None:
+    agent = Asking()
+    async with a_process(agent, WAYS) as gateway:
+        for text in ("works", "no"):
+            await gateway.gateway.accept([message(text, sender="ann", peer=PeerKind.GROUP)])
+        await agent.take()
+        assert agent.taken == ["no"]
+
+
+# ---------------------------------------------------------------------------- how it ends
+
+
+async def test_a_stop_ends_what_was_taken_in_with_its_run() -> None:
+    """SPEC QUEUE-4, QUEUE-8."""
+    agent = Asking()
+    async with a_process(agent, WAYS) as gateway:
+        await gateway.say("works", "taken")
+        await agent.take()
+        await gateway.say("/stop")
+        await until(lambda: gateway.pending == [])
+        ended = await gateway.store.unanswered(session_of(), ended=True)
+        assert [(row.message.text, row.outcome) for row in ended] == [
+            ("taken", Outcome.CANCELLED),
+            ("works", Outcome.CANCELLED),
+        ]
+        await asyncio.sleep(60)
+        assert agent.prompts == ["works"]
+        assert gateway.channel.texts() == ["Stopped."]
+
+
+async def test_a_run_that_was_stopped_takes_nothing_in() -> None:
+    """SPEC QUEUE-2, QUEUE-4: what it would take is answered by the next run."""
+    agent = Asking(stubborn=True)
+    async with a_process(agent, Ways(direct=STEER, cancel_grace_s=60)) as gateway:
+        await gateway.say("works", "waits", "/stop")
+        await agent.take()
+        assert agent.taken == []
+        await agent.stop_asking()
+        await until(lambda: agent.prompts == ["works", "waits"])
+
+
+async def test_a_run_that_was_given_up_takes_nothing_in() -> None:
+    """SPEC QUEUE-2: the fence."""
+    agent = Asking(stubborn=True)
+    async with a_process(agent, Ways(direct=STEER, cancel_grace_s=1)) as gateway:
+        await gateway.say("works", "/stop", apart_s=0.1)
+        await asyncio.sleep(5)
+        agent.stubborn = False
+        await gateway.say("next")
+        await until(lambda: agent.prompts == ["works", "next"])
+        await gateway.say("for the second")
+        await agent.take()
+        assert agent.taken == ["for the second"]
+
+
+async def test_a_failure_is_told_once_for_all_that_the_run_took_in() -> None:
+    def fail() -> str:
+        raise AgentError("It broke.", "because")
+
+    agent = Asking(end=fail)
+    async with a_process(agent, WAYS) as gateway:
+        await gateway.say("works", "taken")
+        await agent.take()
+        await agent.stop_asking()
+        await gateway.channel.until_sent(1)
+        await asyncio.sleep(60)
+        assert gateway.channel.texts() == ["It broke."]
+        assert gateway.pending == []
+
+
+async def test_an_end_that_cannot_be_stored_as_it_is_covers_what_was_taken_in() -> None:
+    agent = Asking()
+    async with a_process(agent, WAYS) as gateway:
+        await gateway.say("works", "taken")
+        await agent.take()
+        gateway.store.errors["finish_run"] = ValueError("a bug")
+        await agent.stop_asking()
+        await gateway.channel.until_sent(1)
+        assert gateway.channel.texts() == [wording.FAILED]
+        assert gateway.pending == []
+
+
+async def test_a_crash_after_the_take_in_loses_nothing() -> None:
+    """SPEC IO-2, QUEUE-4: both run again; only the run that had begun counted as an attempt."""
+    database = MemoryDatabase()
+    agent = Asking()
+    async with a_process(agent, WAYS, database=database) as first:
+        await first.say("works", "taken")
+        await agent.take()
+        assert agent.taken == ["taken"]
+        first.kill()
+    attempts = {row.message.text: row.attempts for row in database.pending.values()}
+    assert attempts == {"works": 1, "taken": 0}
+    await asyncio.sleep(60)
+    async with a_process(ScriptedAgent(), WAYS, database=database) as second:
+        await second.channel.until_sent(2)
+        assert second.channel.texts() == ["re: works", "re: taken"]
+
+
+async def test_a_shutdown_gives_back_what_was_taken_in_too() -> None:
+    """SPEC QUEUE-11: no attempt is counted."""
+    database = MemoryDatabase()
+    agent = Asking()
+    async with a_process(agent, WAYS, database=database) as first:
+        await first.say("works", "taken")
+        await agent.take()
+        await first.shut_down(wait_s=1)
+    assert {row.message.text: row.attempts for row in database.pending.values()} == {
+        "works": 0,
+        "taken": 0,
+    }
+    async with a_process(ScriptedAgent(), WAYS, database=database) as second:
+        await second.channel.until_sent(2)
+        assert second.channel.texts() == ["re: works", "re: taken"]
+
+
+async def test_what_another_process_took_over_is_answered_there() -> None:
+    """SPEC NODE-1: a late end of the first one covers nothing."""
+    database = MemoryDatabase()
+    agent = Asking(stubborn=True)
+    other = ScriptedAgent()
+    async with (
+        a_process(agent, WAYS, database=database) as first,
+        a_process(other, WAYS, database=database),
+    ):
+        await first.say("works", "taken")
+        await agent.take()
+        first.store.away = True
+        await until(lambda: other.prompts == ["works", "taken"])
+        first.store.away = False
+        await agent.stop_asking()
+        await asyncio.sleep(60)
+        assert first.channel.texts() == []
