@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STATE  ?=
+ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint types layers lock bench clean
+.PHONY: help run test check check-deep lint types layers lock bench bench-scheduler bench-gateway clean
 
 help:            ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
@@ -18,6 +19,9 @@ test: $(VENV)/.ready      ## run all tests
 
 check: lint types layers  ## everything CI runs: linters, types, architecture, tests with coverage
 	@$(BIN)/python tests/tools/coverage_gate.py
+
+check-deep: $(VENV)/.ready  ## the scheduler and its model through 24,000 random histories, on all processors
+	@GOCLAW_HYPOTHESIS=deep $(BIN)/python -m pytest -q -n auto tests/property
 
 lint: $(VENV)/.ready      ## ruff: style and mistakes
 	@$(BIN)/ruff check .
@@ -34,8 +38,14 @@ lock: $(VENV)/.ready      ## resolve constraints.txt anew, without a machine's o
 	  --no-header --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options \
 	  -o constraints.txt pyproject.toml
 
-bench: $(VENV)/.ready     ## measure; prints medians and what was wanted
-	@$(BIN)/python -m bench.gateway
+bench: bench-scheduler bench-gateway  ## measure everything; prints medians and what was wanted
+
+# For example: make bench-scheduler ARGS="dispatch --quick"
+bench-scheduler: $(VENV)/.ready  ## measure the scheduler; ARGS=--help tells what can be chosen
+	@$(BIN)/python -m bench.scheduler $(ARGS)
+
+bench-gateway: $(VENV)/.ready  ## measure a whole gateway process
+	@$(BIN)/python -m bench.gateway $(ARGS)
 
 clean:           ## remove the environment and caches
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from bench.memory import resident_mb
 from tests.botapi.control import Control
 from tests.support.process import Home, emulator, home, telegram, wait_for
 
@@ -25,14 +26,6 @@ OPEN = {"GOCLAW_CHANNELS__TELEGRAM__DIRECT": "open"}
 PATIENT = {"GOCLAW_AGENTS__MAIN__MODEL": "python:bench.patient_agent:run"}
 WAITING = 100
 DEBOUNCE_S = 0.8
-
-
-def resident_mb(pid: int) -> float:
-    """The resident memory of a process, as ``/proc`` tells it."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) / 1024
-    raise RuntimeError(f"process {pid} is gone")
 
 
 def time_to_ready(place: Home) -> tuple[float, float]:

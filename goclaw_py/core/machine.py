@@ -160,7 +160,7 @@ class Machine:
         """Let the run that works in a session know about a message for it (SPEC QUEUE-4)."""
         if request.state is not QUEUED:
             return  # it moved up at once, because the oldest one was dropped for it
-        runs = [r for r in session.active.values() if r.state is RUNNING and same_work(request, r)]
+        runs = [r for r in session.active.values() if r.state is RUNNING and request.is_like(r)]
         if runs:
             self.effects.append(Offer(request, max(runs, key=lambda run: run.started)))
 
@@ -219,13 +219,20 @@ class Machine:
             self._arm(request, RunTimeout(request), now + request.run_timeout_s)
         joined = request.policy.mode is Mode.COLLECT and self._collect(request)
         self.effects.append(Start(request))
+        if request.policy.mode is Mode.STEER:
+            self._offer_waiting(request)
         if joined:
             self.admit(self.sessions[request.session], now)
+
+    def _offer_waiting(self, run: Request) -> None:
+        for other in self.sessions[run.session].waiting:
+            if other.policy.mode is Mode.STEER and other.is_like(run):
+                self.effects.append(Offer(other, run))
 
     def _collect(self, request: Request) -> bool:
         """Take what waits in the session into a turn that starts (SPEC QUEUE-4); if any did."""
         waiting = self.sessions[request.session].waiting
-        others = [r for r in waiting if r.policy.mode is Mode.COLLECT and same_work(r, request)]
+        others = [r for r in waiting if r.policy.mode is Mode.COLLECT and r.is_like(request)]
         for other in others:
             self.absorb(other, request)
         return bool(others)
@@ -391,10 +398,3 @@ class Machine:
             raise illegal(request, to)
         request.state = to
         request.since = now
-
-
-def same_work(request: Request, other: Request) -> bool:
-    """Whether one run may answer both: the same agent, in the same lane, and neither a child."""
-    if request.parent is not None or other.parent is not None:
-        return False
-    return request.place is other.place and request.agent == other.agent

@@ -135,6 +135,12 @@ class Request:
         """Whether it has not started."""
         return self.state in (RunState.COLLECTING, RunState.QUEUED, RunState.READY)
 
+    def is_like(self, other: Request) -> bool:
+        """Whether one run may answer both: the same agent, in the same lane, neither a child."""
+        if self.parent is not None or other.parent is not None:
+            return False
+        return self.place is other.place and self.agent == other.agent
+
     def works_in(self, lane: Lane) -> bool:
         """Whether it uses a slot of this lane, its own or its host's."""
         return self.place is lane and self.state in HOLDING

@@ -82,7 +82,7 @@ class Scheduler:
             raise DuplicateRequest(f"request {request.id} was submitted before and is still live")
         if request.deadline_s is not None or request.run_timeout_s is not None:
             _check_limits(request)
-        if self._draining:
+        if self._draining and request.parent is None:  # what runs may end as it would
             return [Ended(request, Outcome.REJECTED, Reason.DRAINING)]
         lane = machine.lanes.get(request.lane) or machine.lanes[MAIN_LANE]
         if lane.closed:

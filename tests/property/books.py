@@ -151,7 +151,7 @@ class Books:
         assert self.known == {}, "submitted and never ended"
         assert len(self.past) + len(self.joined) == self.count
         assert all(into in self.past for into in self.joined.values())
-        self.nothing_is_left()
+        nothing_is_left(self.scheduler)
 
     # ------------------------------------------------------------------ what is so
 
@@ -306,13 +306,15 @@ class Books:
         state = self.scheduler.state(known.request.id)
         return known.holds or state is RunState.READY
 
-    def nothing_is_left(self) -> None:
-        machine = self.scheduler._machine
-        assert self.scheduler.idle
-        assert self.scheduler.next_timer() is None
-        assert (machine.sessions, machine.kin, machine.collector._sessions) == ({}, {}, {})
-        assert (len(machine.timers), len(machine.collector.timers)) == (0, 0)
-        for lane in machine.lanes.values():
-            assert (lane.active, lane.waiting, len(lane.line)) == (0, 0, 0)
-        for agent in machine.agents.values():
-            assert (agent.active, agent.line) == (0, {})
+
+def nothing_is_left(scheduler: Scheduler) -> None:
+    """Hold that a scheduler remembers nothing of what it was told."""
+    machine = scheduler._machine
+    assert scheduler.idle
+    assert scheduler.next_timer() is None
+    assert (machine.sessions, machine.kin, machine.collector._sessions) == ({}, {}, {})
+    assert (len(machine.timers), len(machine.collector.timers)) == (0, 0)
+    for lane in machine.lanes.values():
+        assert (lane.active, lane.waiting, len(lane.line)) == (0, 0, 0)
+    for agent in machine.agents.values():
+        assert (agent.active, agent.line) == (0, {})

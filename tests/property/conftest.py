@@ -13,6 +13,6 @@ settings.register_profile(
     "default", max_examples=100, deadline=None, suppress_health_check=_SLOW_IS_FINE
 )
 settings.register_profile(
-    "deep", max_examples=3000, deadline=None, suppress_health_check=_SLOW_IS_FINE
+    "deep", max_examples=4000, deadline=None, suppress_health_check=_SLOW_IS_FINE
 )
 settings.load_profile(os.environ.get("GOCLAW_HYPOTHESIS", "default"))

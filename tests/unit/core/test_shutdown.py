@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from goclaw_py.core.ids import LaneName
+from goclaw_py.core.ids import LaneName, RunId
 from goclaw_py.core.outcomes import Outcome, Reason
-from tests.unit.core.shell import GROUP, TYPING, Shell
+from tests.unit.core.shell import GROUP, TYPING, Shell, told
 
 INTERRUPTED = (Outcome.INTERRUPTED, Reason.SHUTDOWN)
 
@@ -107,3 +107,14 @@ def test_an_idle_scheduler_has_nothing_to_interrupt() -> None:
     assert shell.release_waiting() == []
     assert shell.interrupt_all() == []
     assert shell.scheduler.idle
+
+
+def test_a_run_may_still_ask_for_children_while_the_scheduler_drains() -> None:
+    """SPEC QUEUE-11: what runs may end as it would, so what it needs is let in."""
+    shell = Shell()
+    shell.submit("parent")
+    shell.scheduler.drain()
+    assert told(shell.submit("child", "other", parent=RunId("parent"), awaited=True)) == [
+        "start child"
+    ]
+    assert told(shell.submit("stranger", "third")) == ["end stranger: rejected, draining"]

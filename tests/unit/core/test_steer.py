@@ -268,3 +268,28 @@ def test_an_interrupting_message_drops_what_was_offered() -> None:
     shell.submit("now", policy=INTERRUPT)
     assert shell.ended == {"more": (Outcome.DROPPED, Reason.NEWER_MESSAGE)}
     assert shell.take_in("more", "run") == []
+
+
+def test_a_run_that_starts_is_offered_what_waits_behind_it() -> None:
+    """SPEC QUEUE-4: whether the message came before or after the run got its slot is chance."""
+    shell = Shell({"main": 1})
+    shell.submit("busy", "elsewhere")
+    shell.submit("first", policy=STEER)
+    shell.submit("second", policy=STEER)
+    shell.submit("third", policy=QueuePolicy())
+    assert shell.offered == []
+    assert told(shell.done("busy")) == [
+        "end busy: completed",
+        "start first",
+        "offer second to first",
+    ]
+    assert told(shell.take_in("second", "first")) == ["second joins first"]
+
+
+def test_what_one_run_did_not_take_in_is_offered_to_the_next() -> None:
+    """SPEC QUEUE-4."""
+    shell = Shell()
+    for name in ("first", "second", "third"):
+        shell.submit(name, policy=STEER)
+    shell.done("first")
+    assert shell.offered == [("second", "first"), ("third", "first"), ("third", "second")]

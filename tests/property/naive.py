@@ -1,0 +1,367 @@
+"""What the naive scheduler can be told: the inputs of ``goclaw_py.core.scheduler.Scheduler``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.status import RunState
+from tests.property.naive_records import (
+    ABANDONED,
+    ACTIVE,
+    COLLECTING,
+    FINISHING,
+    QUEUED,
+    READY,
+    RUNNING,
+    STOPPING,
+    WAITING,
+    Pool,
+    Record,
+    Told,
+    Wish,
+    Wrong,
+)
+from tests.property.naive_world import World
+
+TIMER_STATES: dict[str, tuple[RunState, ...]] = {
+    "deadline": (*WAITING, RUNNING),
+    "run_timeout": (RUNNING,),
+    "grace": (STOPPING,),
+}
+"""The states in which a timer means something."""
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """What a stop did."""
+
+    told: list[Told] = field(default_factory=list)
+    stopped: list[str] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
+    already_stopping: bool = False
+
+
+class Naive(World):
+    """The naive scheduler. Methods have the names and the meaning of the real ones."""
+
+    def done(self) -> list[Told]:
+        self.nobody_is_stuck()
+        told, self.told = self.told, []
+        return told
+
+    # ------------------------------------------------------------------ requests
+
+    def submit(self, wish: Wish, now: float) -> list[Told]:
+        self.now = now
+        if any(wish.id == r.id or wish.id in r.joined for r in self.live):
+            raise Wrong("DuplicateRequest")
+        for limit_s in (wish.deadline_s, wish.run_timeout_s):
+            if limit_s is not None and not 0 <= limit_s < float("inf"):
+                raise Wrong("ValueError")
+        lane = wish.lane if wish.lane in self.pools else "main"
+        if self.draining and wish.parent is None:
+            self.reject(wish.id, Reason.DRAINING)
+        elif self.pools[lane].closed:
+            self.reject(wish.id, Reason.LANE_CLOSED)
+        elif wish.parent is not None:
+            self.child(wish, lane)
+        elif wish.mode == "interrupt":
+            self.interrupt(wish, lane)
+        elif wish.sender:
+            self.message(wish, lane)
+        else:
+            self.enqueue(self.enter(wish, lane))
+        return self.done()
+
+    def reject(self, run_id: str, reason: Reason) -> None:
+        self.told.append(("ended", run_id, Outcome.REJECTED, reason))
+
+    def enter(self, wish: Wish, lane: str) -> Record:
+        record = Record(wish, self.next(), lane, self.now, self.now, wish.cut)
+        self.live.append(record)
+        if wish.deadline_s is not None:
+            self.set_timer(self.now + wish.deadline_s, "deadline", record)
+        return record
+
+    def message(self, wish: Wish, lane: str) -> None:
+        burst = self.burst_of(wish)
+        if burst is not None:
+            was_cut = burst.cut
+            self.join(wish, burst)
+            if was_cut and not wish.cut and not wish.debounce_s:
+                self.enqueue(burst)
+            else:
+                self.wait_for_more(burst)
+            return
+        into = self.joinable(wish, lane)
+        if into is not None:
+            self.join(wish, into)
+            return
+        busy = bool(self.of(wish.session, QUEUED, *ACTIVE))
+        record = self.enter(wish, lane)
+        if wish.cut or (wish.debounce_s and not busy):
+            self.begin_burst(record)
+        else:
+            self.enqueue(record)
+
+    def interrupt(self, wish: Wish, lane: str) -> None:
+        burst = self.burst_of(wish)
+        if burst is None or not burst.alone:
+            waiting = [*self.session_line(wish.session), *self.active(wish.session)]
+            waiting = [r for r in waiting if r.state in WAITING]
+            active = self.active(wish.session)
+            self.cut(waiting, Outcome.DROPPED, Reason.NEWER_MESSAGE)
+            self.cut(active, Outcome.CANCELLED, Reason.NEWER_MESSAGE)
+        more_comes = wish.cut and bool(wish.sender)
+        if burst is not None:
+            record = burst
+            self.join(wish, burst)
+        else:
+            record = self.enter(wish, lane)
+        record.alone = True
+        if not more_comes:
+            self.enqueue(record)
+        elif burst is None:
+            self.begin_burst(record)
+        else:
+            self.wait_for_more(burst)
+
+    def burst_of(self, wish: Wish) -> Record | None:
+        if not wish.sender:
+            return None
+        bursts = self.of(wish.session, COLLECTING)
+        return next((r for r in bursts if r.wish.sender == wish.sender), None)
+
+    def joinable(self, wish: Wish, lane: str) -> Record | None:
+        """The sender's last message that waits, if this one belongs to it."""
+        ready = [r for r in self.active(wish.session) if r.state is READY]
+        in_order = [*ready, *self.session_line(wish.session)]
+        mine = [r for r in in_order if r.wish.sender == wish.sender and not r.ancestors]
+        if not mine or mine[-1].lane != lane:
+            return None
+        in_time = wish.debounce_s and self.now - mine[-1].last_at <= wish.debounce_s
+        return mine[-1] if mine[-1].cut or in_time else None
+
+    def join(self, wish: Wish, into: Record) -> None:
+        into.joined = (*into.joined, wish.id)
+        into.last_at = self.now
+        into.cut = wish.cut
+        self.told.append(("join", wish.id, into.id))
+
+    def begin_burst(self, record: Record) -> None:
+        window_s = record.wish.debounce_s
+        record.window_s = max(window_s, 1.0) if record.cut else window_s
+        record.latest_at = self.now + 4 * record.window_s
+        record.ends_at = self.now + record.window_s
+
+    def wait_for_more(self, burst: Record) -> None:
+        if burst.cut:
+            burst.ends_at = self.now + max(burst.window_s, 1.0)
+        else:
+            burst.ends_at = min(self.now + burst.window_s, burst.latest_at)
+
+    def child(self, wish: Wish, lane: str) -> None:
+        parent = self.find(wish.parent or "")
+        if parent is None or parent.state is not RUNNING:
+            self.reject(wish.id, Reason.PARENT_ENDED)
+        elif len(parent.ancestors) >= 3:
+            self.reject(wish.id, Reason.TOO_DEEP)
+        elif len(self.children(parent)) >= 8:
+            self.reject(wish.id, Reason.TOO_MANY_CHILDREN)
+        else:
+            record = self.enter(wish, lane)
+            record.ancestors = (parent.number, *parent.ancestors)
+            record.ancestors_sessions = (parent.session, *parent.ancestors_sessions)
+            if wish.awaited and not self.finds_a_slot(record):
+                self.cut([record], Outcome.REJECTED, Reason.WAITS_FOR_ITSELF)
+            else:
+                self.enqueue(record)
+
+    def finds_a_slot(self, record: Record) -> bool:
+        patient = self.patient(record)
+        record.needs_agent = all(ancestor.agent != record.agent for ancestor in patient)
+        in_lane = [ancestor for ancestor in patient if ancestor.lane == record.lane]
+        record.host = in_lane[0].number if in_lane else None
+        # As if it stood at the end of its session's line, and the session had its concurrency.
+        concurrency = self.concurrency.get(record.session)
+        self.concurrency[record.session] = record.wish.concurrency
+        record.state, record.place = QUEUED, self.next()
+        where = self.where_it_gets_stuck(record)
+        record.state = COLLECTING
+        if concurrency is not None:
+            self.concurrency[record.session] = concurrency
+        if where is READY:
+            record.host = record.ancestors[0]
+        return where is not QUEUED
+
+    def take_in(self, request_id: str, run_id: str, now: float) -> list[Told]:
+        self.now = now
+        record, run = self.find(request_id), self.find(run_id)
+        if record is None or run is None or record.session != run.session:
+            return []
+        if record.state is QUEUED and run.state is RUNNING:
+            self.absorb(record, run)
+            self.settle([run.session])
+        return self.done()
+
+    def finish(self, run_id: str, outcome: Outcome, now: float) -> list[Told]:
+        self.now = now
+        record = self.find(run_id)
+        if record is None:
+            return []
+        if record.state is ABANDONED:
+            self.forget(record)
+        elif record.state in (RUNNING, STOPPING):
+            self.task_ends(record, outcome)
+        else:
+            raise Wrong("IllegalTransition")
+        return self.done()
+
+    def release(self, run_id: str, now: float) -> list[Told]:
+        self.now = now
+        record = self.find(run_id)
+        if record is None:
+            return []
+        if record.state is not FINISHING:
+            raise Wrong("IllegalTransition")
+        self.put_away(record)
+        return self.done()
+
+    def finished(self, run_id: str, outcome: Outcome, now: float) -> list[Told]:
+        told = self.finish(run_id, outcome, now)
+        return [*told, *self.release(run_id, now)]
+
+    # ------------------------------------------------------------------ stopping
+
+    def stop_oldest(self, session: str, now: float) -> Halt:
+        self.now = now
+        running = sorted(self.of(session, RUNNING), key=lambda r: r.started)
+        candidates = running + [r for r in self.active(session) if r.state is READY]
+        if not candidates:
+            if self.is_stopping(session):
+                return Halt(already_stopping=True)
+            candidates = [*self.of(session, COLLECTING), *self.session_line(session)[:1]]
+            candidates.sort(key=lambda r: r.number)
+        if not candidates:
+            return Halt()
+        target = candidates[0]
+        below = [r for r in self.live if target.number in r.ancestors]
+        stopped, dropped = self.cut([target, *below], Outcome.CANCELLED, Reason.STOPPED)
+        return Halt(self.done(), stopped, dropped)
+
+    def stop_all(self, session: str, now: float) -> Halt:
+        self.now = now
+        already = self.is_stopping(session)
+        records = [r for r in self.live if session in (r.session, *r.ancestors_sessions)]
+        stopped, dropped = self.cut(records, Outcome.CANCELLED, Reason.STOPPED_ALL)
+        return Halt(self.done(), stopped, dropped, already and not stopped)
+
+    def is_stopping(self, session: str) -> bool:
+        return any(r.stop is not None for r in self.of(session, *ACTIVE))
+
+    # ------------------------------------------------------------------ time
+
+    def next_timer(self) -> float | None:
+        bursts = [r.ends_at for r in self.live if r.state is COLLECTING]
+        # A look that comes before the first in line has waited for long is of no use.
+        timers = [
+            max(at, self.slow_at(whose)) if isinstance(whose, str) else at
+            for at, _, _, whose in self.live_timers()
+        ]
+        return min(bursts + timers, default=None)
+
+    def slow_at(self, lane: str) -> float:
+        return max(self.lane_line(lane)[0].since + 2, self.pools[lane].quiet_until)
+
+    def live_timers(self) -> list[tuple[float, int, str, Record | str]]:
+        def is_live(timer: tuple[float, int, str, Record | str]) -> bool:
+            _, order, what, whose = timer
+            if isinstance(whose, str):
+                return self.pools[whose].watch == order
+            return whose.state in TIMER_STATES[what]
+
+        self.timers = sorted(filter(is_live, self.timers), key=lambda timer: timer[:2])
+        return self.timers
+
+    def tick(self, now: float) -> list[Told]:
+        self.now = now
+        while True:
+            timers = self.live_timers()
+            bursts = [r for r in self.live if r.state is COLLECTING and r.ends_at <= now]
+            if timers and timers[0][0] <= now:
+                self.ring(*self.timers.pop(0)[2:])
+            elif bursts:
+                first = min(bursts, key=lambda r: r.ends_at)
+                self.enqueue(first)
+            else:
+                return self.done()
+
+    def ring(self, what: str, whose: Record | str) -> None:
+        if isinstance(whose, str):
+            self.look(whose)
+        elif what == "grace":
+            self.abandon(whose)
+        else:
+            self.cut([whose], Outcome.TIMED_OUT, Reason(what))
+
+    def look(self, lane: str) -> None:
+        pool = self.pools[lane]
+        first = self.lane_line(lane)[0]
+        slow_at = self.slow_at(lane)
+        if self.now < slow_at:
+            pool.watch = self.set_timer(slow_at, "look", lane)
+            return
+        pool.watch = self.set_timer(self.now + 10, "look", lane)
+        if pool.told != first.number:
+            pool.told = first.number
+            pool.quiet_until = self.now + 10
+            inside = tuple(r.id for r in self.inside(lane))
+            self.told.append(("slow", first.id, lane, self.now - first.since, inside))
+
+    # ------------------------------------------------------------------ shutdown
+
+    def drain(self) -> None:
+        self.draining = True
+
+    def release_waiting(self, now: float) -> list[Told]:
+        self.now = now
+        waiting = [r for r in self.live if r.state in WAITING]
+        self.cut(waiting, Outcome.INTERRUPTED, Reason.SHUTDOWN)
+        return self.done()
+
+    def interrupt_all(self, now: float) -> list[Told]:
+        self.now = now
+        self.cut(list(self.live), Outcome.INTERRUPTED, Reason.SHUTDOWN)
+        return self.done()
+
+    def close_lane(self, name: str, now: float) -> list[Told]:
+        self.now = now
+        self.known_lane(name).closed = True
+        waiting = [r for r in self.live if r.state in WAITING and r.lane == name]
+        self.cut(waiting, Outcome.REJECTED, Reason.LANE_CLOSED)
+        return self.done()
+
+    # ------------------------------------------------------------------ sizes
+
+    def get_or_create(self, name: str, concurrency: int) -> None:
+        if name not in self.pools:
+            self.pools[name] = Pool(concurrency)
+
+    def resize(self, name: str, concurrency: int, now: float) -> list[Told]:
+        self.now = now
+        self.known_lane(name).size = concurrency
+        self.settle()
+        return self.done()
+
+    def set_concurrency(self, session: str, concurrency: int, now: float) -> list[Told]:
+        self.now = now
+        if self.of(session, QUEUED, *ACTIVE):
+            self.concurrency[session] = concurrency
+            self.settle([session])
+        return self.done()
+
+    def known_lane(self, name: str) -> Pool:
+        if name not in self.pools:
+            raise Wrong("UnknownLane")
+        return self.pools[name]

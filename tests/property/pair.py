@@ -1,0 +1,375 @@
+"""The scheduler and the naive one, side by side through one history."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from goclaw_py.core import requests, scheduler
+from goclaw_py.core.errors import GoclawError
+from goclaw_py.core.histogram import HistogramView
+from goclaw_py.core.ids import LaneName
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.scheduler import Scheduler
+from goclaw_py.core.status import LaneView
+from tests.property.books import nothing_is_left
+from tests.property.histories import Dice, Setting
+from tests.property.naive import Halt, Naive
+from tests.property.naive_records import HOLDING, RUNNING, STOPPING, Told, Wish, Wrong
+
+GRACE_S = 3.0
+JITTER_S = 1 / 1024
+"""Time goes on by so much with every step, so that two messages never come at the same instant.
+
+All other times are multiples of a quarter second, and all sums are exact.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """The scheduler that is checked: the real one, or one with a fault."""
+
+    scheduler: ModuleType = scheduler
+    requests: ModuleType = requests
+
+    def begin(self, lanes: Mapping[str, int], agents: Mapping[str, int]) -> Scheduler:
+        made: Scheduler = self.scheduler.Scheduler(lanes, agents=agents, cancel_grace_s=GRACE_S)
+        return made
+
+    def request(self, wish: Wish) -> Any:
+        """The request in this core's own types: those of a planted one are not the real ones."""
+        policy = self.requests.QueuePolicy(
+            mode=wish.mode,
+            capacity=wish.capacity,
+            drop=wish.drop,
+            debounce_s=wish.debounce_s,
+            concurrency=wish.concurrency,
+        )
+        return self.requests.Request(
+            id=wish.id,
+            session=wish.session,
+            lane=wish.lane,
+            agent=wish.agent,
+            sender=wish.sender,
+            policy=policy,
+            cut=wish.cut,
+            deadline_s=wish.deadline_s,
+            run_timeout_s=wish.run_timeout_s,
+            parent=wish.parent,
+            awaited=wish.awaited,
+        )
+
+
+REAL = Core()
+
+
+class Pair:
+    """The scheduler and the naive one, told the same; they must answer the same."""
+
+    def __init__(self, setting: Setting, core: Core = REAL, sizes: bytes = b"") -> None:
+        dice = Dice(sizes)
+        lanes = {
+            name: 1 + (size - 1 + dice.pick(range(3))) % 3 for name, size in setting.lanes.items()
+        }
+        agents = {
+            name: 1 + (limit - 1 + dice.pick(range(3))) % 3
+            for name, limit in setting.agents.items()
+        }
+        self.setting = setting
+        self.core = core
+        self.real = core.begin(lanes, agents)
+        sizes_of_all = {str(lane.name): lane.concurrency for lane in self.real.lanes()}
+        self.naive = Naive(sizes_of_all, agents, GRACE_S)
+        self.now = 0.0
+        self.submitted = 0
+        self.taken_ids: list[str] = []
+        self.offers: list[tuple[str, str]] = []
+        self.story: list[str] = []
+        """Each input and its effects, for people."""
+
+    # ------------------------------------------------------------------ steps
+
+    def live_through(self, history: Sequence[bytes]) -> None:
+        for step in history:
+            dice = Dice(step)
+            happening = dice.pick(["nothing", *self.setting.happenings])
+            getattr(self, "happens_" + happening)(dice)
+            self.now += JITTER_S
+            self.compare()
+        self.all_ends()
+
+    def happens_nothing(self, dice: Dice) -> None:
+        pass
+
+    def happens_message(self, dice: Dice) -> None:
+        self.submit(self.wish(dice))
+
+    def happens_child(self, dice: Dice) -> None:
+        parents = [r.id for r in self.naive.live if r.state is RUNNING]
+        if parents or dice.chance(8):
+            wish = self.wish(dice, parents=parents or ["nobody"], awaited=True)
+            self.submit(wish)
+
+    def happens_orphan(self, dice: Dice) -> None:
+        """A child of anybody, working or not, and perhaps not waited for."""
+        parents = [r.id for r in self.naive.live] or ["nobody"]
+        self.submit(self.wish(dice, parents=parents, awaited=dice.chance(2)))
+
+    def happens_duplicate(self, dice: Dice) -> None:
+        if self.taken_ids:
+            self.submit(self.wish(dice, run_id=dice.pick(self.taken_ids)))
+
+    def happens_end(self, dice: Dice) -> None:
+        if runs := self.runs_that_may_end():
+            run_id = dice.pick(runs)
+            outcome = dice.pick([Outcome.COMPLETED, Outcome.FAILED, Outcome.CANCELLED])
+            if dice.chance(3):
+                self.tell("finish", run_id, outcome)
+            else:
+                self.tell("finished", run_id, outcome)
+
+    def happens_store(self, dice: Dice) -> None:
+        if runs := [r.id for r in self.naive.live if r.state in HOLDING and r.has_outcome]:
+            self.tell("release", dice.pick(runs))
+
+    def happens_mistake(self, dice: Dice) -> None:
+        """The task of a request that does not run ends, or its outcome is stored too early."""
+        if live := [r.id for r in self.naive.live if r.state is not RUNNING]:
+            self.tell(dice.pick(["finish", "finished"]), dice.pick(live), Outcome.COMPLETED)
+        if live := [r.id for r in self.naive.live if not r.has_outcome]:
+            self.tell("release", dice.pick(live))
+
+    def happens_take_in(self, dice: Dice) -> None:
+        if self.offers:
+            self.tell("take_in", *dice.pick(self.offers[::-1]))
+
+    def happens_stop(self, dice: Dice) -> None:
+        self.tell("stop_oldest", dice.pick(list(self.setting.sessions)))
+
+    def happens_stop_all(self, dice: Dice) -> None:
+        self.tell("stop_all", dice.pick(list(self.setting.sessions)))
+
+    def happens_time(self, dice: Dice) -> None:
+        self.time_passes(dice.pick(self.setting.delays_s))
+
+    def happens_late(self, dice: Dice) -> None:
+        """The shell hung and rings all timers at once."""
+        self.now += dice.pick([0.5, 1.0, 5.0])
+        self.tell("tick")
+
+    def happens_resize(self, dice: Dice) -> None:
+        name = "nowhere" if dice.chance(16) else dice.pick(list(self.naive.pools))
+        self.tell("resize", name, dice.pick([1, 2, 3]))
+
+    def happens_set_concurrency(self, dice: Dice) -> None:
+        self.tell("set_concurrency", dice.pick(list(self.setting.sessions)), dice.pick([1, 2, 3]))
+
+    def happens_new_lane(self, dice: Dice) -> None:
+        name, size = dice.pick(["extra", "unknown", "main"]), dice.pick([1, 2])
+        self.story.append(f"get_or_create {name} {size}")
+        self.naive.get_or_create(name, size)
+        assert (
+            self.real.get_or_create(LaneName(name), size).concurrency == self.naive.pools[name].size
+        )
+
+    def happens_close_lane(self, dice: Dice) -> None:
+        self.tell("close_lane", dice.pick(list(self.setting.lanes)))
+
+    def happens_drain(self, dice: Dice) -> None:
+        self.story.append("drain")
+        self.real.drain()
+        self.naive.drain()
+
+    def happens_release_waiting(self, dice: Dice) -> None:
+        self.tell("release_waiting")
+
+    def happens_interrupt_all(self, dice: Dice) -> None:
+        self.tell("interrupt_all")
+
+    # ------------------------------------------------------------------ inputs
+
+    def wish(
+        self,
+        dice: Dice,
+        *,
+        run_id: str | None = None,
+        parents: Sequence[str] = (),
+        awaited: bool = False,
+    ) -> Wish:
+        if run_id is None:
+            self.submitted += 1
+            run_id = f"r{self.submitted}"
+        setting = self.setting
+        session = dice.pick(list(setting.sessions))
+        return Wish(
+            id=run_id,
+            session=session,
+            parent=dice.pick(parents) if parents else None,
+            awaited=awaited,
+            concurrency=dice.pick(setting.sessions[session]),
+            lane=dice.pick(setting.asks_lanes),
+            agent=dice.pick(setting.asks_agents),
+            sender=dice.pick(setting.senders),
+            mode=dice.pick(setting.modes),
+            capacity=dice.pick(setting.capacities),
+            debounce_s=dice.pick(setting.windows_s),
+            drop=dice.pick(["old", "new"]),
+            deadline_s=dice.pick(setting.time_limits_s),
+            run_timeout_s=dice.pick(setting.time_limits_s),
+            cut=len(setting.windows_s) > 1 and dice.chance(5),
+        )
+
+    def submit(self, wish: Wish) -> None:
+        self.taken_ids.append(wish.id)
+        now = self.now
+        self.both(
+            f"submit {wish}",
+            lambda: self.real.submit(self.core.request(wish), now),
+            lambda: self.naive.submit(wish, now),
+        )
+
+    def tell(self, what: str, *words: object) -> None:
+        arguments = (*words, self.now)
+        self.both(
+            " ".join(map(str, (what, *arguments))),
+            lambda: getattr(self.real, what)(*arguments),
+            lambda: getattr(self.naive, what)(*arguments),
+        )
+
+    def both(self, line: str, real: Callable[[], Any], naive: Callable[[], object]) -> None:
+        self.story.append(line)
+        expected, answer = answer_of(naive), answer_of(real)
+        self.story.append(f"    {answer}")
+        assert answer == expected, f"{self.told_so_far()}\nexpected {expected}"
+        if isinstance(answer, Halt):
+            answer = answer.told
+        if isinstance(answer, list):
+            self.offers += [(str(e[1]), str(e[2])) for e in answer if e[0] == "offer"]
+
+    def time_passes(self, seconds: float) -> None:
+        """Ring each timer at the instant that the scheduler asked for."""
+        until = self.now + seconds
+        while (at := self.real.next_timer()) is not None and at <= until:
+            self.now = max(self.now, at)
+            self.tell("tick")
+            self.compare()
+            again = self.real.next_timer()
+            assert again is None or again > self.now, "a shell that obeys would spin"
+        self.now = until
+
+    def runs_that_may_end(self) -> list[str]:
+        runs = [r for r in self.naive.live if r.state in (RUNNING, STOPPING)]
+        abandoned = [r.id for r in self.naive.live if r.has_outcome and r.state not in HOLDING]
+        if self.setting.patient:
+            runs = [r for r in runs if not self.naive.awaited(r)]
+        return [r.id for r in runs] + abandoned
+
+    def all_ends(self) -> None:
+        """Let everything end that may, and look whether something is left.
+
+        Time passes only when nothing can end without it: the end of a burst must be waited for,
+        but no time limit and no grace period may be needed to get out of a deadlock.
+        """
+        while not self.real.idle:
+            if runs := [r.id for r in self.naive.live if r.state in HOLDING and r.has_outcome]:
+                self.tell("release", runs[0])
+            elif runs := self.runs_that_may_end():
+                self.tell("finished", runs[0], Outcome.COMPLETED)
+            else:
+                ends = [r.ends_at for r in self.naive.live if r.state.value == "collecting"]
+                assert ends, "deadlock\n" + self.told_so_far()
+                self.time_passes(max(0.0, min(ends) - self.now))
+            self.compare()
+        nothing_is_left(self.real)
+
+    # ------------------------------------------------------------------ comparing
+
+    def compare(self) -> None:
+        """Everything that can be seen is the same."""
+        real, naive = self.real, self.naive
+        seen = [
+            (r.id, r.session, r.agent, r.lane, r.state, r.for_s, r.parent, r.waits_for, r.messages)
+            for r in real.runs(self.now)
+        ]
+        expected = [
+            (
+                *(r.id, r.session, r.agent, r.lane, r.state, self.now - r.since, r.wish.parent),
+                *(naive.waits_for(r), 1 + len(r.joined)),
+            )
+            for r in naive.live
+        ]
+        assert seen == expected, self.told_so_far()
+        lanes = {lane.name: numbers(lane) for lane in real.lanes()}
+        assert lanes == {name: self.expected_numbers(name) for name in naive.pools}, (
+            self.told_so_far()
+        )
+        at, expected_at = real.next_timer(), naive.next_timer()
+        assert expected_at is None or (at is not None and at <= expected_at), self.told_so_far()
+        assert real.idle == (not naive.live)
+
+    def expected_numbers(self, name: str) -> tuple[object, ...]:
+        pool = self.naive.pools[name]
+        ends = pool.outcomes
+        return (
+            *(pool.size, self.naive.slots_used(name), len(self.naive.lane_line(name))),
+            *(pool.started, len(ends), ends.count(Outcome.FAILED), pool.closed),
+            len(ends) - ends.count(Outcome.FAILED) - ends.count(Outcome.COMPLETED),
+            *(len(pool.waits), math.fsum(pool.waits), len(pool.runs), math.fsum(pool.runs)),
+        )
+
+    def told_so_far(self) -> str:
+        return "\n".join(self.story)
+
+
+def numbers(lane: LaneView) -> tuple[object, ...]:
+    """What can be counted about a lane."""
+    return (
+        *(lane.concurrency, lane.active, lane.waiting),
+        *(lane.started, lane.finished, lane.failed, lane.closed, lane.cancelled),
+        *measured(lane.wait_times),
+        *measured(lane.run_times),
+    )
+
+
+def measured(times: HistogramView) -> tuple[int, float]:
+    return times.count, times.total_s
+
+
+def answer_of(call: Callable[[], Any]) -> object:
+    """What an input gave, in words that are the same for both; an exception is its name."""
+    try:
+        given = call()
+    except Wrong as wrong:
+        return str(wrong)
+    except (ValueError, AssertionError, GoclawError) as error:
+        return type(error).__name__
+    if isinstance(given, Halt):
+        return given
+    if isinstance(given, list):
+        return [effect if isinstance(effect, tuple) else in_words(effect) for effect in given]
+    told = [in_words(effect) for effect in given.effects]
+    return Halt(told, list(given.stopped), list(given.dropped), given.already_stopping)
+
+
+def in_words(effect: Any) -> Told:
+    """An effect of the scheduler as the naive one tells it; by name, for planted ones too."""
+    run_id = effect.request.id
+    match type(effect).__name__:
+        case "Start":
+            return ("start", run_id)
+        case "Cancel":
+            return ("cancel", run_id, effect.reason)
+        case "Join":
+            return ("join", run_id, effect.into.id)
+        case "Offer":
+            return ("offer", run_id, effect.run.id)
+        case "SlowWait":
+            occupants = tuple(other.id for other in effect.occupants)
+            return ("slow", run_id, effect.lane.name, effect.waited_s, occupants)
+        case "Ended":
+            return ("ended", run_id, effect.outcome, effect.reason)
+        case other:
+            raise TypeError(f"an unknown effect: {other}")
