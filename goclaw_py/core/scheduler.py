@@ -8,6 +8,7 @@ call ``tick``. The transitions themselves are in ``core.machine``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from goclaw_py.core.effects import Effect, Ended
 from goclaw_py.core.errors import GoclawError
@@ -264,9 +265,12 @@ class Scheduler:
         What runs goes on (SPEC QUEUE-7). Raises ``ValueError`` for a number below 1.
         """
         check_count("concurrency", concurrency)
-        session = self._machine.sessions.get(key)
+        machine = self._machine
+        for burst in machine.collector.of(key):  # they were submitted before
+            burst.leader.policy = replace(burst.leader.policy, concurrency=concurrency)
+        session = machine.sessions.get(key)
         if session is not None:
-            self._machine.set_concurrency(session, concurrency, now)
+            machine.set_concurrency(session, concurrency, now)
         return self._take(now)
 
     # ------------------------------------------------------------------ looking

@@ -38,6 +38,10 @@ class Contexts:
         """The conversation begins anew."""
         self._used.pop(session, None)
 
+    def forget_all(self) -> None:
+        """Others go on with the conversations."""
+        self._used.clear()
+
     def used(self, session: SessionKey) -> float | None:
         """The share of the window that is used, 1.0 being all of it; None if nobody told."""
         return self._used.get(session)

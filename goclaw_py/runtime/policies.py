@@ -73,11 +73,12 @@ class Policies:
         """Others may work on these sessions now, or on all."""
         if sessions is None:
             self._chosen.clear()
+            self.contexts.forget_all()
             return
         for session in sessions:
             self._chosen.pop(session, None)
 
 
 def as_it_stands(policy: QueuePolicy) -> QueuePolicy:
-    """For rows that were cut by a crash: no burst, none interrupts another, none is dropped."""
+    """For rows that were cut by a crash: no burst, and none of them costs another its place."""
     return replace(policy, debounce_s=0.0, mode=Mode.QUEUE, capacity=sys.maxsize)

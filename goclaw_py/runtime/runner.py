@@ -116,6 +116,9 @@ class Runner:
 
     def _take_messages(self, turn: Turn) -> tuple[MessagePart, ...]:
         """Take in what was offered to a run and still waits (SPEC QUEUE-4)."""
+        if turn.result is not None:
+            # Something that the agent has left behind asks; nothing could answer a message now.
+            return ()
         known = len(turn.rows)
         offers, turn.offers = turn.offers, []
         for request_id in offers:

@@ -123,12 +123,22 @@ FAMILIES = Setting(
 )
 PATIENT = Setting(
     name="patient parents",
-    happenings=[*["message"] * 5, *["child"] * 9, *["end"] * 12, *["store"] * 4, "stop", "resize"],
+    happenings=[
+        *["message"] * 10,
+        *["child"] * 18,
+        *["end"] * 24,
+        *["store"] * 8,
+        *("stop", "stop", "resize", "resize", "set_concurrency", "orphan", "stop_all", "time"),
+        "take_in",
+    ],
     lanes={"main": 1, "subagent": 1, "cron": 1},
     agents={"main": 1, "busy": 1},
     sessions={"one": (1,), "two": (1,), "three": (2,), "four": (3, 1)},
     asks_lanes=["main", "subagent", "cron"],
     asks_agents=["main", "busy", "free"],
+    senders=["", "", "ann"],
+    modes=["queue"] * 9 + ["collect", "steer", "interrupt"],
+    windows_s=[0.0, 0.0, 0.5],
     patient=True,
 )
 ENDINGS = Setting(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.status import RunState
@@ -356,6 +356,8 @@ class Naive(World):
 
     def set_concurrency(self, session: str, concurrency: int, now: float) -> list[Told]:
         self.now = now
+        for record in self.of(session, COLLECTING):
+            record.wish = replace(record.wish, concurrency=concurrency)
         if self.of(session, QUEUED, *ACTIVE):
             self.concurrency[session] = concurrency
             self.settle([session])

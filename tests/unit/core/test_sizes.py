@@ -261,3 +261,14 @@ def test_a_size_that_is_none_changes_nothing(wrong: int) -> None:
             change()
     assert (shell.lane().concurrency, shell.lane().waiting) == (2, 1)
     assert "own" not in [lane.name for lane in shell.scheduler.lanes()]
+
+
+def test_a_burst_that_is_open_keeps_to_the_new_size_of_its_session() -> None:
+    """SPEC QUEUE-7: it was submitted before the session was throttled."""
+    shell = Shell({"main": 9})
+    typing = QueuePolicy(debounce_s=1, concurrency=3)
+    for sender in ("ann", "bob", "carl"):
+        shell.submit(sender, sender=sender, policy=typing)
+    shell.set_concurrency(1)
+    shell.wait(1)
+    assert shell.started == ["ann"]

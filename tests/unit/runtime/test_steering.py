@@ -14,7 +14,7 @@ from goclaw_py.core.errors import AgentError
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Mode, QueuePolicy
-from goclaw_py.ports.agent import AgentResult, Emit, Role, RunRequest
+from goclaw_py.ports.agent import AgentResult, Emit, MessagePart, Role, RunRequest
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from tests.support.harness import Ways, a_process, message, session_of, until
@@ -103,6 +103,28 @@ async def test_a_message_that_comes_after_the_last_look_gets_a_turn_of_its_own()
         await gateway.say("echo later")
         await gateway.channel.until_sent(2)
         assert gateway.channel.texts()[1] == "later"
+
+
+async def test_what_an_agent_has_left_behind_takes_nothing_in_once_its_answer_is_complete() -> None:
+    """SPEC QUEUE-4."""
+    taken: list[MessagePart] = []
+
+    class Forgetful(Asking):
+        async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
+            self.prompts.append(request.prompt)
+            await self.go_on.wait()
+            # The run returns, and this comes before anybody has heard of its end.
+            asyncio.get_running_loop().call_soon(lambda: taken.extend(request.take_messages()))
+            return AgentResult(f"re: {request.prompt}")
+
+    agent = Forgetful()
+    async with a_process(agent, WAYS) as gateway:
+        await gateway.say("first")
+        await gateway.say("second")
+        agent.go_on.set()
+        await gateway.channel.until_sent(2)
+        assert gateway.channel.texts() == ["re: first", "re: second"]
+        assert taken == []
 
 
 async def test_several_messages_are_taken_in_their_order_each_once() -> None:

@@ -149,6 +149,14 @@ async def test_the_status_tells_how_much_of_the_context_is_used() -> None:
 # ---------------------------------------------------------------------------- what is remembered
 
 
+async def test_a_process_that_was_declared_dead_forgets_how_full_its_conversations_are() -> None:
+    """SPEC QUEUE-7: another process may have begun them anew."""
+    async with a_process(ScriptedAgent(otherwise=told), WAYS) as gateway:
+        await say(gateway, "used 700")
+        gateway.gateway.forget_everything()
+        assert await works_at_once(gateway) == 3
+
+
 def test_a_crossing_is_told_once_in_each_direction() -> None:
     """SPEC QUEUE-7."""
     contexts = Contexts({MAIN: WINDOW})
