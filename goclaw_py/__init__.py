@@ -10,10 +10,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from goclaw_py.core.nesting import Nesting
     from goclaw_py.core.outcomes import Outcome, Reason
     from goclaw_py.core.requests import Drop, Mode, QueuePolicy
     from goclaw_py.core.scheduler import UnknownLane
     from goclaw_py.core.status import LaneView, RunState, RunView
+    from goclaw_py.ports.control import StopReport
     from goclaw_py.runtime.library.run import (
         NotCompleted,
         QueueDropped,
@@ -28,6 +30,7 @@ _HOME = {
     "Lane": "runtime.library.scheduler",
     "LaneView": "core.status",
     "Mode": "core.requests",
+    "Nesting": "core.nesting",
     "NotCompleted": "runtime.library.run",
     "Outcome": "core.outcomes",
     "QueueDropped": "runtime.library.run",
@@ -38,6 +41,7 @@ _HOME = {
     "RunState": "core.status",
     "RunView": "core.status",
     "Scheduler": "runtime.library.scheduler",
+    "StopReport": "ports.control",
     "UnknownLane": "core.scheduler",
     "WouldDeadlock": "runtime.library.run",
 }
@@ -47,6 +51,7 @@ __all__ = [
     "Lane",
     "LaneView",
     "Mode",
+    "Nesting",
     "NotCompleted",
     "Outcome",
     "QueueDropped",
@@ -57,6 +62,7 @@ __all__ = [
     "RunState",
     "RunView",
     "Scheduler",
+    "StopReport",
     "UnknownLane",
     "WouldDeadlock",
 ]
@@ -69,3 +75,7 @@ def __getattr__(name: str) -> object:
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{home}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -34,6 +34,7 @@ _RUNNING = RunState.RUNNING
 _FATAL = (KeyboardInterrupt, SystemExit)
 """What ends the loop, as in every task of asyncio."""
 
+_NOT_CALLED = object()
 _EXITED = "a run raised GeneratorExit"
 
 _TURN_S = 0.001
@@ -186,10 +187,10 @@ class Drivers(Generic[M, R]):
         """Make the steps of a run up to its first wait; the rest is given back, if there is one."""
         if run.state is not _RUNNING:
             return None  # cancelled meanwhile
-        context = (run.context or self._context).copy()
+        context = (self._context if run.context is None else run.context).copy()
         run.task = task
         self._beginning = run
-        work: Any = None
+        work: Any = _NOT_CALLED
         try:
             work = context.run(self._work, run)
             awaited = context.run(work.send, None)
@@ -197,7 +198,7 @@ class Drivers(Generic[M, R]):
             run.result = stop.value
         except BaseException as error:
             self._beginning = None
-            if isinstance(error, AttributeError) and not hasattr(work, "send"):
+            if work is not _NOT_CALLED and not hasattr(work, "send"):
                 said = f"work returned {work!r} and no coroutine; write it with `async def`"
                 error = _because(TypeError(said), error)
             elif isinstance(error, GeneratorExit):

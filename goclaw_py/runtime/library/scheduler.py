@@ -216,6 +216,8 @@ class Scheduler(Generic[M, R]):
             names = ", ".join(sorted(unknown))
             raise TypeError(f"no such option: {names}; there are {', '.join(sorted(_OPTIONS))}")
         parent = options.get("parent")
+        if parent is not None and not isinstance(parent, Run):
+            raise TypeError(f"parent is a Run: {parent!r}")
         if parent is not None and parent.keeper is not self:
             raise ValueError(f"{parent!r} cannot be a parent here: it has another scheduler")
         if parent is None and "awaited" in options:
