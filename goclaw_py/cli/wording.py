@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from goclaw_py.core.outcomes import Outcome, Reason
@@ -63,7 +64,8 @@ def waits_for(run: RunView) -> str:
 
 def policy(how: QueuePolicy) -> str:
     """How a session queues."""
+    begin = f"mode {how.mode.value}, {how.concurrency} at once"
+    if how.capacity >= sys.maxsize:  # messages that were left over by a crash
+        return f"{begin}, any number may wait"
     dropped = "the oldest goes" if how.drop == "old" else "the newest is not taken"
-    return (
-        f"mode {how.mode.value}, {how.concurrency} at once, {how.capacity} may wait, then {dropped}"
-    )
+    return f"{begin}, {how.capacity} may wait, then {dropped}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import pytest
@@ -61,3 +62,8 @@ def test_a_policy_says_how_many_may_wait_and_who_goes_then() -> None:
         "mode queue, 1 at once, 3 may wait, then the oldest goes"
     )
     assert policy(QueuePolicy(drop=Drop.NEW)).endswith("the newest is not taken")
+
+
+def test_no_limit_is_not_told_as_a_number() -> None:
+    without_limit = policy(QueuePolicy(capacity=sys.maxsize))
+    assert without_limit == "mode queue, 1 at once, any number may wait"
