@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypedDict, TypeVar, cast
 
 from goclaw_py.core.errors import GoclawError
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import Family, QueuePolicy, Request
+from goclaw_py.core.requests import QueuePolicy, Request
 
 M = TypeVar("M")
 """What is submitted."""
@@ -98,11 +98,18 @@ class More(Generic[M, R]):
     offered: list[Run[M, R]] = field(default_factory=list)
 
 
+class Wait(Protocol):
+    """One run's wait for another one."""
+
+    def end(self) -> None:
+        """The wait is over, one way or another."""
+
+
 class Keeper(Protocol):
     """Whose run it is."""
 
-    def begin_wait(self, run: Run[Any, Any]) -> Run[Any, Any] | None:
-        """Tell which run the current task belongs to, if any, before it waits for this one.
+    def begin_wait(self, run: Run[Any, Any], waiter: asyncio.Future[None]) -> Wait | None:
+        """Know that the current task is about to wait for a run; None if it belongs to no run.
 
         Raises ``WouldDeadlock`` if it would wait for ever, and ``RuntimeError`` in another loop.
         """
@@ -178,21 +185,18 @@ class Run(Request, Generic[M, R]):
 
     def wait(self) -> Generator[Any, None, None]:
         """Wait until it has ended or has joined another one."""
-        waiting = self.keeper.begin_wait(self)
         waiter = asyncio.get_running_loop().create_future()
+        inner = self.keeper.begin_wait(self, waiter)
         if self.waiters is None:
             self.waiters = []
         self.waiters.append(waiter)
-        if waiting is not None:
-            waiting.family = waiting.family or Family()
-            waiting.family.awaits = self
         try:
             yield from waiter
         finally:
-            if waiting is not None and waiting.family is not None:
-                waiting.family.awaits = None
+            if inner is not None:
+                inner.end()
             if self.waiters and waiter in self.waiters:
-                self.waiters.remove(waiter)  # not woken: who awaits was cancelled
+                self.waiters.remove(waiter)  # not woken: who awaits goes away
 
     def wake(self) -> None:
         """Let those who await it look again."""

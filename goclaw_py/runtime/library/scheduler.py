@@ -25,6 +25,7 @@ from goclaw_py.ports.control import StopReport
 from goclaw_py.runtime.dispatcher import tell_slow_wait
 from goclaw_py.runtime.library.drivers import Drivers, Work
 from goclaw_py.runtime.library.run import Failure, M, More, Options, R, Run, WouldDeadlock
+from goclaw_py.runtime.library.waits import InnerWait
 
 log = logging.getLogger(__name__)
 
@@ -299,17 +300,14 @@ class Scheduler(Generic[M, R]):
         into.more.messages += run.messages
         run.wake()  # to wait for the other one
 
-    def begin_wait(self, run: Run[Any, Any]) -> Run[Any, Any] | None:
+    def begin_wait(self, run: Run[Any, Any], waiter: asyncio.Future[None]) -> InnerWait | None:
         """See ``Keeper``."""
-        if asyncio.get_running_loop() is not self._loop:
+        if waiter.get_loop() is not self._loop:
             raise RuntimeError(f"{run!r} can be awaited only in the loop of its scheduler")
-        waiting = self._drivers.current()
-        if waiting is not None and self._core.would_wait_for(waiting.id, run.id):
-            raise WouldDeadlock(
-                f"run {waiting.id} awaits run {run.id}, which cannot end before run {waiting.id} "
-                "has; submit it to a session of its own, with parent=run and awaited=True"
-            )
-        return waiting
+        current = self._drivers.current()
+        if current is None:
+            return None
+        return InnerWait(current, run, waiter, self._core.would_wait_for)
 
     def _refuse_inside(self) -> None:
         run = self._drivers.current()
