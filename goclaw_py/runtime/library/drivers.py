@@ -16,13 +16,15 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context, copy_context
+from inspect import iscoroutinefunction
 from time import monotonic
 from types import coroutine
 from typing import Any, Generic
 
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.status import RunState
-from goclaw_py.runtime.library.run import Failure, M, R, Run
+from goclaw_py.runtime.library.failures import Failure
+from goclaw_py.runtime.library.run import M, R, Run
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +57,8 @@ class Drivers(Generic[M, R]):
 
     def __init__(self, work: Work[M, R], finish: Callable[[Run[M, R], Outcome], None]) -> None:
         self._work = work
+        # What calls no code of the user need not be called in the context of the run.
+        self._plain = iscoroutinefunction(work)
         self._finish = finish
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
@@ -62,7 +66,7 @@ class Drivers(Generic[M, R]):
         """Those that may start. Some may have been cancelled meanwhile."""
         self._pump: asyncio.Task[None] | None = None
         self._beginning: Run[M, R] | None = None
-        """The run that makes its first steps just now."""
+        """The run that has begun last."""
         self._waiting: dict[asyncio.Task[None], Run[M, R]] = {}
         """The runs that have waited, by the task that each of them keeps."""
         self._making_task = False
@@ -87,8 +91,8 @@ class Drivers(Generic[M, R]):
         task = asyncio.current_task()
         if task is None:
             return None
-        first = self._beginning
-        return first if first is not None and first.task is task else self._waiting.get(task)
+        last = self._beginning
+        return last if last is not None and last.task is task else self._waiting.get(task)
 
     # ------------------------------------------------------------------ tasks
 
@@ -155,7 +159,7 @@ class Drivers(Generic[M, R]):
             while ready:
                 rest = self._begin(ready.popleft(), task)
                 if rest is not None:
-                    self._pump = None
+                    self._pump = self._beginning = None
                     # The others are likely to wait as well.
                     for _ in range(len(ready)):
                         self._make_task(self._begin_one())
@@ -172,7 +176,7 @@ class Drivers(Generic[M, R]):
             raise
         finally:
             if self._pump is task:
-                self._pump = None
+                self._pump = self._beginning = None
                 self._go_on()
 
     async def _begin_one(self) -> None:
@@ -180,6 +184,7 @@ class Drivers(Generic[M, R]):
         task = await self._take_over()
         if self._ready:
             rest = self._begin(self._ready.popleft(), task)
+            self._beginning = None
             if rest is not None:
                 await rest
 
@@ -192,12 +197,11 @@ class Drivers(Generic[M, R]):
         self._beginning = run
         work: Any = _NOT_CALLED
         try:
-            work = context.run(self._work, run)
+            work = self._work(run) if self._plain else context.run(self._work, run)
             awaited = context.run(work.send, None)
         except StopIteration as stop:
             run.result = stop.value
         except BaseException as error:
-            self._beginning = None
             if work is not _NOT_CALLED and not hasattr(work, "send"):
                 said = f"work returned {work!r} and no coroutine; write it with `async def`"
                 error = _because(TypeError(said), error)
@@ -206,9 +210,8 @@ class Drivers(Generic[M, R]):
             self._fail(run, error)
             return None
         else:
-            self._beginning = None
             return self._work_on(run, _rest(work, awaited, context), task)
-        self._beginning = run.task = None
+        run.task = None
         self._finish(run, _COMPLETED)
         return None
 
@@ -241,7 +244,8 @@ class Drivers(Generic[M, R]):
             self._finish(run, _CANCELLED)
             return
         if run.state is _RUNNING:
-            run.result = Failure(error, error.__traceback__, seen=isinstance(error, _FATAL))
+            fatal = isinstance(error, _FATAL)
+            run.result = Failure(run.id, run.session, error, error.__traceback__, fatal)
         else:
             facts = {"run_id": run.id, "session": run.session}
             log.warning("a run failed after it had been stopped", extra=facts, exc_info=error)

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Generator
 from contextvars import Context
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Generic, Protocol, TypedDict, TypeVar, cast
 
 from goclaw_py.core.errors import GoclawError
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import QueuePolicy, Request
+from goclaw_py.runtime.library.failures import Failure
 
 M = TypeVar("M")
 """What is submitted."""
@@ -79,15 +79,6 @@ class Options(TypedDict, total=False):
     """Counts from its start."""
     context: Context
     """It works in a copy of this one; ``contextvars.copy_context()`` is the caller's."""
-
-
-@dataclass(slots=True)
-class Failure:
-    """What a run has raised. ``seen``: somebody has got it."""
-
-    error: BaseException
-    traceback: TracebackType | None
-    seen: bool = False
 
 
 @dataclass(slots=True)
@@ -165,10 +156,7 @@ class Run(Request, Generic[M, R]):
         if run.ended is Outcome.COMPLETED:
             return cast("R", run.result)
         if run.ended is Outcome.FAILED:
-            failure = cast("Failure", run.result)
-            failure.seen = True
-            # Else it would grow with everyone who awaits.
-            raise failure.error.with_traceback(failure.traceback)
+            raise cast("Failure", run.result).again()
         kind = _ERRORS.get(run.reason, NotCompleted)
         raise kind(run.id, run.ended, run.reason)
 

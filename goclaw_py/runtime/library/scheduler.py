@@ -7,7 +7,6 @@ are shells of the same state machine. ``docs/guide/library.md`` shows it in use.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -24,10 +23,9 @@ from goclaw_py.core.status import LaneView, RunState, RunView
 from goclaw_py.ports.control import StopReport
 from goclaw_py.runtime.dispatcher import tell_slow_wait
 from goclaw_py.runtime.library.drivers import Drivers, Work
-from goclaw_py.runtime.library.run import Failure, M, More, Options, R, Run, WouldDeadlock
+from goclaw_py.runtime.library.failures import Failure, Failures
+from goclaw_py.runtime.library.run import M, More, Options, R, Run, WouldDeadlock
 from goclaw_py.runtime.library.waits import InnerWait
-
-log = logging.getLogger(__name__)
 
 _COMPLETED, _FAILED = Outcome.COMPLETED, Outcome.FAILED
 _OPTIONS = frozenset(Options.__annotations__)
@@ -95,6 +93,7 @@ class Scheduler(Generic[M, R]):
             nesting=nesting,
         )
         self._drivers = Drivers(work, self._finish)
+        self._failures = Failures()
         self._now = self._loop.time
         self._count = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -198,7 +197,9 @@ class Scheduler(Generic[M, R]):
         except TimeoutError:
             self._carry_out(self._core.interrupt_all(self._now()))
             await self._until_idle()
-        self._set_timer()  # none, so that the loop keeps nothing of this scheduler
+        # So that the loop keeps nothing of this scheduler.
+        self._set_timer()
+        self._failures.forget()
 
     # ------------------------------------------------------------------ looking
 
@@ -278,19 +279,12 @@ class Scheduler(Generic[M, R]):
             run.reason = ended.reason
             run.state = RunState.DONE if run.state is RunState.COLLECTING else run.state
             if outcome is _FAILED and not run.waiters:
-                # Not at once: who has submitted it just now may be about to await it.
-                self._loop.call_soon(self._tell_failure, run)
+                self._failures.add(cast("Failure", run.result))
         run.context = None
         if run.waiters:
             run.wake()
         if self._changed is not None:
             self._changed.set()
-
-    def _tell_failure(self, run: Run[M, R]) -> None:
-        failure = cast("Failure", run.result)
-        if not failure.seen:
-            facts = {"run_id": run.id, "session": run.session}
-            log.error("a run failed, and nobody awaits it", extra=facts, exc_info=failure.error)
 
     def _join(self, run: Run[M, R], into: Run[M, R]) -> None:
         run.into = into

@@ -210,6 +210,26 @@ async def test_only_the_run_that_would_close_a_circle_is_refused(
     assert [run.outcome for run in others] == [Outcome.COMPLETED] * len(others)
 
 
+async def test_a_circle_that_others_close_later_is_found_out_too() -> None:
+    """A run that waited for the agent gets it, and waits for the lane of who awaits the agent."""
+
+    async def work(_run: Text) -> str:
+        behind = scheduler.submit("c", says("behind", 0), agent="writer")
+        with pytest.raises(WouldDeadlock):
+            await behind
+        behinds.append(behind)
+        return "not in vain"
+
+    behinds: list[Text] = []
+    async with Scheduler(do, [Lane("slow", 1)], agents={"writer": 1}) as scheduler:
+        scheduler.submit("a", says("a", 1.5), agent="writer")
+        scheduler.submit("b", says("b", 0), "slow", agent="writer")
+        run = scheduler.submit("d", work, "slow")
+        async with asyncio.timeout(100):
+            assert await run == "not in vain"
+            assert await behinds[0] == "behind"
+
+
 async def test_who_gave_up_waiting_is_part_of_no_circle() -> None:
     async def impatient(_run: Text) -> str:
         with pytest.raises(TimeoutError):

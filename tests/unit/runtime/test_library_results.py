@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 import pickle
-from collections.abc import Iterator
 
 import pytest
 
@@ -312,61 +310,6 @@ async def test_the_repr_of_a_run_tells_where_it_is() -> None:
         assert repr(waiting) == "<Run 2 of 'ann': queued>"
         scheduler.stop_all("ann")
         assert repr(waiting) == "<Run 2 of 'ann': cancelled>"
-
-
-# ---------------------------------------------------------------- failures nobody asks for
-
-
-@pytest.fixture
-def told(caplog: pytest.LogCaptureFixture) -> Iterator[list[tuple[str, int]]]:
-    records: list[tuple[str, int]] = []
-    with caplog.at_level(logging.WARNING, logger="goclaw_py.runtime.library"):
-        yield records
-    records += [(r.getMessage(), r.levelno) for r in caplog.records]
-
-
-def library_logs(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [r.getMessage() for r in caplog.records if r.name.startswith("goclaw_py")]
-
-
-async def test_a_failure_that_nobody_awaits_is_logged_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    async with Scheduler(fail) as scheduler:
-        run = scheduler.submit("ann", "a")
-    await steps()
-    assert library_logs(caplog) == ["a run failed, and nobody awaits it"]
-    (record,) = caplog.records
-    assert record.exc_info is not None
-    assert (vars(record)["run_id"], vars(record)["session"]) == (run.id, "ann")
-    assert isinstance(record.exc_info[1], LookupError)
-
-
-async def test_a_failure_that_is_awaited_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
-    async with Scheduler(fail) as scheduler:
-        runs = [scheduler.submit("ann", n) for n in range(3)]
-        # ``gather`` begins to await only when the first one may have failed already.
-        await asyncio.gather(*runs, return_exceptions=True)
-    assert library_logs(caplog) == []
-
-
-async def test_what_a_stopped_run_raises_while_it_cleans_up_is_logged(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    async def work(_run: Text) -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            raise LookupError("while cleaning up")
-
-    async with Scheduler(work) as scheduler:
-        run = scheduler.submit("ann", "a")
-        await steps()
-        scheduler.stop("ann")
-        with pytest.raises(NotCompleted):
-            await run
-    assert (run.outcome, run.error) == (Outcome.CANCELLED, None)
-    assert library_logs(caplog) == ["a run failed after it had been stopped"]
 
 
 async def test_a_run_that_submits_and_awaits_in_another_session_gets_its_result() -> None:

@@ -1,0 +1,75 @@
+"""What runs have raised, and who gets to know it.
+
+Somebody who awaits the run gets it. If nobody does for a while, or if nobody can any more, it is
+logged, because most programs submit and never ask again. It is not logged at once: whoever submits
+ten runs and awaits them in turn comes to a failed one late.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from dataclasses import dataclass
+from types import TracebackType
+
+log = logging.getLogger(__name__)
+
+_PATIENCE_S = 10.0
+
+
+@dataclass(slots=True, eq=False)
+class Failure:
+    """What a run has raised. ``seen``: somebody has got it, or it has been logged."""
+
+    run_id: str
+    session: str
+    error: BaseException
+    traceback: TracebackType | None
+    seen: bool = False
+
+    def again(self) -> BaseException:
+        """The error, to be raised for somebody who awaits the run."""
+        self.seen = True
+        # Else it would grow with everyone who awaits.
+        return self.error.with_traceback(self.traceback)
+
+    def tell(self) -> None:
+        """Log it, unless somebody knows it."""
+        if not self.seen:
+            self.seen = True
+            facts = {"run_id": self.run_id, "session": self.session}
+            log.error("a run failed, and nobody awaited it", extra=facts, exc_info=self.error)
+
+    def __del__(self) -> None:
+        self.tell()
+
+
+class Failures:
+    """Failures of one scheduler that nobody has seen yet."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._unseen: deque[tuple[float, Failure]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, failure: Failure) -> None:
+        """Tell it in a while, if nobody has seen it by then."""
+        self._unseen.append((self._loop.time() + _PATIENCE_S, failure))
+        if self._timer is None:
+            self._timer = self._loop.call_later(_PATIENCE_S, self._tell)
+
+    def forget(self) -> None:
+        """Set no timer any more. Each is told when its run is let go of."""
+        self._unseen.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _tell(self) -> None:
+        self._timer = None
+        now = self._loop.time()
+        while self._unseen and (self._unseen[0][0] <= now or self._unseen[0][1].seen):
+            self._unseen.popleft()[1].tell()
+        if self._unseen:
+            self._timer = self._loop.call_at(self._unseen[0][0], self._tell)
