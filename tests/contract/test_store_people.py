@@ -135,14 +135,14 @@ async def test_a_revoked_person_is_forgotten(world: World) -> None:
 
 
 async def test_changes_of_people_are_noticed(world: World) -> None:
-    await ask(world, "1")
     heard = Heard()
     world.b.on_notice(heard.append)
+    await ask(world, "1")
+    await until(lambda: heard.count(Notice.PEOPLE) == 1)
     await world.a.approve("code 1", guest=False, now=T0)
-    await until(heard.expect(Notice.PEOPLE))
-    await until(lambda: len(heard) == 1)
+    await until(lambda: heard.count(Notice.PEOPLE) == 2)
     await world.a.revoke("telegram", "default", "1")
-    await until(lambda: len(heard) == 2)
+    await until(lambda: heard.count(Notice.PEOPLE) == 3)
 
 
 # ---------------------------------------------------------------------------- texts
