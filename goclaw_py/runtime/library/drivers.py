@@ -267,7 +267,6 @@ def _rest(work: Coroutine[Any, Any, R], awaited: Any, context: Context) -> Gener
             raise
         except BaseException as error:
             thrown = error
-        awaited = None  # a result is not kept until the next wait
         try:
             if thrown is None:
                 awaited = enter(work.send, None)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from contextvars import Context, ContextVar, copy_context
 from typing import Any
 
 import pytest
 
 from goclaw_py import Lane, Scheduler
-from tests.unit.runtime.library_parts import Text, do, outcome_of, steps
+from tests.unit.runtime.library_parts import Text, do, forever, outcome_of, steps
 
 var: ContextVar[str] = ContextVar("var", default="unset")
 
@@ -66,6 +68,27 @@ async def test_a_run_can_be_given_a_context_of_which_it_gets_a_copy() -> None:
         other: Scheduler[Any, str] = context.run(Scheduler, work)
         assert await other.submit("ann", 1, context=Context()) == "unset", "an empty one is one"
         await other.drain()
+
+
+async def test_a_run_that_goes_on_keeps_nothing_of_the_one_that_submitted_it() -> None:
+    class Big:
+        pass
+
+    holder: ContextVar[Big] = ContextVar("holder")
+
+    async def outer(_run: Text) -> tuple[weakref.ref[Big], Text]:
+        await asyncio.sleep(1)  # so that the next run gets a task made just now
+        big = Big()
+        holder.set(big)
+        return weakref.ref(big), scheduler.submit("bob", forever)
+
+    async with Scheduler(do) as scheduler:
+        known, inner = await scheduler.submit("ann", outer)
+        await steps()
+        gc.collect()
+        assert known() is None
+        scheduler.stop("bob")
+        await outcome_of(inner)
 
 
 async def test_a_run_that_submits_passes_nothing_of_its_context_on() -> None:

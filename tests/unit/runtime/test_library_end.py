@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import time
 
 import pytest
 
@@ -193,9 +194,33 @@ async def test_who_cancels_all_other_tasks_only_delays_what_waits() -> None:
         gate.open(later)
 
 
-async def test_a_task_that_others_cancel_before_its_first_step_loses_no_run() -> None:
-    async with Scheduler(nothing) as scheduler:
-        run = scheduler.submit("ann", "a")
+@pytest.mark.parametrize("after_steps", range(4))
+async def test_whenever_others_cancel_all_tasks_no_run_is_lost(after_steps: int) -> None:
+    async def work(_run: Text) -> str:
+        await asyncio.sleep(1)
+        return "done"
+
+    async with Scheduler(work, [Lane("main", 3)]) as scheduler:
+        runs = [scheduler.submit(f"s{n}", n) for n in range(6)]
+        await steps(after_steps)
         for task in asyncio.all_tasks() - {asyncio.current_task()}:
             task.cancel()
-        assert await run == "a"
+        async with asyncio.timeout(100):
+            outcomes = [await outcome_of(run) for run in runs]
+    assert set(outcomes) <= {Outcome.COMPLETED, Outcome.CANCELLED}
+    assert outcomes[3:] == [Outcome.COMPLETED] * 3
+
+
+async def test_runs_that_never_wait_survive_the_loss_of_the_task_that_they_share() -> None:
+    async def busy(_run: Text) -> None:
+        until = time.perf_counter() + 0.0015  # more than the task goes on at a stretch
+        while time.perf_counter() < until:
+            pass
+
+    async with Scheduler(busy, [Lane("main", 1)]) as scheduler:
+        runs = [scheduler.submit("ann", n) for n in range(10)]
+        await steps(3)
+        assert {run.outcome for run in runs} == {Outcome.COMPLETED, None}
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+    assert [run.outcome for run in runs] == [Outcome.COMPLETED] * 10

@@ -194,6 +194,21 @@ async def test_collect_makes_one_run_of_all_that_waited() -> None:
         assert await fourth == ["b", "c", "d"]
 
 
+async def test_bursts_that_wait_become_one_run_with_all_their_messages() -> None:
+    """SPEC QUEUE-4, QUEUE-6."""
+    gate = Gate()
+    policy = QueuePolicy(mode=Mode.COLLECT, debounce_s=0.8)
+    async with Scheduler(gate, policy=policy) as scheduler:
+        first = scheduler.submit("group", "first")
+        waiting = [
+            scheduler.submit("group", f"{sender} {n}", sender=sender)
+            for sender in ("ann", "bob")
+            for n in range(2)
+        ]
+        await gated(gate, first, waiting[0])
+        assert await waiting[3] == ["ann 0", "ann 1", "bob 0", "bob 1"]
+
+
 async def test_steer_gives_the_working_run_what_waits_if_it_asks() -> None:
     """SPEC QUEUE-4."""
     policy = QueuePolicy(mode=Mode.STEER)

@@ -119,25 +119,6 @@ async def test_a_task_is_not_kept_from_ending_by_what_a_run_does_afterwards() ->
         assert await outcome_of(scheduler.submit("ann", 1)) is Outcome.CANCELLED
 
 
-async def test_a_result_is_not_kept_alive_by_the_run_that_got_it() -> None:
-    class Big:
-        pass
-
-    async def work(_run: Text) -> bool:
-        future: asyncio.Future[Big] = asyncio.get_running_loop().create_future()
-        big = Big()
-        asyncio.get_running_loop().call_soon(future.set_result, big)
-        known = weakref.ref(big)
-        del big
-        await future
-        del future
-        await asyncio.sleep(0)
-        return known() is None
-
-    async with Scheduler(work) as scheduler:
-        assert await scheduler.submit("ann", 1)
-
-
 # ---------------------------------------------------------------- the loop
 
 
