@@ -122,7 +122,7 @@ class Intake:
         assert request.family is not None
         waiting = patient(request)
         if any(ancestor.agent == request.agent for ancestor in waiting):
-            request.slots = machine.unlimited  # one of them works at a time
+            request.slots = machine.unlimited  # that one does nothing meanwhile
         request.family.host = host_of(request)
         where = self._where_stuck(request)
         if where is READY:

@@ -23,13 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from goclaw_py.core.alarms import (
-    Alarm,
-    Deadline,
-    Grace,
-    Patience,
-    RunTimeout,
-)
+from goclaw_py.core.alarms import Alarm, Deadline, Grace, Patience, RunTimeout
 from goclaw_py.core.collector import Collector
 from goclaw_py.core.effects import Cancel, Effect, Ended, Join, Offer, Start
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
@@ -51,7 +45,7 @@ from goclaw_py.core.states import (
 from goclaw_py.core.status import RunState
 from goclaw_py.core.timers import Timers
 
-_COMPLETED = Outcome.COMPLETED
+_COMPLETED, _FAILED = Outcome.COMPLETED, Outcome.FAILED
 
 
 @dataclass(slots=True)
@@ -93,11 +87,8 @@ class Machine:
 
     def take(self) -> list[Effect]:
         """What the shell has to do, in this order; given out once."""
-        effects = self.effects
-        if effects:
-            self.effects = []
-            return effects
-        return []
+        effects, self.effects = self.effects, []
+        return effects
 
     # ------------------------------------------------------------------ coming in
 
@@ -343,11 +334,10 @@ class Machine:
         lane = request.place
         lane.finished += 1
         lane.run_times.add(now - request.started_at)
-        if outcome is not _COMPLETED:
-            if outcome is Outcome.FAILED:
-                lane.failed += 1
-            else:
-                lane.cancelled += 1
+        if outcome is _FAILED:
+            lane.failed += 1
+        elif outcome is not _COMPLETED:
+            lane.cancelled += 1
 
     def _cancel(self, request: Request, outcome: Outcome, reason: Reason, now: float) -> None:
         self._move(request, STOPPING, now)

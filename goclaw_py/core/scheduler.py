@@ -139,10 +139,7 @@ class Scheduler:
             machine.finish(request, outcome, now)
             if request.state is FINISHING:  # not if it had been given up
                 machine.release(request, now)
-        if machine.has_less_room:
-            return self._take(now)
-        effects, machine.effects = machine.effects, []
-        return effects
+        return self._take(now)
 
     # ------------------------------------------------------------------ stopping
 
@@ -295,8 +292,8 @@ class Scheduler:
 
     def state(self, run_id: RunId) -> RunState:
         """Where a request is; DONE if it is not known."""
-        entry = self._machine.requests.get(run_id)
-        return RunState.DONE if entry is None else entry.state
+        request = self._machine.requests.get(run_id)
+        return RunState.DONE if request is None else request.state
 
     def would_wait_for(self, run_id: RunId, request_id: RunId) -> bool:
         """Whether this request cannot end before this run does, so that the run must not wait."""
