@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from goclaw_py.core.collector import CUT_WINDOW_S, Burst
-from goclaw_py.core.effects import Ended
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.machine import Machine
 from goclaw_py.core.nesting import Nesting, host_of, patient, refusal, where_stuck
@@ -107,7 +106,7 @@ class Intake:
         parent = machine.requests.get(parent_id)
         reason = refusal(parent, self._nesting)
         if parent is None or reason is not None:
-            machine.effects.append(Ended(request, Outcome.REJECTED, reason))
+            machine.refuse(request, reason)
             return
         machine.enter(request, lane, now)
         machine.adopt(request, parent)

@@ -33,6 +33,7 @@ from goclaw_py.core.requests import AgentSlots, Drop, Lane, Mode, Request, Sessi
 from goclaw_py.core.slots import LaneSlots
 from goclaw_py.core.states import (
     ABANDONED,
+    COLLECTING,
     DONE,
     FINISHING,
     QUEUED,
@@ -96,6 +97,7 @@ class Machine:
         """Know a request. It waits nowhere yet."""
         self._seq += 1
         request.seq = self._seq
+        request.state = COLLECTING
         request.since = request.last_at = now
         request.place = lane
         request.slots = self.agents.get(request.agent, self.unlimited)
@@ -108,6 +110,11 @@ class Machine:
         bind(request, parent, self.kin)
         if request.awaited:
             self.awaited[request.id] = request
+
+    def refuse(self, request: Request, reason: Reason | None) -> None:
+        """End a request that is not let in."""
+        request.state = DONE
+        self.effects.append(Ended(request, Outcome.REJECTED, reason))
 
     def enqueue(self, request: Request, now: float) -> None:
         """Put a request into its session: it becomes ready at once, or waits, or costs a place."""
@@ -237,6 +244,7 @@ class Machine:
 
     def join(self, request: Request, into: Request) -> None:
         """Make a request, which has not been entered or has left, a part of another one."""
+        request.state = DONE
         self.alias(request.id, into)
         self.effects.append(Join(request, into))
 

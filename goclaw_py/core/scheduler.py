@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from goclaw_py.core.effects import Effect, Ended
+from goclaw_py.core.effects import Effect
 from goclaw_py.core.errors import GoclawError
 from goclaw_py.core.ids import MAIN_LANE, AgentName, LaneName, RunId, SessionKey
 from goclaw_py.core.intake import Intake
@@ -83,12 +83,12 @@ class Scheduler:
             raise DuplicateRequest(f"request {request.id} was submitted before and is still live")
         if request.deadline_s is not None or request.run_timeout_s is not None:
             _check_limits(request)
-        if self._draining and request.parent is None:  # what runs may end as it would
-            return [Ended(request, Outcome.REJECTED, Reason.DRAINING)]
         lane = machine.lanes.get(request.lane) or machine.lanes[MAIN_LANE]
-        if lane.closed:
-            return [Ended(request, Outcome.REJECTED, Reason.LANE_CLOSED)]
-        if request.parent is not None:
+        if self._draining and request.parent is None:  # what runs may end as it would
+            machine.refuse(request, Reason.DRAINING)
+        elif lane.closed:
+            machine.refuse(request, Reason.LANE_CLOSED)
+        elif request.parent is not None:
             self._intake.child(request, request.parent, lane, now)
         elif request.sender or request.policy.mode is Mode.INTERRUPT:
             self._intake.message(request, lane, now)

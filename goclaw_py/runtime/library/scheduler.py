@@ -19,7 +19,7 @@ from goclaw_py.core.machine import Stop
 from goclaw_py.core.nesting import DEFAULT_NESTING, Nesting
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.requests import DEFAULT_POLICY, QueuePolicy, check_count
-from goclaw_py.core.status import LaneView, RunState, RunView
+from goclaw_py.core.status import LaneView, RunView
 from goclaw_py.ports.control import StopReport
 from goclaw_py.runtime.dispatcher import tell_slow_wait
 from goclaw_py.runtime.library.drivers import Drivers, Work
@@ -277,7 +277,6 @@ class Scheduler(Generic[M, R]):
         outcome = run.ended = ended.outcome
         if outcome is not _COMPLETED:
             run.reason = ended.reason
-            run.state = RunState.DONE if run.state is RunState.COLLECTING else run.state
             if outcome is _FAILED and not run.waiters:
                 self._failures.add(cast("Failure", run.result))
         run.context = None
@@ -289,7 +288,6 @@ class Scheduler(Generic[M, R]):
     def _join(self, run: Run[M, R], into: Run[M, R]) -> None:
         run.into = into
         run.context = None
-        run.state = RunState.DONE
         into.more = into.more or More()
         into.more.messages += run.messages
         run.wake()  # to wait for the other one
