@@ -1,17 +1,44 @@
 """A strict emulator of the Telegram Bot API, for tests.
 
 It refuses what the real server refuses, with the real server's words, keeps updates until they are
-confirmed, and can be told to fail in every way a network fails. Three ways to run it:
+confirmed, brings them to a webhook, and can be told to fail in every way a network fails. Three
+ways to run it:
 
 * ``async with BotApi() as api`` — in the test's own event loop;
 * ``with in_thread() as control`` — in a thread, for tests that are not asynchronous;
 * ``python -m tests.botapi --port 0`` — as a process of its own; it prints its URL as JSON.
 
-The last two are driven over HTTP through ``Control``, which has the methods of ``BotApi``.
+The last two are driven over HTTP through ``Control``, which has the methods of ``BotApi``. What
+can be done is in ``People`` (users), ``Places`` (groups, topics) and ``Knobs`` (the server).
 """
 
 from tests.botapi.control import Control, in_thread
-from tests.botapi.faults import Fault, FaultKind
-from tests.botapi.server import BotApi, Call
+from tests.botapi.faults import DELIVERY, DOWNLOAD, Chaos, Fault, FaultKind
+from tests.botapi.files import FileKind, png
+from tests.botapi.people import OTHER
+from tests.botapi.records import Busiest, Call, Delivery, Sighting, most_in_window
+from tests.botapi.server import BotApi
+from tests.botapi.views import Button, Seen, SeenDraft, SeenFile
 
-__all__ = ["BotApi", "Call", "Control", "Fault", "FaultKind", "in_thread"]
+__all__ = [
+    "DELIVERY",
+    "DOWNLOAD",
+    "OTHER",
+    "BotApi",
+    "Busiest",
+    "Button",
+    "Call",
+    "Chaos",
+    "Control",
+    "Delivery",
+    "Fault",
+    "FaultKind",
+    "FileKind",
+    "Seen",
+    "SeenDraft",
+    "SeenFile",
+    "Sighting",
+    "in_thread",
+    "most_in_window",
+    "png",
+]

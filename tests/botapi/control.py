@@ -4,136 +4,119 @@ from __future__ import annotations
 
 import asyncio
 import http.client
-import json
+import inspect
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache, wraps
+from typing import Any, TypeVar, get_type_hints
 from urllib.parse import urlsplit
 
-from tests.botapi.faults import Fault, FaultKind
-from tests.botapi.rules import Json
-from tests.botapi.server import TOKEN, BotApi, Call
+from pydantic import TypeAdapter
+
+from tests.botapi.knobs import Knobs
+from tests.botapi.records import Call, Delivery
+from tests.botapi.routes import controls, decoded, encoded
+from tests.botapi.server import TOKEN, BotApi
+
+C = TypeVar("C")
 
 
-class Control:
-    """The controls of ``BotApi`` over HTTP, synchronous. ``url`` is the emulator's base URL."""
+def _over_http(cls: type[C]) -> type[C]:
+    """Replace every control of a class by one that asks the emulator."""
+    for name, function in controls().items():
+        setattr(cls, name, _asking(function))
+    return cls
+
+
+def _asking(function: Callable[..., object]) -> Callable[..., object]:
+    signature = inspect.signature(function)
+    var = next((p.name for p in signature.parameters.values() if p.kind is p.VAR_KEYWORD), "")
+
+    @wraps(function)
+    def ask(self: Control, /, *args: object, **kwargs: object) -> object:
+        given = signature.bind(self, *args, **kwargs).arguments
+        del given["self"]
+        given.update(given.pop(var, {}))
+        result = self._call(function.__name__, **given)
+        return _reader(function).validate_python(result)
+
+    return ask
+
+
+@cache
+def _reader(function: Callable[..., object]) -> TypeAdapter[object]:
+    """What makes of JSON what a control returns."""
+    return TypeAdapter(get_type_hints(function, include_extras=True)["return"])
+
+
+@_over_http
+class Control(Knobs):
+    """The controls of ``BotApi`` over HTTP, synchronous. ``url`` is the emulator's base URL.
+
+    Only methods work here; state such as ``world`` is in the emulator.
+    """
 
     def __init__(self, url: str, token: str = TOKEN) -> None:
         self.url = url
         self.token = token
+        self._place: tuple[str, int] | None = None
 
-    def say(self, user_id: int, text: str, **more: object) -> list[Json]:
-        """Let a user write; ``more`` as in ``BotApi.say``."""
-        return self._objects(self._call("say", user_id=user_id, text=text, **more))
-
-    def press(self, user_id: int, message_id: int, data: str) -> str:
-        return str(self._call("press", user_id=user_id, message_id=message_id, data=data))
-
-    def push(self, update: Json) -> int:
-        return int(str(self._call("push", update=update)))
-
-    def add_group(self, chat_id: int, title: str, *, topics: Sequence[int] = ()) -> None:
-        self._call("add_group", chat_id=chat_id, title=title, topics=list(topics))
-
-    def block(self, user_id: int) -> None:
-        self._call("block", user_id=user_id)
-
-    def fault(self, fault: Fault) -> None:
-        self._call(
-            "fault",
-            method=fault.method,
-            kind=fault.kind.value,
-            count=fault.count,
-            seconds=fault.seconds,
-            status=fault.status,
-        )
-
-    def clear_faults(self) -> None:
-        self._call("clear_faults")
-
-    def limit(self, per_second: int | None) -> None:
-        self._call("limit", per_second=per_second)
-
-    def set_webhook(self, url: str) -> None:
-        self._call("set_webhook", url=url)
-
-    def revoke(self) -> None:
-        self._call("revoke")
-
-    def renumber(self, last_update: int) -> None:
-        self._call("renumber", last_update=last_update)
-
-    def transcript(self, method: str | None = None, *, ok: bool = False) -> list[Call]:
-        return self._calls(self._call("transcript", method=method, ok=ok))
-
-    def texts(self, chat_id: int) -> list[str]:
-        return self._strings(self._call("texts", chat_id=chat_id))
-
-    def pending(self) -> int:
-        return int(str(self._call("pending")))
+    @property
+    def calls(self) -> list[Call]:
+        return self.transcript()
 
     def wait_calls(
         self, method: str, count: int = 1, *, ok: bool = False, timeout_s: float = 5
     ) -> list[Call]:
-        return self._calls(
-            self._call("wait_calls", method=method, count=count, ok=ok, timeout_s=timeout_s)
-        )
+        """Wait until ``method`` was called so often. Raises ``AssertionError``."""
+        result = self._call("wait_calls", method=method, count=count, ok=ok, timeout_s=timeout_s)
+        return TypeAdapter(list[Call]).validate_python(result)
 
     def wait_texts(self, chat_id: int, count: int = 1, *, timeout_s: float = 5) -> list[str]:
-        return self._strings(
-            self._call("wait_texts", chat_id=chat_id, count=count, timeout_s=timeout_s)
-        )
+        """Wait until the bot has written so many messages. Raises ``AssertionError``."""
+        result = self._call("wait_texts", chat_id=chat_id, count=count, timeout_s=timeout_s)
+        return TypeAdapter(list[str]).validate_python(result)
+
+    def wait_visible(self, chat_id: int, text: str, *, timeout_s: float = 5) -> None:
+        """Wait until a message of the bot has exactly this text. Raises ``AssertionError``."""
+        self._call("wait_visible", chat_id=chat_id, text=text, timeout_s=timeout_s)
 
     def wait_confirmed(self, *, timeout_s: float = 5) -> None:
+        """Wait until every update is confirmed. Raises ``AssertionError``."""
         self._call("wait_confirmed", timeout_s=timeout_s)
+
+    def wait_deliveries(
+        self, count: int = 1, *, ok: bool = False, timeout_s: float = 5
+    ) -> list[Delivery]:
+        """Wait for attempts to reach the webhook; ``ok``: successful. Raises ``AssertionError``."""
+        result = self._call("wait_deliveries", count=count, ok=ok, timeout_s=timeout_s)
+        return TypeAdapter(list[Delivery]).validate_python(result)
 
     def _call(self, name: str, /, **arguments: object) -> object:
         """Raises ``AssertionError`` with the emulator's words if it refuses."""
-        place = urlsplit(self.url)
-        connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=60)
-        try:
-            connection.request("POST", f"/control/{name}", json.dumps(arguments))
-            answer = json.loads(connection.getresponse().read())
-        finally:
-            connection.close()
-        if "error" in answer:
-            raise AssertionError(answer["error"])
-        result: object = answer["result"]
-        return result
-
-    @staticmethod
-    def _objects(result: object) -> list[Json]:
-        assert isinstance(result, list)
-        return result
-
-    @staticmethod
-    def _strings(result: object) -> list[str]:
-        assert isinstance(result, list)
-        return result
-
-    @classmethod
-    def _calls(cls, result: object) -> list[Call]:
-        return [_call_of(entry) for entry in cls._objects(result)]
+        if self._place is None:
+            # A port of its own, which still answers while the emulator has gone away.
+            main = urlsplit(self.url)
+            here = main.hostname or "", main.port or 80
+            self._place = here[0], _ask(here, "", {})["port"]
+        return _ask(self._place, name, arguments)
 
 
-def _call_of(entry: Json) -> Call:
-    at, status, fault = entry["at"], entry["status"], entry["fault"]
-    parameters = entry["parameters"]
-    assert isinstance(at, float)
-    assert isinstance(parameters, dict)
-    assert status is None or isinstance(status, int)
-    return Call(
-        at=at,
-        method=str(entry["method"]),
-        parameters=parameters,
-        status=status,
-        result=entry["result"],
-        fault=None if fault is None else FaultKind(str(fault)),
-    )
+def _ask(place: tuple[str, int], name: str, arguments: dict[str, object]) -> Any:
+    connection = http.client.HTTPConnection(*place, timeout=60)
+    try:
+        connection.request("POST", f"/control/{name}", encoded(arguments))
+        answer = decoded(connection.getresponse().read())
+    finally:
+        connection.close()
+    if "error" in answer:
+        raise AssertionError(answer["error"])
+    return answer["result"]
 
 
 @contextmanager
-def in_thread() -> Iterator[Control]:
+def in_thread(*, local: bool = False) -> Iterator[Control]:
     """Run an emulator in a thread and drive it from here."""
     loop = asyncio.new_event_loop()
     ready = threading.Event()
@@ -141,7 +124,7 @@ def in_thread() -> Iterator[Control]:
     urls: list[str] = []
 
     async def serve() -> None:
-        async with BotApi() as api:
+        async with BotApi(local=local) as api:
             urls.append(api.url)
             ready.set()
             await stop.wait()

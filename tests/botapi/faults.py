@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+DOWNLOAD = "download"
+"""What a file's download is called in faults and in the transcript."""
+DELIVERY = "webhook"
+"""What the delivery of an update to a webhook is called in faults."""
+
 
 class FaultKind(StrEnum):
-    """What happens to a call."""
+    """What happens to a call.
+
+    A delivery to a webhook knows ``RESET``, ``HANG`` and ``PAGE`` (the update does not reach the
+    bot this time), ``DELAY`` (it comes late), ``RESET_AFTER`` and ``HANG_AFTER`` (the bot's answer
+    is lost, so that the update comes again).
+    """
 
     RESET = "reset"
     """The connection is reset; the call had no effect."""
     PAGE = "page"
     """A proxy answers with an HTML page and ``status``; the call had no effect."""
+    ERROR = "error"
+    """The Bot API itself refuses with ``status`` and ``words``; the call had no effect."""
     FLOOD = "flood"
     """429 with ``retry_after`` = ``seconds``; the call had no effect."""
     DELAY = "delay"
@@ -23,31 +37,73 @@ class FaultKind(StrEnum):
     """The call had its effect, then the connection is reset."""
     HANG_AFTER = "hang_after"
     """The call had its effect; its answer never comes."""
+    DELAY_AFTER = "delay_after"
+    """The call had its effect; its answer comes ``seconds`` later."""
     GARBAGE_AFTER = "garbage_after"
     """The call had its effect; the answer is 200 with something that is no JSON."""
     BROKEN_AFTER = "broken_after"
     """The call had its effect; what comes back is no HTTP, and repeats the address called."""
+    DRIP = "drip"
+    """The call had its effect; its answer comes byte by byte, ``seconds`` apart."""
+    CUT = "cut"
+    """The call had its effect; the connection ends after half of its answer."""
+
+    @property
+    def before(self) -> bool:
+        """Whether the call goes wrong before it has its effect."""
+        return self in _BEFORE
 
     @property
     def after(self) -> bool:
         """Whether the call has its effect before it goes wrong."""
-        return self in (
-            FaultKind.RESET_AFTER,
-            FaultKind.HANG_AFTER,
-            FaultKind.GARBAGE_AFTER,
-            FaultKind.BROKEN_AFTER,
-        )
+        return self in _AFTER
+
+
+_BEFORE = frozenset(
+    [FaultKind.RESET, FaultKind.PAGE, FaultKind.ERROR, FaultKind.FLOOD, FaultKind.HANG]
+)
+_AFTER = frozenset(
+    [
+        FaultKind.RESET_AFTER,
+        FaultKind.HANG_AFTER,
+        FaultKind.DELAY_AFTER,
+        FaultKind.GARBAGE_AFTER,
+        FaultKind.BROKEN_AFTER,
+        FaultKind.DRIP,
+        FaultKind.CUT,
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What to do to the next ``count`` calls of ``method`` (``*``: of any method)."""
+    """What to do to the next ``count`` calls of ``method`` (``*``: of any method).
+
+    ``chat``: only to calls with this ``chat_id``. ``words`` is the description of an ``ERROR``.
+    """
 
     method: str
     kind: FaultKind
     count: int = 1
     seconds: float = 1.0
     status: int = 502
+    chat: int | None = None
+    words: str = "Bad Gateway"
+
+
+@dataclass(frozen=True, slots=True)
+class Chaos:
+    """Random faults: each call of one of ``methods`` gets one of ``kinds`` with ``probability``.
+
+    The same seed gives the same faults to the same sequence of calls. ``*`` is any method.
+    """
+
+    seed: int
+    probability: float
+    kinds: Sequence[FaultKind]
+    methods: Sequence[str] = ("*",)
+    seconds: float = 0.05
+    chat: int | None = None
 
 
 class Faults:
@@ -55,19 +111,39 @@ class Faults:
 
     def __init__(self) -> None:
         self._left: list[tuple[Fault, int]] = []
+        self._chaos: Chaos | None = None
+        self._random = random.Random()
 
     def add(self, fault: Fault) -> None:
         self._left.append((fault, fault.count))
 
+    def chaos(self, chaos: Chaos | None) -> None:
+        """Begin random faults, or end them."""
+        self._chaos = chaos
+        if chaos is not None:
+            self._random.seed(chaos.seed)
+
     def clear(self) -> None:
         self._left.clear()
+        self._chaos = None
 
-    def take(self, method: str) -> Fault | None:
+    def take(self, method: str, chat: int | None = None) -> Fault | None:
+        """The fault for a call, if one is due; it counts as happened."""
+        if not self._left and self._chaos is None:
+            return None
         for place, (fault, left) in enumerate(self._left):
-            if fault.method in ("*", method):
+            if fault.method in ("*", method) and fault.chat in (None, chat):
                 if left > 1:
                     self._left[place] = (fault, left - 1)
                 else:
                     del self._left[place]
                 return fault
-        return None
+        return self._at_random(method, chat)
+
+    def _at_random(self, method: str, chat: int | None) -> Fault | None:
+        chaos = self._chaos
+        if chaos is None or chaos.chat not in (None, chat):
+            return None
+        if not {"*", method} & set(chaos.methods) or self._random.random() >= chaos.probability:
+            return None
+        return Fault(method, self._random.choice(chaos.kinds), seconds=chaos.seconds)

@@ -11,7 +11,7 @@ import sys
 import aiohttp
 import pytest
 
-from tests.botapi import Control, Fault, FaultKind, in_thread
+from tests.botapi import Chaos, Control, Fault, FaultKind, FileKind, Seen, in_thread
 
 pytestmark = pytest.mark.real_time
 
@@ -38,6 +38,7 @@ def drive(control: Control) -> None:
     control.limit(5)
     control.limit(None)
     control.renumber(5)
+    see(control)
     control.block(ANN)
     asyncio.run(_call(control, "getUpdates?offset=999999999"))
     control.wait_confirmed()
@@ -47,6 +48,31 @@ def drive(control: Control) -> None:
         control.wait_texts(ANN, 5, timeout_s=0.1)
     with pytest.raises(AssertionError, match="no control named"):
         control._call("nonsense")
+
+
+def see(control: Control) -> None:
+    """What is not text crosses the wire too."""
+    control.send(ANN, FileKind.DOCUMENT, content=b"\x00\xff", caption="a \ud83d", username="ann")
+    seen = control.view(ANN)[-1]
+    assert isinstance(seen, Seen)
+    assert seen.file is not None
+    assert (control.file(seen.file.file_id), seen.text) == (b"\x00\xff", "a \ud83d")
+    control.chaos(Chaos(seed=1, probability=1, kinds=[FaultKind.RESET], methods=["getChat"]))
+    control.clear_faults()
+    assert control.most_in_window(60).chats == {ANN: 1}
+    assert control.counts()["sendMessage"] == 1
+    assert control.presses()[0].waited_s is None
+    assert control.deliveries() == []
+    control.wait_visible(ANN, "hi")
+    assert control.sightings(ANN)[0].text == "hi"
+    assert [call.method for call in control.calls] == ["getMe", "sendMessage"]
+    control.go_away(0.3)
+    control.say(ANN, "meanwhile")
+    with pytest.raises(aiohttp.ClientConnectorError):
+        asyncio.run(_call(control, "getMe"))
+    with pytest.raises(AssertionError, match="TimeoutError"):
+        control.wait_deliveries(timeout_s=0.5)
+    asyncio.run(_call(control, "getMe"))
 
 
 async def _call(control: Control, call: str) -> None:

@@ -3,61 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
 
 from tests.botapi import BotApi, Fault, FaultKind
+from tests.botapi.caller import Wire
 from tests.botapi.rules import Json
 
 pytestmark = pytest.mark.real_time
 
 ANN = 7
-
-
-class Wire:
-    """A caller that knows no library."""
-
-    def __init__(self, api: BotApi, session: aiohttp.ClientSession) -> None:
-        self.api = api
-        self._session = session
-
-    async def call(self, method: str, **parameters: object) -> Json:
-        url = f"{self.api.url}/bot{self.api.token}/{method}"
-        async with self._session.post(url, json=parameters) as answer:
-            body: Json = await answer.json()
-            assert answer.status == body.get("error_code", 200)
-            return body
-
-    async def refusal(self, method: str, **parameters: object) -> str:
-        body = await self.call(method, **parameters)
-        assert body["ok"] is False
-        return str(body["description"])
-
-    async def updates(self, **parameters: object) -> list[Json]:
-        result = (await self.call("getUpdates", **parameters))["result"]
-        assert isinstance(result, list)
-        return result
-
-
-@pytest.fixture
-async def api() -> AsyncIterator[BotApi]:
-    async with BotApi() as api:
-        yield api
-
-
-@pytest.fixture
-async def wire(api: BotApi) -> AsyncIterator[Wire]:
-    async with aiohttp.ClientSession() as session:
-        yield Wire(api, session)
-
-
-@pytest.fixture
-async def chat(api: BotApi, wire: Wire) -> Wire:
-    """A caller, and a chat that Ann has begun."""
-    api.say(ANN, "hello")
-    return wire
 
 
 # ---------------------------------------------------------------------------- updates
@@ -107,7 +63,7 @@ async def test_a_webhook_refuses_pollers_until_it_is_deleted(api: BotApi, wire: 
     older = asyncio.create_task(wire.refusal("getUpdates", timeout=10))
     await api.wait_calls("getUpdates")
     api.set_webhook("https://x.example")
-    assert "webhook is active" in await older
+    assert "terminated by setWebhook request" in await older
     assert "webhook is active" in await wire.refusal("getUpdates")
     info = (await wire.call("getWebhookInfo"))["result"]
     assert isinstance(info, dict)

@@ -2,53 +2,152 @@
 
 from __future__ import annotations
 
-import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import count
 
-from tests.botapi.rules import Json, Refusal, bad_request
+from tests.botapi.files import Files
+from tests.botapi.markup import Formatted
+from tests.botapi.records import Sightings
+from tests.botapi.rules import Json, Refusal, bad_request, forbidden, is_object
+from tests.botapi.updates import Updates
 
 TEXT_LIMIT = 4096
-_COMMAND = re.compile(r"(?:^|(?<=\s))/[A-Za-z0-9_]{1,32}(?:@[A-Za-z0-9_]{3,32})?\b")
+CAPTION_LIMIT = 1024
+GENERAL_TOPIC = 1
+PRESS_S = 150.0
+"""How long a press can be answered."""
+DRAFT_S = 30.0
+
+
+class Standing(StrEnum):
+    """How the bot stands in a chat."""
+
+    MEMBER = "member"
+    BLOCKED = "blocked"
+    KICKED = "kicked"
+    LEFT = "left"
+    MUTED = "muted"
+    """It may read, but not write."""
+    DEACTIVATED = "deactivated"
+    """The user's account is deleted."""
+    VANISHED = "vanished"
+
+
+@dataclass(slots=True)
+class Draft:
+    """A growing answer, shown until ``until`` on the world's clock."""
+
+    id: int
+    text: str
+    thread: int | None
+    can_stop: bool
+    keep_on_stop: bool
+    until: float
+
+
+@dataclass(slots=True)
+class Press:
+    """A press of a button, and how it was answered."""
+
+    id: str
+    user_id: int
+    chat_id: int
+    data: str
+    pressed_at: float
+    answered_at: float | None = None
+    text: str = ""
+    alert: bool = False
+
+
+@dataclass(slots=True)
+class Hook:
+    """The webhook. Errors are those of deliveries; 0 and empty if there was none."""
+
+    url: str = ""
+    secret: str = ""
+    connections: int = 40
+    error_date: int = 0
+    error: str = ""
 
 
 @dataclass(slots=True)
 class Chat:
-    """A chat that the bot is in. ``topics``: threads of a forum, General not among them."""
+    """A chat. ``topics``: threads, General not among them; a supergroup with any is a forum."""
 
     id: int
     kind: str = "private"
     title: str = ""
     username: str | None = None
-    blocked: bool = False
+    standing: Standing = Standing.MEMBER
+    moved_to: int | None = None
     topics: set[int] = field(default_factory=set)
+    closed: set[int] = field(default_factory=set)
     messages: dict[int, Json] = field(default_factory=dict)
+    own: dict[int, None] = field(default_factory=dict)
+    """Messages of the bot that can be seen, in their order."""
+    source: dict[int, str] = field(default_factory=dict)
+    """The HTML that a message of the bot was made of."""
+    drafts: dict[int, Draft] = field(default_factory=dict)
+    """By thread; 0 is none."""
+    last_message: int = 0
+    forum: bool = False
+
+    @property
+    def private(self) -> bool:
+        return self.kind == "private"
 
     def json(self) -> Json:
         shown: Json = {"id": self.id, "type": self.kind}
-        shown["first_name" if self.kind == "private" else "title"] = self.title
+        shown["first_name" if self.private else "title"] = self.title
         if self.username:
             shown["username"] = self.username
-        if self.topics:
+        if self.forum and not self.private:
             shown["is_forum"] = True
         return shown
 
 
 @dataclass(slots=True)
 class World:
-    """One bot and everything around it. ``now`` is in whole seconds since 1970."""
+    """One bot and everything around it.
+
+    ``clock`` is in seconds and only ever grows; ``now`` is in whole seconds since 1970. ``local``:
+    the server is a Bot API server of one's own, which takes any webhook.
+    """
 
     bot_id: int
     username: str
-    now: Callable[[], int]
+    clock: Callable[[], float] = time.monotonic
+    local: bool = False
     chats: dict[int, Chat] = field(default_factory=dict)
-    updates: list[Json] = field(default_factory=list)
-    allowed: frozenset[str] = frozenset()
-    webhook: str = ""
-    commands: list[Json] = field(default_factory=list)
-    presses: set[str] = field(default_factory=set)
-    _last_update: int = 731_000_000
-    _last_message: dict[int, int] = field(default_factory=dict)
+    updates: Updates = field(default_factory=Updates)
+    sightings: Sightings = field(default_factory=Sightings)
+    files: Files = field(default_factory=Files)
+    hook: Hook = field(default_factory=Hook)
+    menus: dict[str, list[Json]] = field(default_factory=dict)
+    """Commands by scope and language: ``default|``, ``chat:7|de``."""
+    presses: dict[str, Press] = field(default_factory=dict)
+    skipped_s: float = 0.0
+    _numbers: count[int] = field(default_factory=lambda: count(1))
+
+    def now(self) -> int:
+        return int(time.time() + self.skipped_s)
+
+    @property
+    def webhook(self) -> str:
+        """Its URL; empty if none is set."""
+        return self.hook.url
+
+    @property
+    def commands(self) -> list[Json]:
+        """The menu that everybody sees who has no other."""
+        return self.menus.get("default|", [])
+
+    def number(self) -> int:
+        """A number that was never given before."""
+        return next(self._numbers)
 
     def me(self) -> Json:
         return {
@@ -59,86 +158,87 @@ class World:
         }
 
     def chat(self, chat_id: int) -> Chat:
-        """The chat, if the bot may write to it."""
+        """The chat, if the bot may act in it. Raises ``Refusal``."""
         chat = self.chats.get(chat_id)
         if chat is None:
             raise bad_request("chat not found")
-        if chat.blocked:
-            raise Refusal(403, "Forbidden: bot was blocked by the user")
-        return chat
+        if chat.moved_to is not None:
+            words = "Bad Request: group chat was upgraded to a supergroup chat"
+            raise Refusal(400, words, migrate_to_chat_id=chat.moved_to)
+        kind = f"the {chat.kind} chat"
+        match chat.standing:
+            case Standing.VANISHED:
+                raise bad_request("chat not found")
+            case Standing.DEACTIVATED:
+                raise forbidden("user is deactivated")
+            case Standing.BLOCKED:
+                raise forbidden("bot was blocked by the user")
+            case Standing.KICKED:
+                raise forbidden(f"bot was kicked from {kind}")
+            case Standing.LEFT:
+                raise forbidden(f"bot is not a member of {kind}")
+            case Standing.MEMBER | Standing.MUTED:
+                return chat
 
-    def post(self, chat: Chat, sender: Json, text: str, more: Json) -> Json:
-        """Put a message into a chat and return it."""
-        number = self._last_message.get(chat.id, 0) + 1
-        self._last_message[chat.id] = number
+    def post(self, chat: Chat, sender: Json, content: Json, *, number: int | None = None) -> Json:
+        """Put a message into a chat and return it; ``number`` if it has to have that id."""
+        if number is None:
+            number = chat.last_message + 1
+            while number in chat.messages:
+                number += 1
+            chat.last_message = number
         message: Json = {
             "message_id": number,
             "from": sender,
             "chat": chat.json(),
             "date": self.now(),
-            "text": text,
-            **more,
+            **content,
         }
-        if entities := command_entities(text):
-            message["entities"] = entities
         chat.messages[number] = message
+        if sender["id"] == self.bot_id:
+            chat.own[number] = None
+            self.sightings.show(chat.id, number, words_of(message), self.clock())
         return message
 
-    def tell(self, kind: str, content: object) -> None:
-        """Queue an update for the bot, unless it does not want this kind."""
-        if not self.allowed or kind in self.allowed:
-            self.tell_raw({kind: content})
+    def remove(self, chat: Chat, number: int) -> None:
+        """Take a message out of its chat."""
+        del chat.messages[number]
+        chat.own.pop(number, None)
+        chat.source.pop(number, None)
+        self.sightings.hide(chat.id, number, self.clock())
 
-    def tell_raw(self, update: Json) -> int:
-        """Queue an update as it is, with the next id, and return that id."""
-        self._last_update += 1
-        self.updates.append({"update_id": self._last_update, **update})
-        return self._last_update
-
-    def confirm(self, offset: int) -> None:
-        """Forget the updates before ``offset``; negative: all but the last ``-offset``."""
-        if offset < 0:
-            self.updates = self.updates[offset:]
-        elif offset > 0:
-            self.updates = [u for u in self.updates if int(str(u["update_id"])) >= offset]
-
-    def renumber(self, last_update: int) -> None:
-        """Let update ids start anew, as they do after a week without updates."""
-        self._last_update = last_update
-
-    def say(
-        self, user_id: int, text: str, *, name: str, username: str | None, more: Json
-    ) -> list[Json]:
-        """A user writes to the bot in their private chat, in as many messages as it takes."""
-        chat = self.chats.setdefault(user_id, Chat(user_id, "private", name, username))
-        return self.write(chat, user_id, text, name=name, username=username, more=more)
-
-    def write(
-        self, chat: Chat, user_id: int, text: str, *, name: str, username: str | None, more: Json
-    ) -> list[Json]:
-        """A user writes in a chat, which also takes back that they blocked the bot."""
-        chat.blocked = False
-        sender: Json = {"id": user_id, "is_bot": False, "first_name": name, "language_code": "en"}
-        if username:
-            sender["username"] = username
-        pieces = [text[at : at + TEXT_LIMIT] for at in range(0, len(text), TEXT_LIMIT)]
-        messages = [self.post(chat, sender, piece, more) for piece in pieces]
-        for message in messages:
-            self.tell("message", message)
-        return messages
+    def in_topic(self, chat: Chat, thread: int | None) -> Json:
+        """The fields of a message in a topic; its root counts as what it replies to."""
+        if not thread:
+            return {}
+        fields: Json = {"message_thread_id": thread, "is_topic_message": True}
+        root = chat.messages.get(thread)
+        return {**fields, "reply_to_message": quoted(root)} if root else fields
 
 
-def command_entities(text: str) -> list[Json]:
-    """The ``bot_command`` entities of a text, in UTF-16 units."""
-    return [
-        {
-            "type": "bot_command",
-            "offset": _units(text[: match.start()]),
-            "length": _units(match[0]),
-        }
-        for match in _COMMAND.finditer(text)
-    ]
+def quoted(message: Json) -> Json:
+    """A message as another one shows it that replies to it."""
+    left_out = ("reply_to_message", "quote", "reactions")
+    return {key: value for key, value in message.items() if key not in left_out}
 
 
-def _units(text: str) -> int:
-    return len(text.encode("utf-16-le")) // 2
+def words_of(message: Json) -> str:
+    """Its text or caption."""
+    return str(message.get("text", message.get("caption", "")))
+
+
+def with_text(formatted: Formatted, *, caption: bool = False) -> Json:
+    """The fields of a message for a text; none for an empty caption."""
+    if caption and not formatted.text:
+        return {}
+    fields: Json = {"caption" if caption else "text": formatted.text}
+    if formatted.entities:
+        fields["caption_entities" if caption else "entities"] = formatted.entities
+    return fields
+
+
+def sender_of(message: Json) -> int:
+    """The id of who wrote a message; 0 if nobody did."""
+    user = message.get("from")
+    number = user.get("id") if is_object(user) else 0
+    return number if isinstance(number, int) else 0

@@ -1,0 +1,192 @@
+"""The server itself: its faults, limits and clock, and what it knows."""
+
+from __future__ import annotations
+
+from tests.botapi.faults import Chaos, Fault, Faults
+from tests.botapi.files import Blob
+from tests.botapi.limits import Limits
+from tests.botapi.places import Places
+from tests.botapi.records import MESSAGES, Busiest, Call, Delivery, Sighting, Transcript
+from tests.botapi.records import most_in_window as _most_in_window
+from tests.botapi.rules import Json
+from tests.botapi.views import Seen, SeenDraft, drafts, view
+from tests.botapi.webhook import Courier
+from tests.botapi.world import Hook, words_of
+
+
+class Knobs(Places):
+    """All controls that answer at once. ``BotApi`` has them here, ``Control`` over HTTP."""
+
+    faults: Faults
+    limits: Limits
+    records: Transcript
+    courier: Courier
+    token_refused: bool
+
+    # ------------------------------------------------------------------ updates
+
+    def push(self, update: Json) -> int:
+        """Queue an update as it is, however malformed; returns its id."""
+        return self.world.updates.tell_raw(update)
+
+    def repeat(self, count: int = 1) -> int:
+        """Tell the last confirmed updates again, with the ids they had; returns how many."""
+        return self.world.updates.repeat(count)
+
+    def double(self, batches: int = 1) -> None:
+        """Tell each update twice in the next batches that are not empty, or deliveries."""
+        self.world.updates.doubled = batches
+
+    def shuffle(self, batches: int = 1) -> None:
+        """Tell the next batches that are not empty in reverse order."""
+        self.world.updates.shuffled = batches
+
+    def renumber(self, last_update: int) -> None:
+        """Let update ids start anew after ``last_update``."""
+        self.world.updates.renumber(last_update)
+
+    def pending(self) -> int:
+        """Updates that are not confirmed."""
+        return len(self.world.updates.waiting)
+
+    # ------------------------------------------------------------------ trouble
+
+    def fault(self, fault: Fault) -> None:
+        """Let the next calls go wrong."""
+        self.faults.add(fault)
+
+    def chaos(self, chaos: Chaos | None) -> None:
+        """Let calls go wrong at random from now on; None ends it."""
+        self.faults.chaos(chaos)
+
+    def clear_faults(self) -> None:
+        """No more faults, neither ordered nor at random."""
+        self.faults.clear()
+
+    def limit(
+        self,
+        per_second: int | None = None,
+        *,
+        group_per_minute: int | None = None,
+        overall_per_second: int | None = None,
+    ) -> None:
+        """Refuse more messages than these with 429: in one chat, in one group, in all; None: none.
+
+        Only messages and edits count. What was sent before is forgotten.
+        """
+        self.limits = Limits(per_second, group_per_minute, overall_per_second)
+
+    def revoke(self) -> None:
+        """Make the token invalid."""
+        self.token_refused = True
+        self._notify()
+
+    def restore(self) -> None:
+        """Make the token valid again."""
+        self.token_refused = False
+
+    def skip(self, seconds: float) -> None:
+        """Let this time have passed on the server: for drafts, presses, limits and dates."""
+        self.world.skipped_s += seconds
+        self._notify()
+
+    # ------------------------------------------------------------------ webhook
+
+    def set_webhook(self, url: str) -> None:
+        """Set a webhook, as another program might have done."""
+        self.world.hook = Hook(url)
+        self._hook_changed()
+
+    def take_any_webhook(self, local: bool = True) -> None:
+        """Be a server of one's own (``--local``), which takes webhooks without TLS, on any port."""
+        self.world.local = local
+
+    def route(self, public: str, to: str) -> None:
+        """Deliver what goes to the address ``public`` to ``to`` instead, on this machine.
+
+        This is what a name server and a reverse proxy do. ``public`` is scheme and host. Nothing
+        is ever sent to another machine: a webhook that is neither routed nor loopback fails.
+        """
+        self.courier.routes[public.rstrip("/")] = to.rstrip("/")
+
+    def webhook_pace(self, *, timeout_s: float = 60.0, retry_s: float = 0.05) -> None:
+        """How long an answer may take, and how soon a failed delivery is tried again.
+
+        The wait doubles with each failure, up to twenty times ``retry_s``.
+        """
+        self.courier.timeout_s = timeout_s
+        self.courier.retry_s = retry_s
+
+    def deliveries(self) -> list[Delivery]:
+        """Every attempt to hand over an update, in the order of their ends."""
+        return list(self.courier.deliveries)
+
+    # ------------------------------------------------------------------ what happened
+
+    @property
+    def calls(self) -> list[Call]:
+        return self.records.calls
+
+    def record(self, on: bool = True) -> None:
+        """Keep the transcript; off: only count, for benchmarks."""
+        self.records.recording = on
+        self.world.sightings.recording = on
+
+    def transcript(
+        self, method: str | None = None, *, ok: bool = False, chat: int | None = None
+    ) -> list[Call]:
+        """Calls in the order of their arrival; ``ok``: only those that were answered with 200."""
+        return self.records.select(method, ok=ok, chat=chat)
+
+    def counts(self) -> dict[str, int]:
+        """How often each method was called."""
+        return self.records.counts()
+
+    def most_in_window(self, seconds: float) -> Busiest:
+        """The most messages and edits that came within any ``seconds``."""
+        return _most_in_window(self.records.calls, seconds, methods=MESSAGES)
+
+    def texts(self, chat_id: int) -> list[str]:
+        """What the bot wrote in a chat, as people see it now."""
+        chat = self.world.chats.get(chat_id)
+        return [words_of(chat.messages[number]) for number in chat.own] if chat else []
+
+    def view(self, chat_id: int) -> list[Seen]:
+        """The messages of a chat as people see them now; none if there is no such chat."""
+        chat = self.world.chats.get(chat_id)
+        return view(self.world, chat) if chat else []
+
+    def drafts(self, chat_id: int) -> list[SeenDraft]:
+        """The drafts that a chat shows now."""
+        chat = self.world.chats.get(chat_id)
+        return drafts(self.world, chat) if chat else []
+
+    def sightings(self, chat_id: int) -> list[Sighting]:
+        """Every text of the bot that ever stood in a chat, also deleted and edited ones."""
+        return self.world.sightings.of(chat_id)
+
+    def shown_twice(self, chat_id: int) -> list[str]:
+        """Texts that ever stood in more than one message of a chat."""
+        return self.world.sightings.twice(chat_id)
+
+    def menu(self, key: str = "default|") -> list[Json]:
+        """The commands of a scope and language: ``default|``, ``chat:7|de``."""
+        return self.world.menus.get(key, [])
+
+    def file(self, file_id: str) -> Blob:
+        """The content of a file that either side sent."""
+        return self.world.files.content(file_id)
+
+    def go_away(self, seconds: float) -> None:
+        """End every connection and refuse new ones for this long; controls over HTTP go on."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------ inside
+
+    def _notify(self) -> None:
+        """Wake everybody who waits."""
+        raise NotImplementedError
+
+    def _hook_changed(self) -> None:
+        """End a poll, and begin to deliver."""
+        raise NotImplementedError

@@ -1,0 +1,101 @@
+"""What the methods that send have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tests.botapi import markup
+from tests.botapi.buttons import keyboard
+from tests.botapi.entities import merged
+from tests.botapi.markup import Formatted
+from tests.botapi.rules import Json, Parameters, bad_request, is_object, units
+from tests.botapi.world import GENERAL_TOPIC, Chat, Standing, World, quoted, words_of
+
+
+def chat_of(world: World, call: Parameters) -> Chat:
+    """The chat that a call names, if the bot may act in it. Raises ``Refusal``."""
+    place = call.written("chat_id")
+    if not place:
+        raise bad_request("chat_id is empty")
+    if not place.removeprefix("-").isdigit():
+        raise bad_request("chat not found")
+    return world.chat(int(place))
+
+
+def chat_to_send(world: World, call: Parameters, what: str) -> Chat:
+    """As ``chat_of``, if the bot may send ``what`` there, as the server calls it."""
+    chat = chat_of(world, call)
+    if chat.standing is Standing.MUTED:
+        raise bad_request(f"not enough rights to send {what} to the chat")
+    return chat
+
+
+def formatted(call: Parameters, name: str) -> Formatted:
+    """The text that will be seen, and its entities. Raises ``Refusal``."""
+    return read(call.text(name), call.text("parse_mode"), call.items(_entities(name)))
+
+
+def read(text: str, mode: str, marked: list[object]) -> Formatted:
+    """A text in a parse mode, or with entities given beside it."""
+    match mode.lower():
+        case "html":
+            return markup.html(text)
+        case "":
+            found = markup.plain(text)
+        case _:
+            raise bad_request("unsupported parse_mode")
+    given: list[Json] = []
+    for entity in marked:
+        if not is_object(entity) or not isinstance(entity.get("length"), int):
+            raise bad_request("can't parse MessageEntity: expected an Object")
+        given.append(entity)
+    return Formatted(found.text, merged(given, found.entities)) if given else found
+
+
+def _entities(name: str) -> str:
+    return "caption_entities" if name == "caption" else "entities"
+
+
+def deliver(world: World, call: Parameters, chat: Chat, contents: list[Json]) -> list[Json]:
+    """Post messages of the bot with what all of them may have: thread, reply, keyboard."""
+    thread = call.number("message_thread_id")
+    if thread and thread not in chat.topics:
+        raise bad_request("message thread not found")
+    if (thread or (chat.forum and GENERAL_TOPIC)) in chat.closed:
+        raise bad_request("TOPIC_CLOSED")
+    more = {**world.in_topic(chat, thread), **_reply(chat, call)}
+    if buttons := keyboard(call):
+        more["reply_markup"] = buttons
+    chat.drafts.pop(thread, None)
+    source = call.text("text" if call.has("text") else "caption")
+    messages = [world.post(chat, world.me(), {**content, **more}) for content in contents]
+    if source and call.text("parse_mode"):
+        chat.source[_number(messages[0])] = source
+    return messages
+
+
+def _reply(chat: Chat, call: Parameters) -> Json:
+    parameters: Mapping[str, object] = call.fields("reply_parameters")
+    number = Parameters(parameters).number("message_id") or call.number("reply_to_message_id")
+    if not number:
+        return {}
+    replied = chat.messages.get(number)
+    if replied is None:
+        if parameters.get("allow_sending_without_reply") or call.flag(
+            "allow_sending_without_reply"
+        ):
+            return {}
+        raise bad_request("message to be replied not found")
+    fields: Json = {"reply_to_message": quoted(replied)}
+    if quote := Parameters(parameters).text("quote"):
+        before, found, _ = words_of(replied).partition(quote)
+        if not found:
+            raise bad_request("QUOTE_TEXT_INVALID")
+        fields["quote"] = {"text": quote, "position": units(before), "is_manual": True}
+    return fields
+
+
+def _number(message: Json) -> int:
+    number = message["message_id"]
+    assert isinstance(number, int)
+    return number

@@ -1,0 +1,95 @@
+"""Files: sent and fetched."""
+
+from __future__ import annotations
+
+from tests.botapi.files import FileKind, StoredFile, checked
+from tests.botapi.methods.common import chat_to_send, deliver, formatted, read
+from tests.botapi.rules import Json, Parameters, bad_request, is_object
+from tests.botapi.world import CAPTION_LIMIT, World, with_text
+
+_RIGHTS = {
+    FileKind.PHOTO: "photos",
+    FileKind.DOCUMENT: "documents",
+    FileKind.VOICE: "voice notes",
+    FileKind.VIDEO: "videos",
+    FileKind.AUDIO: "music",
+}
+_MOST_IN_ALBUM = 10
+_ALONE = frozenset([FileKind.DOCUMENT, FileKind.AUDIO])
+"""Kinds that an album holds only by themselves."""
+
+
+def send_photo(world: World, call: Parameters) -> object:
+    return _send(world, call, FileKind.PHOTO)
+
+
+def send_document(world: World, call: Parameters) -> object:
+    return _send(world, call, FileKind.DOCUMENT)
+
+
+def send_voice(world: World, call: Parameters) -> object:
+    return _send(world, call, FileKind.VOICE)
+
+
+def _send(world: World, call: Parameters, kind: FileKind) -> object:
+    chat = chat_to_send(world, call, _RIGHTS[kind])
+    caption = formatted(call, "caption")
+    if len(caption.text) > CAPTION_LIMIT:
+        raise bad_request("message caption is too long")
+    file = _file(world, call, kind.value, call.written(kind.value), kind)
+    content: Json = {file.kind.value: file.json(), **with_text(caption, caption=True)}
+    return deliver(world, call, chat, [content])[0]
+
+
+def send_media_group(world: World, call: Parameters) -> object:
+    chat = chat_to_send(world, call, "media messages")
+    items = call.items("media")
+    if not items:
+        raise bad_request("there are no messages to send")
+    if len(items) > _MOST_IN_ALBUM:
+        raise bad_request("too many messages to send as an album")
+    album = f"album{world.number()}"
+    contents = [_item(world, call, item) for item in items]
+    kinds = {kind for kind, _ in contents}
+    if len(kinds) > 1 and kinds & _ALONE:
+        raise bad_request("can't use the media of the specified type in the album")
+    grouped: list[Json] = [{**content, "media_group_id": album} for _, content in contents]
+    return deliver(world, call, chat, grouped)
+
+
+def _item(world: World, call: Parameters, item: object) -> tuple[FileKind, Json]:
+    if not is_object(item):
+        raise bad_request("can't parse InputMedia: expected an Object")
+    if item.get("type") not in {"photo", "video", "document", "audio"}:
+        raise bad_request("can't parse InputMedia: Media type is unsupported")
+    kind = FileKind(str(item["type"]))
+    fields = Parameters(item)
+    marked = fields.items("caption_entities")
+    caption = read(fields.text("caption"), fields.text("parse_mode"), marked)
+    if len(caption.text) > CAPTION_LIMIT:
+        raise bad_request("message caption is too long")
+    file = _file(world, call, "media", fields.text("media"), kind)
+    return kind, {kind.value: file.json(), **with_text(caption, caption=True)}
+
+
+def _file(world: World, call: Parameters, name: str, value: str, kind: FileKind) -> StoredFile:
+    """The file of a field: an upload, or one that is known by its id. Raises ``Refusal``."""
+    upload = call.uploads.get(value.removeprefix("attach://") or name) or call.uploads.get(name)
+    if upload is not None:
+        shown = checked(kind, upload)
+        return world.files.keep(shown, upload.content, name=upload.name, mime=upload.mime)
+    if not value or value.startswith("attach://"):
+        raise bad_request(f"there is no {kind.value} in the request")
+    return world.files.known(value, kind)
+
+
+def get_file(world: World, call: Parameters) -> object:
+    if not call.written("file_id"):
+        raise bad_request("file_id not specified")
+    file = world.files.open(call.written("file_id"))
+    return {
+        "file_id": file.id,
+        "file_unique_id": file.unique_id,
+        "file_size": file.size,
+        "file_path": file.path,
+    }

@@ -1,0 +1,370 @@
+"""What people do: write, send files, press buttons, edit, forward."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypedDict, Unpack
+
+from tests.botapi import markup
+from tests.botapi.entities import merged
+from tests.botapi.files import Blob, FileKind
+from tests.botapi.markup import Formatted
+from tests.botapi.rules import Json, units
+from tests.botapi.world import (
+    TEXT_LIMIT,
+    Chat,
+    Press,
+    Standing,
+    World,
+    quoted,
+    sender_of,
+    with_text,
+    words_of,
+)
+
+ANONYMOUS_ADMIN = 1_087_968_824
+"""The user that stands for an administrator who writes as the group."""
+
+
+class Writing(TypedDict, total=False):
+    """How somebody writes. Without ``chat_id`` it is in the private chat with the bot."""
+
+    chat_id: int
+    name: str
+    username: str | None
+    thread: int | None
+    reply_to: int | None
+    """A message of the same chat."""
+    quote: str
+    """The part of it that is quoted."""
+    anonymous: bool
+    """As an administrator in the name of the group."""
+    forwarded_from: int
+    """The user whose message it was; negative: the channel."""
+    entities: Sequence[Json]
+    """Beside those that are found in the text: a ``text_mention`` for instance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pressed:
+    """A press of a button, on the emulator's clock. ``waited_s`` is None before an answer."""
+
+    id: str
+    user_id: int
+    chat_id: int
+    data: str
+    pressed_at: float
+    waited_s: float | None
+    text: str
+    alert: bool
+
+
+class People:
+    """Controls for users. Every id of a message is one in its chat."""
+
+    world: World
+
+    def say(self, user_id: int, text: str, **how: Unpack[Writing]) -> list[Json]:
+        """Let a user write, in as many messages as it takes; takes back a block of the bot."""
+        pieces = [text[at : at + TEXT_LIMIT] for at in range(0, len(text), TEXT_LIMIT)]
+        marked = how.get("entities", ())
+        return [
+            self._tell(user_id, with_text(_mentions(markup.plain_as_typed(piece), marked)), how)
+            for piece in pieces
+        ]
+
+    def send(
+        self,
+        user_id: int,
+        kind: FileKind,
+        *,
+        caption: str = "",
+        content: Blob | None = None,
+        file_name: str = "",
+        mime: str = "",
+        size: int | None = None,
+        album: str | None = None,
+        **how: Unpack[Writing],
+    ) -> Json:
+        """Let a user send a file.
+
+        Without ``content`` a small one is made, or one of ``size`` bytes. ``size`` with ``content``
+        is what the server says of it. ``album``: the ``media_group_id``.
+        """
+        file = self.world.files.keep(kind, content, name=file_name, mime=mime, size=size)
+        fields: Json = {kind.value: file.json()}
+        if kind is FileKind.ANIMATION:
+            # For older programs an animation is told as a document, too.
+            fields["document"] = file.json()
+        if album is not None:
+            fields["media_group_id"] = album
+        text = _mentions(markup.plain_as_typed(caption), how.get("entities", ()))
+        return self._tell(user_id, {**fields, **with_text(text, caption=True)}, how)
+
+    def album(
+        self,
+        user_id: int,
+        kinds: Sequence[FileKind],
+        *,
+        caption: str = "",
+        **how: Unpack[Writing],
+    ) -> list[Json]:
+        """Let a user send an album: one update for each file; the first has the caption."""
+        group = f"{self.world.number():019d}"
+        return [
+            self.send(user_id, kind, caption="" if place else caption, album=group, **how)
+            for place, kind in enumerate(kinds)
+        ]
+
+    def send_other(self, user_id: int, content: Json, **how: Unpack[Writing]) -> Json:
+        """Let a user send anything: the message has these fields (``OTHER`` has examples)."""
+        return self._tell(user_id, content, how)
+
+    def edit(self, user_id: int, message_id: int, text: str, *, chat_id: int | None = None) -> Json:
+        """Let a user change the text or caption of an earlier message of theirs."""
+        chat = self._chat(user_id if chat_id is None else chat_id)
+        message = chat.messages[message_id]
+        if sender_of(message) != user_id:
+            raise ValueError("only one's own messages can be edited")
+        has_text = "text" in message
+        for key in ("text", "entities", "caption", "caption_entities"):
+            message.pop(key, None)
+        message.update(with_text(markup.plain_as_typed(text), caption=not has_text))
+        message["edit_date"] = self.world.now()
+        self.world.updates.tell("edited_message", _shown(chat, message_id))
+        return message
+
+    def delete(self, chat_id: int, message_id: int) -> None:
+        """Let somebody delete a message, whoever wrote it; the bot is not told."""
+        self.world.remove(self._chat(chat_id), message_id)
+
+    def press(
+        self,
+        user_id: int,
+        message_id: int,
+        data: str,
+        *,
+        chat_id: int | None = None,
+        name: str = "Ann",
+        username: str | None = None,
+    ) -> str:
+        """Let anybody press a button under a message of the bot; returns the press's id.
+
+        The button need not be there any more: an old screen may still show it.
+        """
+        chat = self._chat(user_id if chat_id is None else chat_id)
+        press = Press(
+            id=f"press{self.world.number()}",
+            user_id=user_id,
+            chat_id=chat.id,
+            data=data,
+            pressed_at=self.world.clock(),
+        )
+        self.world.presses[press.id] = press
+        content: Json = {
+            "id": press.id,
+            "from": user(user_id, chat.title if chat.private else name, username),
+            "message": _shown(chat, message_id),
+            "data": data,
+            "chat_instance": str(chat.id),
+        }
+        self.world.updates.tell("callback_query", content)
+        return press.id
+
+    def presses(self) -> list[Pressed]:
+        """Every press, and how and how soon it was answered."""
+        return [
+            Pressed(
+                id=p.id,
+                user_id=p.user_id,
+                chat_id=p.chat_id,
+                data=p.data,
+                pressed_at=p.pressed_at,
+                waited_s=None if p.answered_at is None else p.answered_at - p.pressed_at,
+                text=p.text,
+                alert=p.alert,
+            )
+            for p in self.world.presses.values()
+        ]
+
+    def stop_draft(self, chat_id: int, *, thread: int | None = None) -> int:
+        """Let the user press the stop button of a draft; returns the draft's id."""
+        chat = self._chat(chat_id)
+        draft = chat.drafts.get(thread or 0)
+        if draft is None or draft.until <= self.world.clock() or not draft.can_stop:
+            raise ValueError("no draft with a stop button is shown there")
+        if not draft.keep_on_stop:
+            del chat.drafts[thread or 0]
+        content: Json = {"chat": chat.json(), "draft_id": draft.id}
+        if thread:
+            content["message_thread_id"] = thread
+        self.world.updates.tell("stopped_message_generation", content)
+        return draft.id
+
+    def block(self, user_id: int) -> None:
+        """Let a user block the bot."""
+        chat = self._chat(user_id)
+        self._stand(chat, user(user_id, chat.title, chat.username), Standing.BLOCKED)
+
+    def unblock(self, user_id: int) -> None:
+        """Let a user take that back."""
+        chat = self._chat(user_id)
+        self._stand(chat, user(user_id, chat.title, chat.username), Standing.MEMBER)
+
+    def deactivate(self, user_id: int) -> None:
+        """Let a user delete their account; the bot is not told."""
+        self._chat(user_id).standing = Standing.DEACTIVATED
+
+    # ------------------------------------------------------------------ inside
+
+    def _chat(self, chat_id: int) -> Chat:
+        chat = self.world.chats.get(chat_id)
+        if chat is None:
+            raise ValueError(f"there is no chat {chat_id}; add_group makes one")
+        return chat
+
+    def _stand(self, chat: Chat, by: Json, standing: Standing) -> None:
+        """Change how the bot stands in a chat, and tell it."""
+        old, chat.standing = chat.standing, standing
+        if old is standing:
+            return
+        self.world.updates.tell(
+            "my_chat_member",
+            {
+                "chat": chat.json(),
+                "from": by,
+                "date": self.world.now(),
+                "old_chat_member": self._member(old),
+                "new_chat_member": self._member(standing),
+            },
+        )
+
+    def _member(self, standing: Standing) -> Json:
+        member: Json = {"user": self.world.me(), "status": _STATUS[standing]}
+        if standing in {Standing.BLOCKED, Standing.KICKED}:
+            member["until_date"] = 0
+        if standing is Standing.MUTED:
+            member |= {"is_member": True, "until_date": 0} | dict.fromkeys(_PERMISSIONS, False)
+        return member
+
+    def _tell(self, user_id: int, content: Json, how: Writing) -> Json:
+        """Put a user's message into a chat, and tell the bot."""
+        name, username = how.get("name", "Ann"), how.get("username")
+        chat_id = how.get("chat_id")
+        if chat_id is None:
+            chat = self.world.chats.setdefault(user_id, Chat(user_id, "private", name, username))
+            if chat.standing is Standing.BLOCKED:
+                self.unblock(user_id)
+            chat.standing = Standing.MEMBER
+        else:
+            chat = self._chat(chat_id)
+        sender = user(user_id, name, username)
+        fields = self.world.in_topic(chat, how.get("thread")) | self._reply(chat, how)
+        if how.get("anonymous"):
+            sender = {
+                "id": ANONYMOUS_ADMIN,
+                "is_bot": True,
+                "first_name": "Group",
+                "username": "GroupAnonymousBot",
+            }
+            fields["sender_chat"] = chat.json()
+        if origin := how.get("forwarded_from"):
+            fields["forward_origin"] = self._origin(origin)
+        message = self.world.post(chat, sender, {**fields, **content})
+        if chat.standing not in _AWAY:
+            self.world.updates.tell("message", dict(message))
+        return message
+
+    def _reply(self, chat: Chat, how: Writing) -> Json:
+        number = how.get("reply_to")
+        if number is None:
+            return {}
+        replied = chat.messages[number]
+        fields: Json = {"reply_to_message": quoted(replied)}
+        if quote := how.get("quote"):
+            before, found, _ = words_of(replied).partition(quote)
+            if not found:
+                raise ValueError("only a part of the message can be quoted")
+            fields["quote"] = {"text": quote, "position": units(before), "is_manual": True}
+        return fields
+
+    def _origin(self, origin: int) -> Json:
+        date = self.world.now() - 60
+        if origin > 0:
+            return {"type": "user", "date": date, "sender_user": user(origin, "Somebody", None)}
+        channel = {"id": origin, "type": "channel", "title": "News"}
+        return {"type": "channel", "date": date, "chat": channel, "message_id": 1}
+
+
+OTHER: Mapping[str, Json] = {
+    "location": {"location": {"latitude": 48.1, "longitude": 11.6}},
+    "contact": {"contact": {"phone_number": "+4912345", "first_name": "Bob"}},
+    "dice": {"dice": {"emoji": "🎲", "value": 4}},
+    "poll": {
+        "poll": {
+            "id": "1",
+            "question": "Tea?",
+            "options": [
+                {"persistent_id": "0", "text": "yes", "voter_count": 0},
+                {"persistent_id": "1", "text": "no", "voter_count": 0},
+            ],
+            "total_voter_count": 0,
+            "is_closed": False,
+            "is_anonymous": True,
+            "type": "regular",
+            "allows_multiple_answers": False,
+            "allows_revoting": True,
+            "members_only": False,
+        }
+    },
+}
+"""Messages that are no files, by kind."""
+
+_AWAY = frozenset([Standing.KICKED, Standing.LEFT, Standing.VANISHED])
+"""The bot does not hear what is said there."""
+_STATUS = {
+    Standing.MEMBER: "member",
+    Standing.BLOCKED: "kicked",
+    Standing.KICKED: "kicked",
+    Standing.LEFT: "left",
+    Standing.MUTED: "restricted",
+    Standing.DEACTIVATED: "left",
+    Standing.VANISHED: "left",
+}
+_PERMISSIONS = [
+    "can_send_messages",
+    "can_send_audios",
+    "can_send_documents",
+    "can_send_photos",
+    "can_send_videos",
+    "can_send_video_notes",
+    "can_send_voice_notes",
+    "can_send_polls",
+    "can_send_other_messages",
+    "can_add_web_page_previews",
+    "can_change_info",
+    "can_invite_users",
+    "can_pin_messages",
+    "can_manage_topics",
+    "can_edit_tag",
+    "can_react_to_messages",
+]
+
+
+def user(user_id: int, name: str, username: str | None) -> Json:
+    """A person as the server shows them."""
+    shown: Json = {"id": user_id, "is_bot": False, "first_name": name, "language_code": "en"}
+    return {**shown, "username": username} if username else shown
+
+
+def _shown(chat: Chat, number: int) -> Json:
+    """A message as an update brings it; of one that is gone only its place is told."""
+    message = chat.messages.get(number)
+    if message is None:
+        return {"chat": chat.json(), "message_id": number, "date": 0}
+    return {key: value for key, value in message.items() if key != "reactions"}
+
+
+def _mentions(text: Formatted, marked: Sequence[Json]) -> Formatted:
+    return Formatted(text.text, merged(list(marked), text.entities)) if marked else text

@@ -1,0 +1,243 @@
+"""Updates reach a webhook as the real server brings them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests.botapi import DELIVERY, BotApi, Fault, FaultKind
+from tests.botapi.caller import Hooked, Wire, number
+from tests.botapi.site import Site
+
+ANN, BOB = 7, 8
+
+
+@pytest.fixture
+def hooked() -> Hooked:
+    return Hooked()
+
+
+@pytest.fixture
+async def hook_url(api: BotApi, hooked: Hooked) -> AsyncIterator[str]:
+    """The address of a webhook that answers, at an emulator that takes it."""
+    api.take_any_webhook()
+    async with listening(hooked) as url:
+        yield url
+
+
+@asynccontextmanager
+async def listening(hooked: Hooked) -> AsyncIterator[str]:
+    site = Site(hooked.handle)
+    await site.open()
+    try:
+        yield f"http://127.0.0.1:{site.port}/hook"
+    finally:
+        await site.close()
+
+
+async def test_updates_come_with_the_secret_and_are_confirmed(
+    api: BotApi, wire: Wire, hooked: Hooked, hook_url: str
+) -> None:
+    api.say(ANN, "before")
+    await wire.result("setWebhook", url=hook_url, secret_token="s3cret_-")
+    api.say(ANN, "after")
+    await api.wait_confirmed()
+    assert hooked.texts == ["before", "after"]
+    assert hooked.secrets == ["s3cret_-"] * 2
+    assert len(hooked.connections) == 1
+    done = await api.wait_deliveries(2, ok=True)
+    assert [(d.status, d.error, d.chat, d.kind) for d in done] == [(200, "", ANN, "message")] * 2
+
+
+async def test_a_chat_gets_one_at_a_time_and_chats_side_by_side(
+    api: BotApi, wire: Wire, hooked: Hooked, hook_url: str
+) -> None:
+    hooked.pause_s = 0.05
+    await wire.result("setWebhook", url=hook_url)
+    for text in ("a", "b", "c"):
+        api.say(ANN, text)
+    await api.wait_deliveries(2)
+    assert hooked.most_at_once == 1
+    api.say(BOB, "x")
+    await api.wait_confirmed()
+    assert hooked.most_at_once == 2
+    assert [text for text in hooked.texts if text != "x"] == ["a", "b", "c"]
+
+
+async def test_no_more_connections_than_asked_for(
+    api: BotApi, wire: Wire, hooked: Hooked, hook_url: str
+) -> None:
+    hooked.pause_s = 0.02
+    await wire.result("setWebhook", url=hook_url, max_connections=3)
+    for user in range(10):
+        api.say(user + 1, "x")
+    await api.wait_confirmed()
+    assert (hooked.most_at_once, len(hooked.received)) == (3, 10)
+
+
+async def test_a_press_is_not_held_back_by_a_message_of_its_chat(
+    chat: Wire, hooked: Hooked, hook_url: str
+) -> None:
+    hooked.answer = lambda update: 200 if "callback_query" in update else 503
+    chat.api.webhook_pace(retry_s=10)
+    await chat.result("setWebhook", url=hook_url)
+    chat.api.say(ANN, "x")
+    chat.api.press(ANN, 1, "x")
+    await chat.api.wait_deliveries(1, ok=True)
+    assert chat.api.pending() == 1
+
+
+async def test_what_is_not_answered_with_2xx_comes_again(
+    api: BotApi, wire: Wire, hooked: Hooked, hook_url: str
+) -> None:
+    hooked.answer = lambda _update: 200 if len(hooked.received) > 3 else 503
+    await wire.result("setWebhook", url=hook_url)
+    api.say(ANN, "one")
+    await api.wait_confirmed()
+    assert hooked.texts == ["one"] * 4
+    statuses = [delivery.status for delivery in api.deliveries()]
+    assert statuses == [503, 503, 503, 200]
+    info = await wire.result("getWebhookInfo")
+    words = "Wrong response from the webhook: 503 Service Unavailable"
+    assert info["last_error_message"] == words
+    assert number(info, "last_error_date") > 0
+    assert info["pending_update_count"] == 0
+
+
+async def test_a_webhook_that_cannot_be_reached_is_told_in_its_info(
+    api: BotApi, wire: Wire, hooked: Hooked, hook_url: str
+) -> None:
+    async with listening(Hooked()) as gone:
+        pass
+    await wire.result("setWebhook", url=gone)
+    api.say(ANN, "x")
+    await api.wait_deliveries()
+    assert (await wire.result("getWebhookInfo"))["last_error_message"] == "Connection refused"
+    hooked.pause_s = 3
+    api.webhook_pace(timeout_s=1, retry_s=100)
+    await wire.result("setWebhook", url=hook_url)
+    await api.wait_deliveries(len(api.deliveries()) + 1)
+    info = await wire.result("getWebhookInfo")
+    assert info["last_error_message"] == "Read timeout expired"
+    assert (info["pending_update_count"], info["max_connections"]) == (1, 40)
+
+
+async def test_nothing_leaves_this_machine_but_what_is_routed(
+    chat: Wire, hooked: Hooked, hook_url: str
+) -> None:
+    await chat.result("setWebhook", url="https://bot.example/secret-path/hook")
+    chat.api.say(ANN, "x")
+    delivery = (await chat.api.wait_deliveries())[0]
+    assert delivery.error == "Failed to resolve host: Name or service not known"
+    chat.api.route("https://bot.example/secret-path", hook_url.removesuffix("/hook"))
+    await chat.api.wait_confirmed()
+    assert hooked.texts == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "received"),
+    [
+        (FaultKind.RESET, 1),
+        (FaultKind.PAGE, 1),
+        (FaultKind.DELAY, 1),
+        (FaultKind.RESET_AFTER, 2),
+    ],
+)
+async def test_a_delivery_can_go_wrong(
+    api: BotApi, wire: Wire, hooked: Hooked, hook_url: str, kind: FaultKind, received: int
+) -> None:
+    await wire.result("setWebhook", url=hook_url)
+    api.fault(Fault(DELIVERY, kind, chat=ANN, seconds=0.01))
+    api.say(ANN, "x")
+    await api.wait_confirmed()
+    assert hooked.texts == ["x"] * received
+
+
+async def test_a_delivery_can_come_twice(
+    api: BotApi, wire: Wire, hooked: Hooked, hook_url: str
+) -> None:
+    await wire.result("setWebhook", url=hook_url)
+    api.double()
+    api.say(ANN, "x")
+    await api.wait_confirmed()
+    assert hooked.texts == ["x", "x"]
+    api.repeat()
+    await api.wait_deliveries(2, ok=True)
+    assert hooked.texts == ["x", "x", "x"]
+
+
+async def test_a_retry_after_is_kept_to(
+    api: BotApi, wire: Wire, hooked: Hooked, hook_url: str
+) -> None:
+    hooked.answer = lambda _update: 200 if len(hooked.received) > 1 else 429
+    hooked.retry_after = "7"
+    await wire.result("setWebhook", url=hook_url)
+    api.say(ANN, "x")
+    first, second = await api.wait_deliveries(2, timeout_s=60)
+    assert second.at - first.at >= 7
+
+
+async def test_a_deleted_webhook_leaves_its_updates_to_the_poller(
+    api: BotApi, wire: Wire, hooked: Hooked, hook_url: str
+) -> None:
+    hooked.answer = lambda _update: 503
+    await wire.result("setWebhook", url=hook_url)
+    api.say(ANN, "x")
+    await api.wait_deliveries()
+    await wire.result("deleteWebhook")
+    assert len(await wire.updates()) == 1
+    await wire.result("setWebhook", url=hook_url, drop_pending_updates=True)
+    assert api.pending() == 0
+
+
+async def test_setting_the_same_webhook_again_changes_nothing(
+    api: BotApi, wire: Wire, hooked: Hooked, hook_url: str
+) -> None:
+    hooked.pause_s = 0.05
+    await wire.result("setWebhook", url=hook_url)
+    api.say(ANN, "x")
+    await api.until(lambda: hooked.received)
+    await wire.result("setWebhook", url=hook_url)
+    await api.wait_confirmed()
+    assert hooked.texts == ["x"]
+
+
+async def test_a_webhook_refuses_a_poll_that_is_under_way(api: BotApi, wire: Wire) -> None:
+    poll = asyncio.create_task(wire.refusal("getUpdates", timeout=10))
+    await api.wait_calls("getUpdates")
+    await wire.result("setWebhook", url="https://bot.example/")
+    assert await poll == "Conflict: terminated by setWebhook request"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"url": "http://bot.example"}, "bad webhook: An HTTPS URL must be provided for webhook"),
+        ({"url": "bot.example"}, "bad webhook: An HTTPS URL must be provided for webhook"),
+        ({"url": "https://bot.example:1"}, "bad webhook: Webhook can be set up only on ports"),
+        ({"url": "https://bot.example:x"}, "bad webhook: URL is invalid"),
+        ({"url": "https://b.example", "secret_token": "ä"}, "contains unallowed characters"),
+        ({"url": "https://b.example", "secret_token": "a" * 257}, "secret token is too long"),
+    ],
+)
+async def test_a_wrong_webhook_is_refused(
+    wire: Wire, parameters: dict[str, str], words: str
+) -> None:
+    assert words in await wire.refusal("setWebhook", **parameters)
+    assert (await wire.result("getWebhookInfo"))["url"] == ""
+
+
+async def test_the_number_of_connections_is_clamped_and_kinds_are_kept(wire: Wire) -> None:
+    await wire.result(
+        "setWebhook", url="https://b.example", max_connections=500, allowed_updates=["message"]
+    )
+    await wire.result("setWebhook", url="https://c.example")
+    info = await wire.result("getWebhookInfo")
+    assert (info["max_connections"], info["allowed_updates"]) == (40, ["message"])
+    await wire.result("setWebhook", url="https://c.example", max_connections=500)
+    assert (await wire.result("getWebhookInfo"))["max_connections"] == 100
+    await wire.result("setWebhook", url="")
+    assert (await wire.result("getWebhookInfo"))["url"] == ""
