@@ -1,0 +1,49 @@
+"""Answers in Markdown as Telegram shows them (SPEC CHAN-3)."""
+
+from __future__ import annotations
+
+import re
+
+from channels.telegram.client import TEXT_LIMIT
+from channels.telegram.formatting.cleaning import cleaned
+from channels.telegram.formatting.markup import PLAIN, Run, to_html, to_text
+from channels.telegram.formatting.packing import pack
+from channels.telegram.formatting.reader import read_blocks
+from goclaw_py.core.text import split_text
+
+_SIGNS = re.compile(
+    r"[*_`~\[<&|\\]"
+    r"|^[ \t]*(?:[>#+=-]|\d{1,9}[.)])"
+    r"|^(?: {4}| {0,3}\t)",
+    re.MULTILINE,
+)
+"""What a text must have somewhere to be anything but plain Markdown paragraphs."""
+
+
+def render(markdown: str, limit: int = TEXT_LIMIT) -> list[str]:
+    """Turn Markdown into parts for ``parse_mode = HTML``.
+
+    Each part is complete in itself, has at most ``limit`` (≥ 2) UTF-16 units for people to see,
+    not more formatting than the server keeps, and is not blank. Any text at all is taken; one
+    that is longer than 40,000 characters or nested deeper than anybody reads is shown as it
+    stands.
+
+    Source: SPEC CHAN-3.
+    """
+    text = cleaned(markdown)
+    blocks = read_blocks(text) if _SIGNS.search(text) else None
+    parts = None if blocks is None else [to_html(part) for part in pack(blocks, limit)]
+    if parts or (parts is not None and not any(map(str.isalnum, text))):
+        return parts
+    # Some Markdown has words and shows none: in the info line of a fence, in the address of a link
+    # that is nowhere. People would wait for an answer that never comes.
+    return [to_html([Run(part, PLAIN)]) for part in split_text(text, limit)]
+
+
+def plain(html: str) -> str:
+    """Turn a part that ``render`` made into the text that people see.
+
+    For a server that refuses the markup. Addresses stand in brackets behind their links, unless
+    the text is then too long for a message.
+    """
+    return to_text(html, TEXT_LIMIT)

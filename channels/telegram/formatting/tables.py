@@ -1,0 +1,125 @@
+"""Tables that can be read on a phone."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from channels.telegram.formatting.markup import BOLD, QUOTE, Format, Run, nested, pre, unstyled
+from channels.telegram.formatting.packing import Block, Flow, Verbatim
+
+_PHONE_COLUMNS = 34
+"""What a narrow phone shows of a line in a font of fixed width."""
+_GUTTER = "  "
+_DASH = "—"
+_MOST_REPEATED = 8_000
+"""Characters that the headings of a wide table may take in all rows together."""
+
+Cell = Sequence[Run]
+
+
+class Align(Enum):
+    """Where in its column a text stands."""
+
+    LEFT = "left"
+    RIGHT = "right"
+    CENTER = "center"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows have as many cells as there are columns; the first row is the heading."""
+
+    aligns: Sequence[Align]
+    rows: Sequence[Sequence[Cell]]
+
+
+def table_blocks(table: Table, gap: Run, base: Format) -> list[Block]:
+    """Lay a table out: aligned if a phone can show it so, else a block for each row."""
+    texts = [[_text(cell) for cell in row] for row in table.rows]
+    widths = [max(1, *map(_columns, column)) for column in zip(*texts, strict=True)]
+    whole = sum(widths) + len(_GUTTER) * (len(widths) - 1)
+    # In a font of fixed width there are no links, and an address may be what matters.
+    linked = any(_is_linked(run) for row in table.rows for cell in row for run in cell)
+    if whole <= _PHONE_COLUMNS and not linked:
+        return [_aligned(texts, widths, table.aligns, gap, base)]
+    repeated = (sum(map(len, texts[0])) + len(widths)) * (len(texts) - 1)
+    if 0 < repeated <= _MOST_REPEATED:
+        return _gapped([_titled(table.rows[0], row, base) for row in table.rows[1:]], gap, base)
+    return _gapped([_listed(row, base) for row in table.rows], gap, base)
+
+
+def _text(cell: Cell) -> str:
+    return "".join(run.text for run in cell)
+
+
+def _is_linked(run: Run) -> bool:
+    return any(tag is not QUOTE for tag in unstyled(run.format))
+
+
+def _columns(text: str) -> int:
+    """How many columns a text takes: wide characters two, accents none."""
+    if text.isascii():
+        return len(text)
+    return sum(_width(char) for char in text)
+
+
+def _width(char: str) -> int:
+    if unicodedata.category(char) in {"Mn", "Me", "Cf"}:
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in {"W", "F"} else 1
+
+
+def _aligned(
+    texts: Sequence[Sequence[str]],
+    widths: Sequence[int],
+    aligns: Sequence[Align],
+    gap: Run,
+    base: Format,
+) -> Verbatim:
+    lines = [
+        _GUTTER.join(map(_padded, row, widths, aligns)).rstrip()
+        for row in (texts[0], ["─" * width for width in widths], *texts[1:])
+    ]
+    header = "\n".join(lines[:2])
+    return Verbatim("\n".join(lines), nested(base, pre("")), gap, header)
+
+
+def _padded(text: str, width: int, align: Align) -> str:
+    missing = width - _columns(text)
+    match align:
+        case Align.LEFT:
+            return text + " " * missing
+        case Align.RIGHT:
+            return " " * missing + text
+        case Align.CENTER:
+            return " " * (missing // 2) + text + " " * (missing - missing // 2)
+
+
+def _titled(titles: Sequence[Cell], row: Sequence[Cell], base: Format) -> list[Run]:
+    """A line for each cell, with the heading of its column before it."""
+    runs: list[Run] = []
+    for title, cell in zip(titles, row, strict=True):
+        if runs:
+            runs.append(Run("\n", base))
+        if title:
+            runs += [Run(text, nested(form, BOLD)) for text, form in title]
+            runs.append(Run(": ", base))
+        runs += cell or [Run(_DASH, base)]
+    return runs
+
+
+def _listed(row: Sequence[Cell], base: Format) -> list[Run]:
+    """All cells in one line."""
+    runs: list[Run] = []
+    for number, cell in enumerate(row):
+        if number:
+            runs.append(Run(" | ", base))
+        runs += cell or [Run(_DASH, base)]
+    return runs
+
+
+def _gapped(rows: Sequence[list[Run]], gap: Run, base: Format) -> list[Block]:
+    return [Flow(runs, Run("\n\n", base) if number else gap) for number, runs in enumerate(rows)]
