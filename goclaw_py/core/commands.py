@@ -5,12 +5,19 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import InboundMessage
+
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """``/stop``: cancel one; ``/stopall``: ``everything`` of the session."""
+    """``/stop``: cancel one; ``/stopall``: ``everything`` of the session.
+
+    ``run``: its button named this run.
+    """
 
     everything: bool
+    run: RunId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +41,11 @@ class NewSession:
 
 
 @dataclass(frozen=True, slots=True)
+class WhoAmI:
+    """``/whoami``: how the sender is known here, for settings and for the operator."""
+
+
+@dataclass(frozen=True, slots=True)
 class QueueMode:
     """``/queue``: tell how this chat queues; ``/queue MODE``: change it.
 
@@ -43,7 +55,10 @@ class QueueMode:
     word: str
 
 
-Command = Stop | Greet | Help | ShowStatus | NewSession | QueueMode
+Command = Stop | Greet | Help | ShowStatus | NewSession | WhoAmI | QueueMode
+
+_STOP_DATA = "stop:"
+"""What the button below a growing reply brings when it is pressed, before the run's id."""
 
 _COMMANDS: dict[str, Command] = {
     "stop": Stop(everything=False),
@@ -53,6 +68,7 @@ _COMMANDS: dict[str, Command] = {
     "status": ShowStatus(),
     "new": NewSession(),
     "reset": NewSession(),
+    "whoami": WhoAmI(),
 }
 
 MENU: tuple[tuple[str, str], ...] = (
@@ -61,6 +77,7 @@ MENU: tuple[tuple[str, str], ...] = (
     ("status", "What is running and waiting"),
     ("new", "Stop everything and forget this conversation"),
     ("queue", "How messages wait here; /queue MODE changes it"),
+    ("whoami", "How I know you"),
     ("help", "What I understand"),
 )
 """The commands with what they do, for menus and ``/help``."""
@@ -88,6 +105,31 @@ def our_command(text: str) -> Command | None:
     """The command in a text that is known to be for us, whatever name it bears."""
     match = _FORM.match(text)
     return None if match is None else _command(match.group(1), text[match.end() :])
+
+
+def stop_data(run_id: RunId) -> str:
+    """The data of a button that stops a run."""
+    return f"{_STOP_DATA}{run_id}"
+
+
+def command_of(message: InboundMessage, bot_name: str | None) -> Command | None:
+    """The command that a message is, typed or by the press of a button. A later edit is none."""
+    if message.edits is not None:
+        return None
+    if message.press is not None:
+        return _pressed(message.press)
+    return parse_command(message.text, bot_name)
+
+
+def our_command_of(message: InboundMessage) -> Command | None:
+    """The same for a message that is known to be for us, whatever name it bears."""
+    return our_command(message.text) if message.press is None else _pressed(message.press)
+
+
+def _pressed(data: str) -> Command | None:
+    if not data.startswith(_STOP_DATA):
+        return None
+    return Stop(everything=False, run=RunId(data.removeprefix(_STOP_DATA)))
 
 
 def addresses_another_bot(text: str, bot_name: str | None) -> bool:

@@ -12,10 +12,12 @@
     ├── AgentError              a run failed; carries one sentence for the person in the chat
     └── ChannelError
         ├── ChannelRefused      the channel does not accept us (wrong token): it stops
-        ├── NotSent             certainly not sent: safe to try again
+        ├── NotSent             a repeat shows nothing twice: safe to try again
         ├── MaybeSent           the request left, its answer did not come back
         ├── RateLimited         certainly not sent; the server names the wait
+        ├── ChatMoved           certainly not sent; the chat has another id now
         └── Undeliverable       will never be accepted: the message is dead
+            └── ChatGone        nothing can be sent to this chat until somebody writes in it
 
 A class knows its message and carries its facts; ask the class, never the text.
 """
@@ -85,7 +87,7 @@ class ChannelRefused(ChannelError):
 
 
 class NotSent(ChannelError):
-    """The request certainly did not take effect: repeat it freely."""
+    """Repeat it freely: it certainly had no effect, or a repeat has no further one (an edit)."""
 
 
 class MaybeSent(ChannelError):
@@ -100,7 +102,19 @@ class RateLimited(ChannelError):
         self.retry_after_s = retry_after_s
 
 
+class ChatMoved(ChannelError):
+    """The chat was given another id, ``chat``; the message belongs there (SPEC CHAN-7)."""
+
+    def __init__(self, message: str, chat: str) -> None:
+        super().__init__(message)
+        self.chat = chat
+
+
 class Undeliverable(ChannelError):
     """The server will never accept this message (chat gone, bot blocked, text refused)."""
 
     retryable = False
+
+
+class ChatGone(Undeliverable):
+    """The chat vanished or its people do not want us: blocked, kicked, deleted (SPEC CHAN-7)."""

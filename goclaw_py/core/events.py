@@ -50,11 +50,25 @@ AgentEvent = TextDelta | ToolStarted | ToolEnded
 
 
 @dataclass(frozen=True, slots=True)
-class RunStarted:
-    """A run works for this place: typing may begin."""
+class RunWaits:
+    """Messages wait for their run; ``messages`` are the channel's ids of them.
+
+    ``late``: they have waited before this process took them up, and may be marked as waiting.
+    """
 
     run_id: RunId
     target: Target
+    messages: tuple[str, ...] = ()
+    late: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """A run works for this place: typing may begin. ``messages`` are those it answers."""
+
+    run_id: RunId
+    target: Target
+    messages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +86,20 @@ class RunEnded:
 
     For a run that was cancelled this is the empty outbound message of SPEC CMD-3. It is a signal,
     never an outbox row; what the run says comes on its own as an ``OutboundMessage``.
+
+    Args:
+        messages: The channel's ids of the messages that it answered.
+        draft: The channel's id of a draft that no message will finish: it is marked as cut off, or
+            removed if the run completed without a word.
+        shown: What that draft shows, in Markdown; "" if nobody knows any more.
     """
 
     run_id: RunId
     target: Target
     outcome: Outcome
+    messages: tuple[str, ...] = ()
+    draft: str | None = None
+    shown: str = ""
 
 
-RunSignal = RunStarted | RunText | RunEnded
+RunSignal = RunWaits | RunStarted | RunText | RunEnded

@@ -35,15 +35,55 @@ class Sender:
     username: str | None = None
 
 
+class FileKind(StrEnum):
+    """What a file is to people."""
+
+    PHOTO = "photo"
+    DOCUMENT = "document"
+    VOICE = "voice"
+    AUDIO = "audio"
+    VIDEO = "video"
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file that came with a message; ``ref`` is the channel's own handle of it.
+
+    ``name`` is its sender's choice and may be anything, "" included. ``size`` is in bytes, None if
+    the channel did not say.
+    """
+
+    kind: FileKind
+    ref: str
+    name: str = ""
+    mime: str = ""
+    size: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class InboundMessage:
     """One message as a channel received it.
 
     ``external_id`` is unique within channel and account and the same when the channel delivers the
-    message again (``<chat>:<message>[:<edit date>]``, SPEC IO-1). ``cut`` says that the channel cut
-    one long text here: the sender's next message goes on where this one ends (SPEC QUEUE-6).
-    ``redelivered`` says that an earlier process may have acted on it already, so a command in it
-    waits for the commit, which knows (SPEC CMD-1).
+    message again (``<chat>:<message>[:<edit date>]``, SPEC IO-1; the callback id for the press of a
+    button).
+
+    Args:
+        message_id: The channel's id of it, to reply to.
+        reply_to: The message that it replies to.
+        cut: The channel cut one long text here: the sender's next message goes on where this one
+            ends (SPEC QUEUE-6).
+        redelivered: An earlier process may have acted on it already, so a command in it waits for
+            the commit, which knows (SPEC CMD-1).
+        addressed: It is meant for the agent: always in direct chats; in groups if it mentions the
+            bot, replies to it or is a command (SPEC CHAN-5).
+        attachments: Files that came with it.
+        quote: What the message that it replies to says, or the part of it that was marked.
+        album: Messages with the same value are one message that the channel takes apart.
+        edits: The ``external_id`` of the message that this is a new version of (SPEC CHAN-6).
+        press: The data of the button that was pressed; ``text`` is what the button says.
+        unsupported: The kind of content that cannot be given to an agent, in plain words.
+        place_name: What people call the chat, for operators.
     """
 
     external_id: str
@@ -56,13 +96,81 @@ class InboundMessage:
     reply_to: str | None = None
     cut: bool = False
     redelivered: bool = False
+    addressed: bool = True
+    attachments: tuple[Attachment, ...] = ()
+    quote: str = ""
+    album: str | None = None
+    edits: str | None = None
+    press: str | None = None
+    unsupported: str = ""
+    place_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMigrated:
+    """A chat has another id now; what belongs to the old one moves (SPEC CHAN-7)."""
+
+    channel: str
+    account: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReached:
+    """We may write to a chat again, or may not any more (SPEC CHAN-7).
+
+    ``gone`` is why not, "" if we may. ``target`` names no thread.
+    """
+
+    target: Target
+    peer: PeerKind
+    gone: str = ""
+    place_name: str = ""
+
+
+Inbound = InboundMessage | ChatMigrated | ChatReached
+"""What a channel hands over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """A button under a message. ``data`` comes back when it is pressed, at most 64 bytes."""
+
+    text: str
+    data: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutFile:
+    """A file to be sent, read when that happens. ``path`` is absolute, ``name`` what people see."""
+
+    kind: FileKind
+    path: str
+    name: str
+    mime: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class OutboundMessage:
-    """One message to be sent. ``run_id`` names the run whose reply it is, if it is one."""
+    """One message to be sent.
+
+    Args:
+        run_id: The run whose reply it is, if it is one.
+        rich: ``text`` is as the channel's ``parts`` wrote it, else it is shown as it stands.
+        draft: The channel's id of the draft that this message finishes: it is edited instead of
+            sent, which can be repeated without harm (SPEC IO-5).
+        file: A file to be sent, with ``text`` under it.
+        buttons: Rows of buttons below it.
+        unsure: Something of it may be in the chat already, though nobody knows its id.
+    """
 
     target: Target
     text: str
     reply_to: str | None = None
     run_id: RunId | None = None
+    rich: bool = False
+    draft: str | None = None
+    file: OutFile | None = None
+    buttons: tuple[tuple[Button, ...], ...] = ()
+    unsure: bool = False

@@ -13,6 +13,9 @@ from goclaw_py.core.messages import InboundMessage, PeerKind, Target
 
 DEFAULT_ACCOUNT = "default"
 
+_NO_CHATS: Final = frozenset({"cron", "heartbeat", "subagent", "delegate", "api"})
+"""What stands in the place of the channel in the keys of sessions that are no chats."""
+
 CHAT_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 """The pattern of a chat's name that a person chose; the whole name must match."""
 
@@ -35,12 +38,23 @@ def chat_session(agent: AgentName, target: Target, peer: PeerKind) -> SessionKey
     return SessionKey(f"agent:{agent}:{channel}:{peer.value}:{target.chat}{thread}")
 
 
+def peer_of(session: SessionKey) -> PeerKind:
+    """With whom the chat of a session is; direct for sessions that are no chats."""
+    match session.split(":"):
+        case [_, _, channel, PeerKind.GROUP.value, _, *_] if channel not in _NO_CHATS:
+            return PeerKind.GROUP
+        case _:
+            return PeerKind.DIRECT
+
+
 class Access(StrEnum):
     """What becomes of a message."""
 
     ALLOWED = "allowed"
     PAIR = "pair"
     """Its sender gets a pairing code and nothing else."""
+    UNKNOWN_GROUP = "unknown_group"
+    """Silence; the operator sees that the group is there."""
     IGNORED = "ignored"
 
 
@@ -53,26 +67,52 @@ class DirectPolicy(StrEnum):
     DISABLED = "disabled"
 
 
+class GroupPolicy(StrEnum):
+    """In which groups an agent listens (SPEC CHAN-5)."""
+
+    ALLOWLIST = "allowlist"
+    OPEN = "open"
+    DISABLED = "disabled"
+
+
 @dataclass(frozen=True, slots=True)
 class AccessRules:
-    """The rules of one account of a channel. ``allow`` holds sender ids.
+    """The rules of one account of a channel, or of one of its chats.
 
-    ``trusted``: whoever reaches the channel is the operator.
+    Args:
+        direct: Who may talk in direct chats.
+        allow: Sender ids that may, besides those who were approved.
+        group: In which groups the agent listens.
+        listed: What the settings say of this group, None if nothing.
+        mention: In groups the agent is meant only if it is mentioned.
+        trusted: Whoever reaches the channel is the operator.
     """
 
     direct: DirectPolicy = DirectPolicy.PAIRING
     allow: frozenset[str] = frozenset()
+    group: GroupPolicy = GroupPolicy.ALLOWLIST
+    listed: bool | None = None
+    mention: bool = True
     trusted: bool = False
 
 
-def access(message: InboundMessage, rules: AccessRules, known: Collection[str]) -> Access:
-    """Decide whether a message is taken. ``known`` holds the sender ids that were approved.
+def access(
+    message: InboundMessage,
+    rules: AccessRules,
+    known: Collection[str],
+    *,
+    group: bool | None = None,
+) -> Access:
+    """Decide whether a message is taken.
 
-    Groups are silent until they are allowed (SPEC CHAN-5).
+    ``known`` holds the sender ids that were approved. ``group``: what the operator decided about
+    the group, None if nothing; what the settings say goes before it.
     """
     if rules.trusted:
         return Access.ALLOWED
-    if message.peer is not PeerKind.DIRECT or rules.direct is DirectPolicy.DISABLED:
+    if message.peer is PeerKind.GROUP:
+        return _group_access(message, rules, decided=group)
+    if rules.direct is DirectPolicy.DISABLED:
         return Access.IGNORED
     sender = message.sender.id
     if rules.direct is DirectPolicy.OPEN or sender in rules.allow:
@@ -80,3 +120,14 @@ def access(message: InboundMessage, rules: AccessRules, known: Collection[str]) 
     if rules.direct is DirectPolicy.PAIRING:
         return Access.ALLOWED if sender in known else Access.PAIR
     return Access.IGNORED
+
+
+def _group_access(message: InboundMessage, rules: AccessRules, *, decided: bool | None) -> Access:
+    if rules.group is GroupPolicy.DISABLED:
+        return Access.IGNORED
+    allowed = decided if rules.listed is None else rules.listed
+    if allowed is None and rules.group is GroupPolicy.ALLOWLIST:
+        return Access.UNKNOWN_GROUP
+    if allowed is False:
+        return Access.IGNORED
+    return Access.ALLOWED if message.addressed or not rules.mention else Access.IGNORED

@@ -18,7 +18,7 @@ from goclaw_py.core.machine import Machine, Stop
 from goclaw_py.core.nesting import DEFAULT_NESTING, Nesting, with_descendants, would_wait
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Lane, Mode, QueuePolicy, Request, check_count
-from goclaw_py.core.states import ABANDONED, FINISHING, QUEUED, READY, RUNNING
+from goclaw_py.core.states import ABANDONED, FINISHING, QUEUED, READY, RUNNING, STOPPING
 from goclaw_py.core.status import LaneView, RunState, RunView, WaitsFor
 
 DEFAULT_LANES: Mapping[LaneName, int] = {
@@ -160,6 +160,17 @@ class Scheduler:
         if target is None:
             return Stop()
         family = with_descendants(target, machine.kin)
+        return self._cut(family, Outcome.CANCELLED, Reason.STOPPED, now)
+
+    def stop_one(self, run_id: RunId, now: float) -> Stop:
+        """Cancel one request, wherever it is on its way, with its descendants (SPEC CMD-2)."""
+        machine = self._machine
+        request = machine.requests.get(run_id) or machine.aliases.get(run_id)
+        if request is None:
+            return Stop()
+        if request.state in (STOPPING, ABANDONED):
+            return Stop(already_stopping=True)
+        family = with_descendants(request, machine.kin)
         return self._cut(family, Outcome.CANCELLED, Reason.STOPPED, now)
 
     def stop_all(self, session_key: SessionKey, now: float) -> Stop:

@@ -130,11 +130,21 @@ class ChannelView:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Rows that are not finished."""
+    """Rows that are not finished, and what waits for an operator (SPEC OPS-4).
+
+    Args:
+        inbox: Messages that came in and are not done.
+        outbox: Messages that are not sent yet.
+        dead: Messages that could not be sent.
+        unanswered: Messages that came in, could not be worked on and were not dismissed.
+        undecided: Groups that are neither allowed nor denied.
+    """
 
     inbox: int
     outbox: int
     dead: int
+    unanswered: int = 0
+    undecided: int = 0
 
 
 @dataclass(frozen=True, slots=True)

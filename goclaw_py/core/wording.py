@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from goclaw_py.core.commands import MENU
-from goclaw_py.core.messages import Sender
+from goclaw_py.core.ids import SessionKey
+from goclaw_py.core.messages import Attachment, InboundMessage, Sender
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Drop, Mode, QueuePolicy
 from goclaw_py.core.status import RunState, RunView
@@ -85,6 +86,42 @@ def said_by(sender: Sender, text: str) -> str:
     return f"{name}: {text}"
 
 
+def in_reply_to(quote: str, text: str) -> str:
+    """A message that replies to another one, whose text becomes context (SPEC CHAN-6)."""
+    quoted = "\n".join(f"> {line}" for line in quote.splitlines())
+    return f"{quoted}\n\n{text}" if text else quoted
+
+
+def file_name(attachment: Attachment) -> str:
+    """A file where only words are kept."""
+    return f"[{attachment.kind.value}{f' “{attachment.name}”' if attachment.name else ''}]"
+
+
+def file_missing(attachment: Attachment, reason: str) -> str:
+    """What the agent reads in place of a file that could not be downloaded."""
+    return f"{file_name(attachment)} could not be loaded: {reason}"
+
+
+def file_not_sent(name: str, reason: str) -> str:
+    """What stands in the chat for a file of the agent that cannot be sent."""
+    return f"(The file “{snippet(name)}” could not be sent: {reason}.)"
+
+
+def channel_trouble(channel: str, account: str, what: str) -> str:
+    """What owners are told when a channel does not work as it should (SPEC CHAN-10)."""
+    return f"My channel {channel} ({account}) has a problem: {what}. See: goclaw status"
+
+
+def edited(text: str) -> str:
+    """What the history holds for an edit that came too late (SPEC CHAN-6)."""
+    return f"[I have edited an earlier message; it now reads:]\n{text}"
+
+
+def unsupported(kind: str) -> str:
+    """What the sender of something reads that no agent could be given (SPEC CHAN-6)."""
+    return f"I cannot read {kind} yet. Please send it as text, a picture or a file."
+
+
 def status(runs: Sequence[RunView], entries: int, context: float | None = None) -> str:
     """The answer to ``/status`` for one session; ``context`` is the share of it that is used."""
     working = [run for run in runs if run.state in (RunState.RUNNING, RunState.FINISHING)]
@@ -99,6 +136,20 @@ def status(runs: Sequence[RunView], entries: int, context: float | None = None) 
     lines.append(f"Messages in this conversation: {entries}")
     if context is not None:
         lines.append(f"Context used: {context:.0%}")
+    return "\n".join(lines)
+
+
+def who(message: InboundMessage, *, owner: bool, session: SessionKey) -> str:
+    """The answer to ``/whoami``."""
+    sender, target = message.sender, message.target
+    name = " ".join(sender.name.split()) or "no name"
+    lines = [
+        f"You: {name}" + (f" (@{sender.username})" if sender.username else ""),
+        f"Your id: {sender.id}" + (", an owner" if owner else ""),
+        f"This chat: {target.channel}, {target.chat}"
+        + (f", topic {target.thread}" if target.thread else ""),
+        f"Session: {session}",
+    ]
     return "\n".join(lines)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Protocol
 
 from goclaw_py.core.events import AgentEvent, Usage
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.messages import FileKind, OutFile
 from goclaw_py.core.outcomes import Trigger
 
 
@@ -41,7 +43,22 @@ class TextPart:
     text: str
 
 
-MessagePart = TextPart
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """A file that a person sent, in the agent's workspace under the absolute ``path``."""
+
+    kind: FileKind
+    path: Path
+    name: str
+    mime: str = ""
+
+    @property
+    def text(self) -> str:
+        """What stands for it where only text is read."""
+        return f"[{self.kind.value} “{self.name}”, saved as {self.path}]"
+
+
+MessagePart = TextPart | FilePart
 
 TakeMessages = Callable[[], tuple[MessagePart, ...]]
 """Takes the messages that came for a run while it works (mode ``steer``, SPEC QUEUE-4).
@@ -62,6 +79,7 @@ class RunRequest:
     """What one run is to do. ``history`` is oldest first and does not hold ``parts``.
 
     A loop need not call ``take_messages``: what nobody takes becomes a turn of its own.
+    ``workspace`` is the agent's folder, absolute; it exists.
     """
 
     run_id: RunId
@@ -72,6 +90,7 @@ class RunRequest:
     history: tuple[HistoryEntry, ...] = ()
     system: tuple[str, ...] = ()
     take_messages: TakeMessages = field(default=no_messages, repr=False, compare=False)
+    workspace: Path = Path()
 
     @property
     def prompt(self) -> str:
@@ -85,12 +104,14 @@ class AgentResult:
 
     Empty ``entries`` mean: store the prompt and ``text`` as a plain pair. ``context_tokens`` is how
     much the conversation takes by now, the last answer included; None if that is not known.
+    ``files`` are sent after the text; they have to be in the agent's workspace.
     """
 
     text: str
     entries: tuple[HistoryEntry, ...] = ()
     usage: Usage = field(default_factory=Usage)
     context_tokens: int | None = None
+    files: tuple[OutFile, ...] = ()
 
 
 Emit = Callable[[AgentEvent], None]

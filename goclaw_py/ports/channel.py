@@ -1,28 +1,65 @@
 """A chat channel, as the runtime sees it (SPEC CHAN-1).
 
 A new channel is one module with a ``ChannelKind`` registered under the entry point group
-``goclaw_py.channels``; nothing else changes.
+``goclaw_py.channels``; nothing else changes. ``goclaw_py.testing.conformance`` is the suite that it
+has to pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from goclaw_py.core.events import RunSignal
-from goclaw_py.core.messages import InboundMessage, OutboundMessage
+from goclaw_py.core.messages import Attachment, Inbound, OutboundMessage, PeerKind, Target
+from goclaw_py.core.pacing import UNPACED, Pace
 
 
 class Intake(Protocol):
     """Where a channel hands over what it received."""
 
-    async def accept(self, batch: Sequence[InboundMessage]) -> None:
+    async def accept(self, batch: Sequence[Inbound]) -> None:
         """Commit a batch, all or nothing; only then may the channel confirm it (SPEC IO-1).
 
         Commands take effect at once, before the commit. Raises ``StoreUnavailable`` when the batch
         was not committed: keep it unconfirmed and offer it again, with what came meanwhile.
         Offering a message again is harmless.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class WebRequest:
+    """A request to a hook. Names of ``headers`` are in lower case."""
+
+    method: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class WebAnswer:
+    """What a hook answers. ``text`` is for people who look at it, never a secret."""
+
+    status: int
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """A channel's place in the gateway's web server (SPEC CHAN-2).
+
+    Args:
+        path: The absolute path, of ``/``, letters, digits, ``-``, ``_`` and ``.``; other paths
+            never reach ``handle``.
+        handle: Called for requests to ``path`` of any method, many at a time. Raises nothing.
+        most_bytes: Larger bodies are refused before ``handle`` sees them.
+    """
+
+    path: str
+    handle: Callable[[WebRequest], Awaitable[WebAnswer]]
+    most_bytes: int = 1 << 20
 
 
 class Channel(Protocol):
@@ -52,11 +89,31 @@ class Channel(Protocol):
     def handle(self) -> str | None:
         """The name that addresses a command to us (``/stop@handle``); None while unknown."""
 
+    @property
+    def trouble(self) -> str:
+        """What keeps it from working as it should, in a sentence for operators; "" if nothing."""
+
+    @property
+    def hook(self) -> Hook | None:
+        """Where it wants to be called from the web, or None. Never changes."""
+
     def reaches(self, chat: str) -> bool:
         """Whether sending to a chat makes sense now; while not, its messages simply wait."""
 
+    def pace(self, chat: str) -> Pace:
+        """How fast a chat may be written to (SPEC IO-4)."""
+
     def parts(self, text: str) -> list[str]:
-        """Cut a reply into the messages it takes on this channel: none if nothing is left of it."""
+        """Cut a reply, in Markdown, into the messages it takes here, as ``send`` takes rich ones.
+
+        None if nothing is left of it.
+        """
+
+    async def probe(self) -> str:
+        """Ask the server whether this account works, and change nothing; a line for operators.
+
+        Needs no ``receive``. Raises ``ChannelError``.
+        """
 
     async def receive(self, intake: Intake) -> None:
         """Take messages in until cancelled.
@@ -65,11 +122,34 @@ class Channel(Protocol):
         """
 
     async def send(self, message: OutboundMessage) -> str:
-        """Send one message and return the channel's id of it.
+        """Send one message, or finish its draft, and return the channel's id of it.
 
-        Raises a ``ChannelError`` whose class says what is known: ``NotSent``, ``MaybeSent``,
-        ``RateLimited``, ``Undeliverable``, ``ChannelRefused``. Cancelling it leaves the outcome
+        A draft that is gone is sent as a new message. Raises a ``ChannelError`` whose class says
+        what is known: ``NotSent``, ``MaybeSent``, ``RateLimited``, ``ChatMoved``,
+        ``Undeliverable``, ``ChatGone``, ``ChannelRefused``. Cancelling it leaves the outcome
         unknown.
+        """
+
+    def drafts(self, target: Target, peer: PeerKind) -> bool:
+        """Whether ``post_draft`` and ``edit_draft`` may show a growing reply there."""
+
+    async def post_draft(self, beginning: OutboundMessage) -> str:
+        """Show the beginning of a reply, whose text is Markdown; returns the channel's id of it.
+
+        Raises as ``send``.
+        """
+
+    async def edit_draft(self, so_far: OutboundMessage) -> None:
+        """Show more of a reply in its ``draft``; the text is all of it so far, in Markdown.
+
+        Raises as ``send``.
+        """
+
+    async def fetch(self, attachment: Attachment, to: Path) -> None:
+        """Download a file that came with a message to a path that does not exist.
+
+        Raises a ``ChannelError``, ``Undeliverable`` with a reason for people if it never works.
+        Nothing is left at ``to`` then, nor after a cancellation.
         """
 
     def signal(self, signal: RunSignal) -> None:
@@ -77,6 +157,44 @@ class Channel(Protocol):
 
     async def close(self) -> None:
         """Give back connections."""
+
+
+class Plain:
+    """What a channel says that has none of the finer abilities; to inherit from."""
+
+    @property
+    def trouble(self) -> str:
+        """Nothing is known to be wrong."""
+        return ""
+
+    @property
+    def hook(self) -> Hook | None:
+        """It is not called from the web."""
+        return None
+
+    async def probe(self) -> str:
+        """There is no server to ask."""
+        return "here"
+
+    def pace(self, chat: str) -> Pace:  # noqa: ARG002
+        """As fast as it takes it."""
+        return UNPACED
+
+    def drafts(self, target: Target, peer: PeerKind) -> bool:  # noqa: ARG002
+        """It shows no drafts; the other two are never called then."""
+        return False
+
+    async def post_draft(self, beginning: OutboundMessage) -> str:
+        """Never called."""
+        raise NotImplementedError
+
+    async def edit_draft(self, so_far: OutboundMessage) -> None:
+        """Never called."""
+        raise NotImplementedError
+
+    async def fetch(self, attachment: Attachment, to: Path) -> None:
+        """Never called: its messages have no attachments."""
+        raise NotImplementedError
 
 
 class ChannelKind(Protocol):

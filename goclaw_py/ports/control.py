@@ -14,12 +14,15 @@ from typing import Protocol, runtime_checkable
 from goclaw_py.core.errors import GoclawError
 from goclaw_py.core.events import RunEnded, RunStarted, RunText
 from goclaw_py.core.ids import LaneName, RunId, SessionKey
+from goclaw_py.core.messages import Sender
 from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.core.status import ActiveRuns, LanesView, LaneView, RunView, Status
 from goclaw_py.ports.store import (
+    Chat,
+    Heard,
+    Letter,
     OutboxRow,
     OutboxState,
-    PairingRequest,
     Person,
     Run,
     Session,
@@ -73,6 +76,20 @@ class QueueView:
     """The oldest that are not done, those that a run is working on included."""
     unanswered: tuple[Unanswered, ...]
     """The newest that ended otherwise than with an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Somebody unknown who has a pairing code.
+
+    Without its hash: codes are short enough to be found from that (SPEC SEC-2).
+    """
+
+    channel: str
+    account: str
+    sender: Sender
+    created_at: datetime
+    expires_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +173,34 @@ class Control(Protocol):
     async def outbox(self, *, limit: int = 50, state: OutboxState | None = None) -> list[OutboxRow]:
         """Messages on their way out, the newest first."""
 
+    async def outbox_row(self, row_id: int) -> OutboxRow:
+        """One of them. Raises ``NotFound``."""
+
     async def retry_outbox(self, ids: Collection[int]) -> int:
-        """Try dead messages again; how many there were."""
+        """Try dead and dropped messages again; how many there were (SPEC IO-3)."""
+
+    async def drop_outbox(self, ids: Collection[int]) -> int:
+        """Give up messages that are dead or wait; how many there were."""
+
+    async def letters(self, *, waiting: bool = False, limit: int = 50) -> list[Letter]:
+        """Messages that could not be worked on, the newest first.
+
+        Those that were dismissed are left out. With ``waiting`` those that are not done instead.
+        """
+
+    async def letter(self, row_id: int) -> Letter:
+        """One message that came in, whatever became of it. Raises ``NotFound``."""
+
+    async def retry_letters(self, ids: Collection[int]) -> int:
+        """Let messages that ended without an answer run again; how many there were."""
+
+    async def dismiss_letters(self, ids: Collection[int]) -> int:
+        """Show messages that ended without an answer no more; how many there were."""
 
     async def people(self) -> list[Person]:
         """Who may talk to the agent."""
 
-    async def pairing_requests(self) -> list[PairingRequest]:
+    async def pairing_requests(self) -> list[Asking]:
         """Who asked to."""
 
     async def approve(self, code: str, *, guest: bool) -> Person:
@@ -170,3 +208,12 @@ class Control(Protocol):
 
     async def revoke(self, channel: str, account: str, sender_id: str) -> None:
         """Forget a person. Raises ``NotFound``."""
+
+    async def heard(self, *, limit: int = 50) -> list[Heard]:
+        """Chats and threads in which somebody who may talk spoke, the last one first."""
+
+    async def chats(self, *, limit: int = 1000) -> list[Chat]:
+        """Known chats, the last seen first (SPEC CHAN-5)."""
+
+    async def allow_chat(self, channel: str, account: str, chat: str, *, allowed: bool) -> None:
+        """Decide whether the agent listens in a group; one never seen becomes known."""

@@ -245,7 +245,18 @@ class Naive(World):
             candidates.sort(key=lambda r: r.number)
         if not candidates:
             return Halt()
-        target = candidates[0]
+        return self.stop_with_all_below(candidates[0])
+
+    def stop_one(self, run_id: str, now: float) -> Halt:
+        self.now = now
+        found = [r for r in self.live if run_id in (r.id, *r.joined)]
+        if not found:
+            return Halt()
+        if found[0].state in (STOPPING, ABANDONED):
+            return Halt(already_stopping=True)
+        return self.stop_with_all_below(found[0])
+
+    def stop_with_all_below(self, target: Record) -> Halt:
         below = [r for r in self.live if target.number in r.ancestors]
         stopped, dropped = self.cut([target, *below], Outcome.CANCELLED, Reason.STOPPED)
         return Halt(self.done(), stopped, dropped)

@@ -149,6 +149,10 @@ class Pair:
     def happens_stop(self, dice: Dice) -> None:
         self.tell("stop_oldest", dice.pick(list(self.setting.sessions)))
 
+    def happens_stop_one(self, dice: Dice) -> None:
+        known = [run_id for r in self.naive.live for run_id in (r.id, *r.joined)]
+        self.tell("stop_one", dice.pick([*known, "nobody"]))
+
     def happens_stop_all(self, dice: Dice) -> None:
         self.tell("stop_all", dice.pick(list(self.setting.sessions)))
 

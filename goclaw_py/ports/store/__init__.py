@@ -17,28 +17,41 @@ from enum import StrEnum
 from typing import Protocol
 
 from goclaw_py.core.status import Backlog
+from goclaw_py.ports.store.chats import Chat, ChatStore, Heard, SeenChat
+from goclaw_py.ports.store.drafts import Draft, DraftStore
 from goclaw_py.ports.store.inbox import (
     Accepted,
     InboxKind,
     InboxRow,
     InboxState,
     InboxStore,
+    Letter,
     NewInbox,
     NewPairing,
     Unanswered,
 )
+from goclaw_py.ports.store.incidents import Incident, IncidentStore
 from goclaw_py.ports.store.nodes import CutRun, Node, NodeStore, Place, Recovery
 from goclaw_py.ports.store.outbox import OutboxRow, OutboxState, OutboxStore
 from goclaw_py.ports.store.people import PairingRequest, PeopleStore, Person, Standing
-from goclaw_py.ports.store.runs import NewRun, Run, RunEnd, RunStore, Session, StoredEntry
+from goclaw_py.ports.store.runs import Begun, NewRun, Run, RunEnd, RunStore, Session, StoredEntry
 
 __all__ = [
     "Accepted",
+    "Begun",
+    "Chat",
+    "ChatStore",
     "CutRun",
+    "Draft",
+    "DraftStore",
+    "Heard",
     "InboxKind",
     "InboxRow",
     "InboxState",
     "InboxStore",
+    "Incident",
+    "IncidentStore",
+    "Letter",
     "NewInbox",
     "NewPairing",
     "NewRun",
@@ -56,6 +69,7 @@ __all__ = [
     "Run",
     "RunEnd",
     "RunStore",
+    "SeenChat",
     "Session",
     "Standing",
     "Store",
@@ -72,7 +86,17 @@ class Notice(StrEnum):
     PEOPLE = "goclaw_people"
 
 
-class Store(NodeStore, InboxStore, RunStore, OutboxStore, PeopleStore, Protocol):
+class Store(
+    NodeStore,
+    InboxStore,
+    RunStore,
+    DraftStore,
+    OutboxStore,
+    PeopleStore,
+    ChatStore,
+    IncidentStore,
+    Protocol,
+):
     """All of it."""
 
     async def backlog(self) -> Backlog:

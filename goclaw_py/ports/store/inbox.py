@@ -80,6 +80,16 @@ class Unanswered:
 
 
 @dataclass(frozen=True, slots=True)
+class Letter:
+    """An inbox row for operators: with the session it belongs to and how often it was tried."""
+
+    row: Unanswered
+    session: SessionKey
+    agent: AgentName
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
 class NewPairing:
     """A pairing request, with the message that shows its code. Kept unless a live one exists."""
 
@@ -151,6 +161,36 @@ class InboxStore(Protocol):
         With ``ended`` those that ended otherwise than with an answer, the newest first; else those
         that are not done, in order of arrival.
         """
+
+    async def amend(self, edit: InboxRow) -> bool:
+        """Let an edit replace the message that it edits, and end the edit's row, if that waits.
+
+        The edited row gets the text, attachments and quote of the edit and keeps everything else.
+        False: a run has begun with it, or it has ended, or is not known; then nothing was changed.
+        """
+
+    async def is_known(self, channel: str, account: str, external_id: str) -> bool:
+        """Whether a message was ever taken in."""
+
+    async def letters(self, *, ended: bool, limit: int = 50) -> list[Letter]:
+        """Messages of all sessions, no commands, the newest first.
+
+        With ``ended`` those that could not be worked on: they failed, timed out, were dropped,
+        rejected, abandoned or lost, and nobody has dismissed them. Else those that are not done.
+        """
+
+    async def letter(self, row_id: int) -> Letter | None:
+        """One inbox row, whatever became of it."""
+
+    async def retry_letters(self, ids: Collection[int], *, now: datetime) -> int:
+        """Let messages that ended without an answer run again, all attempts before them.
+
+        Also those that were stopped. Their sessions are free to be claimed by whoever looks next;
+        sends ``Notice.INBOX``. Returns how many there were.
+        """
+
+    async def dismiss_letters(self, ids: Collection[int]) -> int:
+        """Show messages that ended without an answer no more. Returns how many there were."""
 
     async def release_sessions(self, node: NodeId, sessions: Collection[SessionKey]) -> None:
         """Give back sessions that are idle here. One with pending rows stays owned."""

@@ -25,11 +25,15 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class CutRun:
-    """A run that a dead node left, now ``lost``; its channel may still show it working."""
+    """A run that a dead node left, now ``lost``; its channel may still show it working.
+
+    ``draft`` is the channel's id of a draft that nobody will finish: its messages are given up.
+    """
 
     run_id: RunId
     session: SessionKey
     target: Target | None
+    draft: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ class OutboxState(StrEnum):
     SENDING = "sending"
     SENT = "sent"
     DEAD = "dead"
+    DROPPED = "dropped"
+    """An operator gave it up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +74,14 @@ class OutboxStore(Protocol):
     async def outbox(self, *, limit: int = 50, state: OutboxState | None = None) -> list[OutboxRow]:
         """Rows, the newest first."""
 
+    async def outbox_row(self, row_id: int) -> OutboxRow | None:
+        """One row."""
+
+    async def drop_outbox(self, ids: Collection[int], *, now: datetime) -> int:
+        """Give up rows that are dead or wait; what is being sent is left. Returns how many."""
+
     async def retry_outbox(self, ids: Collection[int], *, now: datetime) -> int:
-        """Make dead rows pending again, due at once. Returns how many were dead."""
+        """Make dead and dropped rows pending again, due at once. Returns how many there were."""
 
     async def next_due(self, places: Collection[Place]) -> datetime | None:
         """When the next pending head of a chat falls due, or None."""

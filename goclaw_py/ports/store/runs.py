@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -28,6 +29,19 @@ class NewRun:
     started_at: datetime
     parent: RunId | None = None
     model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A run that has begun.
+
+    ``draft`` is the channel's id of the draft that an earlier run for the same messages left, to go
+    on with. ``unsure``: that run may have posted one whose id nobody knows.
+    """
+
+    history: tuple[HistoryEntry, ...] = ()
+    draft: str | None = None
+    unsure: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,18 +111,20 @@ class StoredEntry:
 class RunStore(Protocol):
     """Runs, sessions and their history."""
 
-    async def begin_run(self, run: NewRun, *, node: NodeId) -> list[HistoryEntry]:
+    async def begin_run(self, run: NewRun, *, node: NodeId) -> Begun:
         """Record that a run starts, count an attempt for its inbox rows, return the history.
+
+        A draft that belongs to one of its inbox rows is this run's from now on.
 
         Claims the session for ``node`` if it is free, and creates it if it does not exist. Raises
         ``Fenced`` if another live node owns it.
         """
 
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
-        """End a run: its row, its inbox rows, history and outbox rows, all in one transaction.
+        """End a run: its row, inbox rows, draft, history and outbox rows, in one transaction.
 
         With ``Outcome.INTERRUPTED`` the inbox rows stay pending and the attempt is taken back; rows
-        that it had taken in stay as they were: no attempt was counted for them.
+        that it had taken in stay as they were: no attempt was counted for them. Its draft stays.
         The history entries belong to the conversation in which the run
         began: after a reset meanwhile they are stored but not read any more. Finishing a run twice
         changes nothing the second time.
@@ -141,4 +157,12 @@ class RunStore(Protocol):
         """Keep the queue mode that was chosen in a chat; None goes back to that of the settings.
 
         Nothing happens for a session that does not exist.
+        """
+
+    async def note(
+        self, key: SessionKey, entry: HistoryEntry, *, rows: Collection[int], now: datetime
+    ) -> None:
+        """Add something to a session's history outside of any run and end ``rows`` with it.
+
+        Nothing is added if none of the rows was pending.
         """

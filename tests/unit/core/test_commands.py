@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,11 +19,24 @@ from goclaw_py.core.commands import (
     ShowStatus,
     Stop,
     addresses_another_bot,
+    command_of,
     our_command,
+    our_command_of,
     parse_command,
+    stop_data,
 )
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import InboundMessage, PeerKind, Sender, Target
 
 ONE, ALL = Stop(everything=False), Stop(everything=True)
+HELLO = InboundMessage(
+    "42:1",
+    Target("telegram", "default", "42"),
+    PeerKind.DIRECT,
+    Sender("7"),
+    "hello",
+    datetime(2026, 1, 1, tzinfo=UTC),
+)
 
 
 @pytest.mark.parametrize(
@@ -169,3 +185,37 @@ def test_a_committed_command_is_ours_whatever_name_it_bears(text: str) -> None:
 def test_a_text_that_is_no_command_is_none_of_ours() -> None:
     assert our_command("help") is None
     assert our_command("/frobnicate") is None
+
+
+# ---------------------------------------------------------------------------- buttons and edits
+
+
+def test_a_stop_button_brings_the_run_that_it_stops_within_its_64_bytes() -> None:
+    """SPEC CMD-2, CHAN-4."""
+    run_id = RunId("019b7ca9-8c88-71d9-baa8-d70b2c79b8e7")
+    data = stop_data(run_id)
+    assert len(data.encode()) <= 64
+    pressed = replace(HELLO, press=data)
+    assert command_of(pressed, None) == Stop(everything=False, run=run_id)
+    assert our_command_of(pressed) == Stop(everything=False, run=run_id)
+
+
+@pytest.mark.parametrize("data", ["", "done:7", "stopall", "/stop", "STOP:x"])
+def test_another_button_is_no_command_whatever_it_says(data: str) -> None:
+    pressed = replace(HELLO, text="/stopall", press=data)
+    assert command_of(pressed, "goclaw_bot") is None
+    assert our_command_of(pressed) is None
+
+
+def test_a_typed_command_is_one_and_an_edit_is_none() -> None:
+    """SPEC CHAN-6."""
+    typed = replace(HELLO, text="/stop@goclaw_bot")
+    assert command_of(typed, "goclaw_bot") == ONE
+    assert command_of(typed, "other_bot") is None
+    assert our_command_of(typed) == ONE
+    assert command_of(replace(typed, edits="42:1"), "goclaw_bot") is None
+
+
+def test_the_menu_holds_nothing_that_is_no_command() -> None:
+    """SPEC CMD-5."""
+    assert all(parse_command(f"/{name}") is not None for name, _ in MENU)

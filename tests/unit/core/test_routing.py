@@ -7,15 +7,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-from goclaw_py.core.ids import AgentName
+from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.core.messages import InboundMessage, PeerKind, Sender, Target
 from goclaw_py.core.routing import (
     Access,
     AccessRules,
     DirectPolicy,
+    GroupPolicy,
     access,
     chat_session,
     is_chat_name,
+    peer_of,
 )
 
 HOME = Target("telegram", "default", "42")
@@ -81,7 +83,69 @@ def test_pairing_is_the_default() -> None:
 def test_an_unknown_group_is_silence_whoever_writes(policy: DirectPolicy) -> None:
     """SPEC CHAN-5."""
     message = replace(HELLO, peer=PeerKind.GROUP)
-    assert access(message, AccessRules(policy, frozenset({"7"})), {"7"}) is Access.IGNORED
+    assert access(message, AccessRules(policy, frozenset({"7"})), {"7"}) is Access.UNKNOWN_GROUP
+
+
+@pytest.mark.parametrize(
+    ("policy", "listed", "decided", "expected"),
+    [
+        (GroupPolicy.ALLOWLIST, None, None, Access.UNKNOWN_GROUP),
+        (GroupPolicy.ALLOWLIST, None, True, Access.ALLOWED),
+        (GroupPolicy.ALLOWLIST, None, False, Access.IGNORED),
+        (GroupPolicy.ALLOWLIST, True, None, Access.ALLOWED),
+        (GroupPolicy.ALLOWLIST, True, False, Access.ALLOWED),
+        (GroupPolicy.ALLOWLIST, False, True, Access.IGNORED),
+        (GroupPolicy.OPEN, None, None, Access.ALLOWED),
+        (GroupPolicy.OPEN, None, False, Access.IGNORED),
+        (GroupPolicy.OPEN, False, True, Access.IGNORED),
+        (GroupPolicy.DISABLED, True, True, Access.IGNORED),
+    ],
+)
+def test_a_group_is_decided_by_policy_settings_and_operator(
+    policy: GroupPolicy, listed: bool | None, decided: bool | None, expected: Access
+) -> None:
+    """SPEC CHAN-5: what the settings say goes before what the operator said."""
+    message = replace(HELLO, peer=PeerKind.GROUP)
+    rules = AccessRules(group=policy, listed=listed)
+    assert access(message, rules, (), group=decided) is expected
+
+
+@pytest.mark.parametrize("peer", PeerKind)
+@pytest.mark.parametrize("mention", [True, False])
+def test_in_a_group_only_what_is_addressed_is_taken_unless_mention_is_off(
+    peer: PeerKind, mention: bool
+) -> None:
+    """SPEC CHAN-5."""
+    message = replace(HELLO, peer=peer, addressed=False)
+    rules = AccessRules(DirectPolicy.OPEN, group=GroupPolicy.OPEN, mention=mention)
+    ignored = mention and peer is PeerKind.GROUP
+    assert access(message, rules, ()) is (Access.IGNORED if ignored else Access.ALLOWED)
+
+
+def test_a_group_that_is_unknown_is_noted_though_nobody_addressed_the_agent() -> None:
+    """SPEC CHAN-5: the operator sees the groups that there are."""
+    message = replace(HELLO, peer=PeerKind.GROUP, addressed=False)
+    assert access(message, AccessRules(), ()) is Access.UNKNOWN_GROUP
+
+
+@pytest.mark.parametrize("peer", PeerKind)
+@pytest.mark.parametrize("agent", ["main", "group", "direct"])
+@pytest.mark.parametrize("chat", ["-100", "group", "direct"])
+@pytest.mark.parametrize("thread", [None, "7"])
+def test_the_peer_can_be_read_from_a_session_key(
+    agent: str, peer: PeerKind, chat: str, thread: str | None
+) -> None:
+    """SPEC IO-7."""
+    key = chat_session(AgentName(agent), Target("telegram", "work", chat, thread), peer)
+    assert peer_of(key) is peer
+
+
+@pytest.mark.parametrize(
+    "key", ["agent:main:cron:daily", "agent:main:cron:group:7", "agent:main:api:group", "", "agent"]
+)
+def test_a_session_that_is_no_chat_counts_as_direct(key: str) -> None:
+    """SPEC QUEUE-1."""
+    assert peer_of(SessionKey(key)) is PeerKind.DIRECT
 
 
 @pytest.mark.parametrize("peer", PeerKind)

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from goclaw_py.core import wording
 from goclaw_py.core.commands import MENU
 from goclaw_py.core.ids import AgentName, LaneName, RunId, SessionKey
-from goclaw_py.core.messages import Sender
+from goclaw_py.core.messages import (
+    Attachment,
+    FileKind,
+    InboundMessage,
+    PeerKind,
+    Sender,
+    Target,
+)
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Drop, Mode, QueuePolicy
 from goclaw_py.core.status import RunState, RunView
@@ -177,3 +186,59 @@ def test_the_status_sorts_every_state_into_running_waiting_or_stopping() -> None
         "Stopping: 2",
         "Messages in this conversation: 0",
     ]
+
+
+# ---------------------------------------------------------------------------- files, quotes, people
+
+
+@pytest.mark.parametrize(
+    ("attachment", "words"),
+    [
+        (Attachment(FileKind.PHOTO, "ref"), "[photo]"),
+        (Attachment(FileKind.DOCUMENT, "ref", "tax.pdf"), "[document “tax.pdf”]"),
+    ],
+)
+def test_a_file_is_named_where_only_words_are_kept(attachment: Attachment, words: str) -> None:
+    """SPEC CHAN-6."""
+    assert wording.file_name(attachment) == words
+    assert (
+        wording.file_missing(attachment, "too large") == f"{words} could not be loaded: too large"
+    )
+
+
+def test_a_quote_stands_above_what_is_said_of_it() -> None:
+    """SPEC CHAN-6."""
+    assert wording.in_reply_to("a\nb", "why?") == "> a\n> b\n\nwhy?"
+    assert wording.in_reply_to("a", "") == "> a"
+
+
+def test_a_long_name_of_a_file_does_not_fill_the_chat() -> None:
+    assert len(wording.file_not_sent("x" * 5000, "it is gone")) < 120
+
+
+@pytest.mark.parametrize(
+    ("owner", "username", "thread", "words"),
+    [
+        (True, "ann", None, "You: Ann B (@ann)\nYour id: 7, an owner\nThis chat: telegram, 42\n"),
+        (False, None, "9", "You: Ann B\nYour id: 7\nThis chat: telegram, 42, topic 9\n"),
+    ],
+)
+def test_whoami_says_how_the_sender_is_known(
+    owner: bool, username: str | None, thread: str | None, words: str
+) -> None:
+    """SPEC CMD-5."""
+    message = InboundMessage(
+        "42:1",
+        Target("telegram", "default", "42", thread),
+        PeerKind.DIRECT,
+        Sender("7", "Ann\n  B", username),
+        "/whoami",
+        datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    text = wording.who(message, owner=owner, session=SessionKey("agent:main"))
+    assert text == f"{words}Session: agent:main"
+
+
+def test_an_unsupported_kind_is_named() -> None:
+    """SPEC CHAN-6."""
+    assert "stickers" in wording.unsupported("stickers")

@@ -1,0 +1,130 @@
+"""How fast chats may be written to (SPEC IO-4).
+
+Three limits hold at once: a gap between two messages of a chat, messages of a chat in a minute,
+messages of the whole account in a second. Edits count as messages. Drafts, which show a reply while
+it grows, get at most half of the last two, so that there is always room for what has to arrive.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass, field
+
+_MINUTE_S = 60.0
+_SECOND_S = 1.0
+_LOOK_EVERY = 1_000
+"""After so many messages chats that have been silent for a minute are forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The limits for one chat. None is no limit.
+
+    ``account_per_s`` is the same for all chats of an account.
+    """
+
+    gap_s: float = 0.0
+    per_minute: int | None = None
+    account_per_s: int | None = None
+
+
+UNPACED = Pace()
+
+
+@dataclass(slots=True)
+class _Window:
+    """The instants of the last messages, as many as may be in one span."""
+
+    all: deque[float] = field(default_factory=deque)
+    drafts: deque[float] = field(default_factory=deque)
+
+    def ready_at(self, most: int | None, span_s: float, now: float, *, draft: bool) -> float:
+        if most is None:
+            return now
+        at = _free_at(self.all, most, span_s, now)
+        return max(at, _free_at(self.drafts, max(1, most // 2), span_s, now)) if draft else at
+
+    def add(self, now: float, span_s: float, *, draft: bool) -> None:
+        for instants in (self.all, self.drafts):
+            while instants and instants[0] <= now - span_s:
+                instants.popleft()
+        self.all.append(now)
+        if draft:
+            self.drafts.append(now)
+
+    def take_back(self, at: float, *, draft: bool) -> None:
+        for instants in (self.all, self.drafts) if draft else (self.all,):
+            if at in instants:
+                instants.remove(at)
+
+
+def _free_at(instants: deque[float], most: int, span_s: float, now: float) -> float:
+    """When one more fits, given that the instants are in order."""
+    return now if len(instants) < most else max(now, instants[-most] + span_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """A message that was let through, to be given back if it was not sent."""
+
+    chat: str
+    at: float
+    draft: bool
+    gap_until: float
+    """Until when its chat had to wait before it."""
+
+
+class Pacer:
+    """Paces one account. Instants are in seconds of any clock that never goes back."""
+
+    def __init__(self) -> None:
+        self._account = _Window()
+        self._chats: dict[str, _Window] = {}
+        self._gaps: dict[str, float] = {}
+        """Until when each chat must not be written to."""
+        self._count = 0
+
+    def chat_ready_at(self, chat: str, pace: Pace, now: float, *, draft: bool = False) -> float:
+        """When a chat may be written to, as far as it alone is concerned; ``now`` if at once."""
+        at = max(now, self._gaps.get(chat, -math.inf))
+        window = self._chats.get(chat)
+        if window is None:
+            return at
+        return max(at, window.ready_at(pace.per_minute, _MINUTE_S, now, draft=draft))
+
+    def account_ready_at(self, pace: Pace, now: float, *, draft: bool = False) -> float:
+        """When anything may be written, as far as the account is concerned; ``now`` if at once."""
+        return self._account.ready_at(pace.account_per_s, _SECOND_S, now, draft=draft)
+
+    def take(self, chat: str, pace: Pace, now: float, *, draft: bool = False) -> Ticket:
+        """Count a message, which should be ready."""
+        ticket = Ticket(chat, now, draft, self._gaps.get(chat, -math.inf))
+        if pace.gap_s > 0:
+            self._gaps[chat] = now + pace.gap_s
+        if pace.per_minute is not None:
+            window = self._chats.setdefault(chat, _Window())
+            window.add(now, _MINUTE_S, draft=draft)
+        if pace.account_per_s is not None:
+            self._account.add(now, _SECOND_S, draft=draft)
+        self._count += 1
+        if self._count % _LOOK_EVERY == 0:
+            self._forget_silent(now)
+        return ticket
+
+    def give_back(self, ticket: Ticket) -> None:
+        """It was not sent after all. Call it before the next ``take`` for its chat."""
+        if ticket.chat in self._gaps:
+            self._gaps[ticket.chat] = ticket.gap_until
+        window = self._chats.get(ticket.chat)
+        if window is not None:
+            window.take_back(ticket.at, draft=ticket.draft)
+        self._account.take_back(ticket.at, draft=ticket.draft)
+
+    def _forget_silent(self, now: float) -> None:
+        self._gaps = {chat: until for chat, until in self._gaps.items() if until > now}
+        self._chats = {
+            chat: window
+            for chat, window in self._chats.items()
+            if window.all and window.all[-1] > now - _MINUTE_S
+        }

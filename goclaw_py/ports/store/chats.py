@@ -1,0 +1,94 @@
+"""Chats: which groups are allowed, which cannot be written to, where people spoke last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.messages import PeerKind, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A chat that something is known about.
+
+    ``allowed``: what the operator said about this group, None if nothing. ``gone``: why it cannot
+    be written to, "" if it can.
+    """
+
+    channel: str
+    account: str
+    chat: str
+    peer: PeerKind
+    name: str
+    allowed: bool | None
+    gone: str
+    first_seen_at: datetime
+    last_seen_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SeenChat:
+    """A chat as somebody wrote in it. ``target`` names no thread."""
+
+    target: Target
+    peer: PeerKind
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """Where a permitted person spoke, and when last."""
+
+    target: Target
+    peer: PeerKind
+    agent: AgentName
+    sender_id: str
+    at: datetime
+
+
+class ChatStore(Protocol):
+    """Chats (SPEC CHAN-5, CHAN-7, HB-8)."""
+
+    async def chats(self, *, limit: int = 1000) -> list[Chat]:
+        """Known chats, the last seen first."""
+
+    async def note_chats(self, seen: Sequence[SeenChat], *, now: datetime) -> None:
+        """Know chats, with their names as they are now; what was decided about them stays."""
+
+    async def allow_chat(
+        self, channel: str, account: str, chat: str, *, allowed: bool, now: datetime
+    ) -> None:
+        """Decide whether the agent listens in a group; one that was never seen becomes known.
+
+        Sends ``Notice.PEOPLE``.
+        """
+
+    async def mark_chat(self, target: Target, peer: PeerKind, *, gone: str, now: datetime) -> None:
+        """Note that a chat cannot be written to, or with "" that it can; the thread is ignored.
+
+        Sends ``Notice.PEOPLE``. Nothing is written if it is so already.
+        """
+
+    async def move_chat(
+        self, channel: str, account: str, *, old: str, new: str, now: datetime
+    ) -> bool:
+        """Let everything that belongs to a chat belong to its new id, in one transaction.
+
+        Sessions with their history, messages that wait in either direction, runs, drafts, what was
+        decided about the chat. Where a session of the new id exists already, both become one: the
+        older history first. False if nothing of the old id is left to move. Sends
+        ``Notice.PEOPLE`` and ``Notice.OUTBOX``.
+        """
+
+    async def heard(
+        self, *, agent: AgentName | None = None, direct: bool = False, limit: int = 20
+    ) -> list[Heard]:
+        """Chats and threads in which a permitted person spoke, the last one first (SPEC HB-8).
+
+        Only of ``agent`` if given, only direct chats with ``direct``; chats that are gone are left
+        out.
+        """

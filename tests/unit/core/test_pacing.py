@@ -1,0 +1,139 @@
+"""How fast chats are written to (SPEC IO-4)."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goclaw_py.core.pacing import UNPACED, Pace, Pacer
+
+DIRECT = Pace(gap_s=1.0, account_per_s=30)
+GROUP = Pace(gap_s=1.0, per_minute=20, account_per_s=30)
+
+
+class Line:
+    """Sends everything as early as it may be sent, in the order in which it is asked to."""
+
+    def __init__(self) -> None:
+        self.pacer = Pacer()
+        self.now = 0.0
+        self.sent: list[tuple[str, float, bool]] = []
+
+    def send(self, chat: str, pace: Pace, *, draft: bool = False) -> float:
+        self.now = self.pacer.chat_ready_at(chat, pace, self.now, draft=draft)
+        self.now = self.pacer.account_ready_at(pace, self.now, draft=draft)
+        self.now = self.pacer.chat_ready_at(chat, pace, self.now, draft=draft)
+        self.pacer.take(chat, pace, self.now, draft=draft)
+        self.sent.append((chat, self.now, draft))
+        return self.now
+
+
+def most_within(instants: list[float], span_s: float) -> int:
+    # A hair less than the span: instants are floats.
+    return max(
+        (sum(at <= other < at + span_s - 1e-6 for other in instants) for at in instants),
+        default=0,
+    )
+
+
+def test_without_limits_everything_goes_at_once() -> None:
+    line = Line()
+    assert [line.send("ann", UNPACED) for _ in range(1000)] == [0.0] * 1000
+
+
+def test_a_chat_gets_one_message_a_second() -> None:
+    line = Line()
+    assert [line.send("ann", DIRECT) for _ in range(4)] == [0.0, 1.0, 2.0, 3.0]
+
+
+def test_chats_do_not_wait_for_each_other() -> None:
+    line = Line()
+    assert [line.send(f"chat {number}", DIRECT) for number in range(30)] == [0.0] * 30
+
+
+def test_the_thirty_first_message_of_a_second_waits_for_the_next() -> None:
+    line = Line()
+    instants = [line.send(f"chat {number}", DIRECT) for number in range(61)]
+    assert instants == [0.0] * 30 + [1.0] * 30 + [2.0]
+
+
+def test_a_group_gets_twenty_messages_a_minute() -> None:
+    line = Line()
+    instants = [line.send("-100", GROUP) for _ in range(21)]
+    assert instants == [*[float(second) for second in range(20)], 60.0]
+
+
+def test_drafts_leave_half_of_a_group_to_messages() -> None:
+    pacer = Pacer()
+    for second in range(10):
+        pacer.take("-100", GROUP, float(second), draft=True)
+    assert pacer.chat_ready_at("-100", GROUP, 10.0, draft=True) == 60.0
+    assert pacer.chat_ready_at("-100", GROUP, 10.0) == 10.0
+
+
+def test_drafts_leave_half_of_the_account_to_messages() -> None:
+    pacer = Pacer()
+    for number in range(15):
+        pacer.take(f"chat {number}", DIRECT, 0.0, draft=True)
+    assert pacer.account_ready_at(DIRECT, 0.0, draft=True) == 1.0
+    assert pacer.account_ready_at(DIRECT, 0.0) == 0.0
+
+
+def test_an_edit_counts_like_a_message() -> None:
+    pacer = Pacer()
+    pacer.take("ann", DIRECT, 0.0, draft=True)
+    assert pacer.chat_ready_at("ann", DIRECT, 0.0) == 1.0
+
+
+def test_a_ticket_that_is_given_back_was_never_taken() -> None:
+    pacer = Pacer()
+    pacer.give_back(pacer.take("-100", GROUP, 5.0))
+    assert pacer.chat_ready_at("-100", GROUP, 5.0) == 5.0
+    for number in range(30):
+        pacer.take(f"chat {number}", DIRECT, 5.0)
+    assert pacer.account_ready_at(DIRECT, 5.0) == 6.0
+
+
+def test_giving_back_keeps_the_gap_that_was_there_before() -> None:
+    pacer = Pacer()
+    pacer.take("ann", DIRECT, 0.0)
+    pacer.give_back(pacer.take("ann", DIRECT, 0.5))
+    assert pacer.chat_ready_at("ann", DIRECT, 0.5) == 1.0
+
+
+def test_silent_chats_are_forgotten() -> None:
+    pacer = Pacer()
+    for number in range(5_000):
+        pacer.take(f"-{number}", GROUP, number * 1.0)
+    assert len(pacer._chats) < 1_100
+    assert len(pacer._gaps) < 1_100
+
+
+CHATS = st.sampled_from(["ann", "bob", "-100", "-200"])
+
+
+@given(st.lists(st.tuples(CHATS, st.booleans(), st.floats(0, 20)), max_size=120))
+def test_no_limit_is_ever_exceeded(messages: list[tuple[str, bool, float]]) -> None:
+    line = Line()
+    for chat, draft, pause in messages:
+        line.now += pause if pause > 15 else 0.0
+        line.send(chat, GROUP if chat.startswith("-") else DIRECT, draft=draft)
+    for chat in ("ann", "bob", "-100", "-200"):
+        instants = [at for where, at, _ in line.sent if where == chat]
+        assert most_within(instants, 1.0) <= 1
+        if chat.startswith("-"):
+            drafts = [at for where, at, draft in line.sent if where == chat and draft]
+            assert most_within(instants, 60.0) <= 20
+            assert most_within(drafts, 60.0) <= 10
+    assert most_within([at for _, at, _ in line.sent], 1.0) <= 30
+
+
+@given(st.lists(st.tuples(CHATS, st.booleans()), max_size=80))
+def test_nothing_waits_longer_than_a_minute_for_what_was_sent_before(
+    messages: list[tuple[str, bool]],
+) -> None:
+    line = Line()
+    for chat, draft in messages:
+        before = line.now
+        at = line.send(chat, GROUP if chat.startswith("-") else DIRECT, draft=draft)
+        assert at - before <= 60.0 + 1e-6
