@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
-from goclaw_py.core.ids import SessionKey
-from goclaw_py.core.messages import InboundMessage, OutboundMessage
-from goclaw_py.ports.store import NewInbox, NewPairing
+from goclaw_py.core.ids import AgentName, NodeId, SessionKey
+from goclaw_py.core.messages import InboundMessage, OutboundMessage, Target
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.routing import chat_session, peer_of
+from goclaw_py.ports.store import NewInbox, NewPairing, SeenChat
 from goclaw_py.store.text import storable
 
 CRASHES_UNTIL_LAST: Final = 2
@@ -43,3 +46,60 @@ def apologies(
         (session, OutboundMessage(message.target, text, reply_to=message.message_id))
         for (session, _), message in last.items()
     ]
+
+
+LETTERS: Final = frozenset(
+    {
+        Outcome.FAILED,
+        Outcome.TIMED_OUT,
+        Outcome.DROPPED,
+        Outcome.REJECTED,
+        Outcome.ABANDONED,
+        Outcome.LOST,
+    }
+)
+"""Ends of messages that operators hear of: not those that somebody wanted."""
+
+MOVED_AWAY: Final = "its chat has moved into a session of another node"
+"""The error of a run that lost its session in a move."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Whose a session is, and which of its histories is read."""
+
+    owner: NodeId | None
+    fence: int
+    epoch: int
+
+
+def merged(old: Claim, new: Claim) -> Claim:
+    """What becomes of two sessions that become one.
+
+    The new one's owner keeps it, for messages come in there. The fence is higher than all that
+    anybody has seen: whoever lost either session long ago stays out of both.
+    """
+    return Claim(
+        owner=old.owner if new.owner is None else new.owner,
+        fence=max(old.fence, new.fence) + 1,
+        epoch=max(old.epoch, new.epoch),
+    )
+
+
+def moved_key(
+    key: SessionKey, agent: AgentName, old: Target, thread: str | None, new: str
+) -> SessionKey:
+    """The key of a session when its chat gets the id ``new``; the same if it has another form."""
+    before = replace(old, thread=thread)
+    if chat_session(agent, before, peer_of(key)) != key:
+        return key
+    return chat_session(agent, replace(before, chat=new), peer_of(key))
+
+
+def last_sight_of_each(seen: Iterable[SeenChat]) -> list[SeenChat]:
+    """Drop sights of a chat that has a later one in the same batch."""
+    last: dict[tuple[str, ...], SeenChat] = {}
+    for chat in seen:
+        target = chat.target
+        last[storable((target.channel, target.account, target.chat))] = chat
+    return list(last.values())

@@ -8,14 +8,21 @@ U+FFFD, the replacement character, on the way in.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
+from datetime import datetime
+from decimal import Decimal
 from enum import Enum
-from typing import TypeVar, cast
+from types import NoneType
+from typing import Any, TypeVar, cast
+
+import orjson
 
 T = TypeVar("T")
 
 _REFUSED = re.compile("[\x00\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"
+_TEXTLESS = frozenset({NoneType, bool, bytes, int, float, datetime, Decimal})
 
 
 def storable(value: T) -> T:
@@ -24,15 +31,43 @@ def storable(value: T) -> T:
     Looks into tuples, lists and frozen dataclasses; anything else is returned as it is. What needs
     no change is returned itself, not a copy.
     """
-    if isinstance(value, str) and not isinstance(value, Enum):
-        return cast("T", _REFUSED.sub(_REPLACEMENT, value)) if _REFUSED.search(value) else value
+    if _is_storable(value):
+        return value
+    if isinstance(value, str):
+        return cast("T", _REFUSED.sub(_REPLACEMENT, value))
     if isinstance(value, tuple | list):
         cleaned = [storable(item) for item in value]
         if all(new is old for new, old in zip(cleaned, value, strict=True)):
             return value
         return cast("T", type(value)(cleaned))
+    before = {field.name: getattr(value, field.name) for field in fields(cast("Any", value))}
+    changed = {name: new for name, old in before.items() if (new := storable(old)) is not old}
+    return cast("T", replace(cast("Any", value), **changed)) if changed else value
+
+
+def _is_storable(value: object) -> bool:
+    """Whether it can be stored as it is: nearly always, so this is what has to be quick.
+
+    No is said too often for what is seldom: then each part of the value is looked at.
+    """
+    if isinstance(value, str):
+        # Enums are ours. Python knows of each text whether it is ASCII.
+        if value.isascii():
+            return "\0" not in value or isinstance(value, Enum)
+        return not _REFUSED.search(value) or isinstance(value, Enum)
+    if isinstance(value, tuple | list):
+        return _are_storable(value)
     if is_dataclass(value) and not isinstance(value, type):
-        before = {field.name: getattr(value, field.name) for field in fields(value)}
-        changed = {name: new for name, old in before.items() if (new := storable(old)) is not old}
-        return cast("T", replace(value, **changed)) if changed else value
-    return value
+        try:
+            # Refuses lone surrogates. A text that itself holds a backslash and "u0000" gets a no.
+            return b"\\u0000" not in orjson.dumps(value)
+        except TypeError:
+            return False
+    return True
+
+
+def _are_storable(values: Sequence[object]) -> bool:
+    kinds = set(map(type, values)) - _TEXTLESS
+    if kinds == {str}:
+        return _is_storable("".join(text for text in values if isinstance(text, str)))
+    return not kinds or all(map(_is_storable, values))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -223,10 +224,12 @@ async def test_a_dead_message_can_be_tried_again_ahead_of_younger_ones(world: Wo
 
 
 async def test_rows_are_listed_newest_first_and_by_state(world: World) -> None:
-    for text in ("sent", "dead", "sending", "pending"):
+    for text in ("sent", "dead", "dropped", "sending", "pending"):
         await world.put(say(text))
     await world.a.mark_sent(await world.claimed(), "m", now=T0)
     await world.a.mark_dead(await world.claimed(), "x", now=T0)
+    dropped = next(row for row in await world.a.outbox() if row.message.text == "dropped")
+    await world.a.drop_outbox([dropped.id], now=T0)
     await world.claimed()
     assert [r.message.text for r in await world.a.outbox(limit=2)] == ["pending", "sending"]
     for state in OutboxState:
@@ -244,3 +247,48 @@ async def test_the_next_due_time_is_that_of_the_first_pending_head(world: World)
     await world.a.mark_failed(row, "x", retry_at=at(30), maybe_sent=False)
     assert await world.a.next_due(PLACES) == at(30)
     assert await world.a.next_due([("console", "default")]) is None
+
+
+async def test_a_row_is_found_by_its_number(world: World) -> None:
+    (row,) = await world.put(say("x"))
+    assert await world.b.outbox_row(row.id) == row
+    assert await world.b.outbox_row(row.id + 1) is None
+
+
+async def test_rows_that_are_dead_or_wait_can_be_dropped(world: World) -> None:
+    dead, sending, waiting = await world.put(say("1"), say("2"), say("3"))
+    await world.a.mark_dead(await world.claimed(), "blocked", now=T0)
+    await world.claimed()
+    ids = [dead.id, dead.id, sending.id, waiting.id, 999]
+    assert await world.b.drop_outbox(ids, now=at(5)) == 2
+    assert await world.b.drop_outbox(ids, now=at(6)) == 0
+    states = [row.state for row in (await world.a.outbox())[::-1]]
+    assert states == [OutboxState.DROPPED, OutboxState.SENDING, OutboxState.DROPPED]
+    assert (await world.a.outbox(state=OutboxState.DROPPED))[-1].error == "blocked"
+    backlog = await world.a.backlog()
+    assert (backlog.outbox, backlog.dead) == (1, 0)
+
+
+async def test_what_is_behind_a_dropped_row_may_go_on_and_is_told(world: World) -> None:
+    first, _ = await world.put(say("1"), say("2"))
+    await world.a.mark_failed(await world.claimed(), "x", retry_at=at(500), maybe_sent=False)
+    heard = Heard()
+    world.b.on_notice(heard.append)
+    await world.a.drop_outbox([first.id], now=at(1))
+    await until(heard.expect(Notice.OUTBOX))
+    assert (await world.claimed(now=at(1))).message.text == "2"
+
+
+async def test_a_dropped_row_can_be_tried_again(world: World) -> None:
+    row, _ = await world.put(say("1"), say("2"))
+    await world.a.drop_outbox([row.id], now=T0)
+    assert await world.a.retry_outbox([row.id], now=at(1)) == 1
+    assert (await world.claimed(now=at(1))).message.text == "1"
+
+
+async def test_a_message_that_may_be_in_the_chat_is_a_possible_duplicate_from_the_start(
+    world: World,
+) -> None:
+    """IO-5."""
+    rows = await world.put(say("sure"), replace(say("unsure"), unsure=True))
+    assert [row.possible_duplicate for row in rows] == [False, True]

@@ -14,7 +14,7 @@ from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Mode
 from goclaw_py.ports.agent import HistoryEntry, Role
-from goclaw_py.ports.store import Notice, Run, StoredEntry
+from goclaw_py.ports.store import Begun, Notice, Run, StoredEntry
 from tests.support.stores import (
     ANN,
     APOLOGY,
@@ -82,7 +82,7 @@ async def test_a_usage_without_price_stays_without(world: World) -> None:
 async def test_a_run_ends_with_its_rows_history_and_reply_together(world: World) -> None:
     """IO-3."""
     rows = await world.accept(ANN, ANN)
-    assert await world.a.begin_run(new_run("r1", *rows), node=A) == []
+    assert await world.a.begin_run(new_run("r1", *rows), node=A) == Begun()
     pair = (entry("question"), HistoryEntry(Role.ASSISTANT, "answer", b'{"n":\x00}', "native"))
     heard = Heard()
     world.b.on_notice(heard.append)
@@ -93,7 +93,7 @@ async def test_a_run_ends_with_its_rows_history_and_reply_together(world: World)
     assert await world.a.claim_pending(A, now=T0, places=PLACES) == []
     said = [(row.message.text, row.session) for row in await world.a.outbox()]
     assert said == [("more", key_of(ANN)), ("answer", key_of(ANN))]
-    assert await world.a.begin_run(new_run("r2"), node=A) == list(pair)
+    assert await world.a.begin_run(new_run("r2"), node=A) == Begun(history=pair)
     assert await world.b.history(key_of(ANN)) == [
         StoredEntry(half, at(9), RunId("r1")) for half in pair
     ]
@@ -275,7 +275,7 @@ async def test_a_reset_begins_a_fresh_history(world: World) -> None:
     await world.a.finish_run(replace(end("r1"), history=(entry("old"),)), node=A)
     await world.b.reset_session(key_of(ANN), now=at(20))
     assert await world.a.history(key_of(ANN)) == []
-    assert await world.a.begin_run(new_run("r2"), node=A) == []
+    assert await world.a.begin_run(new_run("r2"), node=A) == Begun()
     session = await world.a.session(key_of(ANN))
     assert session is not None
     assert (session.entries, session.last_active_at) == (0, at(20))
@@ -405,3 +405,55 @@ async def test_a_chosen_mode_stays_through_a_reset_and_a_change_of_node(world: W
 async def test_choosing_a_mode_for_an_unknown_session_is_harmless(world: World) -> None:
     await world.a.choose_mode(key_of(ANN), Mode.STEER)
     assert await world.a.sessions() == []
+
+
+async def test_a_note_ends_its_rows_and_is_remembered_outside_of_any_run(world: World) -> None:
+    """CHAN-6: an edit of a message that was answered already."""
+    await world.a.begin_run(new_run("r"), node=A)
+    await world.a.finish_run(replace(end("r"), history=(entry("before"),)), node=A)
+    first, second = await world.accept(ANN, ANN)
+    await world.b.note(key_of(ANN), entry("it was edited"), rows=[first.id], now=at(20))
+    assert await world.a.history(key_of(ANN)) == [
+        StoredEntry(entry("before"), at(9), RunId("r")),
+        StoredEntry(entry("it was edited"), at(20), None),
+    ]
+    assert [row.id for row in await world.a.claim_pending(A, now=T0, places=PLACES)] == [second.id]
+    letter = await world.a.letter(first.id)
+    assert letter is not None
+    assert (letter.row.outcome, letter.row.finished_at) == (Outcome.COMPLETED, at(20))
+
+
+async def test_a_note_is_added_once_and_not_for_a_row_that_has_ended(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    for _ in range(2):
+        await world.a.note(key_of(ANN), entry("noted"), rows=[row.id, 999], now=T0)
+    assert [stored.entry.text for stored in await world.a.history(key_of(ANN))] == ["noted"]
+
+
+async def test_a_note_without_rows_is_added(world: World) -> None:
+    await world.accept(ANN)
+    await world.a.note(key_of(ANN), entry("by the way"), rows=(), now=T0)
+    assert [stored.entry.text for stored in await world.a.history(key_of(ANN))] == ["by the way"]
+
+
+async def test_a_note_for_a_session_that_does_not_exist_is_nowhere(world: World) -> None:
+    await world.a.note(key_of(BOB), entry("for nobody"), rows=(), now=T0)
+    assert await world.a.session(key_of(BOB)) is None
+
+
+async def test_a_note_goes_to_the_present_history(world: World) -> None:
+    await world.accept(ANN)
+    await world.a.note(key_of(ANN), entry("old"), rows=(), now=T0)
+    await world.a.reset_session(key_of(ANN), now=at(1))
+    await world.a.note(key_of(ANN), entry("new"), rows=(), now=at(2))
+    assert [stored.entry.text for stored in await world.a.history(key_of(ANN))] == ["new"]
+
+
+async def test_a_run_that_was_recovered_is_fenced_though_its_node_has_come_back(
+    world: World,
+) -> None:
+    (row,) = await world.accept(ANN)
+    await world.crash("r", row)
+    with pytest.raises(Fenced):
+        await world.a.finish_run(end("r", Outcome.COMPLETED, "late words"), node=A)
+    assert await world.a.outbox() == []

@@ -76,6 +76,19 @@ async def test_down_and_up_again_gives_the_same_schema(opened: Connection) -> No
     assert await shape(opened) == before
 
 
+async def test_what_was_given_up_in_the_outbox_is_dead_for_the_release_before(
+    opened: Connection,
+) -> None:
+    await m.migrate(opened)
+    await opened.script(
+        "insert into outbox (channel, account, chat, message, state, created_at, next_attempt_at, "
+        "finished_at) values ('c', 'a', 'k', '{}', 'dropped', 'epoch', 'epoch', 'epoch')"
+    )
+    await m.migrate(opened, to=5)
+    assert [row["state"] for row in await opened.fetch("select state from outbox")] == ["dead"]
+    await m.migrate(opened)
+
+
 async def test_a_version_in_between_can_be_reached_from_both_sides(
     opened: Connection, folder: Path
 ) -> None:

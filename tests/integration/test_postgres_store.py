@@ -332,7 +332,24 @@ async def test_a_server_that_hangs_is_unavailable_within_the_time_limits(
                 "and kind = 'message' and outcome <> 'completed' order by id desc limit 9"
             ),
         ),
+        (
+            "inbox",
+            (
+                "select * from inbox where state = 'done' and kind = 'message' and not dismissed "
+                "and outcome in ('failed', 'timed_out', 'dropped', 'rejected', 'abandoned', "
+                "'lost') order by id desc limit 9"
+            ),
+        ),
+        (
+            "inbox",
+            (
+                "update inbox set session = 't' where (session = 's' and state = 'pending') or "
+                "(session = 's' and state = 'done' and kind = 'message' "
+                "and outcome <> 'completed')"
+            ),
+        ),
         ("outbox", "select * from outbox_heads"),
+        ("outbox", "select * from outbox where state = 'dropped' order by id desc limit 9"),
         ("outbox", "select * from outbox where state = 'dead' order by id desc limit 9"),
         ("outbox", "select from outbox where owner = 'n'"),
         ("runs", "select from runs where outcome is null and node = 'n'"),
@@ -342,6 +359,13 @@ async def test_a_server_that_hangs_is_unavailable_within_the_time_limits(
             "select * from runs where session = 's' order by started_at desc, id desc limit 9",
         ),
         ("sessions", "select * from sessions order by last_active_at desc, key desc limit 9"),
+        (
+            "sessions",
+            (
+                "select from sessions where last_heard_at is not null "
+                "order by last_heard_at desc, key desc limit 9"
+            ),
+        ),
         ("history", "select from history where session = 's' and epoch = 0 order by id desc"),
     ],
 )

@@ -10,6 +10,7 @@ from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.ports.store import (
     Accepted,
+    Heard,
     InboxKind,
     InboxRow,
     NewInbox,
@@ -111,7 +112,8 @@ class Inbox(Part):
         if ended:
             found = sorted(record.unanswered, key=lambda row: row.id, reverse=True)
         else:
-            found = [row for row in record.pending.values() if row.kind is InboxKind.MESSAGE]
+            waiting = sorted(record.pending.values(), key=lambda row: row.id)
+            found = [row for row in waiting if row.kind is InboxKind.MESSAGE]
         return [row.unanswered() for row in found[:limit]]
 
     async def release_sessions(self, node: NodeId, sessions: Collection[SessionKey]) -> None:
@@ -130,24 +132,26 @@ class Inbox(Part):
         return any(self._node_of(run) != node for run in session.active)
 
     def _enter_session(self, row: NewInbox, now: datetime) -> None:
-        target = row.message.target
+        message = row.message
+        target = message.target
         session = self._db.sessions.setdefault(
             row.session, SessionRecord(row.session, row.agent, target, now, now)
         )
         session.target = target
+        heard_at = now if session.heard is None else max(session.heard.at, now)
+        session.heard = Heard(target, message.peer, session.agent, message.sender.id, heard_at)
         session.last_active_at = max(session.last_active_at, now)
 
     def _insert(self, row: NewInbox, now: datetime) -> InboxRecord:
-        self._db.last_inbox_id += 1
         record = InboxRecord(
-            id=self._db.last_inbox_id,
+            id=len(self._db.inbox) + 1,
             message=row.message,
             session=row.session,
             agent=row.agent,
             kind=row.kind,
             received_at=now,
         )
-        self._db.known.add(_key(row))
+        self._db.inbox[record.id] = self._db.known[_key(row)] = record
         if row.outcome is None:
             self._db.pending[record.id] = record
             self._db.sessions[row.session].pending[record.id] = record

@@ -36,6 +36,7 @@ class Nodes(Part):
         if node in self._db.nodes:
             cut = self._db.end_runs_of([node], Outcome.INTERRUPTED, Reason.SHUTDOWN, now)
             self._db.free_rows({run.new.id for run in cut}, attempts_back=1)
+            self._db.forget_forsaken_drafts()
             self._db.free([node])
 
     async def nodes(self) -> list[Node]:
@@ -78,9 +79,13 @@ class Nodes(Part):
         for row in lost:
             self._db.end_row(row, Outcome.LOST, Reason.CRASHED, now)
         self._db.free_rows(ids, attempts_back=0)
+        drafts = self._db.forget_forsaken_drafts()
         self._db.free(dead)
         rows = [(row.id, row.session, row.message) for row in lost]
         for session, message in rules.apologies(rows, apology):
             self._db.enqueue([message], session=session, now=now)
-        cuts = [CutRun(run.new.id, run.new.session, run.new.target) for run in cut]
+        cuts = [
+            CutRun(run.new.id, run.new.session, run.new.target, drafts.get(run.new.id))
+            for run in cut
+        ]
         return Recovery(tuple(dead), tuple(cuts), len(lost))

@@ -74,19 +74,41 @@ class Outbox(Part):
         found = [row for row in newest_first if state is None or row.state is state]
         return [row.row() for row in found[:limit]]
 
+    async def outbox_row(self, row_id: int) -> OutboxRow | None:
+        """Whatever became of it."""
+        found = self._db.outbox.get(row_id)
+        return None if found is None else found.row()
+
+    async def drop_outbox(
+        self,
+        ids: Collection[int],
+        *,
+        now: datetime,  # noqa: ARG002  the port asks for it; nobody can ask when it was dropped
+    ) -> int:
+        """The rows behind one that waited may go on: sends ``Notice.OUTBOX``."""
+        found = [self._db.outbox[row_id] for row_id in set(ids) if row_id in self._db.outbox]
+        dropped = [row for row in found if row.state in (OutboxState.DEAD, OutboxState.PENDING)]
+        for row in dropped:
+            if row.state is OutboxState.PENDING:
+                self._end(row, OutboxState.DROPPED)
+            row.state = OutboxState.DROPPED
+        if dropped:
+            self._db.notify(Notice.OUTBOX)
+        return len(dropped)
+
     async def retry_outbox(self, ids: Collection[int], *, now: datetime) -> int:
         """They start with all attempts before them, ahead of younger rows of their chat."""
         found = [self._db.outbox[row_id] for row_id in set(ids) if row_id in self._db.outbox]
-        dead = [row for row in found if row.state is OutboxState.DEAD]
-        for row in dead:
+        ended = [row for row in found if row.state in (OutboxState.DEAD, OutboxState.DROPPED)]
+        for row in ended:
             row.state = OutboxState.PENDING
             row.attempts = 0
             row.next_attempt_at = now
             line = self._db.unsent.get(row.chat, {}) | {row.id: row}
             self._db.unsent[row.chat] = dict(sorted(line.items()))
-        if dead:
+        if ended:
             self._db.notify(Notice.OUTBOX)
-        return len(dead)
+        return len(ended)
 
     async def next_due(self, places: Collection[Place]) -> datetime | None:
         """May lie in the past."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
@@ -10,7 +11,7 @@ from goclaw_py.core.ids import NodeId, SessionKey
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.requests import Mode
 from goclaw_py.ports.agent import HistoryEntry
-from goclaw_py.ports.store import NewRun, Run, RunEnd, Session, StoredEntry
+from goclaw_py.ports.store import Begun, NewRun, Run, RunEnd, Session, StoredEntry
 from goclaw_py.store.memory.tables import Part, RunRecord, SessionRecord
 from goclaw_py.store.text import storable
 
@@ -18,10 +19,14 @@ from goclaw_py.store.text import storable
 class Runs(Part):
     """Implements ``RunStore``."""
 
-    async def begin_run(self, run: NewRun, *, node: NodeId) -> list[HistoryEntry]:
-        """Beginning the same run again counts no second attempt."""
+    async def begin_run(self, run: NewRun, *, node: NodeId) -> Begun:
+        """Beginning the same run again counts no second attempt.
+
+        A run of a session whose chat was given another id begins in the session of the new one.
+        """
         run = storable(run)
         session = self._own_session(run, node)
+        run = replace(run, session=session.key)
         known = self._db.runs.get(run.id)
         if known is None:
             self._db.runs[run.id] = RunRecord(run, node, session.fence, session.epoch)
@@ -30,9 +35,18 @@ class Runs(Part):
             for row_id in set(run.inbox) & self._db.pending.keys():
                 self._db.pending[row_id].run_id = run.id
                 self._db.pending[row_id].attempts += 1
+            unsure = self._take_draft(run)
         elif known.node != node or known.end is not None:
             raise Fenced(f"run {run.id} is not this node's any more")
-        return [stored.entry for stored in session.current()]
+        else:
+            own = self._db.drafts.get(run.id)
+            unsure = own is not None and own.external_id is None
+        draft = self._db.drafts.get(run.id)
+        return Begun(
+            tuple(stored.entry for stored in session.current()),
+            draft=None if draft is None else draft.external_id,
+            unsure=unsure,
+        )
 
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
         """The history goes to the epoch in which the run began, even after a reset."""
@@ -40,6 +54,8 @@ class Runs(Part):
         run = self._db.runs.get(end.id)
         if run is None:
             raise NeverBegan(f"run {end.id} never began")
+        if run.end is not None and run.end.outcome is Outcome.LOST:
+            raise Fenced(f"run {end.id} was given up: {run.end.error or 'its node was dead'}")
         if run.end is not None and run.node == node and node in self._db.nodes:
             return
         session = self._db.sessions[run.new.session]
@@ -52,9 +68,12 @@ class Runs(Part):
             self._db.hand_over(end.taken_in, run)
             for row in self._db.rows_of({end.id}):
                 self._db.end_row(row, end.outcome, end.reason, end.finished_at)
-        session.history.extend(
-            (run.epoch, StoredEntry(entry, end.finished_at, end.id)) for entry in end.history
-        )
+        draft = self._db.drafts.get(end.id)
+        waits = draft is not None and bool(draft.inbox & self._db.pending.keys())
+        if not (waits and end.outcome is Outcome.INTERRUPTED):
+            self._db.drafts.pop(end.id, None)
+        written = (StoredEntry(entry, end.finished_at, end.id) for entry in end.history)
+        self._db.remember(session, run.epoch, written)
         self._db.enqueue(end.say, session=session.key, now=end.finished_at)
 
     async def runs(
@@ -109,15 +128,43 @@ class Runs(Part):
         if record is not None:
             record.mode = mode
 
+    async def note(
+        self, key: SessionKey, entry: HistoryEntry, *, rows: Collection[int], now: datetime
+    ) -> None:
+        """Without rows it is added in any case, if the session exists."""
+        session = self._db.sessions.get(storable(key))
+        ended = [self._db.pending[row] for row in set(rows) if row in self._db.pending]
+        for row in ended:
+            self._db.end_row(row, Outcome.COMPLETED, None, now)
+        if session is not None and (ended or not rows):
+            self._db.remember(session, session.epoch, [StoredEntry(storable(entry), now, None)])
+
+    def _take_draft(self, run: NewRun) -> bool:
+        """Give a run the draft that an earlier one for its messages left; whether one is unsure."""
+        found = [draft for draft in self._db.drafts.values() if draft.inbox & set(run.inbox)]
+        # Of several the newest whose id is known. Sorting twice: instants cannot be negated.
+        found.sort(key=lambda draft: draft.run_id)
+        found.sort(key=lambda draft: draft.opened_at, reverse=True)
+        found.sort(key=lambda draft: draft.external_id is None)
+        for draft in found:
+            del self._db.drafts[draft.run_id]
+        if found:
+            taken = replace(found[0], run_id=run.id, inbox=frozenset(run.inbox))
+            self._db.drafts[run.id] = taken
+        return any(draft.external_id is None for draft in found)
+
     def _own_session(self, run: NewRun, node: NodeId) -> SessionRecord:
         """The run's session, claimed for the node. Raises ``Fenced``; then it is not made."""
-        session = self._db.sessions.get(run.session) or SessionRecord(
-            run.session, run.agent, run.target, run.started_at, run.started_at
+        key = run.session
+        if key not in self._db.sessions:
+            key = self._db.moved.get(key, key)
+        session = self._db.sessions.get(key) or SessionRecord(
+            key, run.agent, run.target, run.started_at, run.started_at
         )
         if session.owner != node and not self._db.claim(session, node, run.started_at):
             owner = session.owner or "nobody"
-            raise Fenced(f"session {run.session} belongs to {owner}, not {node}")
-        return self._db.sessions.setdefault(run.session, session)
+            raise Fenced(f"session {key} belongs to {owner}, not {node}")
+        return self._db.sessions.setdefault(key, session)
 
 
 def _run(record: RunRecord) -> Run:

@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.status import Backlog
-from goclaw_py.ports.store import Notice, OutboxState
+from goclaw_py.ports.store import InboxKind, Notice, OutboxState
+from goclaw_py.store.memory.chats import Chats
+from goclaw_py.store.memory.drafts import Drafts
 from goclaw_py.store.memory.inbox import Inbox
+from goclaw_py.store.memory.incidents import Incidents
+from goclaw_py.store.memory.letters import Letters
 from goclaw_py.store.memory.nodes import Nodes
 from goclaw_py.store.memory.outbox import Outbox
 from goclaw_py.store.memory.people import People
 from goclaw_py.store.memory.runs import Runs
 from goclaw_py.store.memory.tables import MemoryDatabase
 
+_FAILURES = (Outcome.FAILED, Outcome.TIMED_OUT, Outcome.ABANDONED, Outcome.LOST)
 
-class MemoryStore(Nodes, Inbox, Runs, Outbox, People):
+
+class MemoryStore(Nodes, Inbox, Letters, Runs, Drafts, Outbox, People, Chats, Incidents):
     """Implements ``goclaw_py.ports.store.Store`` for tests in virtual time and for simulations.
 
     No method really waits, so each is atomic. Two objects over one ``MemoryDatabase`` are two
@@ -33,6 +40,10 @@ class MemoryStore(Nodes, Inbox, Runs, Outbox, People):
             inbox=len(self._db.pending),
             outbox=states[OutboxState.PENDING] + states[OutboxState.SENDING],
             dead=states[OutboxState.DEAD],
+            unanswered=sum(
+                row.kind is InboxKind.MESSAGE and row.outcome in _FAILURES and not row.dismissed
+                for row in self._db.inbox.values()
+            ),
         )
 
     async def ping(self) -> None:

@@ -12,8 +12,11 @@ from goclaw_py.core.messages import InboundMessage, OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Mode
 from goclaw_py.ports.store import (
+    Chat,
+    Heard,
     InboxKind,
     InboxRow,
+    Incident,
     NewRun,
     Node,
     Notice,
@@ -25,6 +28,7 @@ from goclaw_py.ports.store import (
     StoredEntry,
     Unanswered,
 )
+from goclaw_py.store import rules
 
 ExternalKey = tuple[str, str, str]
 """Channel, account, external id."""
@@ -44,9 +48,18 @@ class LeaseRecord:
     fence: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class HistoryRecord:
+    """A row of ``history``."""
+
+    id: int
+    epoch: int
+    entry: StoredEntry
+
+
 @dataclass(slots=True)
 class SessionRecord:
-    """A row of ``sessions`` with its history. ``history`` holds the epoch of each entry."""
+    """A row of ``sessions`` with its history."""
 
     key: SessionKey
     agent: AgentName
@@ -56,7 +69,7 @@ class SessionRecord:
     owner: NodeId | None = None
     fence: int = 0
     epoch: int = 0
-    history: list[tuple[int, StoredEntry]] = field(default_factory=list)
+    history: list[HistoryRecord] = field(default_factory=list)
     pending: dict[int, InboxRecord] = field(default_factory=dict)
     """Its inbox rows that are not done."""
     unanswered: list[InboxRecord] = field(default_factory=list)
@@ -65,15 +78,22 @@ class SessionRecord:
     """Its runs that have not ended."""
     mode: Mode | None = None
     """The queue mode that was chosen in its chat."""
+    heard: Heard | None = None
+    """Who spoke in it last."""
+
+    @property
+    def claim(self) -> rules.Claim:
+        """Whose it is, and which of its histories is read."""
+        return rules.Claim(self.owner, self.fence, self.epoch)
 
     def current(self) -> list[StoredEntry]:
         """The history since the last reset."""
-        return [entry for epoch, entry in self.history if epoch == self.epoch]
+        return [record.entry for record in self.history if record.epoch == self.epoch]
 
 
 @dataclass(slots=True)
 class InboxRecord:
-    """A row of ``inbox``. It is kept while it is pending, and for ever if no answer ended it."""
+    """A row of ``inbox``, kept for ever."""
 
     id: int
     message: InboundMessage
@@ -86,6 +106,13 @@ class InboxRecord:
     finished_at: datetime | None = None
     outcome: Outcome | None = None
     reason: Reason | None = None
+    dismissed: bool = False
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether it is a message that ended otherwise than with an answer."""
+        ended = self.outcome not in (None, Outcome.COMPLETED)
+        return ended and self.kind is InboxKind.MESSAGE
 
     def row(self, mode: Mode | None = None) -> InboxRow:
         """What callers see; ``mode`` is that of its session."""
@@ -122,6 +149,17 @@ class RunRecord:
     fence: int
     epoch: int
     end: RunEnd | None = None
+
+
+@dataclass(slots=True)
+class DraftRecord:
+    """A row of ``drafts``. ``inbox`` are the messages that its run answers."""
+
+    run_id: RunId
+    target: Target
+    inbox: frozenset[int]
+    opened_at: datetime
+    external_id: str | None = None
 
 
 @dataclass(slots=True)
@@ -173,9 +211,14 @@ class MemoryDatabase:
         self.nodes: dict[NodeId, Node] = {}
         self.leases: dict[str, LeaseRecord] = {}
         self.sessions: dict[SessionKey, SessionRecord] = {}
-        self.known: set[ExternalKey] = set()
+        self.inbox: dict[int, InboxRecord] = {}
+        self.known: dict[ExternalKey, InboxRecord] = {}
         self.pending: dict[int, InboxRecord] = {}
-        self.last_inbox_id = 0
+        self.last_history_id = 0
+        self.moved: dict[SessionKey, SessionKey] = {}
+        self.drafts: dict[RunId, DraftRecord] = {}
+        self.chats: dict[ChatKey, Chat] = {}
+        self.incidents: dict[str, Incident] = {}
         self.runs: dict[RunId, RunRecord] = {}
         self.outbox: dict[int, OutboxRecord] = {}
         self.unsent: dict[ChatKey, dict[int, OutboxRecord]] = {}
@@ -221,7 +264,7 @@ class MemoryDatabase:
         self.pending.pop(row.id, None)
         session.pending.pop(row.id, None)
         row.outcome, row.reason, row.finished_at = outcome, reason, now
-        if row.kind is InboxKind.MESSAGE and outcome is not Outcome.COMPLETED:
+        if row.is_unanswered:
             session.unanswered.append(row)
 
     def hand_over(self, rows: Collection[int], run: RunRecord) -> None:
@@ -243,6 +286,23 @@ class MemoryDatabase:
         for row in self.rows_of(runs):
             row.run_id = None
             row.attempts = max(0, row.attempts - attempts_back)
+
+    def remember(self, session: SessionRecord, epoch: int, entries: Iterable[StoredEntry]) -> None:
+        """Append to one of a session's histories."""
+        for entry in entries:
+            self.last_history_id += 1
+            session.history.append(HistoryRecord(self.last_history_id, epoch, entry))
+
+    def forget_forsaken_drafts(self) -> dict[RunId, str | None]:
+        """Forget the drafts of ended runs of which no message waits; their ids by run."""
+        forsaken = [
+            draft
+            for draft in self.drafts.values()
+            if self.runs[draft.run_id].end is not None and not draft.inbox & self.pending.keys()
+        ]
+        for draft in forsaken:
+            del self.drafts[draft.run_id]
+        return {draft.run_id: draft.external_id for draft in forsaken}
 
     def end_run(self, run: RunRecord, end: RunEnd) -> None:
         """A run has ended."""
@@ -284,6 +344,7 @@ class MemoryDatabase:
         """Put messages into the outbox and tell the senders."""
         for message in messages:
             row = OutboxRecord(len(self.outbox) + 1, message, session, now, now)
+            row.possible_duplicate = message.unsure
             self.outbox[row.id] = row
             self.unsent.setdefault(row.chat, {})[row.id] = row
         if messages:

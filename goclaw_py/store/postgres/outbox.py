@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import assert_never
+from operator import attrgetter
+from typing import NamedTuple, assert_never
 
 from goclaw_py.core.errors import Fenced, StoreError
 from goclaw_py.core.ids import NodeId
@@ -12,18 +14,38 @@ from goclaw_py.core.messages import Target
 from goclaw_py.core.status import Backlog
 from goclaw_py.ports.store import Notice, OutboxRow, OutboxState, Place
 from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres.group import Group
 from goclaw_py.store.postgres.part import Part, notify, place_columns
-from goclaw_py.store.postgres.pool import Connection, Row
+from goclaw_py.store.postgres.pool import Connection, Pool, Row
 from goclaw_py.store.sql import queries
+from goclaw_py.store.text import storable
 
 _SQL = queries("outbox")
+
+
+class _Claim(NamedTuple):
+    chat: tuple[str, str, str]
+    node: NodeId
+    at: datetime
+
+
+class _Sent(NamedTuple):
+    row: OutboxRow
+    external_id: str
+    at: datetime
 
 
 class Outbox(Part):
     """Implements ``OutboxStore``.
 
-    Marking a row in the same way twice is harmless, so a lost answer can be repeated.
+    Marking a row in the same way twice is harmless, so a lost answer can be repeated. Claims, and
+    marks of delivered rows, that come while others are being committed share the next transaction.
     """
+
+    def __init__(self, pool: Pool) -> None:
+        super().__init__(pool)
+        self._claiming = self._ending(Group(self._claim, kind=attrgetter("node")))
+        self._marking = self._ending(Group(self._mark_sent))
 
     async def chats_due(self, places: Collection[Place], *, now: datetime) -> list[Target]:
         """Costs as much as there are chats with unsent rows, however long their lines are."""
@@ -33,17 +55,46 @@ class Outbox(Part):
 
     async def claim_next(self, chat: Target, *, node: NodeId, now: datetime) -> OutboxRow | None:
         """A node that has not joined, or was declared dead, gets nothing."""
+        key = storable((chat.channel, chat.account, chat.chat))
+        return await self._claiming(_Claim(key, node, now))
+
+    async def _claim(self, claims: Sequence[_Claim]) -> list[OutboxRow | None]:
+        found: list[OutboxRow | None] = [None] * len(claims)
         async with self._pool.connection() as connection:
-            row = await connection.row(
-                _SQL["claim_next"], chat.channel, chat.account, chat.chat, node, now
-            )
-        return None if row is None else rows.outbox_row(row)
+            for places in _each_chat_once(claims):
+                asked = [claims[place] for place in places]
+                taken = await connection.fetch(
+                    _SQL["claim_next"],
+                    claims[0].node,
+                    *map(list, zip(*(claim.chat for claim in asked), strict=True)),
+                    [claim.at for claim in asked],
+                )
+                of = {claims[place].chat: place for place in places}
+                for row in taken:
+                    place = of[row["channel"], row["account"], row["chat"]]
+                    found[place] = rows.outbox_row(row)
+        return found
 
     async def mark_sent(self, row: OutboxRow, external_id: str, *, now: datetime) -> None:
         """Clears the error of earlier attempts."""
-        async with self._pool.transaction() as connection:
-            marked = await connection.row(_SQL["mark_sent"], row.id, row.fence, external_id, now)
-            await _check(connection, marked, row, OutboxState.SENT)
+        await self._marking(_Sent(row, external_id, now))
+
+    async def _mark_sent(self, sent: Sequence[_Sent]) -> list[StoreError | None]:
+        async with self._pool.connection() as connection:
+            marked = await connection.fetch(
+                _SQL["mark_sent"],
+                [one.row.id for one in sent],
+                [one.row.fence for one in sent],
+                [one.external_id for one in sent],
+                [one.at for one in sent],
+            )
+            tickets = {(row["id"], row["fence"]) for row in marked}
+            return [
+                None
+                if (one.row.id, one.row.fence) in tickets
+                else await _fenced(connection, one.row, OutboxState.SENT)
+                for one in sent
+            ]
 
     async def mark_failed(
         self, row: OutboxRow, error: str, *, retry_at: datetime, maybe_sent: bool
@@ -67,6 +118,20 @@ class Outbox(Part):
             found = await _newest(connection, limit, state)
         return [rows.outbox_row(row) for row in found]
 
+    async def outbox_row(self, row_id: int) -> OutboxRow | None:
+        """Whatever became of it."""
+        async with self._pool.connection() as connection:
+            row = await connection.row(_SQL["row"], row_id)
+        return None if row is None else rows.outbox_row(row)
+
+    async def drop_outbox(self, ids: Collection[int], *, now: datetime) -> int:
+        """The rows behind one that waited may go on: sends ``Notice.OUTBOX``."""
+        async with self._pool.transaction() as connection:
+            dropped = await connection.fetch(_SQL["drop"], list(ids), now)
+            if dropped:
+                await notify(connection, [Notice.OUTBOX])
+        return len(dropped)
+
     async def retry_outbox(self, ids: Collection[int], *, now: datetime) -> int:
         """They start with all attempts before them, ahead of younger rows of their chat."""
         async with self._pool.transaction() as connection:
@@ -83,23 +148,41 @@ class Outbox(Part):
         return due_at
 
     async def backlog(self) -> Backlog:
-        """Three counts, each over an index of open rows only."""
+        """Four counts, each over an index of few rows."""
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["backlog"])
         if row is None:
             raise StoreError("a count without a result")
-        return Backlog(inbox=row["inbox"], outbox=row["outbox"], dead=row["dead"])
+        return Backlog(row["inbox"], row["outbox"], row["dead"], row["unanswered"])
+
+
+def _each_chat_once(claims: Sequence[_Claim]) -> list[list[int]]:
+    """The places of the claims, in turns none of which has a chat twice; as a rule one turn."""
+    turns: list[list[int]] = []
+    seen: Counter[tuple[str, str, str]] = Counter()
+    for place, claim in enumerate(claims):
+        turn = seen[claim.chat]
+        seen[claim.chat] += 1
+        if turn == len(turns):
+            turns.append([])
+        turns[turn].append(place)
+    return turns
 
 
 async def _check(
     connection: Connection, marked: Row | None, row: OutboxRow, wanted: OutboxState
 ) -> None:
     """Raise ``Fenced`` unless the row was marked, now or by an earlier try with this claim."""
-    if marked is not None:
-        return
+    if marked is None and (error := await _fenced(connection, row, wanted)) is not None:
+        raise error
+
+
+async def _fenced(connection: Connection, row: OutboxRow, wanted: OutboxState) -> Fenced | None:
+    """Why a row could not be marked; None if an earlier try with this claim has done so."""
     now = await connection.row(_SQL["same_claim"], row.id, row.fence)
-    if now is None or now["state"] != wanted:
-        raise Fenced(f"outbox row {row.id} was claimed or settled by somebody else")
+    if now is not None and now["state"] == wanted:
+        return None
+    return Fenced(f"outbox row {row.id} was claimed or settled by somebody else")
 
 
 async def _newest(connection: Connection, limit: int, state: OutboxState | None) -> list[Row]:
@@ -110,6 +193,8 @@ async def _newest(connection: Connection, limit: int, state: OutboxState | None)
             return await connection.fetch(_SQL["newest_unsent"], limit, state)
         case OutboxState.DEAD:
             return await connection.fetch(_SQL["newest_dead"], limit)
+        case OutboxState.DROPPED:
+            return await connection.fetch(_SQL["newest_dropped"], limit)
         case OutboxState.SENT:
             return await connection.fetch(_SQL["newest_sent"], limit)
         case _:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from typing import Any, TypeVar
 
 from goclaw_py.core.ids import NodeId, SessionKey
 from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.ports.store import Notice, Place
+from goclaw_py.store.postgres.group import Group
 from goclaw_py.store.postgres.pool import Connection, Pool
 from goclaw_py.store.postgres.rows import outbox_columns
 from goclaw_py.store.sql import queries
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 _NODES = queries("nodes")
 _INBOX = queries("inbox")
@@ -22,6 +27,12 @@ class Part:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
+        self._groups: list[Group[Any, Any]] = []
+
+    def _ending(self, group: Group[Item, Result]) -> Group[Item, Result]:
+        """The same group; it ends with the store."""
+        self._groups.append(group)
+        return group
 
 
 async def notify(connection: Connection, notices: Collection[Notice]) -> None:

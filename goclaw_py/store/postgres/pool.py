@@ -27,7 +27,7 @@ CONNECT_S: Final = 3.0
 """How long getting a connection may take, waiting for a free one included."""
 COMMAND_S: Final = 10.0
 """How long one statement may take."""
-_CLOSE_S: Final = 5.0
+CLOSE_S: Final = 5.0
 
 _UNAVAILABLE_CLASSES: Final = ("08", "53", "57")
 """SQLSTATE classes: connection failed, out of resources (disk full), stopped by its operator."""
@@ -42,6 +42,10 @@ _SESSION: Final = {
     "application_name": "goclaw",
     "idle_in_transaction_session_timeout": "10s",
     "lock_timeout": "5s",
+    # Each statement is planned once: planning one anew takes longer than running it. Compiling its
+    # plan would take longer still.
+    "plan_cache_mode": "force_generic_plan",
+    "jit": "off",
     "tcp_keepalives_idle": "5",
     "tcp_keepalives_interval": "2",
     "tcp_keepalives_count": "3",
@@ -206,7 +210,7 @@ class Connection:
         """End it politely, or at once if the server does not answer."""
         try:
             with translated(self.is_gone):
-                await self._raw.close(timeout=_CLOSE_S)
+                await self._raw.close(timeout=CLOSE_S)
         except StoreUnavailable:
             self.terminate()
 
@@ -265,7 +269,7 @@ class Pool:
             raise
         finally:
             with translated(connection.is_gone):
-                await self._raw.release(raw, timeout=_CLOSE_S)
+                await self._raw.release(raw, timeout=CLOSE_S)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
@@ -277,7 +281,7 @@ class Pool:
         """Wait shortly for what is under way, then end all connections."""
         try:
             with translated(self._raw.is_closing):
-                async with asyncio.timeout(_CLOSE_S):
+                async with asyncio.timeout(CLOSE_S):
                     await self._raw.close()
         except StoreUnavailable:
             self._raw.terminate()

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
-
-import orjson
 
 from goclaw_py.core.events import Usage
 from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId, SessionKey
-from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
+from goclaw_py.core.messages import OutboundMessage, PeerKind, Sender, Target
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.core.requests import Mode
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.store import (
+    Chat,
+    Draft,
+    Heard,
     InboxKind,
     InboxRow,
+    Letter,
     Node,
     OutboxRow,
     OutboxState,
@@ -29,47 +29,8 @@ from goclaw_py.ports.store import (
     StoredEntry,
     Unanswered,
 )
+from goclaw_py.store.postgres.messages import inbound, outbound, packed
 from goclaw_py.store.postgres.pool import Row
-from goclaw_py.store.text import storable
-
-
-def packed(message: InboundMessage | OutboundMessage) -> str:
-    """A message as JSON. A field added later has its default in rows that were stored before."""
-    return orjson.dumps(storable(message)).decode()
-
-
-def _target(fields: dict[str, Any]) -> Target:
-    return Target(fields["channel"], fields["account"], fields["chat"], fields.get("thread"))
-
-
-def inbound(text: str) -> InboundMessage:
-    """The inverse of ``packed``."""
-    fields: dict[str, Any] = orjson.loads(text)
-    sender = fields["sender"]
-    return InboundMessage(
-        external_id=fields["external_id"],
-        target=_target(fields["target"]),
-        peer=PeerKind(fields["peer"]),
-        sender=Sender(sender["id"], sender["name"], sender["username"]),
-        text=fields["text"],
-        sent_at=datetime.fromisoformat(fields["sent_at"]),
-        message_id=fields.get("message_id"),
-        reply_to=fields.get("reply_to"),
-        cut=fields.get("cut", False),
-        redelivered=fields.get("redelivered", False),
-    )
-
-
-def outbound(text: str) -> OutboundMessage:
-    """The inverse of ``packed``."""
-    fields: dict[str, Any] = orjson.loads(text)
-    run_id = fields.get("run_id")
-    return OutboundMessage(
-        target=_target(fields["target"]),
-        text=fields["text"],
-        reply_to=fields.get("reply_to"),
-        run_id=None if run_id is None else RunId(run_id),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +98,16 @@ def unanswered(row: Row) -> Unanswered:
         finished_at=row["finished_at"],
         outcome=None if row["outcome"] is None else Outcome(row["outcome"]),
         reason=None if row["reason"] is None else Reason(row["reason"]),
+    )
+
+
+def letter(row: Row) -> Letter:
+    """A row of ``inbox`` for operators."""
+    return Letter(
+        row=unanswered(row),
+        session=SessionKey(row["session"]),
+        agent=AgentName(row["agent"]),
+        attempts=row["attempts"],
     )
 
 
@@ -259,4 +230,39 @@ def pairing_request(row: Row) -> PairingRequest:
         code_hash=row["code_hash"],
         created_at=row["created_at"],
         expires_at=row["expires_at"],
+    )
+
+
+def chat(row: Row) -> Chat:
+    """A row of ``chats``."""
+    return Chat(
+        channel=row["channel"],
+        account=row["account"],
+        chat=row["chat"],
+        peer=PeerKind(row["peer"]),
+        name=row["name"],
+        allowed=row["allowed"],
+        gone=row["gone"],
+        first_seen_at=row["first_seen_at"],
+        last_seen_at=row["last_seen_at"],
+    )
+
+
+def heard(row: Row) -> Heard:
+    """A row of ``sessions`` in which somebody spoke."""
+    return Heard(
+        target=Target(row["channel"], row["account"], row["chat"], row["thread"]),
+        peer=PeerKind(row["peer"]),
+        agent=AgentName(row["agent"]),
+        sender_id=row["last_sender"],
+        at=row["last_heard_at"],
+    )
+
+
+def draft(row: Row) -> Draft:
+    """A row of ``drafts``."""
+    return Draft(
+        run_id=RunId(row["run_id"]),
+        target=Target(row["channel"], row["account"], row["chat"], row["thread"]),
+        external_id=row["external_id"],
     )

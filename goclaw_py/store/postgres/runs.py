@@ -2,59 +2,108 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 
-from goclaw_py.core.errors import Fenced, NeverBegan, StoreError
+from goclaw_py.core.errors import Fenced, NeverBegan, StoreError, StoreUnavailable
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.requests import Mode
 from goclaw_py.ports.agent import HistoryEntry
-from goclaw_py.ports.store import NewRun, Run, RunEnd, Session, StoredEntry
+from goclaw_py.ports.store import Begun, NewRun, Notice, Run, RunEnd, Session, StoredEntry
 from goclaw_py.store.postgres import rows
-from goclaw_py.store.postgres.part import Part, claim, enqueue
-from goclaw_py.store.postgres.pool import Connection, Row
+from goclaw_py.store.postgres.group import Group
+from goclaw_py.store.postgres.part import Part, claim
+from goclaw_py.store.postgres.pool import Connection, Pool, Row
 from goclaw_py.store.sql import queries
+from goclaw_py.store.text import storable
 
 _SQL = queries("runs")
-_NODES = queries("nodes")
+_INBOX = queries("inbox")
 _LAST_CHARACTER = chr(0x10FFFF)
 
 
-class Runs(Part):
-    """Implements ``RunStore``."""
+_MOST = 16
+"""How many runs share a transaction: each has a statement of its own, and their sessions wait."""
+_FLIGHTS = 2
 
-    async def begin_run(self, run: NewRun, *, node: NodeId) -> list[HistoryEntry]:
+
+class _Beginning(NamedTuple):
+    run: NewRun
+    node: NodeId
+
+
+class _Ending(NamedTuple):
+    id: RunId
+    """The run's, as it is stored."""
+    end: RunEnd
+    node: NodeId
+
+
+class Runs(Part):
+    """Implements ``RunStore``.
+
+    Runs that begin, or end, while others are being committed share the next transaction.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        super().__init__(pool)
+        self._beginnings = self._ending(
+            Group(self._begin, keys=_session_of, flights=_FLIGHTS, most=_MOST)
+        )
+        self._endings = self._ending(
+            Group(self._finish, keys=_run_of, flights=_FLIGHTS, most=_MOST)
+        )
+
+    async def begin_run(self, run: NewRun, *, node: NodeId) -> Begun:
         """Beginning the same run again counts no second attempt, so a lost answer can be repeated.
 
-        A node that has not joined, or was declared dead, is fenced too.
+        A node that has not joined, or was declared dead, is fenced too. A run of a session whose
+        chat was given another id begins in the session of the new one.
         """
-        async with self._pool.transaction() as connection:
-            fence, epoch = await _own_session(connection, run, node)
-            begun = await connection.row(
-                _SQL["begin"], *_columns(run, node=node, fence=fence, epoch=epoch)
-            )
-            if begun is None:
-                stored = await connection.row(_SQL["owner_of_run"], run.id)
-                if stored is None or stored["node"] != node or stored["outcome"] is not None:
-                    raise Fenced(f"run {run.id} is not this node's any more")
-            newest_first = await connection.fetch(_SQL["history"], run.session, None)
-        return [rows.stored_entry(row).entry for row in reversed(newest_first)]
+        return await self._beginnings(_Beginning(run, node))
+
+    async def _begin(self, runs: Sequence[_Beginning]) -> list[Begun | StoreError]:
+        """As a rule the sessions are ours, since their messages were accepted here."""
+        if len(runs) == 1:
+            async with self._pool.connection() as connection:
+                begun = [await _begin(connection, *runs[0])]
+        else:
+            async with self._pool.transaction() as connection:
+                begun = await _begin_in_turn(connection, runs)
+        return [
+            first or await self._begin_anyhow(*one) for first, one in zip(begun, runs, strict=True)
+        ]
+
+    async def _begin_anyhow(self, run: NewRun, node: NodeId) -> Begun | StoreError:
+        """Begin a run that was begun before, or in a session that is to be made or claimed."""
+        try:
+            async with self._pool.transaction() as connection:
+                key = await _own_session(connection, run, node)
+                begun = await _begin(connection, replace(run, session=key), node)
+                return begun or await _begun_before(connection, run, node, key)
+        except Fenced as error:
+            return error
 
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
         """The history goes to the epoch in which the run began, even after a reset.
 
         Raises ``NeverBegan`` too.
         """
+        await self._endings(_Ending(storable(end.id), end, node))
+
+    async def _finish(self, endings: Sequence[_Ending]) -> list[StoreError | None]:
+        ids = [ending.id for ending in endings]
         async with self._pool.transaction() as connection:
-            run = await connection.row(_SQL["lock_session_of_run"], end.id)
-            if run is None:
-                raise NeverBegan(f"run {end.id} never began")
-            if run["outcome"] is not None and run["node"] == node and run["node_exists"]:
-                return
-            if (run["node"], run["owner"], run["session_fence"]) != (node, node, run["fence"]):
-                raise Fenced(f"session {run['session']} has changed hands since {end.id} began")
-            if await _finish(connection, end):
-                await _finish_rest(connection, end, run)
+            locked = await connection.fetch(_SQL["lock_sessions_of_runs"], ids)
+            found = {row["id"]: row for row in locked}
+            refused = [_refusal(one.end, found.get(one.id), one.node) for one in endings]
+            for ending, error in zip(endings, refused, strict=True):
+                if error is None:
+                    await connection.fetch(_SQL["finish"], *_end_columns(ending.end))
+        return refused
 
     async def runs(
         self, *, limit: int = 50, session: SessionKey | None = None, active: bool = False
@@ -102,15 +151,91 @@ class Runs(Part):
         async with self._pool.connection() as connection:
             await connection.fetch(_SQL["choose_mode"], key, mode)
 
+    async def note(
+        self, key: SessionKey, entry: HistoryEntry, *, rows: Collection[int], now: datetime
+    ) -> None:
+        """Without rows it is added in any case, if the session exists."""
+        async with self._pool.transaction() as connection:
+            session = await connection.row(_SQL["lock_session"], key)
+            ended = await connection.fetch(
+                _INBOX["settle"], list(rows), Outcome.COMPLETED, None, now
+            )
+            if session is not None and (ended or not rows):
+                await connection.fetch(
+                    _SQL["remember"], key, session["epoch"], now, *_entry_columns([entry])
+                )
 
-async def _own_session(connection: Connection, run: NewRun, node: NodeId) -> tuple[int, int]:
-    """Lock the run's session, claimed for the node; its fence and epoch. Raises ``Fenced``."""
-    session = await connection.row(_SQL["lock_session"], run.session)
-    if session is None:
+
+def _session_of(beginning: _Beginning) -> tuple[SessionKey]:
+    return (storable(beginning.run.session),)
+
+
+def _run_of(ending: _Ending) -> tuple[RunId]:
+    return (ending.id,)
+
+
+def _refusal(end: RunEnd, run: Row | None, node: NodeId) -> StoreError | None:
+    """Why a run cannot be ended; None if it can, or has been ended by this node before."""
+    if run is None:
+        return NeverBegan(f"run {end.id} never began")
+    if run["outcome"] == Outcome.LOST:
+        return Fenced(f"run {end.id} was given up: {run['error'] or 'its node was dead'}")
+    if run["outcome"] is not None and run["node"] == node and run["node_exists"]:
+        return None
+    if (run["node"], run["owner"], run["session_fence"]) != (node, node, run["fence"]):
+        return Fenced(f"session {run['session']} has changed hands since {end.id} began")
+    return None
+
+
+async def _begin_in_turn(connection: Connection, runs: Sequence[_Beginning]) -> list[Begun | None]:
+    """Begin runs in the order of their sessions, as everybody locks those."""
+    begun: list[Begun | None] = [None] * len(runs)
+    for place in sorted(range(len(runs)), key=lambda place: _session_of(runs[place])):
+        begun[place] = await _begin(connection, *runs[place])
+    return begun
+
+
+async def _begun_before(
+    connection: Connection, run: NewRun, node: NodeId, session: SessionKey
+) -> Begun:
+    """What a run was told that this node has begun before. Raises ``Fenced`` for any other."""
+    stored = await connection.row(_SQL["owner_of_run"], run.id)
+    if stored is None or stored["node"] != node or stored["outcome"] is not None:
+        raise Fenced(f"run {run.id} is not this node's any more")
+    return _begun(stored, await connection.fetch(_SQL["history"], session, None))
+
+
+async def _begin(connection: Connection, run: NewRun, node: NodeId) -> Begun | None:
+    """Begin a run if its session is the node's own and the run is new."""
+    found = await connection.fetch(_SQL["begin"], *_columns(run, node))
+    return _begun(found[0], found if found[0]["role"] is not None else ()) if found else None
+
+
+def _begun(draft: Row, newest_first: Sequence[Row]) -> Begun:
+    history = tuple(rows.stored_entry(row).entry for row in reversed(newest_first))
+    return Begun(history, draft=draft["draft"], unsure=draft["unsure"])
+
+
+async def _own_session(connection: Connection, run: NewRun, node: NodeId) -> SessionKey:
+    """Lock the run's session, claimed for the node; its key now. Raises ``Fenced``."""
+    row = await connection.row(_SQL["lock_session"], run.session)
+    if row is None:
+        row = await _enter_session(connection, run)
+    key, owner = SessionKey(row["key"]), row["owner"]
+    if owner != node and not await claim(connection, [key], node=node, now=run.started_at):
+        raise Fenced(f"session {key} belongs to {owner or 'nobody'}, not {node}")
+    return key
+
+
+async def _enter_session(connection: Connection, run: NewRun) -> Row:
+    """Lock the session that a run's session has moved into, or make it."""
+    moved = await connection.row(_SQL["moved_to"], run.session)
+    key = run.session if moved is None else SessionKey(moved["moved_to"])
+    if moved is None:
         place = rows.Place.of(run.target)
         await connection.fetch(
             _SQL["enter_session"],
-            run.session,
+            key,
             run.agent,
             place.channel,
             place.account,
@@ -118,17 +243,13 @@ async def _own_session(connection: Connection, run: NewRun, node: NodeId) -> tup
             place.thread,
             run.started_at,
         )
-        session = await connection.row(_SQL["lock_session"], run.session)
+    session = await connection.row(_SQL["lock_session"], key)
     if session is None:
-        raise StoreError(f"session {run.session} vanished while a run began in it")
-    if session["owner"] == node:
-        return session["fence"], session["epoch"]
-    if not await claim(connection, [run.session], node=node, now=run.started_at):
-        raise Fenced(f"session {run.session} belongs to {session['owner'] or 'nobody'}, not {node}")
-    return session["fence"] + 1, session["epoch"]
+        raise StoreUnavailable(f"session {key} moved on while a run began in it")
+    return session
 
 
-def _columns(run: NewRun, *, node: NodeId, fence: int, epoch: int) -> tuple[object, ...]:
+def _columns(run: NewRun, node: NodeId) -> tuple[object, ...]:
     place = rows.Place.of(run.target)
     return (
         run.id,
@@ -137,8 +258,6 @@ def _columns(run: NewRun, *, node: NodeId, fence: int, epoch: int) -> tuple[obje
         run.trigger,
         run.lane,
         node,
-        fence,
-        epoch,
         run.parent,
         run.model,
         place.channel,
@@ -150,40 +269,25 @@ def _columns(run: NewRun, *, node: NodeId, fence: int, epoch: int) -> tuple[obje
     )
 
 
-async def _finish(connection: Connection, end: RunEnd) -> bool:
-    """End the run's own row. False if it had ended while we waited for its session."""
-    row = await connection.row(
-        _SQL["finish"],
+def _end_columns(end: RunEnd) -> tuple[object, ...]:
+    return (
         end.id,
         end.outcome,
         end.finished_at,
         end.reason,
         end.error,
         *rows.usage_columns(end.usage),
+        list(end.taken_in),
+        *_entry_columns(end.history),
+        *rows.outbox_columns(end.say),
+        Notice.OUTBOX,
     )
-    return row is not None
 
 
-async def _finish_rest(connection: Connection, end: RunEnd, run: Row) -> None:
-    """All that goes with the end of a run."""
-    if end.outcome is Outcome.INTERRUPTED:
-        await connection.fetch(_NODES["free_rows"], [end.id], 1)
-    else:
-        how = (end.id, end.outcome, end.reason, end.finished_at)
-        await connection.fetch(_SQL["finish_rows"], *how)
-        if end.taken_in:
-            await connection.fetch(_SQL["finish_taken_in"], *how, list(end.taken_in))
-    if end.history:
-        await connection.fetch(
-            _SQL["remember"],
-            run["session"],
-            run["epoch"],
-            RunId(end.id),
-            end.finished_at,
-            [entry.role for entry in end.history],
-            [entry.text for entry in end.history],
-            [entry.native for entry in end.history],
-            [entry.format for entry in end.history],
-        )
-    session = SessionKey(run["session"])
-    await enqueue(connection, end.say, session=session, now=end.finished_at)
+def _entry_columns(entries: Sequence[HistoryEntry]) -> tuple[object, ...]:
+    return (
+        [entry.role for entry in entries],
+        [entry.text for entry in entries],
+        [entry.native for entry in entries],
+        [entry.format for entry in entries],
+    )

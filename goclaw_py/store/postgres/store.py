@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Self
 
 from goclaw_py.ports.store import Notice
+from goclaw_py.store.postgres.chats import Chats
+from goclaw_py.store.postgres.drafts import Drafts
 from goclaw_py.store.postgres.inbox import Inbox
+from goclaw_py.store.postgres.incidents import Incidents
+from goclaw_py.store.postgres.letters import Letters
 from goclaw_py.store.postgres.listener import Listener
 from goclaw_py.store.postgres.nodes import Nodes
 from goclaw_py.store.postgres.outbox import Outbox
 from goclaw_py.store.postgres.people import People
-from goclaw_py.store.postgres.pool import Address, Connection, Pool, connect
+from goclaw_py.store.postgres.pool import CLOSE_S, Address, Connection, Pool, connect
 from goclaw_py.store.postgres.runs import Runs
 
 
@@ -26,7 +31,7 @@ async def connection(address: Address) -> AsyncIterator[Connection]:
         await opened.close()
 
 
-class PostgresStore(Nodes, Inbox, Runs, Outbox, People):
+class PostgresStore(Nodes, Inbox, Letters, Runs, Drafts, Outbox, People, Chats, Incidents):
     """Implements ``goclaw_py.ports.store.Store``; the schema must be up to date."""
 
     def __init__(self, pool: Pool, listener: Listener) -> None:
@@ -71,4 +76,5 @@ class PostgresStore(Nodes, Inbox, Runs, Outbox, People):
     async def close(self) -> None:
         """What is under way gets a few seconds to end."""
         await self._listener.close()
+        await asyncio.gather(*(group.close(CLOSE_S) for group in self._groups))
         await self._pool.close()

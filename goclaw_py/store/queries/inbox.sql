@@ -1,37 +1,97 @@
 -- Messages on their way to the agent.
 
--- name: known
--- Tells which rows of a batch are stored already, by their place in it.
-select batch.ordinal
-from unnest($1::text[], $2::text[], $3::text[])
-    with ordinality as batch (channel, account, external_id, ordinal)
-join inbox using (channel, account, external_id);
-
--- name: enter_sessions
--- Makes the sessions that do not exist, notes the activity in the others, locks all of them in the
--- order of their keys. A new one belongs to the node at once if it has work to do.
+-- name: accept
+-- Stores a batch in its order; what is known falls out. Makes its sessions, notes the activity in
+-- those that exist, and locks all of them in the order of their keys. A new session belongs to the
+-- node at once if it has work to do. Stores no row at all, unless $4, if another session with work
+-- does not belong to the node. One statement, so that it needs no transaction of its own; a message
+-- that somebody else stores meanwhile has no id. $3 holds rows of ``NewInbox``.
 with me as (
     select id from nodes where id = $1 for key share
+), batch as (
+    select
+        b.*,
+        b.message #>> '{target,channel}' as channel,
+        b.message #>> '{target,account}' as account,
+        b.message ->> 'external_id' as external_id
+    from rows from (
+        jsonb_to_recordset($3::jsonb) as (
+            message jsonb, session text, agent text, kind text, outcome text, reason text,
+            received_at timestamptz
+        )
+    ) with ordinality as b (
+        message, session, agent, kind, outcome, reason, received_at, ordinal
+    )
+), fresh as (
+    -- The inner select cannot become a join: a join reads all of the inbox while the statistics of
+    -- the table are older than its rows.
+    select *
+    from batch as b
+    where not (
+        select exists (
+            select from inbox as i
+            where i.channel = b.channel and i.account = b.account and i.external_id = b.external_id
+        )
+    )
+), places as (
+    select distinct on (session collate "C")
+        session as key, agent, channel, account,
+        message #>> '{target,chat}' as chat,
+        message #>> '{target,thread}' as thread,
+        message ->> 'peer' as peer,
+        message #>> '{sender,id}' as sender,
+        bool_or(outcome is null) over (partition by session) as work
+    from fresh
+    order by session collate "C", ordinal desc
+), entered as (
+    insert into sessions as s (
+        key, agent, channel, account, chat, thread, peer, last_sender, last_heard_at, created_at,
+        last_active_at, owner, fence
+    )
+    select
+        p.key, p.agent, p.channel, p.account, p.chat, p.thread, p.peer, p.sender, $2, $2, $2,
+        case when p.work then me.id end,
+        case when p.work and me.id is not null then 1 else 0 end
+    from places as p
+    left join me on true
+    order by p.key collate "C"
+    on conflict (key) do update
+    set channel = excluded.channel,
+        account = excluded.account,
+        chat = excluded.chat,
+        thread = excluded.thread,
+        peer = excluded.peer,
+        last_sender = excluded.last_sender,
+        last_heard_at = greatest(s.last_heard_at, excluded.last_heard_at),
+        last_active_at = greatest(s.last_active_at, excluded.last_active_at)
+    returning s.key, s.owner, s.queue_mode
+), stored as (
+    -- Sorted after the join, so that all sessions are locked before the first row gets its id.
+    insert into inbox (
+        channel, account, external_id, session, agent, kind, state, message, received_at,
+        finished_at, outcome, reason
+    )
+    select
+        f.channel, f.account, f.external_id, f.session, f.agent, f.kind,
+        case when f.outcome is null then 'pending' else 'done' end,
+        f.message, f.received_at,
+        case when f.outcome is not null then f.received_at end,
+        f.outcome, f.reason
+    from fresh as f
+    join entered as e on e.key = f.session
+    where $4 or not (
+        select bool_or(places.work and entered.owner is distinct from $1)
+        from places join entered using (key)
+    )
+    order by f.ordinal
+    on conflict (channel, account, external_id) do nothing
+    returning id, channel, account, external_id
 )
-insert into sessions as s (
-    key, agent, channel, account, chat, thread, created_at, last_active_at, owner, fence
-)
-select
-    b.key, b.agent, b.channel, b.account, b.chat, b.thread, $2, $2,
-    case when b.work then me.id end,
-    case when b.work and me.id is not null then 1 else 0 end
-from unnest(
-    $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::boolean[]
-) as b (key, agent, channel, account, chat, thread, work)
-left join me on true
-order by b.key collate "C"
-on conflict (key) do update
-set channel = excluded.channel,
-    account = excluded.account,
-    chat = excluded.chat,
-    thread = excluded.thread,
-    last_active_at = greatest(s.last_active_at, excluded.last_active_at)
-returning s.key, s.owner, s.queue_mode;
+select f.ordinal, s.id, e.owner, e.queue_mode
+from fresh as f
+join entered as e on e.key = f.session
+left join stored as s using (channel, account, external_id)
+order by f.ordinal;
 
 -- name: claim_sessions
 -- Gives locked sessions to a node that exists, if they are free or their owner's lease has ended.
@@ -44,37 +104,6 @@ where s.key = any ($2::text[])
   and not exists (select from nodes where id = s.owner and lease_until > $3)
   and not ($4 and exists (select from inbox where session = s.key and state = 'pending'))
 returning s.key;
-
--- name: insert
--- Stores a batch in its order; what is known by now falls out. Returns ids and places in the batch.
-with batch as (
-    select *
-    from unnest(
-        $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::jsonb[],
-        $8::text[], $9::text[]
-    ) with ordinality as b (
-        channel, account, external_id, session, agent, kind, message, outcome, reason, ordinal
-    )
-), stored as (
-    insert into inbox (
-        channel, account, external_id, session, agent, kind, state, message, received_at,
-        finished_at, outcome, reason
-    )
-    select
-        channel, account, external_id, session, agent, kind,
-        case when outcome is null then 'pending' else 'done' end,
-        message, $10,
-        case when outcome is not null then $10::timestamptz end,
-        outcome, reason
-    from batch
-    order by ordinal
-    on conflict (channel, account, external_id) do nothing
-    returning id, channel, account, external_id
-)
-select stored.id, batch.ordinal
-from stored
-join batch using (channel, account, external_id)
-order by batch.ordinal;
 
 -- name: lock_waiting_sessions
 -- Locks the sessions with pending rows that a node might claim. Those of a dead node wait for its

@@ -2,8 +2,12 @@
 
 -- name: insert
 -- Puts messages into the outbox, in the given order, due at once.
-insert into outbox (channel, account, chat, message, session, created_at, next_attempt_at)
-select m.channel, m.account, m.chat, m.message, $1, $2, $2
+insert into outbox (
+    channel, account, chat, message, session, possible_duplicate, created_at, next_attempt_at
+)
+select
+    m.channel, m.account, m.chat, m.message, $1,
+    coalesce((m.message -> 'unsure')::boolean, false), $2, $2
 from unnest($3::text[], $4::text[], $5::text[], $6::jsonb[])
     with ordinality as m (channel, account, chat, message, ordinal)
 order by m.ordinal;
@@ -24,33 +28,55 @@ join unnest($1::text[], $2::text[]) as place (channel, account) using (channel, 
 where state = 'pending';
 
 -- name: claim_next
--- Takes the oldest unsent row of a chat, if it may be sent now, for a node that exists. Two callers
--- meet at the row's lock; the second then sees that it is being sent. A row that this node itself
--- has claimed is given again: the answer to that claim was lost.
+-- Takes the oldest unsent row of each of some chats, if it may be sent at the chat's instant, for a
+-- node that exists. Two callers meet at the row's lock; the second then sees that it is being sent.
+-- A row that this node itself has claimed is given again: the answer to that claim was lost. Rows
+-- are locked in the order of their chats, here and where they are marked.
 with me as (
-    select id from nodes where id = $4 for key share
+    select id from nodes where id = $1 for key share
 ), head as (
-    select id, state, owner, next_attempt_at
-    from outbox
-    where channel = $1 and account = $2 and chat = $3 and state in ('pending', 'sending')
-    order by id
-    limit 1
-    for update
+    select h.id, h.state, h.owner, h.next_attempt_at <= chat.at as due
+    from (
+        select *
+        from unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[])
+            as chats (channel, account, chat, at)
+        order by channel collate "C", account collate "C", chat collate "C"
+    ) as chat
+    cross join lateral (
+        select o.id, o.state, o.owner, o.next_attempt_at
+        from outbox as o
+        where o.channel = chat.channel and o.account = chat.account and o.chat = chat.chat
+          and o.state in ('pending', 'sending')
+        order by o.id
+        limit 1
+        for update
+    ) as h
 )
 update outbox as o
-set state = 'sending', owner = me.id, fence = o.fence + 1
-from head, me
-where o.id = head.id
-  and (head.state = 'sending' and head.owner = me.id
-    or head.state = 'pending' and head.next_attempt_at <= $5)
+set state = 'sending', owner = $1, fence = o.fence + 1
+where o.id = any (array(
+    select head.id
+    from head, me
+    where head.state = 'sending' and head.owner = me.id or head.state = 'pending' and head.due
+))
 returning o.*;
 
 -- name: mark_sent
--- Ends a claimed row as delivered.
-update outbox
-set state = 'sent', owner = null, external_id = $3, error = null, finished_at = $4
-where id = $1 and fence = $2 and state = 'sending'
-returning id;
+-- Ends claimed rows as delivered; returns those that were.
+with locked as (
+    select id
+    from outbox
+    where id = any ($1::bigint[])
+    order by channel, account, chat, id
+    for update
+)
+update outbox as o
+set state = 'sent', owner = null, external_id = m.external_id, error = null, finished_at = m.at
+from unnest($1::bigint[], $2::bigint[], $3::text[], $4::timestamptz[])
+    as m (id, fence, external_id, at)
+where o.id = any (array(select id from locked))
+  and o.id = m.id and o.fence = m.fence and o.state = 'sending'
+returning o.id, o.fence;
 
 -- name: mark_failed
 -- Puts a claimed row back, to be tried later.
@@ -93,6 +119,13 @@ where state = 'dead'
 order by id desc
 limit $1;
 
+-- name: newest_dropped
+-- The newest rows that an operator gave up.
+select * from outbox
+where state = 'dropped'
+order by id desc
+limit $1;
+
 -- name: newest_sent
 -- The newest delivered rows.
 select * from outbox
@@ -100,16 +133,52 @@ where state = 'sent'
 order by id desc
 limit $1;
 
+-- name: row
+-- One row.
+select * from outbox
+where id = $1;
+
+-- name: drop
+-- Gives up rows that are dead or wait. Locks them in order of their ids.
+with left_over as (
+    select id
+    from outbox
+    where id = any ($1::bigint[]) and state in ('pending', 'dead')
+    order by id
+    for update
+)
+update outbox
+set state = 'dropped', finished_at = $2
+from left_over
+where outbox.id = left_over.id
+returning outbox.id;
+
 -- name: retry
--- Makes dead rows pending again, with all their attempts before them.
+-- Makes rows that are dead or dropped pending again, with all their attempts before them. Locks
+-- them in order of their ids.
+with ended as (
+    select id
+    from outbox
+    where id = any ($1::bigint[]) and state in ('dead', 'dropped')
+    order by id
+    for update
+)
 update outbox
 set state = 'pending', attempts = 0, finished_at = null, next_attempt_at = $2
-where id = any ($1::bigint[]) and state = 'dead'
-returning id;
+from ended
+where outbox.id = ended.id
+returning outbox.id;
 
 -- name: backlog
--- Counts what is not finished, and what is dead.
+-- Counts what is not finished, what is dead, and what failed: those that were dropped or rejected
+-- have been told so.
 select
     (select count(*) from inbox where state = 'pending') as inbox,
     (select count(*) from outbox where state in ('pending', 'sending')) as outbox,
-    (select count(*) from outbox where state = 'dead') as dead;
+    (select count(*) from outbox where state = 'dead') as dead,
+    (
+        select count(*)
+        from inbox
+        where state = 'done' and kind = 'message' and not dismissed
+          and outcome in ('failed', 'timed_out', 'abandoned', 'lost')
+    ) as unanswered;

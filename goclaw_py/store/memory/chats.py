@@ -1,0 +1,99 @@
+"""Chats: what was decided about them, whether they can be written to, where people spoke last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.ports.store import Chat, Heard, Notice, SeenChat
+from goclaw_py.store.memory.moves import Moves
+from goclaw_py.store.memory.tables import ChatKey, Part
+from goclaw_py.store.rules import last_sight_of_each
+from goclaw_py.store.text import storable
+
+
+class Chats(Part):
+    """Implements ``ChatStore``."""
+
+    async def chats(self, *, limit: int = 1000) -> list[Chat]:
+        """Of all channels and accounts."""
+        found = sorted(
+            self._db.chats.items(), key=lambda item: (item[1].last_seen_at, item[0]), reverse=True
+        )
+        return [chat for _, chat in found[:limit]]
+
+    async def note_chats(self, seen: Sequence[SeenChat], *, now: datetime) -> None:
+        """A name that the channel did not tell stays as it was."""
+        for chat in storable(tuple(last_sight_of_each(seen))):
+            key = _key(chat.target)
+            known = self._db.chats.get(key) or _unknown(key, chat.peer, now)
+            self._db.chats[key] = replace(
+                known,
+                peer=chat.peer,
+                name=chat.name or known.name,
+                last_seen_at=max(known.last_seen_at, now),
+            )
+
+    async def allow_chat(
+        self, channel: str, account: str, chat: str, *, allowed: bool, now: datetime
+    ) -> None:
+        """Again is harmless."""
+        key = storable((channel, account, chat))
+        known = self._db.chats.get(key) or _unknown(key, PeerKind.GROUP, now)
+        self._db.chats[key] = replace(known, allowed=allowed)
+        self._db.notify(Notice.PEOPLE)
+
+    async def mark_chat(self, target: Target, peer: PeerKind, *, gone: str, now: datetime) -> None:
+        """Another reason is news too. A chat that nothing is known about can be written to."""
+        key = _key(storable(target))
+        known = self._db.chats.get(key) or _unknown(key, peer, now)
+        if known.gone != storable(gone):
+            self._db.chats[key] = replace(known, gone=storable(gone))
+            self._db.notify(Notice.PEOPLE)
+
+    async def move_chat(
+        self, channel: str, account: str, *, old: str, new: str, now: datetime
+    ) -> bool:
+        """Ids of messages mean nothing in the new chat: replies, edits and drafts are let go.
+
+        A run that works in a session of the old chat ends in the one of the new chat. Where the
+        two sessions belong to two nodes, the new one's keeps both; the other node's run is
+        ``lost``, cannot be finished any more, and its messages wait again, no attempt counted.
+        Sends ``Notice.INBOX`` too.
+        """
+        channel, account, old, new = storable((channel, account, old, new))
+        if old == new or not Moves(self._db, Target(channel, account, old), new).move(now):
+            return False
+        self._db.notify(Notice.PEOPLE, Notice.OUTBOX, Notice.INBOX)
+        return True
+
+    async def heard(
+        self, *, agent: AgentName | None = None, direct: bool = False, limit: int = 20
+    ) -> list[Heard]:
+        """Looks at all sessions."""
+        sessions = sorted(self._db.sessions.values(), key=lambda record: record.key, reverse=True)
+        found = [
+            record.heard
+            for record in sessions
+            if record.heard is not None
+            and (agent is None or record.agent == agent)
+            and (not direct or record.heard.peer is PeerKind.DIRECT)
+            and not self._is_gone(record.heard.target)
+        ]
+        found.sort(key=lambda heard: heard.at, reverse=True)
+        return found[:limit]
+
+    def _is_gone(self, target: Target) -> bool:
+        chat = self._db.chats.get(_key(target))
+        return chat is not None and bool(chat.gone)
+
+
+def _key(target: Target) -> ChatKey:
+    return target.channel, target.account, target.chat
+
+
+def _unknown(key: ChatKey, peer: PeerKind, now: datetime) -> Chat:
+    return Chat(*key, peer, "", None, "", now, now)

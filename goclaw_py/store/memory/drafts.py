@@ -1,0 +1,39 @@
+"""Messages in a chat that show a growing reply."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from goclaw_py.core.errors import NeverBegan
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import Target
+from goclaw_py.ports.store import Draft
+from goclaw_py.store.memory.tables import DraftRecord, Part
+from goclaw_py.store.text import storable
+
+
+class Drafts(Part):
+    """Implements ``DraftStore``."""
+
+    async def open_draft(self, run_id: RunId, target: Target, *, now: datetime) -> None:
+        """It belongs to the messages that the run has begun with."""
+        run_id = storable(run_id)
+        run = self._db.runs.get(run_id)
+        if run is None or run.end is not None:
+            raise NeverBegan(f"run {run_id} never began, or has ended")
+        if run_id not in self._db.drafts:
+            rows = frozenset(row.id for row in self._db.rows_of({run_id}))
+            self._db.drafts[run_id] = DraftRecord(run_id, storable(target), rows, now)
+
+    async def draft_posted(self, run_id: RunId, external_id: str) -> bool:
+        """True after a cut run too, as long as its messages wait: the next run finishes it."""
+        draft = self._db.drafts.get(storable(run_id))
+        if draft is None:
+            return False
+        draft.external_id = storable(external_id)
+        return True
+
+    async def drafts(self) -> list[Draft]:
+        """Also those of cut runs that wait for the next run."""
+        found = sorted(self._db.drafts.values(), key=lambda draft: (draft.opened_at, draft.run_id))
+        return [Draft(draft.run_id, draft.target, draft.external_id) for draft in found]

@@ -1,0 +1,95 @@
+"""Messages that could not be worked on, and edits of those that wait."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from datetime import datetime
+
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.ports.store import InboxKind, InboxRow, Letter, Notice
+from goclaw_py.store import rules
+from goclaw_py.store.memory.tables import InboxRecord, Part
+from goclaw_py.store.text import storable
+
+
+class Letters(Part):
+    """Implements the rest of ``InboxStore``."""
+
+    async def amend(self, edit: InboxRow) -> bool:
+        """Again is harmless."""
+        message = storable(edit.message)
+        target = message.target
+        own = self._db.inbox.get(edit.id)
+        key = (target.channel, target.account, message.edits or "")
+        original = self._db.known.get(key) if message.edits is not None else None
+        if own is None or original is None or original is own or not _waits(original):
+            return False
+        if own.outcome not in (None, Outcome.COMPLETED):
+            return False
+        original.message = replace(
+            original.message,
+            text=message.text,
+            attachments=message.attachments,
+            quote=message.quote,
+        )
+        if own.outcome is None:
+            # It is brought in as it comes in.
+            self._db.end_row(own, Outcome.COMPLETED, None, edit.received_at)
+        return True
+
+    async def is_known(self, channel: str, account: str, external_id: str) -> bool:
+        """Nothing is ever removed here."""
+        return storable((channel, account, external_id)) in self._db.known
+
+    async def letters(self, *, ended: bool, limit: int = 50) -> list[Letter]:
+        """Looks at all of them."""
+        newest_first = reversed(self._db.inbox.values())
+        wanted = _is_letter if ended else _is_pending
+        found = [row for row in newest_first if row.kind is InboxKind.MESSAGE and wanted(row)]
+        return [_letter(row) for row in found[:limit]]
+
+    async def letter(self, row_id: int) -> Letter | None:
+        """Commands too."""
+        found = self._db.inbox.get(row_id)
+        return None if found is None else _letter(found)
+
+    async def retry_letters(self, ids: Collection[int], *, now: datetime) -> int:  # noqa: ARG002  when is not kept
+        """They go ahead of younger messages of their session, dismissed or not."""
+        revived = [row for row in self._rows(ids) if row.is_unanswered]
+        for row in revived:
+            session = self._db.sessions[row.session]
+            session.unanswered.remove(row)
+            session.pending[row.id] = self._db.pending[row.id] = row
+            row.run_id = row.finished_at = row.outcome = row.reason = None
+            row.attempts = 0
+            row.dismissed = False
+        if revived:
+            self._db.notify(Notice.INBOX)
+        return len(revived)
+
+    async def dismiss_letters(self, ids: Collection[int]) -> int:
+        """Those that were dismissed before do not count."""
+        seen = [row for row in self._rows(ids) if row.is_unanswered and not row.dismissed]
+        for row in seen:
+            row.dismissed = True
+        return len(seen)
+
+    def _rows(self, ids: Collection[int]) -> Iterable[InboxRecord]:
+        return (self._db.inbox[row_id] for row_id in set(ids) if row_id in self._db.inbox)
+
+
+def _waits(row: InboxRecord) -> bool:
+    return row.kind is InboxKind.MESSAGE and row.outcome is None and row.run_id is None
+
+
+def _is_letter(row: InboxRecord) -> bool:
+    return row.outcome in rules.LETTERS and not row.dismissed
+
+
+def _is_pending(row: InboxRecord) -> bool:
+    return row.outcome is None
+
+
+def _letter(row: InboxRecord) -> Letter:
+    return Letter(row.unanswered(), row.session, row.agent, row.attempts)

@@ -1,0 +1,190 @@
+"""A chat that was given another id: all that belongs to it moves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from goclaw_py.core.ids import SessionKey
+from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.ports.store import RunEnd
+from goclaw_py.store import rules
+from goclaw_py.store.memory.tables import MemoryDatabase, RunRecord, SessionRecord
+
+
+class Moves:
+    """One move, from the chat ``old`` to the id ``new``."""
+
+    def __init__(self, database: MemoryDatabase, old: Target, new: str) -> None:
+        self._db = database
+        self._old = old
+        self._new = new
+
+    def move(self, now: datetime) -> bool:
+        """Do it. False if nothing of the old chat was left."""
+        sessions = [
+            session for session in self._db.sessions.values() if self._is_here(session.target)
+        ]
+        renamed: dict[SessionKey, SessionKey] = {}
+        for session in sessions:
+            assert session.target is not None
+            key = rules.moved_key(
+                session.key, session.agent, self._old, session.target.thread, self._new
+            )
+            if key != session.key:
+                renamed[session.key] = key
+                self._merge(session, self._entered(session, key), now)
+            else:
+                self._retarget(session)
+        moved = [
+            self._retarget_runs(),
+            self._retarget_outbox(renamed),
+            self._drop_drafts(),
+            self._move_chat(),
+        ]
+        return bool(sessions) or any(moved)
+
+    def _is_here(self, target: Target | None) -> bool:
+        return target is not None and replace(target, thread=None) == self._old
+
+    def _moved(self, target: Target) -> Target:
+        return replace(target, chat=self._new)
+
+    # ------------------------------------------------------------------ sessions
+
+    def _entered(self, old: SessionRecord, key: SessionKey) -> SessionRecord:
+        fresh = SessionRecord(key, old.agent, old.target, old.created_at, old.created_at)
+        return self._db.sessions.setdefault(key, fresh)
+
+    def _merge(self, old: SessionRecord, new: SessionRecord, now: datetime) -> None:
+        merged = rules.merged(old.claim, new.claim)
+        if old.owner not in (None, merged.owner):
+            self._cut_runs(old, now)
+        for session in (old, new):
+            self._realign_runs(session, merged)
+        self._merge_history(old, new, merged.epoch)
+        for row in (*old.pending.values(), *old.unanswered):
+            row.session = new.key
+        for run in self._db.runs.values():
+            if run.new.session == old.key:
+                run.new = replace(run.new, session=new.key)
+        new.pending.update(old.pending)
+        new.unanswered.extend(old.unanswered)
+        new.active |= old.active
+        new.owner, new.fence, new.epoch = merged.owner, merged.fence, merged.epoch
+        new.created_at = min(old.created_at, new.created_at)
+        new.last_active_at = max(old.last_active_at, new.last_active_at)
+        new.mode = new.mode or old.mode
+        if old.heard and (new.heard is None or old.heard.at > new.heard.at):
+            new.heard = old.heard
+        self._retarget(new)
+        del self._db.sessions[old.key]
+        self._remember_move(old.key, new.key)
+
+    def _cut_runs(self, session: SessionRecord, now: datetime) -> None:
+        """End the runs of a session's owner, who loses it."""
+        active = [self._db.runs[run_id] for run_id in session.active]
+        cut = [run for run in active if run.node == session.owner]
+        for run in cut:
+            lost = RunEnd(run.new.id, Outcome.LOST, now, error=rules.MOVED_AWAY)
+            self._db.end_run(run, lost)
+        self._db.free_rows({run.new.id for run in cut}, attempts_back=1)
+
+    def _realign_runs(self, session: SessionRecord, merged: rules.Claim) -> None:
+        """Let the runs that work in a session go on in what it becomes."""
+        for run_id in session.active:
+            run = self._db.runs[run_id]
+            if (run.node, run.fence) == (merged.owner, session.fence):
+                run.fence = merged.fence
+            if run.epoch == session.epoch:
+                run.epoch = merged.epoch
+
+    def _merge_history(self, old: SessionRecord, new: SessionRecord, epoch: int) -> None:
+        present = [
+            record
+            for session in (old, new)
+            for record in session.history
+            if record.epoch == session.epoch
+        ]
+        past = [
+            record
+            for session in (old, new)
+            for record in session.history
+            if record.epoch != session.epoch
+        ]
+        present.sort(key=lambda record: (record.entry.at, record.id))
+        new.history = past
+        self._db.remember(new, epoch, [record.entry for record in present])
+
+    def _remember_move(self, old: SessionKey, new: SessionKey) -> None:
+        self._db.moved.pop(new, None)
+        for key, at in self._db.moved.items():
+            if at == old:
+                self._db.moved[key] = new
+        self._db.moved[old] = new
+
+    # ------------------------------------------------------------------ what names the chat
+
+    def _retarget(self, session: SessionRecord) -> None:
+        """Let a session and its messages name the new chat."""
+        if session.target is not None:
+            session.target = self._moved(session.target)
+        if session.heard is not None:
+            session.heard = replace(session.heard, target=self._moved(session.heard.target))
+        for row in (*session.pending.values(), *session.unanswered):
+            if self._is_here(row.message.target):
+                target = self._moved(row.message.target)
+                row.message = replace(row.message, target=target, message_id=None, reply_to=None)
+
+    def _retarget_runs(self) -> bool:
+        """Those that work, and those of sessions that have moved."""
+        found = [run for run in self._db.runs.values() if self._is_here(run.new.target)]
+        moved = [run for run in found if run.end is None or self._is_of_new_chat(run)]
+        for run in moved:
+            assert run.new.target is not None
+            run.new = replace(run.new, target=self._moved(run.new.target))
+        return bool(moved)
+
+    def _is_of_new_chat(self, run: RunRecord) -> bool:
+        target = self._db.sessions[run.new.session].target
+        return target is not None and target.chat == self._new
+
+    def _retarget_outbox(self, renamed: dict[SessionKey, SessionKey]) -> bool:
+        old = self._old.channel, self._old.account, self._old.chat
+        new = self._old.channel, self._old.account, self._new
+        moved = self._db.unsent.pop(old, {})
+        for row in moved.values():
+            target = self._moved(row.message.target)
+            row.message = replace(row.message, target=target, reply_to=None, draft=None)
+            if row.session is not None:
+                row.session = renamed.get(row.session, row.session)
+        if moved:
+            line = self._db.unsent.get(new, {}) | moved
+            self._db.unsent[new] = dict(sorted(line.items()))
+        return bool(moved)
+
+    def _drop_drafts(self) -> bool:
+        gone = [draft for draft in self._db.drafts.values() if self._is_here(draft.target)]
+        for draft in gone:
+            del self._db.drafts[draft.run_id]
+        return bool(gone)
+
+    def _move_chat(self) -> bool:
+        old = self._db.chats.pop((self._old.channel, self._old.account, self._old.chat), None)
+        if old is None:
+            return False
+        key = self._old.channel, self._old.account, self._new
+        new = self._db.chats.get(key)
+        self._db.chats[key] = (
+            replace(old, chat=self._new)
+            if new is None
+            else replace(
+                new,
+                name=new.name or old.name,
+                allowed=old.allowed if new.allowed is None else new.allowed,
+                first_seen_at=min(old.first_seen_at, new.first_seen_at),
+                last_seen_at=max(old.last_seen_at, new.last_seen_at),
+            )
+        )
+        return True

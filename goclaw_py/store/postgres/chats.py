@@ -1,0 +1,85 @@
+"""Chats: what was decided about them, whether they can be written to, where people spoke last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.ports.store import Chat, Heard, Notice, SeenChat
+from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres.moves import move
+from goclaw_py.store.postgres.part import Part, notify
+from goclaw_py.store.rules import last_sight_of_each
+from goclaw_py.store.sql import queries
+
+_SQL = queries("chats")
+
+
+class Chats(Part):
+    """Implements ``ChatStore``."""
+
+    async def chats(self, *, limit: int = 1000) -> list[Chat]:
+        """Of all channels and accounts."""
+        async with self._pool.connection() as connection:
+            return [rows.chat(row) for row in await connection.fetch(_SQL["chats"], limit)]
+
+    async def note_chats(self, seen: Sequence[SeenChat], *, now: datetime) -> None:
+        """A name that the channel did not tell stays as it was."""
+        chats = last_sight_of_each(seen)
+        if not chats:
+            return
+        async with self._pool.connection() as connection:
+            await connection.fetch(
+                _SQL["note"],
+                [chat.target.channel for chat in chats],
+                [chat.target.account for chat in chats],
+                [chat.target.chat for chat in chats],
+                [chat.peer for chat in chats],
+                [chat.name for chat in chats],
+                now,
+            )
+
+    async def allow_chat(
+        self, channel: str, account: str, chat: str, *, allowed: bool, now: datetime
+    ) -> None:
+        """Again is harmless."""
+        async with self._pool.transaction() as connection:
+            await connection.fetch(_SQL["allow"], channel, account, chat, allowed, now)
+            await notify(connection, [Notice.PEOPLE])
+
+    async def mark_chat(self, target: Target, peer: PeerKind, *, gone: str, now: datetime) -> None:
+        """Another reason is news too. A chat that nothing is known about can be written to."""
+        async with self._pool.transaction() as connection:
+            news = await connection.row(
+                _SQL["mark"], target.channel, target.account, target.chat, peer, gone, now
+            )
+            if news is not None:
+                await notify(connection, [Notice.PEOPLE])
+
+    async def move_chat(
+        self, channel: str, account: str, *, old: str, new: str, now: datetime
+    ) -> bool:
+        """Ids of messages mean nothing in the new chat: replies, edits and drafts are let go.
+
+        A run that works in a session of the old chat ends in the one of the new chat. Where the
+        two sessions belong to two nodes, the new one's keeps both; the other node's run is
+        ``lost``, cannot be finished any more, and its messages wait again, no attempt counted.
+        Sends ``Notice.INBOX`` too.
+        """
+        if old == new:
+            return False
+        async with self._pool.transaction() as connection:
+            moved = await move(connection, Target(channel, account, old), new, now=now)
+            if moved:
+                await notify(connection, [Notice.PEOPLE, Notice.OUTBOX, Notice.INBOX])
+        return moved
+
+    async def heard(
+        self, *, agent: AgentName | None = None, direct: bool = False, limit: int = 20
+    ) -> list[Heard]:
+        """Reads from the end of an index, whatever the number of sessions."""
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(_SQL["heard"], agent, direct, limit)
+        return [rows.heard(row) for row in found]

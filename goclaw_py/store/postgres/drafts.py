@@ -1,0 +1,44 @@
+"""Messages in a chat that show a growing reply."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from goclaw_py.core.errors import NeverBegan
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import Target
+from goclaw_py.ports.store import Draft
+from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres.part import Part
+from goclaw_py.store.sql import queries
+
+_SQL = queries("drafts")
+
+
+class Drafts(Part):
+    """Implements ``DraftStore``."""
+
+    async def open_draft(self, run_id: RunId, target: Target, *, now: datetime) -> None:
+        """It belongs to the messages that the run has begun with."""
+        async with self._pool.connection() as connection:
+            opened = await connection.row(
+                _SQL["open"],
+                run_id,
+                target.channel,
+                target.account,
+                target.chat,
+                target.thread,
+                now,
+            )
+        if opened is None:
+            raise NeverBegan(f"run {run_id} never began, or has ended")
+
+    async def draft_posted(self, run_id: RunId, external_id: str) -> bool:
+        """True after a cut run too, as long as its messages wait: the next run finishes it."""
+        async with self._pool.connection() as connection:
+            return await connection.row(_SQL["posted"], run_id, external_id) is not None
+
+    async def drafts(self) -> list[Draft]:
+        """Also those of cut runs that wait for the next run."""
+        async with self._pool.connection() as connection:
+            return [rows.draft(row) for row in await connection.fetch(_SQL["drafts"])]

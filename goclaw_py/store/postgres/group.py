@@ -1,0 +1,186 @@
+"""Group commits: what is asked for while a transaction is under way shares the next one.
+
+A commit waits for the disk, so a transaction costs about the same for one message and for fifty.
+Whoever comes first does not wait for others; only what comes while the database is busy is
+gathered. So the more there is to do, the less each costs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Sequence
+from typing import Final, Generic, TypeAlias, TypeVar
+
+from goclaw_py.core.errors import StoreError, StoreUnavailable
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_Call: TypeAlias = tuple[Item, asyncio.Future[Result]]
+
+_COMMON: Final = (None,)
+_CUT_OFF: Final = StoreUnavailable("the store was cut off")
+
+MOST: Final = 64
+"""How many calls share a transaction: enough to make it cheap, few enough to end soon."""
+
+
+class Group(Generic[Item, Result]):
+    """Gathers calls, and commits them.
+
+    Calls with a key in common take effect in the order in which they came: they never are in two
+    transactions at a time, and none of them overtakes another. A call that is cancelled before its
+    transaction began is left out; after that it takes effect, and nobody hears of it. Others notice
+    nothing.
+
+    Args:
+        commit: Commits some items in one transaction; returns for each, in order, its result, or
+            the error of this item alone. If it raises ``StoreUnavailable``, every call of the
+            transaction does. After any other error its items are committed again one by one, so
+            that a bad one fails only its own call; so it may be repeated after an error.
+        keys: What an item is about. Without it all items have a key in common.
+        kind: Only items of one kind share a transaction; all are of one by default.
+        flights: How many transactions may be under way at a time.
+        most: How many items share a transaction.
+    """
+
+    def __init__(
+        self,
+        commit: Callable[[Sequence[Item]], Awaitable[Sequence[Result | StoreError]]],
+        *,
+        keys: Callable[[Item], Collection[Hashable]] | None = None,
+        kind: Callable[[Item], Hashable] | None = None,
+        flights: int = 1,
+        most: int = MOST,
+    ) -> None:
+        self._commit = commit
+        self._keys = keys or _one_for_all
+        self._kind = kind or _none
+        self._flights = flights
+        self._most = most
+        self._waiting: deque[_Call[Item, Result]] = deque()
+        self._workers: set[asyncio.Task[None]] = set()
+        self._busy: set[Hashable] = set()
+        """The keys of what is under way."""
+        self._closed = False
+
+    async def __call__(self, item: Item) -> Result:
+        """Commit one item. Raises what its commit raises; ``StoreUnavailable`` after ``close``."""
+        if self._closed:
+            raise StoreUnavailable("the store is closed")
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Result] = loop.create_future()
+        self._waiting.append((item, answer))
+        if len(self._workers) < self._flights:
+            # A task of its own, for a caller may be cancelled while it works for others too.
+            worker = loop.create_task(self._work(), name="store-group")
+            self._workers.add(worker)
+        return await answer
+
+    async def close(self, wait_s: float) -> None:
+        """Take nothing more, and wait for what was asked for, at most so many seconds."""
+        self._closed = True
+        if self._workers:
+            await asyncio.wait(self._workers, timeout=wait_s)
+
+    async def _work(self) -> None:
+        try:
+            while calls := self._gather():
+                await self._fly(calls)
+        except asyncio.CancelledError:
+            # The end of the loop: nobody else works for those who still wait.
+            _refuse(self._waiting, _CUT_OFF)
+            raise
+        finally:
+            # In this step, not by a callback: whoever calls next must see that nobody works.
+            self._workers -= {asyncio.current_task()}
+
+    async def _fly(self, calls: Sequence[_Call[Item, Result]]) -> None:
+        keys = {key for item, _ in calls for key in self._keys(item)}
+        self._busy |= keys
+        try:
+            await self._settle(calls)
+        finally:
+            self._busy -= keys
+            _refuse(calls, _CUT_OFF)
+
+    def _gather(self) -> list[_Call[Item, Result]]:
+        """The oldest calls that may share a transaction now. They wait no longer."""
+        calls: list[_Call[Item, Result]] = []
+        left: list[_Call[Item, Result]] = []
+        kind: Hashable = None
+        passed = set(self._busy)
+        while self._waiting and len(calls) < self._most:
+            call = self._waiting.popleft()
+            item, answer = call
+            if answer.done():
+                continue
+            keys = self._keys(item)
+            if passed.isdisjoint(keys) and (not calls or self._kind(item) == kind):
+                kind = self._kind(item)
+                calls.append(call)
+            else:
+                # Whoever comes later with one of these keys must not overtake it.
+                passed.update(keys)
+                left.append(call)
+        self._waiting.extendleft(reversed(left))
+        return calls
+
+    async def _settle(self, calls: Sequence[_Call[Item, Result]]) -> None:
+        """Commit calls together, or one by one if that fails for one of them."""
+        try:
+            results = await self._commit([item for item, _ in calls])
+        except StoreUnavailable as error:
+            _refuse(calls, error)
+        except Exception as error:
+            if len(calls) == 1:
+                _refuse(calls, error)
+            else:
+                await self._settle_each(calls)
+        else:
+            for (_, answer), result in zip(calls, results, strict=True):
+                _tell(answer, result)
+
+    async def _settle_each(self, calls: Sequence[_Call[Item, Result]]) -> None:
+        for place, (item, answer) in enumerate(calls):
+            if answer.done():
+                continue
+            try:
+                (result,) = await self._commit([item])
+            except StoreUnavailable as error:
+                # Not every one after the other: each may wait for seconds.
+                _refuse(calls[place:], error)
+                return
+            except Exception as error:
+                _refuse([(item, answer)], error)
+            else:
+                _tell(answer, result)
+
+
+def _one_for_all(_item: object) -> Collection[Hashable]:
+    return _COMMON
+
+
+def _none(_item: object) -> None:
+    return None
+
+
+def _tell(answer: asyncio.Future[Result], result: Result | StoreError) -> None:
+    # Done already means cancelled: its caller has gone.
+    if answer.done():
+        return
+    if isinstance(result, StoreError):
+        answer.set_exception(result)
+    else:
+        answer.set_result(result)
+
+
+def _refuse(calls: Iterable[_Call[Item, Result]], error: Exception) -> None:
+    """Tell all of them of an error; each gets one of its own, since raising changes an error."""
+    for _, answer in calls:
+        if not answer.done():
+            own = StoreUnavailable(str(error)) if isinstance(error, StoreUnavailable) else error
+            if own is not error:
+                own.__cause__ = error
+            answer.set_exception(own)

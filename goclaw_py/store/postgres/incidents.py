@@ -1,0 +1,39 @@
+"""Troubles that operators are told about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.ports.store import Incident
+from goclaw_py.store.postgres.part import Part, enqueue
+from goclaw_py.store.sql import queries
+
+_SQL = queries("incidents")
+
+
+class Incidents(Part):
+    """Implements ``IncidentStore``."""
+
+    async def open_incident(
+        self, key: str, text: str, *, say: Sequence[OutboundMessage], now: datetime
+    ) -> bool:
+        """Of two nodes that see the same trouble, one tells."""
+        async with self._pool.transaction() as connection:
+            row = await connection.row(_SQL["open"], key, text, now)
+            is_new = row is not None and bool(row["fresh"])
+            if is_new:
+                await enqueue(connection, say, session=None, now=now)
+        return is_new
+
+    async def close_incident(self, key: str) -> bool:
+        """Whoever sees first that it is over."""
+        async with self._pool.connection() as connection:
+            return await connection.row(_SQL["close"], key) is not None
+
+    async def incidents(self) -> list[Incident]:
+        """Of all nodes."""
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(_SQL["incidents"])
+        return [Incident(row["key"], row["text"], row["since"]) for row in found]

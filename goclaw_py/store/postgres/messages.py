@@ -1,0 +1,142 @@
+"""Messages as JSON and back.
+
+A field at its default is left out: rows are smaller, and a field that is added later has its
+default in rows that were stored before. A field that this release does not know is ignored, since
+a newer one may write to the same database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from datetime import datetime
+from typing import Any, TypeAlias, TypeVar
+
+import orjson
+
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import (
+    Attachment,
+    Button,
+    FileKind,
+    InboundMessage,
+    OutboundMessage,
+    OutFile,
+    PeerKind,
+    Sender,
+    Target,
+)
+from goclaw_py.store.text import storable
+
+Message = TypeVar("Message", bound=InboundMessage | OutboundMessage)
+
+_Json: TypeAlias = dict[str, Any]
+"""A JSON object; what is in it is known only here."""
+
+_DEFAULTS: Mapping[type, tuple[tuple[str, object], ...]] = {
+    kind: tuple((field.name, field.default) for field in fields(kind))
+    for kind in (InboundMessage, OutboundMessage)
+}
+"""The fields of a message; ``MISSING`` for those without default."""
+
+
+def prepared(message: Message) -> tuple[Message, bytes]:
+    """A message that can be stored, as a rule the same, and its JSON."""
+    try:
+        text = _json(message)
+        # Python escapes the character NUL so; a text that itself says this is looked at in vain.
+        if b"\\u0000" not in text:
+            return message, text
+    except TypeError:  # a lone surrogate
+        pass
+    clean = storable(message)
+    return clean, _json(clean)
+
+
+def packed(message: InboundMessage | OutboundMessage) -> str:
+    """A message as JSON."""
+    return prepared(message)[1].decode()
+
+
+def _json(message: InboundMessage | OutboundMessage) -> bytes:
+    return orjson.dumps(
+        {
+            name: value
+            for name, default in _DEFAULTS[type(message)]
+            if (value := getattr(message, name)) is not default and value != default
+        }
+    )
+
+
+def amendment(edit: InboundMessage) -> str:
+    """What an edit puts in the place of the same fields of the message that it edits, as JSON."""
+    edit = storable(edit)
+    changed = {"text": edit.text, "attachments": edit.attachments, "quote": edit.quote}
+    return orjson.dumps(changed).decode()
+
+
+def inbound(text: str) -> InboundMessage:
+    """The inverse of ``packed``."""
+    given: _Json = orjson.loads(text)
+    get = given.get
+    sender = given["sender"]
+    return InboundMessage(
+        external_id=given["external_id"],
+        target=_target(given["target"]),
+        peer=PeerKind(given["peer"]),
+        sender=Sender(sender["id"], sender["name"], sender["username"]),
+        text=given["text"],
+        sent_at=datetime.fromisoformat(given["sent_at"]),
+        message_id=get("message_id"),
+        reply_to=get("reply_to"),
+        cut=get("cut", False),
+        redelivered=get("redelivered", False),
+        addressed=get("addressed", True),
+        attachments=tuple(map(_attachment, get("attachments", ()))),
+        quote=get("quote", ""),
+        album=get("album"),
+        edits=get("edits"),
+        press=get("press"),
+        unsupported=get("unsupported", ""),
+        place_name=get("place_name", ""),
+    )
+
+
+def outbound(text: str) -> OutboundMessage:
+    """The inverse of ``packed``."""
+    given: _Json = orjson.loads(text)
+    get = given.get
+    run_id, file = get("run_id"), get("file")
+    return OutboundMessage(
+        target=_target(given["target"]),
+        text=given["text"],
+        reply_to=get("reply_to"),
+        run_id=None if run_id is None else RunId(run_id),
+        rich=get("rich", False),
+        draft=get("draft"),
+        file=None if file is None else _file(file),
+        buttons=tuple(tuple(map(_button, row)) for row in get("buttons", ())),
+        unsure=get("unsure", False),
+    )
+
+
+def _target(given: _Json) -> Target:
+    return Target(given["channel"], given["account"], given["chat"], given.get("thread"))
+
+
+def _attachment(given: _Json) -> Attachment:
+    return Attachment(
+        kind=FileKind(given["kind"]),
+        ref=given["ref"],
+        name=given["name"],
+        mime=given["mime"],
+        size=given["size"],
+    )
+
+
+def _file(given: _Json) -> OutFile:
+    return OutFile(FileKind(given["kind"]), given["path"], given["name"], given["mime"])
+
+
+def _button(given: _Json) -> Button:
+    return Button(given["text"], given["data"])

@@ -1,0 +1,54 @@
+-- Chats: what was decided about them, whether they can be written to, where people spoke last.
+
+-- name: chats
+-- The chats that were seen last.
+select channel, account, chat, peer, name, allowed, gone, first_seen_at, last_seen_at
+from chats
+order by last_seen_at desc, channel desc, account desc, chat desc
+limit $1;
+
+-- name: note
+-- Knows chats, in the order of their keys. A name that the channel did not tell stays as it was.
+insert into chats as c (channel, account, chat, peer, name, first_seen_at, last_seen_at)
+select s.channel, s.account, s.chat, s.peer, s.name, $6, $6
+from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])
+    as s (channel, account, chat, peer, name)
+order by s.channel collate "C", s.account collate "C", s.chat collate "C"
+on conflict (channel, account, chat) do update
+set peer = excluded.peer,
+    name = case excluded.name when '' then c.name else excluded.name end,
+    last_seen_at = greatest(c.last_seen_at, excluded.last_seen_at);
+
+-- name: allow
+-- Keeps what was decided about a group, seen or not.
+insert into chats (channel, account, chat, peer, allowed, first_seen_at, last_seen_at)
+values ($1, $2, $3, 'group', $4, $5, $5)
+on conflict (channel, account, chat) do update
+set allowed = excluded.allowed;
+
+-- name: mark
+-- Notes whether a chat can be written to; returns it if that is news. A chat that nothing is known
+-- about can.
+insert into chats as c (channel, account, chat, peer, gone, first_seen_at, last_seen_at)
+select $1, $2, $3, $4, $5, $6, $6
+where $5 <> '' or exists (
+    select from chats where channel = $1 and account = $2 and chat = $3
+)
+on conflict (channel, account, chat) do update
+set gone = excluded.gone
+where c.gone <> excluded.gone
+returning c.chat;
+
+-- name: heard
+-- Where people spoke last, but for chats that cannot be written to.
+select s.channel, s.account, s.chat, s.thread, s.peer, s.agent, s.last_sender, s.last_heard_at
+from sessions as s
+where s.last_heard_at is not null
+  and ($1::text is null or s.agent = $1)
+  and (not $2 or s.peer = 'direct')
+  and not exists (
+      select from chats as c
+      where c.channel = s.channel and c.account = s.account and c.chat = s.chat and c.gone <> ''
+  )
+order by s.last_heard_at desc, s.key desc
+limit $3;

@@ -1,0 +1,78 @@
+-- Messages that could not be worked on, and edits of those that wait.
+
+-- name: lock_edited
+-- Locks an edit and the message that it edits, in order of their ids.
+select id, channel, account, external_id, kind, state, run_id, outcome
+from inbox
+where id = $1 or (channel, account, external_id) = ($2, $3, $4)
+order by id
+for update;
+
+-- name: amend
+-- Puts what an edit says into a locked message.
+update inbox
+set message = message || $2::jsonb
+where id = $1;
+
+-- name: is_known
+-- Returns a row if a message was ever taken in.
+select id
+from inbox
+where channel = $1 and account = $2 and external_id = $3;
+
+-- name: ended
+-- The newest messages that could not be worked on and that nobody has dismissed.
+select id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts
+from inbox
+where state = 'done' and kind = 'message' and not dismissed
+  and outcome in ('failed', 'timed_out', 'dropped', 'rejected', 'abandoned', 'lost')
+order by id desc
+limit $1;
+
+-- name: waiting
+-- The newest messages that are not done.
+select id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts
+from inbox
+where state = 'pending' and kind = 'message'
+order by id desc
+limit $1;
+
+-- name: letter
+-- One row of the inbox.
+select id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts
+from inbox
+where id = $1;
+
+-- name: retry
+-- Lets messages that ended without an answer run again, with all attempts before them. Locks them
+-- in order of their ids.
+with ended as (
+    select id
+    from inbox
+    where id = any ($1::bigint[]) and state = 'done' and kind = 'message'
+      and outcome <> 'completed'
+    order by id
+    for update
+)
+update inbox
+set state = 'pending', attempts = 0, run_id = null, finished_at = null, outcome = null,
+    reason = null, dismissed = false
+from ended
+where inbox.id = ended.id
+returning inbox.id;
+
+-- name: dismiss
+-- Lists messages that ended without an answer no more. Locks them in order of their ids.
+with ended as (
+    select id
+    from inbox
+    where id = any ($1::bigint[]) and state = 'done' and kind = 'message'
+      and outcome <> 'completed' and not dismissed
+    order by id
+    for update
+)
+update inbox
+set dismissed = true
+from ended
+where inbox.id = ended.id
+returning inbox.id;

@@ -1,0 +1,198 @@
+-- A chat that was given another id. Locks as everybody else does: nodes, then sessions in the order
+-- of their keys, then what is in them.
+
+-- name: lock_moves
+-- One move at a time.
+lock table moved_sessions in share row exclusive mode;
+
+-- name: lock_nodes
+-- Keeps all nodes: a session may change its owner only while both are there.
+select id
+from nodes
+order by id
+for key share;
+
+-- name: sessions_of
+-- The sessions of a chat.
+select key, agent, thread, created_at
+from sessions
+where channel = $1 and account = $2 and chat = $3
+order by key;
+
+-- name: lock_sessions
+-- Makes the sessions that do not exist, and locks all of them in the order of their keys.
+insert into sessions as s (
+    key, agent, channel, account, chat, thread, created_at, last_active_at
+)
+select k.key, k.agent, $1, $2, $3, k.thread, k.created_at, k.created_at
+from unnest($4::text[], $5::text[], $6::text[], $7::timestamptz[])
+    as k (key, agent, thread, created_at)
+order by k.key collate "C"
+on conflict (key) do update set agent = s.agent
+returning s.key, s.owner, s.fence, s.epoch;
+
+-- name: cut_runs
+-- Ends the runs of a node in a locked session that it loses.
+update runs
+set outcome = 'lost', finished_at = $3, error = $4
+where session = $1 and node = $2 and outcome is null
+returning id;
+
+-- name: realign_runs
+-- Lets the runs that work in a locked session go on in what it becomes: those of its owner keep
+-- their claim, and those of its present history write to the one that is read then.
+update runs
+set fence = case when node = $2 and fence = $3 then $4 else fence end,
+    epoch = case when epoch = $5 then $6 else epoch end
+where session = $1 and outcome is null;
+
+-- name: merge_history
+-- Makes one history of what two sessions remember since their last resets, in order of time. A run
+-- writes all its entries at one instant, so they stay together.
+with taken as (
+    delete from history
+    where (session = $1 and epoch = $2) or (session = $3 and epoch = $4)
+    returning *
+)
+insert into history (session, epoch, role, text, native, format, run_id, at)
+select $3, $5, role, text, native, format, run_id, at
+from taken
+order by at, id;
+
+-- name: move_old_history
+-- Moves what was written before the last reset.
+update history
+set session = $2
+where session = $1;
+
+-- name: merge_sessions
+-- Gives one locked session what the other one has.
+update sessions as s
+set owner = $3,
+    fence = $4,
+    epoch = $5,
+    created_at = least(s.created_at, o.created_at),
+    last_active_at = greatest(s.last_active_at, o.last_active_at),
+    queue_mode = coalesce(s.queue_mode, o.queue_mode),
+    peer = coalesce(s.peer, o.peer),
+    last_sender = case
+        when o.last_heard_at > s.last_heard_at then o.last_sender
+        else coalesce(s.last_sender, o.last_sender)
+    end,
+    last_heard_at = greatest(s.last_heard_at, o.last_heard_at)
+from sessions as o
+where o.key = $1 and s.key = $2;
+
+-- name: remove_session
+-- Removes a session of which nothing is left.
+delete from sessions
+where key = $1;
+
+-- name: remember_moves
+-- Tells those who know sessions by their old keys where they are, after any number of moves.
+with before as (
+    update moved_sessions
+    set moved_to = move.new
+    from unnest($1::text[], $2::text[]) as move (old, new)
+    where moved_sessions.moved_to = move.old and moved_sessions.key <> move.new
+), back as (
+    delete from moved_sessions
+    where key = any ($2::text[])
+)
+insert into moved_sessions (key, moved_to)
+select old, new
+from unnest($1::text[], $2::text[]) as move (old, new)
+on conflict (key) do update set moved_to = excluded.moved_to;
+
+-- name: rename_in_inbox
+-- Moves the messages of sessions that wait, or that may be tried again.
+update inbox
+set session = move.new
+from unnest($1::text[], $2::text[]) as move (old, new)
+where (session = move.old and state = 'pending')
+   or (session = move.old and state = 'done' and kind = 'message' and outcome <> 'completed');
+
+-- name: rename_in_runs
+-- Moves the runs of sessions.
+update runs
+set session = move.new
+from unnest($1::text[], $2::text[]) as move (old, new)
+where session = move.old;
+
+-- name: retarget_sessions
+-- Lets the sessions that are left, which are not named after their chat, speak to the new one.
+update sessions
+set chat = $4
+where channel = $1 and account = $2 and chat = $3
+returning key;
+
+-- name: retarget_inbox
+-- Lets messages of sessions be answered in the new chat. Ids of messages mean nothing there.
+update inbox
+set message = jsonb_set(
+    message - 'message_id' - 'reply_to', '{target,chat}', to_jsonb($2::text)
+)
+where ((session = any ($3::text[]) and state = 'pending')
+    or (session = any ($3::text[]) and state = 'done' and kind = 'message'
+        and outcome <> 'completed'))
+  and message #>> '{target,chat}' = $1;
+
+-- name: retarget_runs
+-- Lets the runs that work, and those of sessions, name the new chat.
+update runs
+set chat = $4
+where channel = $1 and account = $2 and chat = $3
+  and (outcome is null or session = any ($5::text[]))
+returning id;
+
+-- name: retarget_outbox
+-- Lets messages that were not sent go to the new chat, in order of their ids. Ids of messages mean
+-- nothing there: they are no replies, and no edits of drafts.
+with unsent as (
+    select id
+    from outbox
+    where channel = $1 and account = $2 and chat = $3 and state in ('pending', 'sending')
+    order by id
+    for update
+)
+update outbox
+set chat = $4,
+    message = jsonb_set(
+        message - 'reply_to' - 'draft', '{target,chat}', to_jsonb($4::text)
+    ),
+    session = coalesce(
+        (
+            select move.new
+            from unnest($5::text[], $6::text[]) as move (old, new)
+            where move.old = outbox.session
+        ),
+        outbox.session
+    )
+from unsent
+where outbox.id = unsent.id
+returning outbox.id;
+
+-- name: drop_drafts
+-- Forgets the drafts in the old chat: nobody can finish them from the new one.
+delete from drafts
+where channel = $1 and account = $2 and chat = $3
+returning run_id;
+
+-- name: move_chat
+-- Gives what is known of the old chat to the new one; what was decided about that stays.
+with old as (
+    delete from chats
+    where channel = $1 and account = $2 and chat = $3
+    returning peer, name, allowed, gone, first_seen_at, last_seen_at
+)
+insert into chats as c (
+    channel, account, chat, peer, name, allowed, gone, first_seen_at, last_seen_at
+)
+select $1, $2, $4, peer, name, allowed, gone, first_seen_at, last_seen_at
+from old
+on conflict (channel, account, chat) do update
+set name = case c.name when '' then excluded.name else c.name end,
+    allowed = coalesce(c.allowed, excluded.allowed),
+    first_seen_at = least(c.first_seen_at, excluded.first_seen_at),
+    last_seen_at = greatest(c.last_seen_at, excluded.last_seen_at)
+returning chat;

@@ -1,0 +1,3 @@
+-- Runs that are cut leave their drafts as they stand.
+
+drop table drafts;

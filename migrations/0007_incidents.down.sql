@@ -1,0 +1,3 @@
+-- Operators may be told once more of what lasts.
+
+drop table incidents;

@@ -1,0 +1,218 @@
+"""What every store promises about chats (SPEC CHAN-5, CHAN-7, HB-8)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.routing import chat_session
+from goclaw_py.ports.store import Chat, InboxKind, NewInbox, Notice, SeenChat
+from goclaw_py.ports.store import Heard as HeardThere
+from tests.support.stores import (
+    AGENT,
+    ANN,
+    BOB,
+    T0,
+    A,
+    Heard,
+    World,
+    at,
+    inbox,
+    message,
+    new_run,
+    say,
+    until,
+)
+
+pytestmark = pytest.mark.real_time
+
+CREW = Target("telegram", "default", "-100")
+
+
+def seen(name: str, target: Target = CREW, peer: PeerKind = PeerKind.GROUP) -> SeenChat:
+    return SeenChat(target, peer, name)
+
+
+def chat(name: str = "", *, first: datetime = T0, last: datetime = T0) -> Chat:
+    return Chat("telegram", "default", "-100", PeerKind.GROUP, name, None, "", first, last)
+
+
+async def speak(
+    world: World,
+    number: int,
+    target: Target,
+    *,
+    now: datetime,
+    agent: str = "default",
+    peer: PeerKind = PeerKind.DIRECT,
+    sender: str = "7",
+    outcome: Outcome | None = None,
+) -> None:
+    said = replace(message(number, target, sender=sender), peer=peer)
+    key = chat_session(AgentName(agent), target, peer)
+    kind = InboxKind.MESSAGE if outcome is None else InboxKind.COMMAND
+    row = NewInbox(said, key, AgentName(agent), kind, outcome)
+    await world.a.accept([row], node=A, now=now)
+
+
+# -------------------------------------------------------------------------------- what is known
+
+
+async def test_a_chat_that_was_seen_is_known(world: World) -> None:
+    """CHAN-5: unknown groups are listed for the operator."""
+    await world.a.note_chats([seen("Crew"), seen("Bob", BOB, PeerKind.DIRECT)], now=T0)
+    bob, crew = await world.b.chats()
+    assert crew == chat("Crew")
+    assert (bob.chat, bob.peer, bob.name) == ("200", PeerKind.DIRECT, "Bob")
+
+
+async def test_a_chat_has_its_last_name_and_was_seen_first_and_last(world: World) -> None:
+    await world.a.note_chats([seen("Crew")], now=at(5))
+    await world.a.note_chats([seen("Old"), seen("New crew")], now=at(9))
+    await world.a.note_chats([], now=at(20))
+    assert await world.a.chats() == [chat("New crew", first=at(5), last=at(9))]
+
+
+async def test_a_name_that_was_not_told_stays(world: World) -> None:
+    await world.a.note_chats([seen("Crew")], now=T0)
+    await world.a.note_chats([seen("")], now=at(1))
+    assert await world.a.chats() == [chat("Crew", last=at(1))]
+
+
+async def test_a_thread_of_a_chat_is_the_chat(world: World) -> None:
+    topic = replace(CREW, thread="4")
+    await world.a.note_chats([seen("Crew"), seen("Crew", topic)], now=T0)
+    assert await world.a.chats() == [chat("Crew")]
+
+
+async def test_chats_are_listed_the_last_seen_first(world: World) -> None:
+    for number in range(5):
+        target = replace(CREW, chat=f"-{number}")
+        await world.a.note_chats([seen("x", target)], now=at(number % 3))
+    assert [known.chat for known in await world.a.chats()] == ["-2", "-4", "-1", "-3", "-0"]
+    assert [known.chat for known in await world.a.chats(limit=2)] == ["-2", "-4"]
+
+
+async def test_a_name_that_cannot_be_stored_as_it_is_loses_no_chat(world: World) -> None:
+    await world.a.note_chats([seen("a\0b\ud800")], now=T0)
+    assert await world.a.chats() == [chat("a\ufffdb\ufffd")]
+
+
+# -------------------------------------------------------------------------------- what is decided
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+async def test_a_decision_about_a_group_is_kept_and_told(world: World, allowed: bool) -> None:
+    """CHAN-5."""
+    heard = Heard()
+    world.b.on_notice(heard.append)
+    await world.a.note_chats([seen("Crew")], now=T0)
+    await world.a.allow_chat("telegram", "default", "-100", allowed=allowed, now=at(3))
+    assert await world.b.chats() == [replace(chat("Crew"), allowed=allowed)]
+    await until(heard.expect(Notice.PEOPLE))
+    await world.a.note_chats([seen("Crew")], now=at(4))
+    assert (await world.b.chats())[0].allowed is allowed
+
+
+async def test_a_group_may_be_allowed_before_it_is_seen(world: World) -> None:
+    await world.a.allow_chat("telegram", "default", "-100", allowed=True, now=at(3))
+    assert await world.a.chats() == [replace(chat(first=at(3), last=at(3)), allowed=True)]
+    await world.a.allow_chat("telegram", "default", "-100", allowed=False, now=at(4))
+    assert (await world.a.chats())[0].allowed is False
+
+
+async def test_a_chat_that_cannot_be_written_to_is_marked_until_it_can(world: World) -> None:
+    """CHAN-7."""
+    heard = Heard()
+    world.b.on_notice(heard.append)
+    topic = replace(CREW, thread="4")
+    await world.a.mark_chat(topic, PeerKind.GROUP, gone="kicked", now=T0)
+    assert await world.b.chats() == [replace(chat(), gone="kicked")]
+    await until(heard.expect(Notice.PEOPLE))
+    await world.a.mark_chat(CREW, PeerKind.GROUP, gone="", now=at(5))
+    assert await world.b.chats() == [chat()]
+
+
+async def test_what_is_so_already_is_not_told_again(world: World) -> None:
+    heard = Heard()
+    world.b.on_notice(heard.append)
+    await world.a.mark_chat(CREW, PeerKind.GROUP, gone="", now=T0)
+    assert await world.a.chats() == []
+    await world.a.mark_chat(CREW, PeerKind.GROUP, gone="kicked", now=T0)
+    await world.a.mark_chat(CREW, PeerKind.GROUP, gone="kicked", now=at(5))
+    # Notices come in order: had there been others before this one, they would be here too.
+    await world.a.settle((), Outcome.COMPLETED, now=T0, say=[say("x")])
+    await until(heard.expect(Notice.OUTBOX))
+    assert heard == [Notice.PEOPLE, Notice.OUTBOX]
+
+
+# -------------------------------------------------------------------------------- who spoke last
+
+
+async def test_where_somebody_spoke_last_comes_first(world: World) -> None:
+    """HB-8: the last chat and thread."""
+    topic = replace(CREW, thread="4")
+    await speak(world, 1, ANN, now=at(1))
+    await speak(world, 2, topic, now=at(2), agent="work", peer=PeerKind.GROUP, sender="8")
+    await speak(world, 3, BOB, now=at(3))
+    await speak(world, 4, ANN, now=at(4), sender="9")
+    assert await world.b.heard() == [
+        HeardThere(ANN, PeerKind.DIRECT, AGENT, "9", at(4)),
+        HeardThere(BOB, PeerKind.DIRECT, AGENT, "7", at(3)),
+        HeardThere(topic, PeerKind.GROUP, AgentName("work"), "8", at(2)),
+    ]
+    assert [there.target for there in await world.b.heard(limit=1)] == [ANN]
+
+
+async def test_it_can_be_asked_for_one_agent_and_for_direct_chats(world: World) -> None:
+    """HB-8: ``last_scope``."""
+    await speak(world, 1, ANN, now=at(1))
+    await speak(world, 2, BOB, now=at(2), agent="work")
+    await speak(world, 3, CREW, now=at(3), peer=PeerKind.GROUP)
+    assert [there.target for there in await world.a.heard(direct=True)] == [BOB, ANN]
+    assert [there.target for there in await world.a.heard(agent=AGENT)] == [CREW, ANN]
+    assert [there.target for there in await world.a.heard(agent=AGENT, direct=True)] == [ANN]
+
+
+async def test_a_command_that_has_acted_counts_as_speaking(world: World) -> None:
+    """HB-8: accepted messages and commands."""
+    await speak(world, 1, ANN, now=at(1), outcome=Outcome.COMPLETED)
+    assert [there.target for there in await world.a.heard()] == [ANN]
+
+
+async def test_a_message_that_comes_again_is_not_heard_again(world: World) -> None:
+    await speak(world, 1, ANN, now=at(1))
+    await speak(world, 2, BOB, now=at(2))
+    await speak(world, 1, ANN, now=at(3))
+    assert [there.target for there in await world.a.heard()] == [BOB, ANN]
+
+
+async def test_the_last_one_of_a_batch_is_who_spoke(world: World) -> None:
+    batch = [inbox(1, sender="7"), inbox(2, sender="8")]
+    await world.a.accept(batch, node=A, now=at(1))
+    (there,) = await world.a.heard()
+    assert (there.sender_id, there.at) == ("8", at(1))
+
+
+async def test_a_run_is_nobody_who_speaks(world: World) -> None:
+    """HB-8: a job that runs in a chat is not its user."""
+    await world.a.begin_run(new_run("r", started_at=at(9)), node=A)
+    assert await world.a.heard() == []
+    await speak(world, 1, BOB, now=at(1))
+    await world.a.begin_run(new_run("r2", target=BOB, started_at=at(9)), node=A)
+    assert [there.at for there in await world.a.heard()] == [at(1)]
+
+
+async def test_a_chat_that_is_gone_is_left_out_until_it_is_back(world: World) -> None:
+    """HB-8: a dead one falls back to the next most recent."""
+    await speak(world, 1, ANN, now=at(1))
+    await speak(world, 2, BOB, now=at(2))
+    await world.a.mark_chat(BOB, PeerKind.DIRECT, gone="blocked", now=at(3))
+    assert [there.target for there in await world.a.heard(limit=1)] == [ANN]
+    await world.a.mark_chat(BOB, PeerKind.DIRECT, gone="", now=at(4))
+    assert [there.target for there in await world.a.heard()] == [BOB, ANN]

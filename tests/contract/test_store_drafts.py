@@ -1,0 +1,273 @@
+"""What every store promises about drafts (SPEC IO-5)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from goclaw_py.core.errors import NeverBegan
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.ports.store import Begun, Draft
+from tests.support.stores import (
+    ANN,
+    APOLOGY,
+    BOB,
+    T0,
+    A,
+    B,
+    World,
+    at,
+    end,
+    new_run,
+)
+
+pytestmark = pytest.mark.real_time
+
+R1, R2, R3 = RunId("r1"), RunId("r2"), RunId("r3")
+
+
+async def draft_of(world: World, run: RunId, external_id: str | None = None) -> None:
+    await world.a.open_draft(run, ANN, now=at(1))
+    if external_id is not None:
+        assert await world.a.draft_posted(run, external_id)
+
+
+async def recovered(world: World, *, max_attempts: int = 3) -> dict[RunId, str | None]:
+    """Node A dies and B takes back what it left; the drafts that nobody will finish, by run."""
+    now = await world.kill(A)
+    recovery = await world.b.recover(now=now, max_attempts=max_attempts, apology=APOLOGY)
+    return {cut.run_id: cut.draft for cut in recovery.cut_runs}
+
+
+async def test_a_draft_is_known_before_it_is_posted_and_by_its_id_after_that(
+    world: World,
+) -> None:
+    target = Target("telegram", "default", "100", "4")
+    await world.a.begin_run(new_run("r1"), node=A)
+    await world.a.open_draft(R1, target, now=T0)
+    assert await world.b.drafts() == [Draft(R1, target, None)]
+    assert await world.a.draft_posted(R1, "55")
+    assert await world.b.drafts() == [Draft(R1, target, "55")]
+
+
+async def test_opening_a_draft_again_changes_nothing(world: World) -> None:
+    await world.a.begin_run(new_run("r1"), node=A)
+    await draft_of(world, R1, "55")
+    await draft_of(world, R1)
+    assert await world.a.drafts() == [Draft(R1, ANN, "55")]
+
+
+async def test_drafts_are_listed_the_oldest_first(world: World) -> None:
+    for name, second in (("r1", 2), ("r2", 1), ("r3", 1)):
+        await world.a.begin_run(new_run(name), node=A)
+        await world.a.open_draft(RunId(name), ANN, now=at(second))
+    assert [draft.run_id for draft in await world.a.drafts()] == [R2, R3, R1]
+
+
+async def test_a_run_that_never_began_has_no_draft(world: World) -> None:
+    with pytest.raises(NeverBegan):
+        await world.a.open_draft(R1, ANN, now=T0)
+    assert not await world.a.draft_posted(R1, "55")
+
+
+async def test_a_run_that_has_ended_opens_no_draft(world: World) -> None:
+    await world.a.begin_run(new_run("r1"), node=A)
+    await world.a.finish_run(end("r1"), node=A)
+    with pytest.raises(NeverBegan):
+        await world.a.open_draft(R1, ANN, now=T0)
+    assert await world.a.drafts() == []
+
+
+@pytest.mark.parametrize("outcome", sorted(set(Outcome) - {Outcome.INTERRUPTED}))
+async def test_a_draft_ends_with_its_run(world: World, outcome: Outcome) -> None:
+    rows = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", *rows), node=A)
+    await draft_of(world, R1)
+    await world.a.finish_run(end("r1", outcome), node=A)
+    assert await world.a.drafts() == []
+    assert not await world.a.draft_posted(R1, "55")
+
+
+async def test_a_run_and_its_draft_never_end_apart(world: World) -> None:
+    """A draft that is opened while its run ends is gone, or was never there."""
+    for number in range(25):
+        run_id = RunId(f"r{number}")
+        await world.a.begin_run(new_run(run_id), node=A)
+        await asyncio.gather(
+            world.a.finish_run(end(run_id), node=A),
+            world.b.open_draft(run_id, ANN, now=T0),
+            return_exceptions=True,
+        )
+    assert await world.a.drafts() == []
+
+
+# -------------------------------------------------------------------------------- after a cut
+
+
+async def test_after_a_crash_the_next_run_goes_on_with_the_draft(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    await draft_of(world, R1, "55")
+    assert await recovered(world) == {R1: None}
+    await world.b.claim_pending(B, now=at(20), places=[("telegram", "default")])
+    assert await world.b.begin_run(new_run("r2", row), node=B) == Begun(draft="55")
+    assert await world.b.drafts() == [Draft(R2, ANN, "55")]
+    await world.b.finish_run(end("r2"), node=B)
+    assert await world.b.drafts() == []
+
+
+async def test_after_a_shutdown_the_next_run_goes_on_with_the_draft(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    await draft_of(world, R1, "55")
+    await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
+    assert (await world.a.begin_run(new_run("r2", row), node=A)).draft == "55"
+
+
+async def test_a_node_that_leaves_leaves_its_drafts_to_the_next_runs(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    await draft_of(world, R1, "55")
+    await world.a.leave(A, now=at(2))
+    assert (await world.b.begin_run(new_run("r2", row), node=B)).draft == "55"
+
+
+async def test_a_draft_of_which_nobody_knows_the_id_makes_the_next_run_unsure(
+    world: World,
+) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    await draft_of(world, R1)
+    await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
+    assert await world.a.begin_run(new_run("r2", row), node=A) == Begun(unsure=True)
+
+
+async def test_it_stays_unsure_when_the_next_run_is_cut_too(world: World) -> None:
+    """The draft of the first run may still be in the chat."""
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    await draft_of(world, R1)
+    await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
+    await world.a.begin_run(new_run("r2", row), node=A)
+    await world.a.finish_run(end("r2", Outcome.INTERRUPTED), node=A)
+    assert (await world.a.begin_run(new_run("r3", row), node=A)).unsure
+
+
+@pytest.mark.parametrize("known", ["55", None])
+async def test_a_beginning_whose_answer_was_lost_can_be_repeated(
+    world: World, known: str | None
+) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    await draft_of(world, R1, known)
+    await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
+    first = await world.a.begin_run(new_run("r2", row), node=A)
+    assert await world.a.begin_run(new_run("r2", row), node=A) == first
+    assert first == Begun(draft=known, unsure=known is None)
+
+
+async def test_an_id_that_comes_late_is_kept_for_the_next_run(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    await draft_of(world, R1)
+    await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
+    assert await world.a.draft_posted(R1, "55")
+    assert await world.a.begin_run(new_run("r2", row), node=A) == Begun(draft="55")
+    assert not await world.a.draft_posted(R1, "56")
+
+
+async def test_a_run_for_other_messages_gets_no_draft(world: World) -> None:
+    first, second = await world.accept(ANN, ANN)
+    await world.a.begin_run(new_run("r1", first), node=A)
+    await draft_of(world, R1, "55")
+    await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
+    assert await world.a.begin_run(new_run("r2", second), node=A) == Begun()
+    assert await world.a.begin_run(new_run("r3"), node=A) == Begun()
+    assert [draft.run_id for draft in await world.a.drafts()] == [R1]
+
+
+async def test_a_run_for_one_of_several_messages_gets_their_draft(world: World) -> None:
+    first, second = await world.accept(ANN, ANN)
+    await world.a.begin_run(new_run("r1", first, second), node=A)
+    await draft_of(world, R1, "55")
+    await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
+    assert (await world.a.begin_run(new_run("r2", second), node=A)).draft == "55"
+    assert (await world.a.begin_run(new_run("r3", first), node=A)).draft is None
+
+
+async def test_of_several_drafts_a_run_gets_the_newest_with_an_id(world: World) -> None:
+    rows = await world.accept(ANN, ANN, ANN)
+    for number, (row, known) in enumerate(zip(rows, ("51", "52", None), strict=True)):
+        run_id = RunId(f"r{number}")
+        await world.a.begin_run(new_run(run_id, row), node=A)
+        await world.a.open_draft(run_id, ANN, now=at(number))
+        if known is not None:
+            await world.a.draft_posted(run_id, known)
+        await world.a.finish_run(end(run_id, Outcome.INTERRUPTED), node=A)
+    begun = await world.a.begin_run(new_run("all", *rows), node=A)
+    assert begun == Begun(draft="52", unsure=True)
+    assert await world.a.drafts() == [Draft(RunId("all"), ANN, "52")]
+
+
+async def test_a_draft_without_messages_that_wait_ends_with_a_cut_run(world: World) -> None:
+    """Nobody would ever finish it: a job's, or one whose messages were stopped meanwhile."""
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    await world.a.begin_run(new_run("r2"), node=A)
+    await draft_of(world, R1, "51")
+    await draft_of(world, R2, "52")
+    await world.a.settle([row.id], Outcome.CANCELLED, now=T0)
+    for name in ("r1", "r2"):
+        await world.a.finish_run(end(name, Outcome.INTERRUPTED), node=A)
+    assert await world.a.drafts() == []
+
+
+async def test_the_draft_of_messages_that_are_given_up_is_handed_over_to_be_closed(
+    world: World,
+) -> None:
+    lost, again, job = await world.accept(ANN, ANN, BOB)
+    await world.a.begin_run(new_run("r1", lost), node=A)
+    await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
+    for name, rows in (("r2", [lost]), ("r3", [again])):
+        await world.a.begin_run(replace(new_run(name, *rows), started_at=at(int(name[1]))), node=A)
+        await world.a.open_draft(RunId(name), ANN, now=T0)
+        await world.a.draft_posted(RunId(name), f"draft of {name}")
+    await world.a.settle([again.id], Outcome.CANCELLED, now=T0)
+    await world.a.begin_run(new_run("r4", job, target=BOB, started_at=at(4)), node=A)
+    drafts = await recovered(world, max_attempts=1)
+    assert drafts == {R2: "draft of r2", R3: "draft of r3", RunId("r4"): None}
+    assert await world.b.drafts() == []
+
+
+async def test_a_draft_whose_messages_ended_while_they_waited_goes_at_the_next_recovery(
+    world: World,
+) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    await draft_of(world, R1, "55")
+    await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
+    await world.a.settle([row.id], Outcome.CANCELLED, now=T0)
+    assert len(await world.a.drafts()) == 1
+    assert await recovered(world) == {}
+    assert await world.b.drafts() == []
+
+
+async def test_the_draft_of_a_run_that_works_survives_the_recovery_of_another_node(
+    world: World,
+) -> None:
+    """A job's, that answers no message."""
+    await world.b.begin_run(new_run("r1"), node=B)
+    await draft_of(world, R1, "55")
+    assert await recovered(world) == {}
+    assert [draft.external_id for draft in await world.b.drafts()] == ["55"]
+
+
+async def test_a_node_that_leaves_leaves_no_draft_that_nobody_would_finish(world: World) -> None:
+    await world.a.begin_run(new_run("r1"), node=A)
+    await draft_of(world, R1, "55")
+    await world.a.leave(A, now=at(1))
+    assert await world.b.drafts() == []

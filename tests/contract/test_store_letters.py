@@ -1,0 +1,349 @@
+"""What every store promises about edits, and about messages that could not be worked on."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import Attachment, FileKind, InboundMessage
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.ports.store import InboxKind, InboxRow, Letter, NewInbox, Notice, RunEnd, Unanswered
+from tests.support.stores import (
+    AGENT,
+    ANN,
+    BOB,
+    PLACES,
+    T0,
+    A,
+    B,
+    Heard,
+    World,
+    at,
+    end,
+    inbox,
+    key_of,
+    message,
+    new_run,
+    until,
+)
+
+pytestmark = pytest.mark.real_time
+
+FILE = Attachment(FileKind.PHOTO, "file-1", "cat.jpg", "image/jpeg", 1234)
+
+
+def edit_of(original: InboundMessage, text: str, date: int = 1) -> NewInbox:
+    edit = replace(
+        original,
+        external_id=f"{original.external_id}:{date}",
+        text=text,
+        attachments=(FILE,),
+        quote="as you said",
+        message_id="another",
+        edits=original.external_id,
+    )
+    return NewInbox(edit, key_of(original.target), AGENT)
+
+
+async def arrive(world: World, *batch: NewInbox) -> list[InboxRow]:
+    return list((await world.a.accept(batch, node=A, now=at(1))).rows)
+
+
+async def texts(world: World) -> list[str]:
+    pending = await world.a.claim_pending(A, now=T0, places=PLACES)
+    return [row.message.text for row in pending]
+
+
+# -------------------------------------------------------------------------------- edits
+
+
+async def test_an_edit_replaces_what_a_waiting_message_says_and_nothing_else(
+    world: World,
+) -> None:
+    """CHAN-6."""
+    first = replace(message(1), cut=True, album="a", reply_to="9", quote="old quote")
+    original, edit, _ = await arrive(
+        world, NewInbox(first, key_of(ANN), AGENT), edit_of(first, "better"), inbox(2)
+    )
+    assert await world.b.amend(edit)
+    changed, other = await world.a.claim_pending(A, now=T0, places=PLACES)
+    assert changed == replace(
+        original,
+        message=replace(first, text="better", attachments=(FILE,), quote="as you said"),
+    )
+    assert other.message == message(2)
+    letter = await world.a.letter(edit.id)
+    assert letter is not None
+    assert (letter.row.outcome, letter.row.run_id) == (Outcome.COMPLETED, None)
+
+
+async def test_an_edit_can_take_away_files_and_quote(world: World) -> None:
+    first = replace(message(1), attachments=(FILE,), quote="old")
+    bare = edit_of(first, "bare")
+    bare = replace(bare, message=replace(bare.message, attachments=(), quote=""))
+    _, edit = await arrive(world, NewInbox(first, key_of(ANN), AGENT), bare)
+    assert await world.a.amend(edit)
+    (changed,) = await world.a.claim_pending(A, now=T0, places=PLACES)
+    assert changed.message == replace(first, text="bare", attachments=(), quote="")
+
+
+async def test_the_last_of_several_edits_counts(world: World) -> None:
+    _, first, second = await arrive(
+        world, inbox(1), edit_of(message(1), "one", 1), edit_of(message(1), "two", 2)
+    )
+    assert await world.a.amend(first)
+    assert await world.a.amend(second)
+    assert await texts(world) == ["two"]
+
+
+async def test_an_edit_that_cannot_be_stored_as_it_is_is_stored(world: World) -> None:
+    _, edit = await arrive(world, inbox(1), edit_of(message(1), "x"))
+    hostile = replace(edit.message, text="a\0b\ud800", quote="\\u0000")
+    assert await world.a.amend(replace(edit, message=hostile))
+    (changed,) = await world.a.claim_pending(A, now=T0, places=PLACES)
+    assert (changed.message.text, changed.message.quote) == ("a\ufffdb\ufffd", "\\u0000")
+
+
+async def test_an_edit_whose_answer_was_lost_can_be_repeated(world: World) -> None:
+    _, edit = await arrive(world, inbox(1), edit_of(message(1), "better"))
+    assert await world.a.amend(edit)
+    assert await world.a.amend(edit)
+    assert await texts(world) == ["better"]
+
+
+async def test_an_edit_of_a_message_that_is_worked_on_changes_nothing(world: World) -> None:
+    original, edit = await arrive(world, inbox(1), edit_of(message(1), "late"))
+    await world.a.begin_run(new_run("r", original), node=A)
+    assert not await world.a.amend(edit)
+    assert await texts(world) == ["hello", "late"]
+
+
+async def test_an_edit_of_a_message_that_has_ended_changes_nothing(world: World) -> None:
+    original, edit = await arrive(world, inbox(1), edit_of(message(1), "late"))
+    await world.a.settle([original.id], Outcome.DROPPED, now=T0)
+    assert not await world.a.amend(edit)
+    (letter,) = await world.a.letters(ended=True)
+    assert letter.row.message.text == "hello"
+    assert await texts(world) == ["late"]
+
+
+async def test_an_edit_of_a_command_changes_nothing(world: World) -> None:
+    _, edit = await arrive(
+        world, inbox(1, kind=InboxKind.COMMAND), edit_of(message(1), "not a command")
+    )
+    assert not await world.a.amend(edit)
+
+
+async def test_an_edit_that_was_stopped_changes_nothing(world: World) -> None:
+    _, edit = await arrive(world, inbox(1), edit_of(message(1), "better"))
+    await world.a.settle([edit.id], Outcome.CANCELLED, now=T0)
+    assert not await world.a.amend(edit)
+    assert await texts(world) == ["hello"]
+
+
+async def test_an_edit_of_an_unknown_message_changes_nothing(world: World) -> None:
+    elsewhere = replace(ANN, account="work")
+    same_id = NewInbox(replace(message(1), target=elsewhere), key_of(ANN), AGENT)
+    other, edit = await arrive(world, same_id, edit_of(message(1), "better"))
+    assert not await world.a.amend(edit)
+    assert not await world.a.amend(replace(edit, message=replace(edit.message, edits=None)))
+    assert not await world.a.amend(replace(edit, id=999))
+    assert not await world.a.amend(
+        replace(edit, message=replace(edit.message, edits=edit.message.external_id))
+    )
+    assert await texts(world) == [other.message.text, "better"]
+
+
+async def test_an_edit_and_a_beginning_run_agree_who_was_first(world: World) -> None:
+    for number in range(1, 9):
+        original, edit = await arrive(world, inbox(number), edit_of(message(number), "better"))
+        amended, _ = await asyncio.gather(
+            world.b.amend(edit), world.a.begin_run(new_run(f"r{number}", original), node=A)
+        )
+        letter = await world.a.letter(original.id)
+        assert letter is not None
+        assert letter.row.message.text == ("better" if amended else "hello")
+
+
+async def test_a_message_is_known_as_it_was_taken_in(world: World) -> None:
+    await arrive(world, inbox(1))
+    assert await world.b.is_known("telegram", "default", "100:1")
+    assert not await world.b.is_known("telegram", "default", "100:2")
+    assert not await world.b.is_known("telegram", "work", "100:1")
+    assert not await world.b.is_known("console", "default", "100:1")
+
+
+async def test_a_message_that_has_ended_is_known(world: World) -> None:
+    (row,) = await arrive(world, inbox(1))
+    await world.a.begin_run(new_run("r", row), node=A)
+    await world.a.finish_run(end("r"), node=A)
+    assert await world.a.is_known("telegram", "default", "100:1")
+
+
+# -------------------------------------------------------------------------------- letters
+
+
+SHOWN = {
+    Outcome.FAILED,
+    Outcome.TIMED_OUT,
+    Outcome.DROPPED,
+    Outcome.REJECTED,
+    Outcome.ABANDONED,
+    Outcome.LOST,
+}
+
+
+async def test_letters_are_messages_that_could_not_be_worked_on(world: World) -> None:
+    """OPS-1: ``goclaw inbox list``."""
+    outcomes = sorted(set(Outcome) - {Outcome.INTERRUPTED})
+    rows = await world.accept(*[ANN] * len(outcomes), BOB)
+    for row, outcome in zip(rows, outcomes, strict=False):
+        await world.a.settle([row.id], outcome, now=at(2))
+    await arrive(world, inbox("c", kind=InboxKind.COMMAND, outcome=Outcome.FAILED))
+    found = [letter.row.outcome for letter in await world.b.letters(ended=True)]
+    assert set(found) == SHOWN
+    assert found == [outcome for outcome in outcomes[::-1] if outcome in SHOWN]
+    assert [letter.row.outcome for letter in await world.b.letters(ended=True, limit=2)] == found[
+        :2
+    ]
+
+
+async def test_a_letter_tells_all_about_its_message(world: World) -> None:
+    (row,) = await world.accept(BOB)
+    await world.a.begin_run(new_run("r", row, target=BOB), node=A)
+    failed = RunEnd(RunId("r"), Outcome.TIMED_OUT, at(8), reason=Reason.RUN_TIMEOUT)
+    await world.a.finish_run(failed, node=A)
+    letter = Letter(
+        Unanswered(
+            row.id, row.message, RunId("r"), T0, at(8), Outcome.TIMED_OUT, Reason.RUN_TIMEOUT
+        ),
+        key_of(BOB),
+        AGENT,
+        1,
+    )
+    assert await world.b.letters(ended=True) == [letter]
+    assert await world.b.letter(row.id) == letter
+    assert await world.b.letter(999) is None
+
+
+async def test_messages_that_are_not_done_are_listed_of_all_sessions(world: World) -> None:
+    first, second, third = await world.accept(ANN, BOB, ANN)
+    await arrive(world, inbox("c", kind=InboxKind.COMMAND))
+    await world.a.begin_run(new_run("r", first), node=A)
+    await world.a.settle([third.id], Outcome.DROPPED, now=T0)
+    assert await world.b.letters(ended=False) == [
+        Letter(Unanswered(second.id, second.message, None, T0), key_of(BOB), AGENT, 0),
+        Letter(Unanswered(first.id, first.message, RunId("r"), T0), key_of(ANN), AGENT, 1),
+    ]
+    assert len(await world.b.letters(ended=False, limit=1)) == 1
+
+
+async def test_a_letter_can_be_tried_again_with_all_attempts_before_it(world: World) -> None:
+    first, second = await world.accept(ANN, ANN)
+    await world.crash("r1", first, max_attempts=1)
+    (lost,) = await world.a.letters(ended=True)
+    assert (lost.row.outcome, lost.attempts) == (Outcome.LOST, 1)
+    heard = Heard()
+    world.b.on_notice(heard.append)
+    assert await world.a.retry_letters([first.id, first.id, second.id, 999], now=at(20)) == 1
+    await until(heard.expect(Notice.INBOX))
+    assert await world.a.letters(ended=True) == []
+    assert await world.a.claim_pending(A, now=at(20), places=PLACES) == [first, second]
+    waiting = await world.a.unanswered(key_of(ANN), ended=False)
+    assert [row.id for row in waiting] == [first.id, second.id]
+    assert await world.a.retry_letters([first.id], now=at(21)) == 0
+
+
+async def test_a_letter_that_is_tried_again_is_worked_on_as_any_other(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.crash("r1", row, max_attempts=1)
+    await world.a.retry_letters([row.id], now=at(20))
+    await world.a.claim_pending(A, now=at(20), places=PLACES)
+    await world.crash("r2", row, max_attempts=2)
+    assert await world.a.letters(ended=True) == []
+    await world.a.begin_run(new_run("r3", row), node=A)
+    await world.a.finish_run(end("r3"), node=A)
+    letter = await world.a.letter(row.id)
+    assert letter is not None
+    assert (letter.row.outcome, letter.row.run_id, letter.attempts) == (
+        Outcome.COMPLETED,
+        RunId("r3"),
+        2,
+    )
+    assert await world.a.unanswered(key_of(ANN), ended=True) == []
+
+
+async def test_a_letter_of_a_session_that_another_node_owns_goes_to_that_node(
+    world: World,
+) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.settle([row.id], Outcome.FAILED, now=T0)
+    await world.accept(ANN)
+    await world.b.retry_letters([row.id], now=at(1))
+    assert await world.b.claim_pending(B, now=at(1), places=PLACES) == []
+    assert (await world.a.claim_pending(A, now=at(1), places=PLACES))[0].id == row.id
+
+
+async def test_a_letter_of_a_free_session_goes_to_whoever_looks_first(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.settle([row.id], Outcome.FAILED, now=T0)
+    await world.a.release_sessions(A, [key_of(ANN)])
+    await world.a.retry_letters([row.id], now=at(1))
+    assert await world.b.claim_pending(B, now=at(1), places=PLACES) == [row]
+
+
+async def test_a_message_that_was_stopped_can_be_tried_again(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.settle([row.id], Outcome.CANCELLED, now=T0, reason=Reason.STOPPED)
+    assert await world.a.letters(ended=True) == []
+    assert await world.a.retry_letters([row.id], now=at(1)) == 1
+    assert await world.a.claim_pending(A, now=at(1), places=PLACES) == [row]
+
+
+async def test_what_was_answered_and_what_is_a_command_is_not_tried_again(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r", row), node=A)
+    await world.a.finish_run(end("r"), node=A)
+    (command,) = await arrive(world, inbox("c", kind=InboxKind.COMMAND, outcome=Outcome.FAILED))
+    heard = Heard()
+    world.a.on_notice(heard.append)
+    assert await world.a.retry_letters([row.id, command.id], now=at(1)) == 0
+    assert await world.a.dismiss_letters([row.id, command.id]) == 0
+    assert await texts(world) == []
+    assert heard == []
+
+
+async def test_a_dismissed_letter_is_listed_no_more(world: World) -> None:
+    first, second, third = await world.accept(ANN, BOB, ANN)
+    ids = [first.id, second.id]
+    await world.a.settle(ids, Outcome.FAILED, now=T0)
+    assert await world.a.dismiss_letters([first.id, first.id, third.id, 999]) == 1
+    assert await world.a.dismiss_letters([first.id]) == 0
+    assert [letter.row.id for letter in await world.b.letters(ended=True)] == [second.id]
+    assert len(await world.a.unanswered(key_of(ANN), ended=True)) == 1
+
+
+async def test_a_dismissed_letter_that_fails_again_is_listed_again(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.settle([row.id], Outcome.FAILED, now=T0)
+    await world.a.dismiss_letters([row.id])
+    assert await world.a.retry_letters([row.id], now=at(1)) == 1
+    await world.a.settle([row.id], Outcome.FAILED, now=at(2))
+    assert [letter.row.id for letter in await world.a.letters(ended=True)] == [row.id]
+
+
+async def test_a_letter_is_tried_again_once_however_many_ask(world: World) -> None:
+    rows = await world.accept(*[ANN] * 5, *[BOB] * 5)
+    ids = [row.id for row in rows]
+    await world.a.settle(ids, Outcome.FAILED, now=T0)
+    counts = await asyncio.gather(
+        *(
+            store.retry_letters(order, now=at(1))
+            for store in (world.a, world.b)
+            for order in (ids, ids[::-1])
+        )
+    )
+    assert sum(counts) == len(ids)
