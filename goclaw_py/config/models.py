@@ -17,7 +17,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from goclaw_py.config.types import Duration, Flag, Ids, Matching, Whole
 from goclaw_py.core.ids import MAIN_AGENT, AgentName
 from goclaw_py.core.requests import Drop, Mode
-from goclaw_py.core.routing import DirectPolicy
+from goclaw_py.core.routing import DirectPolicy, GroupPolicy
 from goclaw_py.core.status import MAX_LANE_SIZE
 
 LaneKey = Annotated[
@@ -28,6 +28,7 @@ NameKey = Annotated[
     str,
     Matching(r"[a-z0-9][a-z0-9_-]{0,63}", "a name of up to 64 characters of a-z 0-9 _ -"),
 ]
+ChatKey = Annotated[str, Matching(r"\S{1,128}", "the id of a chat, in quotation marks")]
 Text = Annotated[str, Matching(r"(?s).*\S.*", "text that is not empty")]
 
 DEFAULT_LANES = {"main": 2, "subagent": 4, "delegate": 100, "cron": 1}
@@ -115,6 +116,31 @@ class Agent(Section):
     queue: Queue = Field(default_factory=Queue)
 
 
+class Thread(Section):
+    """``[channels.NAME.chats."ID".threads."ID"]``: one topic of a chat.
+
+    What is not set is as for its chat.
+    """
+
+    agent: NameKey | None = Field(default=None, description="the agent that answers there")
+    mention: Annotated[bool, Flag()] | None = Field(
+        default=None, description="in groups: answer only where the bot is mentioned"
+    )
+    queue: Queue = Field(default_factory=Queue)
+
+
+class Chat(Thread):
+    """``[channels.NAME.chats."ID"]``: one chat; what is not set is as for its account.
+
+    Listing a group here allows it (SPEC CHAN-5).
+    """
+
+    enabled: Annotated[bool, Flag()] = Field(
+        default=True, description="false: the agent does not listen in this group"
+    )
+    threads: dict[ChatKey, Thread] = Field(default_factory=dict)
+
+
 class Account(Section):
     """The settings of one account of a channel that all channels have.
 
@@ -131,6 +157,15 @@ class Account(Section):
     allow: Annotated[tuple[str, ...], Ids()] = Field(
         default=(), description="sender ids that may talk without pairing"
     )
+    groups: GroupPolicy = Field(
+        default=GroupPolicy.ALLOWLIST,
+        description="allowlist (default): groups listed in chats or allowed by `goclaw groups`; "
+        "open: all; disabled: none",
+    )
+    mention: Annotated[bool, Flag()] = Field(
+        default=True, description="in groups: answer only where the bot is mentioned"
+    )
+    chats: dict[ChatKey, Chat] = Field(default_factory=dict)
     queue: Queue = Field(default_factory=Queue)
     # Tokens are in here: it must not show up where settings are printed.
     options: dict[str, Any] = Field(default_factory=dict, repr=False)
@@ -200,6 +235,16 @@ class Shutdown(Section):
     )
 
 
+class Web(Section):
+    """``[web]``: where channels listen that are called from the web (SPEC CHAN-2, SEC-1)."""
+
+    host: Annotated[str, Matching(r"\S+", "a host name or an address such as 127.0.0.1")] = Field(
+        default="127.0.0.1",
+        description="an address of this machine; a reverse proxy beside it passes requests on",
+    )
+    port: Annotated[int, Whole(0, 65_535)] = Field(default=8420, description="0: any free one")
+
+
 class Log(Section):
     """``[log]``."""
 
@@ -229,6 +274,7 @@ class Settings(BaseSettings):
     state: State = Field(default_factory=State)
     runs: Runs = Field(default_factory=Runs)
     shutdown: Shutdown = Field(default_factory=Shutdown)
+    web: Web = Field(default_factory=Web)
     log: Log = Field(default_factory=Log)
 
     _origins: dict[tuple[str, ...], str] = PrivateAttr(default_factory=dict)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pydantic import SecretStr
 
 from goclaw_py.config.load import is_secret, wrong
-from goclaw_py.config.models import Account, Queue, Settings
+from goclaw_py.config.models import Account, Chat, Queue, Settings
 from goclaw_py.config.types import EnvText
 from goclaw_py.core.errors import SettingError
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.requests import Drop, Mode, QueuePolicy
-from goclaw_py.core.routing import DEFAULT_ACCOUNT, DirectPolicy
+from goclaw_py.core.routing import DEFAULT_ACCOUNT, DirectPolicy, GroupPolicy
 
 _CAPACITY = 10
 _DEBOUNCE_MS = 800
@@ -27,7 +27,7 @@ class ChannelAccount:
     """One account of a channel that is switched on.
 
     ``options`` are the keys for the channel itself; tokens are among them. ``path`` is where the
-    account stands in the settings.
+    account stands in the settings. ``chats`` are those with settings of their own.
     """
 
     channel: str
@@ -37,6 +37,9 @@ class ChannelAccount:
     allow: frozenset[str]
     options: Mapping[str, object] = field(repr=False)
     path: tuple[str, ...] = ()
+    groups: GroupPolicy = GroupPolicy.ALLOWLIST
+    mention: bool = True
+    chats: Mapping[str, Chat] = field(default_factory=dict)
 
 
 def accounts(settings: Settings) -> Iterator[ChannelAccount]:
@@ -62,6 +65,9 @@ def _account(
             frozenset(account.allow),
             {key: _plain(key, value) for key, value in account.options.items()},
             path,
+            account.groups,
+            account.mention,
+            account.chats,
         )
 
 
@@ -91,11 +97,12 @@ def queue_policy(
     channel: str | None = None,
     account: str = DEFAULT_ACCOUNT,
     peer: PeerKind | None = None,
+    within: Sequence[Queue] = (),
 ) -> QueuePolicy:
-    """How a session queues: global < agent < channel < account (SPEC section 2).
+    """How a session queues: global < agent < channel < account < ``within`` (SPEC section 2).
 
-    ``peer`` is None for sessions that are no chats: they run one at a time, without debounce,
-    whatever is set for chats (SPEC QUEUE-1).
+    ``within`` are the sections of its chat and its thread. ``peer`` is None for sessions that are
+    no chats: they run one at a time, without debounce, whatever is set for chats (SPEC QUEUE-1).
     """
     levels = [settings.queue]
     if agent in settings.agents:
@@ -105,6 +112,7 @@ def queue_policy(
         levels.append(section.queue)
         if account in section.accounts:
             levels.append(section.accounts[account].queue)
+    levels += within
     merged = _merge(levels)
     concurrency = 1 if peer is None else merged.max_concurrent or _CONCURRENCY[peer]
     debounce_ms = _DEBOUNCE_MS if merged.debounce_ms is None else merged.debounce_ms

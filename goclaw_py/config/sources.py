@@ -20,7 +20,7 @@ from goclaw_py.core.errors import SettingError
 
 PREFIX = "GOCLAW_"
 SECTIONS = (
-    "lanes", "queue", "agents", "channels", "database", "state", "runs", "shutdown", "log",
+    "lanes", "queue", "agents", "channels", "database", "state", "runs", "shutdown", "web", "log",
 )  # fmt: skip
 
 SHORT_NAMES: Mapping[str, tuple[str, ...]] = {

@@ -16,11 +16,20 @@ from starlette.exceptions import HTTPException
 from goclaw_py.core.errors import GoclawError
 from goclaw_py.core.ids import LaneName, SessionKey
 from goclaw_py.core.status import ActiveRuns, LanesView, Status
-from goclaw_py.ports.control import Control, QueueView, Resized, StopReport, Terminals
+from goclaw_py.ports.control import (
+    Asking,
+    Control,
+    QueueView,
+    Resized,
+    StopReport,
+    Terminals,
+)
 from goclaw_py.ports.store import (
+    Chat,
+    Heard,
+    Letter,
     OutboxRow,
     OutboxState,
-    PairingRequest,
     Person,
     Run,
     Session,
@@ -31,19 +40,23 @@ from goclaw_py.web.terminals import terminal_routes
 from goclaw_py.web.wire import (
     MAX_BODY_BYTES,
     MAX_LIMIT,
+    MAX_ROW_ID,
     STATUS_OF,
+    AllowBody,
     ApiError,
     ApproveBody,
+    Dropped,
     ResizeBody,
     Retried,
-    RetryBody,
     RevokeBody,
+    RowsBody,
     StopBody,
     dump,
 )
 
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
 KeyPath = Annotated[str, Path(min_length=1, max_length=512)]
+RowPath = Annotated[int, Path(ge=0, le=MAX_ROW_ID)]
 _ERRORS: dict[int | str, dict[str, Any]] = {
     code: {"model": ApiError} for code in (400, 404, 409, 413, 422, 503)
 }
@@ -57,7 +70,7 @@ def make_api(control: Control, terminals: Terminals | None = None, *, release: s
     for kind in (GoclawError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, _on_error)
     app.include_router(_health())
-    for routes in (_gateway, _lanes, _runs, _outbox, _people):
+    for routes in (_gateway, _lanes, _runs, _outbox, _inbox, _people, _chats):
         app.include_router(routes(control), prefix="/api", responses=_ERRORS)
     if terminals is not None:
         chat = terminal_routes(terminals, app.state.closing)
@@ -209,10 +222,46 @@ def _outbox(control: Control) -> APIRouter:
         """Messages on their way out, the newest first."""
         return answer(list[OutboxRow], await control.outbox(limit=limit, state=state))
 
+    @api.get("/outbox/{row_id}", response_model=OutboxRow)
+    async def one(row_id: RowPath) -> Response:
+        """One message, whatever became of it."""
+        return answer(OutboxRow, await control.outbox_row(row_id))
+
     @api.post("/outbox/retry", response_model=Retried)
-    async def retry(body: RetryBody) -> Response:
-        """Try dead messages again."""
+    async def retry(body: RowsBody) -> Response:
+        """Try dead and dropped messages again."""
         return answer(Retried, Retried(await control.retry_outbox(body.ids)))
+
+    @api.post("/outbox/drop", response_model=Dropped)
+    async def drop(body: RowsBody) -> Response:
+        """Give up messages that are dead or wait."""
+        return answer(Dropped, Dropped(await control.drop_outbox(body.ids)))
+
+    return api
+
+
+def _inbox(control: Control) -> APIRouter:
+    api = APIRouter()
+
+    @api.get("/inbox", response_model=list[Letter])
+    async def inbox(limit: Limit = 50, *, waiting: bool = False) -> Response:
+        """Messages that could not be worked on, or those that are not done; the newest first."""
+        return answer(list[Letter], await control.letters(waiting=waiting, limit=limit))
+
+    @api.get("/inbox/{row_id}", response_model=Letter)
+    async def one(row_id: RowPath) -> Response:
+        """One message that came in, whatever became of it."""
+        return answer(Letter, await control.letter(row_id))
+
+    @api.post("/inbox/retry", response_model=Retried)
+    async def retry(body: RowsBody) -> Response:
+        """Let messages that ended without an answer run again."""
+        return answer(Retried, Retried(await control.retry_letters(body.ids)))
+
+    @api.post("/inbox/drop", response_model=Dropped)
+    async def drop(body: RowsBody) -> Response:
+        """Show messages that ended without an answer no more."""
+        return answer(Dropped, Dropped(await control.dismiss_letters(body.ids)))
 
     return api
 
@@ -230,14 +279,35 @@ def _people(control: Control) -> APIRouter:
         """Forget a person."""
         await control.revoke(body.channel, body.account, body.sender_id)
 
-    @api.get("/pairing", response_model=list[PairingRequest])
+    @api.get("/heard", response_model=list[Heard])
+    async def heard(limit: Limit = 50) -> Response:
+        """Chats and threads in which somebody who may talk spoke, the last one first."""
+        return answer(list[Heard], await control.heard(limit=limit))
+
+    @api.get("/pairing", response_model=list[Asking])
     async def pairing() -> Response:
         """Who asked to talk to the agent."""
-        return answer(list[PairingRequest], await control.pairing_requests())
+        return answer(list[Asking], await control.pairing_requests())
 
     @api.post("/pairing/approve", response_model=Person)
     async def approve(body: ApproveBody) -> Response:
         """Let the person with this pairing code talk."""
         return answer(Person, await control.approve(body.code, guest=body.guest))
+
+    return api
+
+
+def _chats(control: Control) -> APIRouter:
+    api = APIRouter()
+
+    @api.get("/chats", response_model=list[Chat])
+    async def chats(limit: Limit = MAX_LIMIT) -> Response:
+        """Known chats, the last seen first."""
+        return answer(list[Chat], await control.chats(limit=limit))
+
+    @api.post("/chats/allow", status_code=204)
+    async def allow(body: AllowBody) -> None:
+        """Decide whether the agent listens in a group; one never seen becomes known."""
+        await control.allow_chat(body.channel, body.account, body.chat, allowed=body.allowed)
 
     return api

@@ -1,20 +1,42 @@
-"""The HTTP server, as one task of the gateway (recipe: uvicorn without its signal handling)."""
+"""HTTP servers, as tasks of the gateway (recipe: uvicorn without its signal handling)."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import uvicorn
 from fastapi import FastAPI
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from goclaw_py.web.api import closing_of
 
 GRACE_S: Final = 2
 """How long requests may go on after ``stop``, in seconds."""
+
+KEEP_ALIVE_S: Final = 130
+"""How long a connection may idle between two requests, in seconds.
+
+Longer than reverse proxies keep theirs (nginx 60 s, Caddy 120 s): the side that hangs up first
+must be theirs, or requests meet a connection that is just being closed.
+"""
+
+HEAD_S: Final = 10.0
+"""How long strangers may take to say what they want, in seconds."""
+
+MAX_HEAD_BYTES: Final = 64 * 1024
+"""How much strangers may say before a request is complete up to its body."""
+
+MAX_CONNECTIONS: Final = 512
+"""How many connections of strangers are served; further ones are told to come again."""
+
+_HARD_MAX_CONNECTIONS = MAX_CONNECTIONS + 64
+_LAST_S = 1.0
 
 
 class _Uvicorn(uvicorn.Server):
@@ -25,27 +47,89 @@ class _Uvicorn(uvicorn.Server):
         yield
 
 
-class ApiServer:
-    """Serves an app of ``make_api`` on sockets that listen already."""
+class _Guarded(HttpToolsProtocol):
+    """A connection of a stranger, with the limits that uvicorn lacks.
 
-    def __init__(self, app: FastAPI, *sockets: socket.socket) -> None:
+    Without them a connection that never completes a request stays for ever, and one that sends
+    headers without end fills the memory.
+    """
+
+    cycle: RequestResponseCycle | None  # type: ignore[assignment]  # None before the first one
+    _deadline: asyncio.TimerHandle | None = None
+    _head_bytes = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        super().connection_made(transport)
+        if len(self.connections) > _HARD_MAX_CONNECTIONS:
+            transport.abort()
+        else:
+            self._await_head()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._forget_head()
+            return
+        self._head_bytes += len(data)
+        if self._head_bytes > MAX_HEAD_BYTES:
+            self.transport.abort()
+        elif self._deadline is None:
+            self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget_head()
+        super().connection_lost(exc)
+
+    def _await_head(self) -> None:
+        self._deadline = self.loop.call_later(HEAD_S, self.transport.abort)
+
+    def _forget_head(self) -> None:
+        self._head_bytes = 0
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+class HttpServer:
+    """Serves an ASGI app on sockets that listen already.
+
+    Args:
+        app: What answers. It is cancelled when it works for longer than ``GRACE_S`` at the end.
+        sockets: Closed at the end.
+        on_stop: Called at ``stop``, maybe twice, to end answers that would go on for ever.
+        strangers: Whether anybody can connect: then connections are limited in number and time.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *sockets: socket.socket,
+        on_stop: Callable[[], None] = lambda: None,
+        strangers: bool = False,
+    ) -> None:
         self._sockets = list(sockets)
-        self._closing = closing_of(app)
+        self._on_stop = on_stop
         self._server = _Uvicorn(
             uvicorn.Config(
                 app,
+                http=_Guarded if strangers else HttpToolsProtocol,
+                limit_concurrency=MAX_CONNECTIONS if strangers else None,
+                timeout_keep_alive=KEEP_ALIVE_S,
                 log_config=None,
+                # Its warnings are about what clients send: strangers would fill the log.
+                log_level=logging.ERROR,
                 access_log=False,
                 lifespan="off",
                 ws="none",
+                proxy_headers=False,
                 server_header=False,
                 timeout_graceful_shutdown=GRACE_S,
             )
         )
 
     async def run(self) -> None:
-        """Serve until ``stop`` was called, or cancelled. Closes the sockets."""
-        serving = asyncio.create_task(self._server.serve(self._sockets), name="http")
+        """Serve until ``stop`` was called, or cancelled. Nothing is left open then."""
+        serving = asyncio.create_task(self._serve(), name="http")
         try:
             # Cancelling uvicorn itself leaves its connections open.
             await asyncio.shield(serving)
@@ -54,6 +138,26 @@ class ApiServer:
             await serving
 
     def stop(self) -> None:
-        """End event streams at once and take no new requests."""
-        self._closing.set()
+        """Take no new requests and let those under way end."""
+        self._on_stop()
         self._server.should_exit = True
+
+    async def _serve(self) -> None:
+        try:
+            await self._server.serve(self._sockets)
+        finally:
+            state = self._server.server_state
+            # Those that were cancelled after ``GRACE_S`` have not ended yet.
+            if state.tasks:
+                await asyncio.wait(state.tasks, timeout=_LAST_S)
+            for connection in list(state.connections):
+                connection.transport.abort()
+            # An aborted connection is closed in the loop's next turn.
+            await asyncio.sleep(0)
+
+
+class ApiServer(HttpServer):
+    """Serves an app of ``make_api``; its event streams end at ``stop``."""
+
+    def __init__(self, app: FastAPI, *sockets: socket.socket) -> None:
+        super().__init__(app, *sockets, on_stop=closing_of(app).set)

@@ -31,6 +31,10 @@ PING = b": ping\n\n"
 
 Key = Annotated[str, Field(min_length=1, max_length=512)]
 ShortText = Annotated[str, Field(min_length=1, max_length=256)]
+MAX_ROW_ID = 2**63 - 1
+RowId = Annotated[int, Field(ge=0, le=MAX_ROW_ID)]
+OneLine = Annotated[ShortText, Field(pattern=r"^[^\x00-\x1f\x7f]*$")]
+"""Text without control characters: it is stored as it is, and shown in terminals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +59,34 @@ class ResizeBody:
 
 
 @dataclass(frozen=True, slots=True)
-class RetryBody:
-    """Ids of dead outbox rows."""
+class RowsBody:
+    """Ids of outbox rows, or of inbox rows."""
 
-    ids: Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(max_length=MAX_LIMIT)]
+    ids: Annotated[list[RowId], Field(max_length=MAX_LIMIT)]
 
 
 @dataclass(frozen=True, slots=True)
 class Retried:
-    """How many of the rows were dead and are tried again."""
+    """How many of the rows could be tried again, and are."""
 
     retried: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """How many of the rows could be given up, and are."""
+
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True)
+class AllowBody:
+    """A group, and whether the agent listens in it."""
+
+    channel: OneLine
+    account: OneLine
+    chat: OneLine
+    allowed: Annotated[bool, Field(strict=True)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -27,11 +26,17 @@ from goclaw_py.core.status import (
     WaitsFor,
 )
 from goclaw_py.ports.agent import HistoryEntry, Role
-from goclaw_py.ports.control import NoGateway, NotFound, QueueView, Resized, StopReport
+from goclaw_py.ports.control import (
+    Asking,
+    NoGateway,
+    NotFound,
+    QueueView,
+    Resized,
+    StopReport,
+)
 from goclaw_py.ports.store import (
     OutboxRow,
     OutboxState,
-    PairingRequest,
     Person,
     Run,
     Session,
@@ -39,6 +44,7 @@ from goclaw_py.ports.store import (
     StoredEntry,
     Unanswered,
 )
+from tests.unit.web.fake_post import FakePost
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SESSION = SessionKey("agent:main:console:direct:local")
@@ -168,24 +174,18 @@ DEAD = OutboxRow(
     error="chat not found",
 )
 ANN = Person("telegram", "default", Sender("42", "Ann", "ann"), Standing.OWNER, NOW)
-ASKED = PairingRequest("telegram", "default", Sender("43", "Bob"), "hash", NOW, NOW)
+ASKED = Asking("telegram", "default", Sender("43", "Bob"), NOW, NOW)
 
 
-class FakeControl:
+class FakeControl(FakePost):
     """Implements ``Control``. Set ``failure`` to make every method raise it."""
 
     def __init__(self) -> None:
-        self.calls: list[tuple[object, ...]] = []
-        self.failure: Exception | None = None
+        super().__init__()
         self.snapshot = STATUS
         self.size = 1
         self.rows = [DEAD]
         self.gateway = True
-
-    def _called(self, *call: object) -> None:
-        self.calls.append(call)
-        if self.failure is not None:
-            raise self.failure
 
     async def status(self) -> Status:
         self._called("status")
@@ -262,19 +262,11 @@ class FakeControl:
             raise NotFound(f"no run, or several, with {prefix!r}")
         return found[0]
 
-    async def outbox(self, *, limit: int = 50, state: OutboxState | None = None) -> list[OutboxRow]:
-        self._called("outbox", limit, state)
-        return [row for row in self.rows if state in (None, row.state)][:limit]
-
-    async def retry_outbox(self, ids: Collection[int]) -> int:
-        self._called("retry_outbox", tuple(ids))
-        return len([row for row in self.rows if row.id in ids])
-
     async def people(self) -> list[Person]:
         self._called("people")
         return [ANN]
 
-    async def pairing_requests(self) -> list[PairingRequest]:
+    async def pairing_requests(self) -> list[Asking]:
         self._called("pairing_requests")
         return [ASKED]
 

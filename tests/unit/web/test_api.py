@@ -16,7 +16,7 @@ from goclaw_py.ports.control import NoGateway, NotFound, StopReport
 from goclaw_py.ports.store import OutboxState, Standing
 from goclaw_py.web import wire
 from goclaw_py.web.api import make_api
-from tests.unit.web import fakes
+from tests.unit.web import fake_post, fakes
 from tests.unit.web.fake_terminals import FakeTerminals
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.harness import connected
@@ -43,12 +43,20 @@ async def test_everything_that_can_be_asked_comes_back_as_it_was(tmp_path: Path)
         assert await remote.run("0190-a") == fakes.ENDED
         assert await remote.outbox(state=OutboxState.DEAD) == [fakes.DEAD]
         assert await remote.outbox(limit=2) == [fakes.DEAD]
+        assert await remote.outbox_row(fakes.DEAD.id) == fakes.DEAD
+        assert await remote.letters(limit=9) == [fake_post.LOST, fake_post.DROPPED]
+        assert await remote.letters(waiting=True) == [fake_post.NEXT, fake_post.BEGUN]
+        assert await remote.letter(8) == fake_post.LOST
+        assert await remote.heard() == [fake_post.SPOKE]
+        assert await remote.chats(limit=2) == [fake_post.FAMILY, fake_post.DIRECT]
         assert await remote.people() == [fakes.ANN]
         assert await remote.pairing_requests() == [fakes.ASKED]
     assert ("sessions", 7) in made.control.calls
     assert ("runs", 3, fakes.SESSION, True) in made.control.calls
     assert ("runs", 50, None, False) in made.control.calls
     assert ("outbox", 2, None) in made.control.calls
+    assert ("letters", False, 9) in made.control.calls
+    assert ("heard", 50) in made.control.calls
 
 
 async def test_everything_that_can_be_done_is_done(tmp_path: Path) -> None:
@@ -57,6 +65,10 @@ async def test_everything_that_can_be_done_is_done(tmp_path: Path) -> None:
         again = await remote.stop(fakes.SESSION, everything=False)
         await remote.reset(fakes.SESSION)
         assert await remote.retry_outbox([fakes.DEAD.id, 1]) == 1
+        assert await remote.drop_outbox([fakes.DEAD.id, 1]) == 1
+        assert await remote.retry_letters([8, 1]) == 1
+        assert await remote.dismiss_letters([8, 9]) == 1
+        await remote.allow_chat("telegram", "default", "-1001", allowed=False)
         resized = await remote.resize_lane(LaneName("main"), 4)
         guest = await remote.approve("CODE", guest=True)
         await remote.revoke("telegram", "default", "42")
@@ -67,6 +79,14 @@ async def test_everything_that_can_be_done_is_done(tmp_path: Path) -> None:
     assert guest.standing is Standing.GUEST
     assert made.control.calls[-1] == ("revoke", "telegram", "default", "42")
     assert ("reset", fakes.SESSION) in made.control.calls
+    for call in (
+        ("retry_outbox", (fakes.DEAD.id, 1)),
+        ("drop_outbox", (fakes.DEAD.id, 1)),
+        ("retry_letters", (8, 1)),
+        ("dismiss_letters", (8, 9)),
+        ("allow_chat", "telegram", "default", "-1001", False),
+    ):
+        assert call in made.control.calls
 
 
 @pytest.mark.parametrize("key", [fakes.SESSION, fakes.BARE.key, "agent:main:x/history/y"])
@@ -106,6 +126,10 @@ async def test_a_bad_request_is_refused_in_words(tmp_path: Path) -> None:
             await remote.sessions(limit=0)
         with pytest.raises(Refused, match="code: "):
             await remote.approve("", guest=False)
+        with pytest.raises(Refused, match="chat: "):
+            await remote.allow_chat("telegram", "default", "-1\n2", allowed=True)
+        with pytest.raises(NotFound, match="no message 99 in the inbox"):
+            await remote.letter(99)
 
 
 async def test_without_a_gateway_every_request_says_so(tmp_path: Path) -> None:
@@ -148,6 +172,21 @@ async def test_health_needs_nothing_but_the_event_loop() -> None:
         ("POST", "/api/outbox/retry", b'{"ids": [-1]}', 422),
         ("POST", "/api/outbox/retry", b'{"ids": "all"}', 422),
         ("POST", "/api/people/revoke", b"{}", 422),
+        ("GET", "/api/outbox/5", b"", 404),
+        ("GET", "/api/outbox/-1", b"", 422),
+        ("GET", "/api/outbox/9223372036854775808", b"", 422),
+        ("GET", "/api/outbox/retry", b"", 422),
+        ("POST", "/api/outbox/drop", b'{"ids": [9223372036854775808]}', 422),
+        ("POST", "/api/outbox/drop", b"{}", 422),
+        ("GET", "/api/inbox?waiting=perhaps", b"", 422),
+        ("GET", "/api/inbox?limit=1001", b"", 422),
+        ("GET", "/api/inbox/99", b"", 404),
+        ("GET", "/api/inbox/x", b"", 422),
+        ("POST", "/api/inbox/retry", b'{"ids": [true, "a"]}', 422),
+        ("POST", "/api/inbox/drop", b'{"ids": null}', 422),
+        ("GET", "/api/heard?limit=0", b"", 422),
+        ("GET", "/api/chats?limit=0", b"", 422),
+        ("POST", "/api/chats/allow", b"{}", 422),
         ("POST", "/api/chat/a:b/messages", b'{"message_id": "1", "text": "x"}', 422),
         ("POST", "/api/chat/local/messages", b'{"message_id": "1", "text": 5}', 422),
         ("GET", "/api/chat/a b/events", b"", 422),
@@ -176,6 +215,56 @@ async def test_a_wrong_size_of_a_lane_is_refused_in_words(number: str) -> None:
     assert answer.status_code == 422
     assert answer.json()["error"].startswith("concurrency: ")
     assert control.calls == []
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("channel", ""),
+        ("account", "x" * 257),
+        ("chat", "-100\x00"),
+        ("chat", "-100\n"),
+        ("chat", "\x1b[2J"),
+        ("chat", -1001),
+        ("allowed", "yes"),
+        ("allowed", 1),
+        ("allowed", None),
+    ],
+)
+async def test_a_decision_about_a_group_must_be_clear(field: str, value: object) -> None:
+    """SPEC CHAN-5, SEC-3."""
+    control = FakeControl()
+    body = {"channel": "telegram", "account": "default", "chat": "-1001", "allowed": True}
+    async with http(control) as client:
+        answer = await client.post("/api/chats/allow", json=body | {field: value})
+        assert answer.status_code == 422
+        assert answer.json()["error"].startswith(f"{field}: ")
+        assert control.calls == []
+        assert (await client.post("/api/chats/allow", json=body)).status_code == 204
+
+
+async def test_no_more_rows_than_a_page_are_changed_at_once() -> None:
+    """SPEC SEC-3."""
+    control = FakeControl()
+    async with http(control) as client:
+        for path in ("outbox/retry", "outbox/drop", "inbox/retry", "inbox/drop"):
+            ids = list(range(wire.MAX_LIMIT + 1))
+            answer = await client.post(f"/api/{path}", json={"ids": ids})
+            assert answer.status_code == 422
+            assert answer.json()["error"].startswith("ids: ")
+            answer = await client.post(f"/api/{path}", json={"ids": ids[1:]})
+            assert answer.status_code == 200
+    assert [len(call[1]) for call in control.calls if isinstance(call[1], tuple)] == [1000] * 4
+
+
+async def test_who_asks_is_told_without_the_hash_of_their_code() -> None:
+    """SPEC SEC-2: eight characters are found from it in no time."""
+    async with http() as client:
+        (asking,) = (await client.get("/api/pairing")).json()
+        described = (await client.get("/openapi.json")).text
+    assert asking["sender"]["id"] == "43"
+    assert sorted(asking) == ["account", "channel", "created_at", "expires_at", "sender"]
+    assert "code_hash" not in described
 
 
 @pytest.mark.parametrize(
@@ -237,6 +326,11 @@ async def test_the_api_describes_itself() -> None:
         ("put", "/api/lanes/{name}", "Resized"),
         ("get", "/api/runs/active", "ActiveRuns"),
         ("get", "/api/sessions/{key}/queue", "QueueView"),
+        ("get", "/api/outbox/{row_id}", "OutboxRow"),
+        ("post", "/api/outbox/drop", "Dropped"),
+        ("get", "/api/inbox/{row_id}", "Letter"),
+        ("post", "/api/inbox/retry", "Retried"),
+        ("post", "/api/inbox/drop", "Dropped"),
     ):
         answers = described["paths"][path][method]["responses"]
         kinds = {

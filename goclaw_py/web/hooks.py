@@ -1,0 +1,155 @@
+"""The hooks of all channels as one web app (SPEC CHAN-2).
+
+A plain ASGI app: every message of a channel passes here, and a framework would cost more than all
+that this does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from starlette.types import Receive, Scope, Send
+
+from goclaw_py.core.errors import GoclawError
+from goclaw_py.ports.channel import Channel, Hook, WebAnswer, WebRequest
+
+log = logging.getLogger(__name__)
+
+BODY_S: Final = 10.0
+"""How long a body may take to arrive, in seconds."""
+
+_PATH = re.compile(r"/[A-Za-z0-9_./-]*")
+_BODILESS = frozenset({204, 304})
+
+_NOT_FOUND = WebAnswer(404)
+_TOO_SLOW = WebAnswer(408, "the body did not arrive in time")
+_BROKEN = WebAnswer(500, "internal error; the gateway's log has it")
+_ENDING = WebAnswer(503, "the gateway ends; try again")
+
+
+class HookConflict(GoclawError):
+    """The hooks of the channels do not go together."""
+
+
+def collect_hooks(channels: Iterable[Channel]) -> list[Hook]:
+    """The hooks of those channels that have one.
+
+    Raises ``HookConflict`` for a path that two channels want, and for one that no request can have.
+    """
+    owners: dict[str, str] = {}
+    hooks = []
+    for channel in channels:
+        hook = channel.hook
+        if hook is None:
+            continue
+        name = f"{channel.name}/{channel.account}"
+        if not _PATH.fullmatch(hook.path):
+            raise HookConflict(
+                f"{name} wants to be called at {hook.path!r}: a path begins with / and has only "
+                "letters, digits and - _ . /; set another path for it"
+            )
+        if other := owners.get(hook.path):
+            raise HookConflict(
+                f"{other} and {name} both want to be called at {hook.path}; "
+                "set another path for one of them"
+            )
+        owners[hook.path] = name
+        hooks.append(hook)
+    return hooks
+
+
+class HookApp:
+    """Hands requests to the hook whose path they have; any other gets 404 and no word.
+
+    The path is compared as ASGI gives it: without the query, percent signs decoded once. Whoever
+    gets no good answer is hung up on, so that strangers hold no connections, and a body that
+    nobody wants is not read.
+    """
+
+    def __init__(self, hooks: Iterable[Hook]) -> None:
+        self._hooks: Mapping[str, Hook] = {hook.path: hook for hook in hooks}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request. Cancelled, it still answers: the sender must come again."""
+        hook = self._hooks.get(scope["path"])
+        try:
+            answer = _NOT_FOUND if hook is None else await _serve(hook, scope, receive)
+        except asyncio.CancelledError:
+            # Only the end of the server cancels, and this is all that the task was made for.
+            answer = _ENDING
+        if answer is not None:
+            await _reply(send, answer)
+
+
+async def _serve(hook: Hook, scope: Scope, receive: Receive) -> WebAnswer | None:
+    """Ask the hook, if the request is one that it takes; None if the client hung up meanwhile."""
+    headers = _headers(scope)
+    try:
+        body = await _body(receive, headers, hook.most_bytes)
+    except _TooLong:
+        return WebAnswer(413, f"the body is longer than {hook.most_bytes} bytes")
+    except TimeoutError:
+        return _TOO_SLOW
+    except _Gone:
+        return None
+    try:
+        return await hook.handle(WebRequest(scope["method"], headers, body))
+    except Exception:
+        # A hook promises to raise nothing. If it does, its channel's sender tries again later.
+        log.exception("a hook broke", extra={"path": hook.path})
+        return _BROKEN
+
+
+class _TooLong(Exception):
+    """The body is longer than the hook takes."""
+
+
+class _Gone(Exception):
+    """The client has hung up."""
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    """By name in lower case; the values of a repeated name are joined, as RFC 9110 has it."""
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in scope["headers"]:
+        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1").strip(" \t")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
+
+
+async def _body(receive: Receive, headers: Mapping[str, str], most: int) -> bytes:
+    """Read a whole body. Raises ``_TooLong``, ``TimeoutError``, ``_Gone``."""
+    # The server has checked that this is a number; a wrong one ends as a body cut short.
+    if int(headers.get("content-length", "0")) > most:
+        raise _TooLong
+    pieces: list[bytes] = []
+    length = 0
+    async with asyncio.timeout(BODY_S):
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise _Gone
+            piece: bytes = message.get("body", b"")
+            length += len(piece)
+            if length > most:
+                raise _TooLong
+            pieces.append(piece)
+            if not message.get("more_body", False):
+                return b"".join(pieces)
+
+
+async def _reply(send: Send, answer: WebAnswer) -> None:
+    body = answer.text.encode("utf-8", "replace")
+    headers: list[tuple[bytes, bytes]] = []
+    if answer.status not in _BODILESS:
+        headers.append((b"content-length", b"%d" % len(body)))
+    if body:
+        headers.append((b"content-type", b"text/plain; charset=utf-8"))
+    if answer.status >= 400:
+        headers.append((b"connection", b"close"))
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

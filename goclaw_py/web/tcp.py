@@ -1,0 +1,73 @@
+"""Listening at an address of this machine, with errors that say what to do."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from typing import Final
+
+from goclaw_py.core.errors import GoclawError
+
+_BACKLOG: Final = 128
+
+
+class CannotListen(GoclawError):
+    """The machine does not let us listen where the settings want it."""
+
+
+def listen_tcp(host: str, port: int) -> socket.socket:
+    """Listen at ``web.host`` and ``web.port``; port 0 is any free one.
+
+    ``host`` is a name or an address. Of a name with several addresses the first IPv4 one is taken;
+    ``::`` is every address of either kind. Raises ``CannotListen``.
+    """
+    family, address = _resolve(host, port)
+    both = family is socket.AF_INET6 and socket.has_dualstack_ipv6()
+    try:
+        listener = socket.create_server(
+            address, family=family, backlog=_BACKLOG, dualstack_ipv6=both
+        )
+    except OSError as error:
+        raise CannotListen(_words(host, port, error)) from error
+    listener.settimeout(0)
+    return listener
+
+
+def url_of(listener: socket.socket) -> str:
+    """Where a listening socket can be reached, for people."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str | int | bytes, ...]]:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    # A name that no encoding of DNS can hold is a UnicodeError.
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "this is no host name"
+        raise CannotListen(
+            f"web.host = {host!r}: {reason}; set 127.0.0.1 or an address of this machine"
+        ) from error
+    family, *_, address = min(found, key=lambda one: one[0] is not socket.AF_INET)
+    return family, address
+
+
+def _words(host: str, port: int, error: OSError) -> str:
+    match error.errno:
+        case errno.EADDRINUSE:
+            return (
+                f"web.port = {port}: another program listens there already; "
+                "end it, or set another port"
+            )
+        case errno.EADDRNOTAVAIL:
+            return (
+                f"web.host = {host!r}: this machine has no such address; "
+                "set 127.0.0.1 or an address of this machine"
+            )
+        case errno.EACCES | errno.EPERM:
+            return (
+                f"web.port = {port}: this user may not listen there; set a port from 1024 on, "
+                "and let a reverse proxy pass requests to it"
+            )
+        case _:
+            return f"cannot listen at web.host = {host!r}, web.port = {port}: {error.strerror}"

@@ -1,0 +1,180 @@
+"""Messages that could not be worked on, groups, and a control that knows them.
+
+Names and texts are such as somebody would choose who wants to fool an operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.messages import (
+    Attachment,
+    Button,
+    FileKind,
+    InboundMessage,
+    OutboundMessage,
+    OutFile,
+    PeerKind,
+    Sender,
+    Target,
+)
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.ports.control import NotFound
+from goclaw_py.ports.store import Chat, Heard, Letter, OutboxRow, OutboxState, Unanswered
+
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+TOPIC = Target("telegram", "work", "-1001", "7")
+KEY = SessionKey("agent:main:telegram.work:group:-1001:thread:7")
+RUN = RunId("0190-dddd")
+FOOL = "Ann\n2  telegram/default/1  9 (Owner)\x1b[2J\u202ednuof\u202c"
+"""A name that would be another row, clear the screen and turn text around."""
+
+MESSAGE = InboundMessage(
+    external_id="-1001:55",
+    target=TOPIC,
+    peer=PeerKind.GROUP,
+    sender=Sender("7", FOOL, "ann"),
+    text="first\r\nstate    \x1b]0;owned\x07sent\u202e",
+    sent_at=AT,
+    message_id="55",
+    reply_to="54",
+    cut=True,
+    attachments=(
+        Attachment(FileKind.DOCUMENT, "ref", "a\n.pdf", "application/pdf", 2048),
+        Attachment(FileKind.VOICE, "ref2"),
+    ),
+    quote="what\nwas said",
+    album="album-1",
+    edits="-1001:50",
+    place_name="Family\nof Ann",
+)
+LOST = Letter(
+    Unanswered(8, MESSAGE, RUN, AT, AT + timedelta(minutes=1), Outcome.LOST, Reason.CRASHED),
+    *(KEY, AgentName("main"), 3),
+)
+PRESSED = replace(MESSAGE, text="", press="done:1", attachments=(), unsupported="a poll", quote="")
+DROPPED = Letter(
+    Unanswered(9, PRESSED, None, AT, AT, Outcome.DROPPED, Reason.QUEUE_DROPPED),
+    *(KEY, AgentName("main"), 0),
+)
+NEXT = Letter(Unanswered(10, replace(MESSAGE, text="next"), None, AT), KEY, AgentName("main"), 0)
+BEGUN = replace(NEXT, row=replace(NEXT.row, id=11, run_id=RUN), attempts=1)
+ANSWERED = replace(LOST, row=replace(LOST.row, id=12, outcome=Outcome.COMPLETED, reason=None))
+
+PENDING = OutboxRow(
+    id=3,
+    message=OutboundMessage(
+        TOPIC,
+        FOOL,
+        reply_to="55",
+        run_id=RUN,
+        rich=True,
+        draft="56",
+        file=OutFile(FileKind.PHOTO, "/w/a.png", "a\n.png", "image/png"),
+        buttons=((Button("Yes\x1b", "y"), Button("No", "n")),),
+    ),
+    session=KEY,
+    state=OutboxState.PENDING,
+    attempts=2,
+    possible_duplicate=False,
+    fence=4,
+    created_at=AT,
+    next_attempt_at=AT,
+    sent_at=None,
+    external_id=None,
+    error="<html>\n" + "bad gateway " * 30,
+)
+SENDING = replace(PENDING, id=4, state=OutboxState.SENDING)
+SENT = replace(
+    PENDING, id=5, state=OutboxState.SENT, sent_at=AT, external_id="77", error=None, session=None
+)
+GIVEN_UP = replace(PENDING, id=6, state=OutboxState.DROPPED)
+
+FAMILY = Chat("telegram", "default", "-1001", PeerKind.GROUP, "Family", True, "", AT, AT)
+IMPOSTOR = replace(FAMILY, chat="-1002", name="Family\n-1003  Ann\x1b[2J\u202e", allowed=None)
+GONE = replace(FAMILY, chat="-2001", name="", allowed=False, gone="the bot was thrown\nout")
+WORK = replace(FAMILY, chat="-3001", account="work", name="Straße", allowed=None)
+DIRECT = replace(FAMILY, chat="42", peer=PeerKind.DIRECT, name="Family of one", allowed=None)
+SPOKE = Heard(Target("telegram", "default", "42"), PeerKind.DIRECT, AgentName("main"), "42", AT)
+
+
+class FakePost:
+    """The part of ``FakeControl`` that is about messages, chats and where people spoke."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[object, ...]] = []
+        self.failure: Exception | None = None
+        self.rows: list[OutboxRow] = []
+        self.mail = [LOST, DROPPED, NEXT, BEGUN, ANSWERED]
+        self.known_chats = [FAMILY, DIRECT, GONE, IMPOSTOR, WORK]
+        self.spoke = [SPOKE]
+        self.overtaken = 0
+        """So many of the next rows have changed before they could be."""
+
+    def _called(self, *call: object) -> None:
+        self.calls.append(call)
+        if self.failure is not None:
+            raise self.failure
+
+    async def outbox(self, *, limit: int = 50, state: OutboxState | None = None) -> list[OutboxRow]:
+        self._called("outbox", limit, state)
+        return [row for row in self.rows if state in (None, row.state)][:limit]
+
+    async def outbox_row(self, row_id: int) -> OutboxRow:
+        self._called("outbox_row", row_id)
+        for row in self.rows:
+            if row.id == row_id:
+                return row
+        raise NotFound(f"there is no message {row_id} in the outbox")
+
+    async def retry_outbox(self, ids: Collection[int]) -> int:
+        self._called("retry_outbox", tuple(ids))
+        return self._move(ids, OutboxState.PENDING)
+
+    async def drop_outbox(self, ids: Collection[int]) -> int:
+        self._called("drop_outbox", tuple(ids))
+        return self._move(ids, OutboxState.DROPPED)
+
+    def _move(self, ids: Collection[int], state: OutboxState) -> int:
+        count = sum(row.id in ids for row in self.rows)
+        self.rows = [replace(row, state=state) if row.id in ids else row for row in self.rows]
+        return count - self.overtaken
+
+    async def letters(self, *, waiting: bool = False, limit: int = 50) -> list[Letter]:
+        self._called("letters", waiting, limit)
+        ended = [one for one in self.mail if one.row.outcome not in (None, Outcome.COMPLETED)]
+        return ([one for one in self.mail if one.row.outcome is None] if waiting else ended)[:limit]
+
+    async def letter(self, row_id: int) -> Letter:
+        self._called("letter", row_id)
+        for one in self.mail:
+            if one.row.id == row_id:
+                return one
+        raise NotFound(f"there is no message {row_id} in the inbox")
+
+    async def retry_letters(self, ids: Collection[int]) -> int:
+        self._called("retry_letters", tuple(ids))
+        return self._take_away(ids)
+
+    async def dismiss_letters(self, ids: Collection[int]) -> int:
+        self._called("dismiss_letters", tuple(ids))
+        return self._take_away(ids)
+
+    def _take_away(self, ids: Collection[int]) -> int:
+        before = len(self.mail)
+        self.mail = [one for one in self.mail if one.row.id not in ids]
+        return before - len(self.mail)
+
+    async def heard(self, *, limit: int = 50) -> list[Heard]:
+        self._called("heard", limit)
+        return self.spoke[:limit]
+
+    async def chats(self, *, limit: int = 1000) -> list[Chat]:
+        self._called("chats", limit)
+        return self.known_chats[:limit]
+
+    async def allow_chat(self, channel: str, account: str, chat: str, *, allowed: bool) -> None:
+        self._called("allow_chat", channel, account, chat, allowed)
