@@ -6,7 +6,7 @@ STATE  ?=
 ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-deep lint types layers lock bench bench-scheduler bench-gateway clean
+.PHONY: help run test check check-deep chaos lint types layers lock bench bench-scheduler bench-inbox bench-gateway bench-telegram clean
 
 help:            ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
@@ -23,6 +23,10 @@ check: lint types layers  ## everything CI runs: linters, types, architecture, t
 check-deep: $(VENV)/.ready  ## the scheduler and its model through 24,000 random histories, on all processors
 	@GOCLAW_HYPOTHESIS=deep $(BIN)/python -m pytest -q -n auto tests/property
 
+# For example: make chaos ARGS="--rounds 20 --library aiogram --seed 7"
+chaos: $(VENV)/.ready     ## kill -9 under Telegram, 300 rounds; what people notice of it
+	@$(BIN)/python -m tests.chaos $(ARGS)
+
 lint: $(VENV)/.ready      ## ruff: style and mistakes
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -38,14 +42,20 @@ lock: $(VENV)/.ready      ## resolve constraints.txt anew, without a machine's o
 	  --no-header --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options \
 	  -o constraints.txt pyproject.toml
 
-bench: bench-scheduler bench-gateway  ## measure everything; prints medians and what was wanted
+bench: bench-scheduler bench-inbox bench-gateway bench-telegram  ## measure everything; prints medians and what was wanted
 
 # For example: make bench-scheduler ARGS="dispatch --quick"
 bench-scheduler: $(VENV)/.ready  ## measure the scheduler; ARGS=--help tells what can be chosen
 	@$(BIN)/python -m bench.scheduler $(ARGS)
 
+bench-inbox: $(VENV)/.ready-bench  ## measure the inbox beside other queues on PostgreSQL
+	@$(BIN)/python -m bench.inbox $(ARGS)
+
 bench-gateway: $(VENV)/.ready  ## measure a whole gateway process
 	@$(BIN)/python -m bench.gateway $(ARGS)
+
+bench-telegram: $(VENV)/.ready  ## measure how much a gateway process answers through Telegram
+	@$(BIN)/python -m bench.telegram $(ARGS)
 
 clean:           ## remove the environment and caches
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*
@@ -72,3 +82,9 @@ $(VENV)/.ready-run: pyproject.toml constraints.txt | $(VENV)/.base
 $(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/.base
 	@$(call install,.[dev])
 	@touch $@ $(VENV)/.ready-run
+
+# A comma would end the argument of a call.
+FOR_BENCH := .[dev,bench]
+$(VENV)/.ready-bench: pyproject.toml constraints.txt | $(VENV)/.base
+	@$(call install,$(FOR_BENCH))
+	@touch $@ $(VENV)/.ready $(VENV)/.ready-run

@@ -15,11 +15,12 @@ from typing import Final
 from uuid import uuid4
 
 from goclaw_py.core.errors import MaybeSent, NotSent, SettingError, StoreUnavailable
-from goclaw_py.core.events import RunEnded, RunSignal, RunStarted, RunText
+from goclaw_py.core.events import RunEnded, RunSignal, RunStarted, RunText, RunWaits
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
 from goclaw_py.core.routing import is_chat_name
-from goclaw_py.ports.channel import Channel, Intake
+from goclaw_py.core.text import is_blank
+from goclaw_py.ports.channel import Channel, Intake, Plain
 from goclaw_py.ports.control import ChatEvent, Said
 
 NAME: Final = "console"
@@ -36,6 +37,10 @@ BUFFER_CHARS: Final = 64 * 1024
 
 SIGNALS: Final = 256
 """How many signals wait for a slow terminal."""
+
+
+_Shown = RunStarted | RunText | RunEnded
+"""Signals that a terminal is told."""
 
 
 @dataclass(slots=True)
@@ -82,7 +87,7 @@ class _Terminal:
     """What waits for one terminal. Messages are never dropped, streamed text is."""
 
     def __init__(self) -> None:
-        self._events: deque[RunSignal | _Sending] = deque()
+        self._events: deque[_Shown | _Sending] = deque()
         self._chars = 0
         self._lost: set[RunId] = set()
         self._filled = asyncio.Event()
@@ -94,7 +99,7 @@ class _Terminal:
         if sending in self._events:
             self._events.remove(sending)
 
-    def put_signal(self, signal: RunSignal) -> None:
+    def put_signal(self, signal: _Shown) -> None:
         match signal:
             case RunText(run_id):
                 if run_id not in self._lost:
@@ -133,7 +138,7 @@ class _Terminal:
         if oldest is not None and len(self._events) >= SIGNALS:
             self._events.remove(oldest)
 
-    def _push(self, event: RunSignal | _Sending) -> None:
+    def _push(self, event: _Shown | _Sending) -> None:
         self._events.append(event)
         self._filled.set()
 
@@ -151,7 +156,7 @@ class _Terminal:
         return event
 
 
-class ConsoleChannel:
+class ConsoleChannel(Plain):
     """Implements ``Channel`` for the runtime and ``Terminals`` for the terminals."""
 
     name = NAME
@@ -168,6 +173,7 @@ class ConsoleChannel:
         self._sending: dict[str, _Sending] = {}
         self._intake: Intake | None = None
         self._ready = asyncio.Event()
+        self._closed = False
 
     # ------------------------------------------------------------------ for the runtime
 
@@ -177,7 +183,7 @@ class ConsoleChannel:
 
     def parts(self, text: str) -> list[str]:
         """A terminal takes a text of any length; a blank one is none."""
-        return [text] if text.strip() else []
+        return [] if is_blank(text) else [text]
 
     async def receive(self, intake: Intake) -> None:
         """Let terminals speak until cancelled."""
@@ -194,15 +200,18 @@ class ConsoleChannel:
 
         A terminal that stands still (Ctrl-Z, a pager) has taken the message and will show it when
         it goes on, so this waits for it without limit; sending again would show it again. One that
-        attaches meanwhile gets it too, after at most ``TAKE_S``.
+        attaches meanwhile gets it too, after at most ``TAKE_S``. Of a file its name and place are
+        shown: whoever sits here can open it.
 
         Raises ``NotSent`` without a terminal, or if none took the message within ``TAKE_S``;
         ``MaybeSent`` if one took it, did not confirm it and none is left to show it.
         """
         chat = message.target.chat
+        if self._closed:
+            raise NotSent("the console is closed")
         if chat not in self._terminals:
             raise NotSent(f"no terminal is attached to chat {chat}")
-        said = Said(uuid4().hex, message.text, message.run_id)
+        said = Said(uuid4().hex, _shown_text(message), message.run_id)
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         sending = _Sending(chat, said, future)
         self._sending[said.receipt] = sending
@@ -239,6 +248,8 @@ class ConsoleChannel:
     def signal(self, signal: RunSignal) -> None:
         """Show what a run does, and keep its text for terminals that attach while it works."""
         match signal:
+            case RunWaits():
+                return
             case RunStarted(run_id):
                 self._live[run_id] = _Live(signal)
             case RunText(run_id, _, text):
@@ -250,7 +261,8 @@ class ConsoleChannel:
             terminal.put_signal(signal)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Show no more messages."""
+        self._closed = True
 
     # ------------------------------------------------------------------ for the terminals
 
@@ -308,6 +320,13 @@ class ConsoleChannel:
         sending = self._sending.get(receipt)
         if sending is not None and not sending.shown.done():
             sending.shown.set_result(True)
+
+
+def _shown_text(message: OutboundMessage) -> str:
+    if message.file is None:
+        return message.text
+    line = f"[{message.file.name}: {message.file.path}]"
+    return f"{message.text}\n{line}" if message.text else line
 
 
 class ConsoleKind:

@@ -18,6 +18,8 @@ _LONGEST_PAUSE_S = 60.0
 _LONGEST_S = 2 * 60 * 60.0
 """After this long nobody is told any more; a bound in case the end of a run is never told."""
 _MOST_PLACES = 200
+_AT_ONCE = 4
+"""It shares eight connections with marks and with answers to presses, which cannot wait."""
 
 
 class TypingBoard:
@@ -29,6 +31,7 @@ class TypingBoard:
         self._runs: dict[Place, set[RunId]] = {}
         self._tasks: dict[Place, asyncio.Task[None]] = {}
         self._ending: set[asyncio.Task[None]] = set()
+        self._room = asyncio.Semaphore(_AT_ONCE)
         self._closed = False
 
     def begin(self, run: RunId, place: Place) -> None:
@@ -70,7 +73,8 @@ class TypingBoard:
         while loop.time() < end:
             began = loop.time()
             try:
-                await self._show(place)
+                async with self._room:
+                    await self._show(place)
                 pause = _EVERY_S
             except ChannelError as error:
                 _log.debug("typing could not be shown", extra={"reason": str(error)})

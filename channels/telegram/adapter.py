@@ -3,20 +3,44 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
 
 from channels.telegram.activity import TypingBoard
-from channels.telegram.client import GENERAL_TOPIC, TEXT_LIMIT, BotClient, Place
+from channels.telegram.client import TEXT_LIMIT, Bot, BotClient, Place, Text
+from channels.telegram.format import render
 from channels.telegram.inbound import CHANNEL
+from channels.telegram.marks import Marks
+from channels.telegram.native import NativeDrafts
+from channels.telegram.outage import Outage
 from channels.telegram.polling import Poller
-from channels.telegram.settings import Settings
-from goclaw_py.core.errors import ChannelRefused, NotSent, Undeliverable
-from goclaw_py.core.events import RunEnded, RunSignal, RunStarted, RunText
-from goclaw_py.core.messages import OutboundMessage, Target
-from goclaw_py.core.text import split_text, well_formed
-from goclaw_py.ports.channel import Intake
+from channels.telegram.sending import Sending, number_of, place_of
+from channels.telegram.settings import Settings, Streaming
+from channels.telegram.updates import Updates
+from channels.telegram.webhook import Webhook
+from goclaw_py.core.commands import MENU
+from goclaw_py.core.errors import ChannelError, ChannelRefused, NotSent
+from goclaw_py.core.events import RunEnded, RunSignal, RunStarted, RunText, RunWaits
+from goclaw_py.core.messages import Attachment, OutboundMessage, PeerKind, Target
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.pacing import Pace
+from goclaw_py.ports.channel import Hook, Intake
+
+_T = TypeVar("_T")
 
 Connect = Callable[[Settings], Awaitable[BotClient]]
+
+_log = logging.getLogger("channels.telegram")
+
+_MENU = {"start": "Begin", **dict(MENU)}
+_LONGEST_PAUSE_S = 30.0
+_CLOSE_TRIES = 5
+_CLOSE_APART_S = 2.0
+_STOPPED = "⏹ Stopped."
+_CUT_OFF = "⚠️ This answer was cut off."
 
 
 class TelegramChannel:
@@ -27,78 +51,232 @@ class TelegramChannel:
 
     def __init__(self, account: str, settings: Settings, connect: Connect) -> None:
         self.account = account
-        self.lease: str | None = f"{CHANNEL}:{settings.bot_id}"
+        polls = not settings.webhook_url
+        self.lease: str | None = f"{CHANNEL}:{settings.bot_id}" if polls else None
         self.handle: str | None = None
         self._settings = settings
         self._connect = connect
         self._connecting = asyncio.Lock()
         self._client: BotClient | None = None
         self._refused = False
+        self._ending = False
         self._closed = False
+        self._webhook = None if polls else Webhook(settings, account, self._accepted)
+        self._poller: Poller | None = None
+        self._start: Outage | None = None
+        self._sending = Sending(self._open)
         self._typing = TypingBoard(self._show_typing)
+        self._marks = Marks(self._react)
+        self._native = NativeDrafts(self._show_draft)
+        self._closing: set[asyncio.Task[None]] = set()
+
+    @property
+    def trouble(self) -> str:
+        """What keeps messages from coming in."""
+        for part in (self._poller, self._webhook):
+            if part is not None and part.trouble:
+                return part.trouble
+        return self._start.sentence if self._start is not None else ""
+
+    @property
+    def hook(self) -> Hook | None:
+        """Where the server delivers updates, unless the bot polls."""
+        return None if self._webhook is None else self._webhook.hook
 
     def reaches(self, chat: str) -> bool:  # noqa: ARG002  every chat shares the bot's fate
         """False once the token was refused, until it is accepted again."""
-        return not (self._refused or self._closed)
+        return not (self._refused or self._ending)
+
+    def pace(self, chat: str) -> Pace:
+        """As the server allows, see https://core.telegram.org/bots/faq."""
+        settings = self._settings
+        is_group = chat.startswith("-")
+        return Pace(
+            gap_s=settings.chat_gap_s,
+            per_minute=(settings.group_per_minute or None) if is_group else None,
+            account_per_s=settings.account_per_second or None,
+        )
 
     def parts(self, text: str) -> list[str]:
-        """Cut a reply at Telegram's limit (SPEC CHAN-3)."""
-        return split_text(well_formed(text), TEXT_LIMIT)
+        """Telegram's HTML, cut at its limit (SPEC CHAN-3)."""
+        return render(text, TEXT_LIMIT)
+
+    async def probe(self) -> str:
+        """Who we are, and what is odd about the way in. Raises ``ChannelError``."""
+        client = await self._open()
+        bot, webhook = await client.get_me(), await client.webhook()
+        facts = [f"@{bot.username} ({self._settings.library.value})"]
+        if webhook.url != self._settings.webhook_url:
+            facts.append(f"webhook now: {webhook.url or 'none'}; the gateway changes that")
+        if webhook.pending:
+            facts.append(f"{webhook.pending} updates wait")
+            if webhook.trouble:
+                facts.append(f"Telegram says: {webhook.trouble}")
+        return "; ".join(facts)
 
     async def receive(self, intake: Intake) -> None:
-        """Poll for messages until cancelled. Raises ``ChannelRefused`` for a wrong token."""
+        """Take updates in until cancelled. Raises ``ChannelRefused`` for a wrong token."""
         client = await self._open()
-        poller = Poller(client, account=self.account, wait_s=self._settings.poll_timeout_s)
         try:
-            bot = await poller.identify()
+            bot = await self._identify(client)
             self.handle = bot.username or None
-            self._refused = False
-            menu = asyncio.create_task(poller.publish_commands(), name="telegram command menu")
+            self._accepted()
+            updates = Updates(client, bot, self.account)
+            menu = asyncio.create_task(self._publish_commands(client), name="telegram menu")
             try:
-                await poller.run(intake)
+                await self._receive(client, updates, intake)
             finally:
                 menu.cancel()
                 await asyncio.wait({menu})
+                await updates.close()
         except ChannelRefused:
             self._refused = True
             raise
 
     async def send(self, message: OutboundMessage) -> str:
-        """Send one text of at most 4096 UTF-16 units; returns the message's number in its chat."""
-        place = _place(message.target)
-        if place is None:
-            raise Undeliverable(f"{message.target.chat} is no Telegram chat")
+        """Send a message or finish a draft; the message's number in its chat."""
+        return await self._noting_refusal(self._sending.send(message))
+
+    def drafts(self, target: Target, peer: PeerKind) -> bool:
+        """Whether a reply grows by edits there."""
+        if place_of(target) is None or self._settings.streaming is Streaming.OFF:
+            return False
+        return peer is PeerKind.GROUP or self._settings.streaming is Streaming.EDIT
+
+    async def post_draft(self, beginning: OutboundMessage) -> str:
+        """Post the message that will be the reply."""
+        return await self._noting_refusal(self._sending.post_draft(beginning))
+
+    async def edit_draft(self, so_far: OutboundMessage) -> None:
+        """Show more in it."""
+        await self._noting_refusal(self._sending.edit_draft(so_far))
+
+    async def fetch(self, attachment: Attachment, to: Path) -> None:
+        """Download a file, of limited size."""
         client = await self._open()
-        try:
-            number = await client.send_message(
-                place, well_formed(message.text), reply_to=_number(message.reply_to)
-            )
-        except ChannelRefused:
-            self._refused = True
-            raise
-        return str(number)
+        limit_bytes = self._settings.download_mb << 20
+        await client.fetch_file(attachment.ref, to, limit_bytes=limit_bytes)
 
     def signal(self, signal: RunSignal) -> None:
-        """Show "typing…" while a run works (SPEC CHAN-4)."""
-        place = _place(signal.target)
-        if place is None:
+        """Show "typing…" while a run works, and marks on messages that wait or failed."""
+        place = place_of(signal.target)
+        if place is None or self._ending:
             return
         match signal:
-            case RunStarted(run_id=run):
+            case RunWaits(messages=messages, late=late):
+                if self._settings.reactions:
+                    self._marks.wait(place, _numbers(messages), marked=late)
+            case RunStarted(run_id=run, messages=messages):
                 self._typing.begin(run, place)
+                self._marks.begin(place, _numbers(messages))
+            case RunText(run_id=run, text=text):
+                if self._settings.streaming is Streaming.NATIVE and place.chat_id > 0:
+                    self._native.add(run, place, text)
             case RunEnded(run_id=run):
                 self._typing.end(run, place)
-            case RunText():
-                pass
+                self._native.end(run)
+                self._end(place, signal)
 
     async def close(self) -> None:
-        """Stop typing and give back connections. Call after ``receive`` has ended."""
-        self._closed = True
+        """Show nothing more and give back connections. Call after ``receive`` has ended."""
+        self._ending = True
         await self._typing.close()
+        await self._marks.close()
+        await self._native.close()
+        if self._closing:
+            await asyncio.wait(self._closing, timeout=_CLOSE_APART_S)
+        for task in self._closing:
+            task.cancel()
+        if self._closing:
+            await asyncio.wait(self._closing)
         async with self._connecting:
+            self._closed = True
             client, self._client = self._client, None
         if client is not None:
             await client.close()
+
+    # ------------------------------------------------------------------ receiving
+
+    async def _receive(self, client: BotClient, updates: Updates, intake: Intake) -> None:
+        if self._webhook is not None:
+            await self._webhook.run(client, updates, intake)
+            return
+        wait_s = self._settings.poll_timeout_s
+        self._poller = Poller(
+            client, updates, account=self.account, wait_s=wait_s, on_answer=self._accepted
+        )
+        try:
+            await self._poller.run(intake)
+        finally:
+            self._poller = None
+
+    async def _identify(self, client: BotClient) -> Bot:
+        """Ask for the bot until there is an answer. Raises ``ChannelRefused``."""
+        start = Outage("Telegram cannot be reached", self.account, _LONGEST_PAUSE_S)
+        self._start = start
+        try:
+            while True:
+                try:
+                    bot = await client.get_me()
+                except ChannelRefused:
+                    raise
+                except ChannelError as error:
+                    pause = start.again(str(error))
+                    await asyncio.sleep(max(pause, error.retry_after_s or 0))
+                else:
+                    start.over()
+                    return bot
+        finally:
+            self._start = None
+
+    async def _publish_commands(self, client: BotClient) -> None:
+        """Publish the command menu, if that works at the first try."""
+        try:
+            await client.set_commands(_MENU)
+        except ChannelError as error:
+            _log.info(
+                "the command menu was not published",
+                extra={"account": self.account, "reason": str(error)},
+            )
+
+    # ------------------------------------------------------------------ showing
+
+    def _end(self, place: Place, ended: RunEnded) -> None:
+        if self._settings.reactions:
+            self._marks.end(place, _numbers(ended.messages), ended.outcome)
+        if ended.draft is not None:
+            task = asyncio.create_task(self._close_draft(ended, ended.draft), name="close draft")
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+    async def _close_draft(self, ended: RunEnded, draft: str) -> None:
+        """Mark a draft that nobody finishes; remove one that turned out to be about nothing."""
+        sending, target = self._sending, ended.target
+        if ended.outcome is Outcome.COMPLETED:
+            close = partial(sending.delete_draft, target, draft)
+        else:
+            mark = _STOPPED if ended.outcome is Outcome.CANCELLED else _CUT_OFF
+            close = partial(sending.close_draft, target, draft, ended.shown, mark)
+        for _ in range(_CLOSE_TRIES):
+            try:
+                await close()
+            except ChannelError as error:
+                if not error.retryable:
+                    _log.info("a draft was not closed", extra={"reason": str(error)})
+                    return
+                await asyncio.sleep(error.retry_after_s or _CLOSE_APART_S)
+            else:
+                return
+
+    def _accepted(self) -> None:
+        self._refused = False
+
+    async def _noting_refusal(self, call: Awaitable[_T]) -> _T:
+        try:
+            return await call
+        except ChannelRefused:
+            self._refused = True
+            raise
 
     async def _open(self) -> BotClient:
         async with self._connecting:
@@ -109,17 +287,14 @@ class TelegramChannel:
             return self._client
 
     async def _show_typing(self, place: Place) -> None:
-        await (await self._open()).send_typing(place)
+        await (await self._open()).send_action(place, "typing")
+
+    async def _react(self, chat_id: int, message_id: int, emoji: str) -> None:
+        await (await self._open()).set_reaction(chat_id, message_id, emoji)
+
+    async def _show_draft(self, place: Place, number: int, text: Text) -> None:
+        await (await self._open()).send_draft(place, number, text)
 
 
-def _place(target: Target) -> Place | None:
-    chat, thread = _number(target.chat), _number(target.thread)
-    if chat is None:
-        return None
-    return Place(chat, None if thread == GENERAL_TOPIC else thread)
-
-
-def _number(text: str | None) -> int | None:
-    """Telegram's ids are numbers; anything else is none of them."""
-    digits = (text or "").removeprefix("-")
-    return int(text or "") if digits.isascii() and digits.isdigit() else None
+def _numbers(messages: tuple[str, ...]) -> list[int]:
+    return [number for message in messages if (number := number_of(message)) is not None]

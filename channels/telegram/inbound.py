@@ -1,4 +1,4 @@
-"""Telegram's updates → messages.
+"""Telegram's updates → what the runtime takes in.
 
 Updates are read one by one and field by field from the raw JSON, so that one that is malformed, or
 newer than this code, costs nothing but itself.
@@ -6,130 +6,170 @@ newer than this code, costs nothing but itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import cast
 
-from channels.telegram.client import TEXT_LIMIT
-from goclaw_py.core.messages import InboundMessage, PeerKind, Sender, Target
-from goclaw_py.core.text import utf16_len, well_formed
+from channels.telegram.client import Bot
+from channels.telegram.fields import (
+    Fields,
+    Malformed,
+    clean,
+    instant,
+    list_or_empty,
+    object_or_empty,
+    required_number,
+    required_object,
+    required_text,
+    text_or_empty,
+    whole_number,
+)
+from channels.telegram.inbound_chat import (
+    CHANNEL,
+    Arrival,
+    name_of,
+    person,
+    read_chat,
+    read_peer,
+    read_thread,
+    without_general,
+)
+from channels.telegram.inbound_message import read_message
+from goclaw_py.core.messages import ChatReached, Inbound, InboundMessage, PeerKind
 
-CHANNEL = "telegram"
-_PEERS = {"private": PeerKind.DIRECT, "group": PeerKind.GROUP, "supergroup": PeerKind.GROUP}
-_YEAR_9999 = 253_370_764_800
+__all__ = ["CHANNEL", "KINDS", "Malformed", "parse_update", "press_id", "update_id"]
 
-Fields = Mapping[str, object]
+_NO_TIME = datetime.fromtimestamp(0, UTC)
+"""Telegram does not tell when a button was pressed or an answer was stopped."""
 
-
-class Malformed(ValueError):
-    """An update is not what the Bot API promises. Says which field, never what it holds."""
+_BLOCKED = "the bot was blocked"
+_REMOVED = "the bot was removed"
+_MUTED = "the bot is not allowed to write"
 
 
 def update_id(update: object) -> int | None:
     """The id that confirms an update, or None where there is none."""
-    value = cast("Fields", update).get("update_id") if isinstance(update, dict) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return whole_number(object_or_empty(update).get("update_id"))
+
+
+def press_id(update: object) -> str | None:
+    """The id by which the press of a button is answered; None if the update is no press."""
+    query = object_or_empty(object_or_empty(update).get("callback_query"))
+    return text_or_empty(query.get("id")) or None
 
 
 def parse_update(
-    update: object, *, account: str, redelivered: bool = False
-) -> InboundMessage | None:
-    """The text message in an update; None for anything else. Raises ``Malformed``."""
+    update: object, *, account: str, bot: Bot, redelivered: bool = False
+) -> Inbound | None:
+    """What an update tells; None if that is nothing for us. Raises ``Malformed``.
+
+    ``redelivered`` as in ``InboundMessage``. A press and a stopped answer bear no time of their
+    own: a press has that of the message with the button, a stopped answer 1970.
+    """
     if not isinstance(update, dict):
         raise Malformed("update: no object")
-    if "message" not in update:
+    arrival = Arrival(account, bot, update_id(update), redelivered)
+    for kind, read in _READERS.items():
+        if kind in update:
+            return read(required_object(update, kind), arrival)
+    return None
+
+
+def _edit(message: Fields, arrival: Arrival) -> Inbound | None:
+    return read_message(message, arrival, edited=True)
+
+
+def _press(query: Fields, arrival: Arrival) -> InboundMessage | None:
+    """The press of a button under a message that we may answer in."""
+    number = required_text(query, "id")
+    if "message" not in query or "data" not in query:
         return None
-    message = _object(update, "message")
-    text = message.get("text", message.get("caption"))
-    peer = _PEERS.get(_text(_object(message, "chat"), "type"))
-    if text is None or peer is None or "from" not in message:
+    message = required_object(query, "message")
+    data = required_text(query, "data")
+    chat = required_object(message, "chat")
+    peer = read_peer(chat)
+    if peer is None:
         return None
-    if not isinstance(text, str):
-        raise Malformed("message.text: no string")
-    chat = str(_number(_object(message, "chat"), "id"))
-    number = _number(message, "message_id")
-    thread = _thread(message)
+    under = required_number(message, "message_id")
     return InboundMessage(
-        external_id=f"{chat}:{number}",
-        target=Target(CHANNEL, account, chat, None if thread is None else str(thread)),
+        external_id=f"press:{number}",
+        target=read_chat(chat, arrival.account, read_thread(message)),
         peer=peer,
-        sender=_sender(message),
-        text=_clean(text),
-        sent_at=_instant(message),
-        message_id=str(number),
-        reply_to=_reply(message, thread),
-        cut=TEXT_LIMIT in {len(text), utf16_len(text)},
-        redelivered=redelivered,
+        sender=person(required_object(query, "from")),
+        text=_label(message, data) or data,
+        sent_at=instant(message, "date") if "date" in message else _NO_TIME,
+        reply_to=str(under) if under else None,
+        redelivered=arrival.redelivered,
+        press=data,
+        place_name=name_of(chat),
     )
 
 
-def _sender(message: Fields) -> Sender:
-    """Who wrote. Anonymous admins and channels write as a chat, not as the user named for them."""
-    if "sender_chat" in message:
-        chat = _object(message, "sender_chat")
-        name = chat.get("title")
-    else:
-        chat = _object(message, "from")
-        name = " ".join(
-            part
-            for part in (chat.get("first_name"), chat.get("last_name"))
-            if isinstance(part, str) and part
-        )
-    username = chat.get("username")
-    return Sender(
-        id=str(_number(chat, "id")),
-        name=_clean(name) if isinstance(name, str) else "",
-        username=_clean(username) if isinstance(username, str) else None,
+def _label(message: Fields, data: str) -> str:
+    """What the button with this data says; "" if the message does not have it any more."""
+    markup = object_or_empty(message.get("reply_markup"))
+    for row in list_or_empty(markup.get("inline_keyboard")):
+        for button in map(object_or_empty, list_or_empty(row)):
+            label, held = button.get("text"), button.get("callback_data")
+            if isinstance(label, str) and isinstance(held, str) and clean(held) == data:
+                return clean(label)
+    return ""
+
+
+def _membership(change: Fields, arrival: Arrival) -> ChatReached | None:
+    """Whether we may write to a chat now (SPEC CHAN-7)."""
+    chat = required_object(change, "chat")
+    peer = read_peer(chat)
+    member = required_object(change, "new_chat_member")
+    gone = _gone(required_text(member, "status"), member, peer)
+    if peer is None or gone is None:
+        return None
+    return ChatReached(read_chat(chat, arrival.account), peer, gone, name_of(chat))
+
+
+def _gone(status: str, member: Fields, peer: PeerKind | None) -> str | None:
+    """Why we cannot write any more, "" if we can; None for a status that is newer than this."""
+    match status:
+        case "member" | "administrator" | "creator":
+            return ""
+        case "left" | "kicked":
+            return _BLOCKED if peer is PeerKind.DIRECT else _REMOVED
+        case "restricted" if member.get("is_member") is False:
+            return _REMOVED
+        case "restricted":
+            return "" if member.get("can_send_messages") is True else _MUTED
+        case _:
+            return None
+
+
+def _stopped(stop: Fields, arrival: Arrival) -> InboundMessage | None:
+    """The native stop button under a draft: the same as ``/stop``, by the owner of the chat."""
+    chat = required_object(stop, "chat")
+    if read_peer(chat) is not PeerKind.DIRECT:
+        return None
+    draft = required_number(stop, "draft_id")
+    if arrival.update is None:
+        raise Malformed("update_id: no whole number")
+    thread = required_number(stop, "message_thread_id") if "message_thread_id" in stop else None
+    target = read_chat(chat, arrival.account, without_general(thread))
+    return InboundMessage(
+        external_id=f"stop:{target.chat}:{draft}:{arrival.update}",
+        target=target,
+        peer=PeerKind.DIRECT,
+        sender=person(chat),
+        text="/stop",
+        sent_at=_NO_TIME,
+        redelivered=arrival.redelivered,
+        place_name=name_of(chat),
     )
 
 
-def _thread(message: Fields) -> int | None:
-    """The topic. Replies outside of forums have a thread id too, but are in no topic."""
-    if message.get("is_topic_message") is not True:
-        return None
-    return _number(message, "message_thread_id")
+_READERS: dict[str, Callable[[Fields, Arrival], Inbound | None]] = {
+    "message": read_message,
+    "edited_message": _edit,
+    "callback_query": _press,
+    "my_chat_member": _membership,
+    "stopped_message_generation": _stopped,
+}
 
-
-def _reply(message: Fields, thread: int | None) -> str | None:
-    """The message that this one replies to.
-
-    Every message in a topic carries the topic's own service message as if it were a reply.
-    """
-    replied = message.get("reply_to_message")
-    if not isinstance(replied, dict) or "forum_topic_created" in replied:
-        return None
-    number = replied.get("message_id")
-    return str(number) if isinstance(number, int) and number != thread else None
-
-
-def _instant(message: Fields) -> datetime:
-    seconds = _number(message, "date")
-    if not 0 <= seconds < _YEAR_9999:
-        raise Malformed("date: out of range")
-    return datetime.fromtimestamp(seconds, UTC)
-
-
-def _clean(text: str) -> str:
-    # PostgreSQL stores no NUL: one in a message would keep its whole batch from being committed.
-    return well_formed(text).replace("\x00", "\ufffd")
-
-
-def _object(fields: Fields, key: str) -> Fields:
-    value = fields.get(key)
-    if not isinstance(value, dict):
-        raise Malformed(f"{key}: no object")
-    return value
-
-
-def _number(fields: Fields, key: str) -> int:
-    value = fields.get(key)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise Malformed(f"{key}: no whole number")
-    return value
-
-
-def _text(fields: Fields, key: str) -> str:
-    value = fields.get(key)
-    if not isinstance(value, str):
-        raise Malformed(f"{key}: no string")
-    return value
+KINDS: tuple[str, ...] = tuple(_READERS)
+"""The kinds of updates that the channel asks the server for."""

@@ -4,111 +4,84 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from channels.telegram.client import Bot, BotClient, PollConflict
-from channels.telegram.inbound import Malformed, parse_update, update_id
-from goclaw_py.core.commands import MENU
-from goclaw_py.core.errors import ChannelError, ChannelRefused, StoreUnavailable
+from channels.telegram.client import BotClient, PollConflict
+from channels.telegram.inbound import KINDS, update_id
+from channels.telegram.outage import Outage
+from channels.telegram.updates import Updates
+from goclaw_py.core.errors import ChannelError, ChannelRefused, NotSent, StoreUnavailable
 from goclaw_py.core.messages import InboundMessage
 from goclaw_py.ports.channel import Intake
 
 _log = logging.getLogger("channels.telegram")
 
-_MENU = {"start": "Begin", **dict(MENU)}
-_KINDS = ("message",)
-
 _LONGEST_PAUSE_S = 30.0
 _CONFLICT_PAUSE_S = 10.0
-_WEBHOOK_PAUSE_S = 1.0
-_DOUBLINGS = 5
+_WATCHDOG_S = 30.0
+"""How much longer than asked a poll may take, whatever the client's own limits do."""
+_SILENCE_S = 300.0
 _STORE_PAUSE_S = 1.0
 """The longest pause while nothing can be committed: a ``/stop`` that comes meanwhile must act."""
 _IDS_LAST_S = 24 * 60 * 60.0
 """After a day without updates their ids may start anew, below the offset."""
 
 
-class _Outage:
-    """Logs when a trouble begins and when it is over, and nothing in between."""
-
-    def __init__(self, what: str, account: str, longest_pause_s: float) -> None:
-        self._what = what
-        self._account = account
-        self._longest_pause_s = longest_pause_s
-        self._since: float | None = None
-        self._tries = 0
-
-    def again(self, reason: str) -> float:
-        """It happened (again). Returns how many seconds to wait."""
-        if self._since is None:
-            self._since = asyncio.get_running_loop().time()
-            _log.warning(self._what, extra={"account": self._account, "reason": reason})
-        pause = self._longest_pause_s / 2.0 ** (_DOUBLINGS - self._tries)
-        self._tries = min(self._tries + 1, _DOUBLINGS)
-        return pause
-
-    def over(self) -> None:
-        """It went well."""
-        if self._since is not None:
-            lasted = asyncio.get_running_loop().time() - self._since
-            _log.info(
-                "%s: over", self._what, extra={"account": self._account, "lasted_s": round(lasted)}
-            )
-        self._since = None
-        self._tries = 0
-
-
 class Poller:
     """Takes the updates of one bot, from the first poll to its cancellation."""
 
-    def __init__(self, client: BotClient, *, account: str, wait_s: int) -> None:
-        """``wait_s``: how long one poll waits at the server."""
+    def __init__(
+        self,
+        client: BotClient,
+        updates: Updates,
+        *,
+        account: str,
+        wait_s: int,
+        on_answer: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``wait_s``: how long one poll waits at the server.
+
+        ``on_answer`` is called when the server has accepted the token once more.
+        """
         self._client = client
+        self._updates = updates
         self._account = account
         self._wait_s = wait_s
+        self._on_answer = on_answer
         # The offset belongs to this bot and this process: another bot's would make us deaf.
         self._offset: int | None = None
         self._first = True
         self._uncommitted = False
         self._redelivered_to = -1
         self._last_update_at = 0.0
-        self._network = _Outage("telegram cannot be reached", account, _LONGEST_PAUSE_S)
-        self._store = _Outage("telegram messages cannot be committed", account, _STORE_PAUSE_S)
-        self._junk = _Outage("telegram updates cannot be confirmed", account, _LONGEST_PAUSE_S)
-        self._conflict = _Outage(
-            "another program takes this bot's updates", account, _CONFLICT_PAUSE_S
+        self._looked_at = 0.0
+        self._network = Outage("Telegram cannot be reached", account, _LONGEST_PAUSE_S)
+        self._store = Outage("messages cannot be committed", account, _STORE_PAUSE_S)
+        self._junk = Outage("updates cannot be confirmed", account, _LONGEST_PAUSE_S)
+        self._conflict = Outage(
+            "another program takes this bot's updates; stop it there", account, _CONFLICT_PAUSE_S
+        )
+        self._webhook = Outage(
+            "a webhook is set for this bot, which keeps polling from working; removing it",
+            account,
+            _LONGEST_PAUSE_S,
         )
 
-    async def identify(self) -> Bot:
-        """Ask for the bot until there is an answer. Raises ``ChannelRefused``."""
-        while True:
-            try:
-                bot = await self._client.get_me()
-            except ChannelRefused:
-                raise
-            except ChannelError as error:
-                await self._pause(error)
-            else:
-                self._network.over()
-                return bot
-
-    async def publish_commands(self) -> None:
-        """Publish the command menu, if that works at the first try."""
-        try:
-            await self._client.set_commands(_MENU)
-        except ChannelError as error:
-            _log.info(
-                "the command menu was not published",
-                extra={"account": self._account, "reason": str(error)},
-            )
+    @property
+    def trouble(self) -> str:
+        """What keeps messages from coming in; "" if nothing."""
+        outages = (self._webhook, self._conflict, self._network, self._store, self._junk)
+        return next((outage.sentence for outage in outages if outage.sentence), "")
 
     async def run(self, intake: Intake) -> None:
         """Poll until cancelled. Raises ``ChannelRefused``."""
-        self._last_update_at = asyncio.get_running_loop().time()
+        self._last_update_at = self._looked_at = asyncio.get_running_loop().time()
         while True:
             updates = await self._poll()
             if updates:
                 await self._take(updates, intake)
+            else:
+                await self._look_for_deafness()
 
     async def _poll(self) -> list[object]:
         """One poll; an empty list also after trouble, which has been waited for by then."""
@@ -120,9 +93,10 @@ class Poller:
         # while a batch is uncommitted every poll has something to bring.
         wait_s = 0 if self._first or self._uncommitted else self._wait_s
         try:
-            updates = await self._client.get_updates(
-                offset=self._offset, wait_s=wait_s, kinds=_KINDS
-            )
+            async with asyncio.timeout(wait_s + _WATCHDOG_S):
+                updates = await self._client.get_updates(
+                    offset=self._offset, wait_s=wait_s, kinds=KINDS
+                )
         except ChannelRefused:
             raise
         except PollConflict as error:
@@ -131,10 +105,35 @@ class Poller:
         except ChannelError as error:
             await self._pause(error)
             return []
+        except TimeoutError:
+            await self._pause(NotSent("a request for updates never came back"))
+            return []
         self._network.over()
         self._conflict.over()
+        self._webhook.over()
+        self._on_answer()
         self._note(updates, now)
-        return updates
+        return sorted(updates, key=_place)
+
+    async def _look_for_deafness(self) -> None:
+        """After a long silence ask the server whether something waits that we do not get."""
+        now = asyncio.get_running_loop().time()
+        if now - max(self._last_update_at, self._looked_at) < _SILENCE_S:
+            return
+        self._looked_at = now
+        try:
+            webhook = await self._client.webhook()
+        except ChannelRefused:
+            raise
+        except ChannelError as error:
+            self._network.again(str(error))
+            return
+        if webhook.pending and self._offset is not None:
+            _log.warning(
+                "updates wait at the server, but polls do not bring them; starting anew",
+                extra={"account": self._account, "pending": webhook.pending},
+            )
+            self._offset = None
 
     def _note(self, updates: Sequence[object], now: float) -> None:
         if updates:
@@ -145,10 +144,8 @@ class Poller:
 
     async def _take(self, updates: Sequence[object], intake: Intake) -> None:
         """Commit a batch, then confirm it by moving the offset."""
-        batch = self._parse(updates)
         try:
-            if batch:
-                await intake.accept(batch)
+            await self._updates.take(updates, intake, self._is_redelivered)
         except StoreUnavailable as error:
             self._uncommitted = True
             await asyncio.sleep(self._store.again(str(error)))
@@ -164,34 +161,18 @@ class Poller:
             # Nothing here can be confirmed, so it comes again at once.
             await asyncio.sleep(self._junk.again("none of them has an id"))
 
-    def _parse(self, updates: Sequence[object]) -> list[InboundMessage]:
-        messages = []
-        for update in updates:
-            number = update_id(update)
-            old = number is not None and number <= self._redelivered_to
-            try:
-                message = parse_update(update, account=self._account, redelivered=old)
-            except Malformed as error:
-                _log.warning(
-                    "an update was skipped: it is malformed",
-                    extra={"account": self._account, "update_id": number, "reason": str(error)},
-                )
-                continue
-            if message is not None:
-                messages.append(message)
-        return messages
+    def _is_redelivered(self, number: int | None, _message: InboundMessage) -> bool:
+        return number is not None and number <= self._redelivered_to
 
     async def _on_conflict(self, error: PollConflict) -> None:
-        self._conflict.again(str(error))
         pause = _CONFLICT_PAUSE_S
         try:
-            if url := await self._client.webhook():
-                _log.warning(
-                    "a webhook is set for this bot, which keeps polling from working: removing it",
-                    extra={"account": self._account, "webhook": url},
-                )
+            if url := (await self._client.webhook()).url:
+                pause = self._webhook.again(url)
                 await self._client.delete_webhook()
-                pause = _WEBHOOK_PAUSE_S
+            else:
+                self._webhook.over()
+                self._conflict.again(str(error))
         except ChannelRefused:
             raise
         except ChannelError as trouble:
@@ -201,6 +182,12 @@ class Poller:
     async def _pause(self, error: ChannelError) -> None:
         pause = self._network.again(str(error))
         await asyncio.sleep(max(pause, error.retry_after_s or 0))
+
+
+def _place(update: object) -> int:
+    """Ids are there to put updates in order, should they ever come out of it."""
+    number = update_id(update)
+    return -1 if number is None else number
 
 
 def _ids(updates: Sequence[object]) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,12 +20,38 @@ _KEYS = (
     "poll_timeout_s",
     "send_timeout_s",
     "connect_timeout_s",
+    "library",
+    "webhook_url",
+    "webhook_connections",
+    "streaming",
+    "reactions",
+    "chat_gap_s",
+    "group_per_minute",
+    "account_per_second",
+    "download_mb",
 )
+
+
+class Library(StrEnum):
+    """Which library makes the calls (SPEC CHAN-2)."""
+
+    PTB = "python-telegram-bot"
+    AIOGRAM = "aiogram"
+
+
+class Streaming(StrEnum):
+    """How people see a reply grow in a direct chat (SPEC CHAN-4, IO-5)."""
+
+    EDIT = "edit"
+    """One message is edited; its repeat after a crash cannot be seen twice."""
+    NATIVE = "native"
+    """Telegram's own drafts, with its stop button; the reply is a new message."""
+    OFF = "off"
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How to reach one bot. Times are in seconds."""
+    """How to reach one bot and how to write in its chats. Times are in seconds."""
 
     token: str = field(repr=False)
     base_url: str = "https://api.telegram.org"
@@ -34,6 +61,27 @@ class Settings:
     """How long the answer to any other request may take."""
     connect_timeout_s: float = 5.0
     """How long a connection may take to come about."""
+    library: Library = Library.PTB
+    webhook_url: str = ""
+    """The public address at which the server delivers updates; "" polls instead."""
+    webhook_connections: int = 40
+    """How many updates the server may deliver at once, 1 to 100."""
+    streaming: Streaming = Streaming.EDIT
+    reactions: bool = True
+    """Whether messages that wait are marked, and those that failed (SPEC CHAN-4)."""
+    chat_gap_s: float = 1.0
+    """Between two messages of a chat; 0 is no limit (SPEC IO-4)."""
+    group_per_minute: int = 20
+    """Messages in a group; 0 is no limit."""
+    account_per_second: int = 30
+    """Messages over all chats; 0 is no limit."""
+    download_mb: int = 20
+    """The largest file that is taken from a message; the server gives out no more than 20."""
+
+    @property
+    def webhook_path(self) -> str:
+        """The path of ``webhook_url``."""
+        return urlsplit(self.webhook_url).path
 
     @property
     def bot_id(self) -> int:
@@ -47,14 +95,24 @@ def read_settings(options: Mapping[str, object]) -> Settings:
         if key not in _KEYS:
             raise SettingError(key, _shown(value), f"unknown key; known are {', '.join(_KEYS)}")
     defaults = Settings(token="")
+    token = _token(options)
     return Settings(
-        token=_token(options),
+        token=token,
         base_url=_base_url(options.get("base_url", defaults.base_url)),
         poll_timeout_s=int(_number(options, "poll_timeout_s", defaults.poll_timeout_s, whole=True)),
         send_timeout_s=_number(options, "send_timeout_s", defaults.send_timeout_s, most=600),
         connect_timeout_s=_number(
             options, "connect_timeout_s", defaults.connect_timeout_s, most=60
         ),
+        library=_library(options.get("library", defaults.library)),
+        webhook_url=_webhook_url(options.get("webhook_url", ""), token),
+        webhook_connections=_count(options, "webhook_connections", 40, least=1, most=100),
+        streaming=_streaming(options.get("streaming", defaults.streaming)),
+        reactions=_flag(options, "reactions", default=defaults.reactions),
+        chat_gap_s=_number(options, "chat_gap_s", defaults.chat_gap_s, least=0, most=60),
+        group_per_minute=_count(options, "group_per_minute", 20),
+        account_per_second=_count(options, "account_per_second", 30),
+        download_mb=_count(options, "download_mb", 20, least=1, most=2000),
     )
 
 
@@ -88,29 +146,80 @@ def _read(file: object) -> str:
         raise SettingError("token_file", _shown(file), f"cannot be read: {reason}") from None
 
 
+def _library(value: object) -> Library:
+    if value not in list(Library):
+        raise SettingError("library", _shown(value), f"must be one of {', '.join(Library)}")
+    return Library(str(value))
+
+
 def _base_url(value: object) -> str:
-    allowed = "must be a URL such as https://api.telegram.org"
+    return _url("base_url", value, "must be a URL such as https://api.telegram.org")
+
+
+def _url(key: str, value: object, allowed: str) -> str:
     if not isinstance(value, str):
-        raise SettingError("base_url", _shown(value), allowed)
+        raise SettingError(key, _shown(value), allowed)
     try:
         parts = urlsplit(value)
         usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
     except ValueError:
         usable = False
     if not usable or not value.isascii() or any(char in value for char in "{}?# "):
-        raise SettingError("base_url", _shown(value), allowed)
+        raise SettingError(key, _shown(value), allowed)
     return value.rstrip("/")
 
 
 def _number(
-    options: Mapping[str, object], key: str, default: float, *, most: int = 50, whole: bool = False
+    options: Mapping[str, object],
+    key: str,
+    default: float,
+    *,
+    least: int = 1,
+    most: int = 50,
+    whole: bool = False,
 ) -> float:
     value = options.get(key, default)
     kind = int if whole else (int, float)
-    if isinstance(value, bool) or not isinstance(value, kind) or not 1 <= value <= most:
+    if isinstance(value, bool) or not isinstance(value, kind) or not least <= value <= most:
         word = "a whole number" if whole else "a number"
-        raise SettingError(key, _shown(value), f"must be {word} of seconds from 1 to {most}")
+        raise SettingError(key, _shown(value), f"must be {word} of seconds from {least} to {most}")
     return value
+
+
+def _count(
+    options: Mapping[str, object], key: str, default: int, *, least: int = 0, most: int = 10_000
+) -> int:
+    value = options.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise SettingError(key, _shown(value), f"must be a whole number from {least} to {most}")
+    return value
+
+
+def _flag(options: Mapping[str, object], key: str, *, default: bool) -> bool:
+    value = options.get(key, default)
+    if not isinstance(value, bool):
+        raise SettingError(key, _shown(value), "must be true or false")
+    return value
+
+
+def _streaming(value: object) -> Streaming:
+    if value not in list(Streaming):
+        raise SettingError("streaming", _shown(value), f"must be one of {', '.join(Streaming)}")
+    return Streaming(str(value))
+
+
+def _webhook_url(value: object, token: str) -> str:
+    if value == "":
+        return ""
+    if isinstance(value, str) and token.partition(":")[2] in value:
+        # Addresses are logged by whoever stands in between; the server proves itself by a header.
+        raise SettingError("webhook_url", _HIDDEN, "must not hold the token")
+    url = _url(
+        "webhook_url", value, "must be a URL such as https://bot.example.org/telegram, or empty"
+    )
+    if not urlsplit(url).path:
+        raise SettingError("webhook_url", _shown(value), "needs a path, such as /telegram")
+    return url
 
 
 def _shown(value: object) -> object:

@@ -10,10 +10,12 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from goclaw_py.core.errors import AgentError
 from goclaw_py.core.events import TextDelta
-from goclaw_py.ports.agent import AgentResult, Emit, Role, RunRequest
+from goclaw_py.core.messages import FileKind, OutFile
+from goclaw_py.ports.agent import AgentResult, Emit, FilePart, Role, RunRequest
 
 MAX_COUNT = 1000
 MAX_WAIT = 3600
@@ -43,12 +45,13 @@ class Phrase:
     usage: str
     does: str
     pattern: re.Pattern[str]
-    answer: Callable[[Turn], Awaitable[str]]
+    answer: Answer
 
 
-def _phrase(
-    usage: str, does: str, pattern: str, answer: Callable[[Turn], Awaitable[str]]
-) -> Phrase:
+Answer = Callable[[Turn], Awaitable[str | AgentResult]]
+
+
+def _phrase(usage: str, does: str, pattern: str, answer: Answer) -> Phrase:
     return Phrase(usage, does, re.compile(pattern, re.IGNORECASE | re.DOTALL), answer)
 
 
@@ -119,6 +122,30 @@ async def _how_many(turn: Turn) -> str:
     return turn.reply(f"Your messages in this conversation before this one: {before}.")
 
 
+async def _file(turn: Turn) -> AgentResult:
+    """Send back a text as a file."""
+    folder = turn.request.workspace / "sent"
+    path = folder / f"{turn.request.run_id}.txt"
+    await asyncio.to_thread(_write, path, f"{turn.said}\n")
+    file = OutFile(FileKind.DOCUMENT, str(path), "note.txt", "text/plain")
+    return AgentResult(turn.reply("Here it is."), files=(file,))
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+
+
+async def _thank(turn: Turn) -> str:
+    files = [part for part in turn.request.parts if isinstance(part, FilePart)]
+    sizes = await asyncio.to_thread(lambda: [file.path.stat().st_size for file in files])
+    lines = [
+        f"- {file.kind.value} “{file.name}”, {size:,} bytes"
+        for file, size in zip(files, sizes, strict=True)
+    ]
+    return turn.reply("\n".join(["I got this, but I cannot look into it:", *lines]))
+
+
 async def _introduce(turn: Turn) -> str:
     said = _quote(turn.request.prompt)
     return turn.reply(
@@ -134,9 +161,20 @@ PHRASES = (
     _phrase("count to N", "counts, one number a second", r"count\s+to\s+(\d+)", _count),
     _phrase("slow [N]", "is silent for N seconds (30), then answers", r"slow(?:\s+(\d+))?", _slow),
     _phrase("how many messages", "how many you wrote here", r"(how many messages)\W*", _how_many),
+    _phrase("file TEXT", "sends TEXT back as a file", r"file\s+(.+)", _file),
     _phrase("error", "fails; so does `fail`", r"(error|fail)\b.*", _fail),
 )
 """In the order in which they are tried."""
+
+
+def _find(request: RunRequest, prompt: str) -> tuple[Answer, str]:
+    """What answers a request, and what it works with."""
+    if any(isinstance(part, FilePart) for part in request.parts):
+        return _thank, prompt
+    for phrase in PHRASES:
+        if match := phrase.pattern.fullmatch(prompt):
+            return phrase.answer, (match[1] or "").strip()
+    return _introduce, prompt
 
 
 class OfflineAgent:
@@ -151,14 +189,9 @@ class OfflineAgent:
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
         """Answer the prompt. What is streamed is exactly the reply."""
         prompt = request.prompt.strip()
-        for phrase in PHRASES:
-            match = phrase.pattern.fullmatch(prompt)
-            if match:
-                said = (match[1] or "").strip()
-                turn = Turn(said, request, self._tick_s, emit)
-                return AgentResult(await phrase.answer(turn))
-        turn = Turn(prompt, request, self._tick_s, emit)
-        return AgentResult(await _introduce(turn))
+        answer, said = _find(request, prompt)
+        result = await answer(Turn(said, request, self._tick_s, emit))
+        return result if isinstance(result, AgentResult) else AgentResult(result)
 
     async def warm_up(self) -> None:
         """Nothing is slow here."""

@@ -11,14 +11,18 @@ OFFLINE = "offline"
 ONLY_CONSOLE = "the terminal only; for Telegram set GOCLAW_TELEGRAM_TOKEN"
 
 
-def banner(settings: Settings, parts: Parts, release: str, *, chats_here: bool) -> Iterator[str]:
-    """At most ten lines."""
+def banner(
+    settings: Settings, parts: Parts, release: str, web: str | None = None, *, chats_here: bool
+) -> Iterator[str]:
+    """At most ten lines. ``web`` is the address at which the hooks can be called."""
     yield f"goclaw {release} is ready."
     for name, agent in list(settings.agents.items())[:2]:
         hint = "  (needs no key; set another model in goclaw.toml)"
         yield f"  agent     {name}: {agent.model}{hint if agent.model == OFFLINE else ''}"
     outside = [f"{name}/{account}" for name, account in parts.channels if name != CONSOLE]
     yield f"  channels  {', '.join(outside) or ONLY_CONSOLE}"
+    if web is not None:
+        yield f"  webhooks  {web}"
     where = "managed" if settings.database.url else f"embedded, in {settings.state_folder}"
     yield f"  database  {where}"
     if chats_here:

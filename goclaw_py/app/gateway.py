@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, closing, contextmanager
 
 from goclaw_py.app.database import Database
 from goclaw_py.app.logs import configure
@@ -15,6 +15,7 @@ from goclaw_py.config.models import Settings
 from goclaw_py.ports.control import Control, Terminals
 from goclaw_py.store.postgres import PostgresStore
 from goclaw_py.web.sockets import listen_unix, socket_path
+from goclaw_py.web.tcp import listen_tcp
 
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -79,28 +80,31 @@ async def run_gateway(
     every channel has refused to work. ``may_migrate`` False refuses a database whose schema is
     not up to date.
 
-    Raises ``SettingError``, ``AlreadyRunning`` and ``StoreError`` before it is ready.
+    Raises ``SettingError``, ``HookConflict``, ``AlreadyRunning``, ``CannotListen`` and
+    ``StoreError`` before it is ready.
     """
     parts = build_parts(settings)
+    hooks = parts.hooks
     folder = settings.state_folder
     configure(settings, file=None if front is None else folder / "goclaw.log")
-    listener = listen_unix(socket_path(folder))
     signals = Signals()
     database = Database(settings, say)
-    try:
-        with signals.caught():
-            store = await _unless_stopped(database, signals, may_migrate=may_migrate)
-            if store is None:
-                return 0
-            try:
-                service = Service(settings, parts, database, store)
-                shown = None if front is None else signals.behind(front)
-                return await service.run(listener, signals.stop, signals.hurry, say, shown)
-            finally:
-                await store.close()
-    finally:
-        listener.close()
-        await database.close()
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(database.close)
+        listener = stack.enter_context(closing(listen_unix(socket_path(folder))))
+        # Before the database is opened: an address that is taken must stop the start at once.
+        web = None
+        if hooks:
+            listening = listen_tcp(settings.web.host, settings.web.port)
+            web = stack.enter_context(closing(listening))
+        stack.enter_context(signals.caught())
+        store = await _unless_stopped(database, signals, may_migrate=may_migrate)
+        if store is None:
+            return 0
+        stack.push_async_callback(store.close)
+        service = Service(settings, parts, database, store)
+        shown = None if front is None else signals.behind(front)
+        return await service.run(listener, signals.stop, signals.hurry, say, shown, web)
 
 
 async def _unless_stopped(

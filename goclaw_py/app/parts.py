@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 
 from goclaw_py.agents import AgentSpec, build_agent
 from goclaw_py.config import accounts, api_key, option_error, queue_policy
-from goclaw_py.config.models import Settings
+from goclaw_py.config.models import Settings, Thread
 from goclaw_py.config.resolve import ChannelAccount
 from goclaw_py.core.errors import GoclawError, SettingError
 from goclaw_py.core.ids import MAIN_AGENT, AgentName
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.routing import DEFAULT_ACCOUNT, AccessRules, DirectPolicy
 from goclaw_py.ports.agent import AgentLoop
-from goclaw_py.ports.channel import Channel, ChannelKind
+from goclaw_py.ports.channel import Channel, ChannelKind, Hook
 from goclaw_py.ports.control import Terminals
 from goclaw_py.ports.store import Place
 from goclaw_py.runtime.policies import ChatRules
+from goclaw_py.web.hooks import collect_hooks
 
 GROUP = "goclaw_py.channels"
 CONSOLE = "console"
@@ -32,6 +33,11 @@ class Parts:
     channels: Mapping[Place, Channel]
     rules: Mapping[Place, ChatRules]
     agents: Mapping[AgentName, AgentLoop]
+
+    @property
+    def hooks(self) -> list[Hook]:
+        """Where the channels want to be called from the web. Raises ``HookConflict``."""
+        return collect_hooks(self.channels.values())
 
     @property
     def terminals(self) -> Terminals:
@@ -109,25 +115,85 @@ def chat_rules(settings: Settings, channels: Mapping[Place, Channel]) -> dict[Pl
 
 
 def _rules(settings: Settings, channel: Channel, account: ChannelAccount | None) -> ChatRules:
-    agent = MAIN_AGENT if account is None else account.agent
-    if agent not in settings.agents:
-        path = () if account is None else account.path
-        names = ", ".join(settings.agents)
-        raise SettingError(".".join((*path, "agent")), agent, f"no such agent; there are {names}")
-    direct = DirectPolicy.PAIRING if account is None else account.direct
-    allow = frozenset[str]() if account is None else account.allow
-    policies = {
-        peer: queue_policy(settings, agent, channel.name, channel.account, peer)
-        for peer in PeerKind
-    }
-    return ChatRules(
-        agent=agent,
-        access=AccessRules(direct=direct, allow=allow, trusted=channel.trusted),
-        direct=policies[PeerKind.DIRECT],
-        group=policies[PeerKind.GROUP],
-        run_timeout_s=settings.runs.timeout_s,
-        deadline_s=settings.runs.deadline_s,
-    )
+    if account is None:
+        account = ChannelAccount(
+            channel.name, channel.account, MAIN_AGENT, DirectPolicy.PAIRING, frozenset(), {}
+        )
+    level = _Level(settings, channel, account)
+    chats = {}
+    for chat_id, chat in account.chats.items():
+        inner = level.within(chat, ("chats", chat_id), listed=chat.enabled)
+        threads = {
+            thread_id: inner.within(thread, ("threads", thread_id)).rules()
+            for thread_id, thread in chat.threads.items()
+        }
+        chats[chat_id] = inner.rules(threads)
+    return level.rules(chats)
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """An agent, and the section that names it, seen from the account."""
+
+    agent: AgentName
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """What holds in an account, one of its chats or one of their threads."""
+
+    settings: Settings
+    channel: Channel
+    account: ChannelAccount
+    own: tuple[Thread, ...] = ()
+    """The sections of chat and thread, the outer one first."""
+    path: tuple[str, ...] = ()
+    """Where the innermost of them stands, seen from the account."""
+    agent: _Choice | None = None
+    listed: bool | None = None
+
+    def within(self, own: Thread, path: tuple[str, ...], *, listed: bool | None = None) -> _Level:
+        path = (*self.path, *path)
+        return replace(
+            self,
+            own=(*self.own, own),
+            path=path,
+            agent=self.agent if own.agent is None else _Choice(AgentName(own.agent), path),
+            listed=self.listed if listed is None else listed,
+        )
+
+    def rules(self, narrower: Mapping[str, ChatRules] | None = None) -> ChatRules:
+        settings, account = self.settings, self.account
+        choice = self.agent or _Choice(account.agent, ())
+        agent = choice.agent
+        if agent not in settings.agents:
+            key, names = ".".join((*choice.path, "agent")), ", ".join(settings.agents)
+            error = SettingError(key, agent, f"no such agent; there are {names}")
+            raise option_error(settings, account, error)
+        mention = [own.mention for own in self.own if own.mention is not None]
+        access = AccessRules(
+            direct=account.direct,
+            allow=account.allow,
+            group=account.groups,
+            listed=self.listed,
+            mention=mention[-1] if mention else account.mention,
+            trusted=self.channel.trusted,
+        )
+        within = [own.queue for own in self.own]
+        policies = {
+            peer: queue_policy(settings, agent, account.channel, account.name, peer, within)
+            for peer in PeerKind
+        }
+        return ChatRules(
+            agent=agent,
+            access=access,
+            direct=policies[PeerKind.DIRECT],
+            group=policies[PeerKind.GROUP],
+            run_timeout_s=settings.runs.timeout_s,
+            deadline_s=settings.runs.deadline_s,
+            narrower=narrower or {},
+        )
 
 
 def build_agents(settings: Settings) -> dict[AgentName, AgentLoop]:

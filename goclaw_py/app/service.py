@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from typing import Any
@@ -16,10 +18,8 @@ from goclaw_py.app.database import Database
 from goclaw_py.app.parts import Parts
 from goclaw_py.config.models import Settings
 from goclaw_py.core.errors import StoreError, StoreUnavailable
-from goclaw_py.core.events import RunEnded
 from goclaw_py.core.ids import AgentName, LaneName, NodeId
 from goclaw_py.core.nesting import Nesting
-from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.overview import slow_waits
 from goclaw_py.core.scheduler import Scheduler
 from goclaw_py.core.status import Backlog, ChannelView, Status
@@ -29,21 +29,15 @@ from goclaw_py.ports.control import Control, Terminals
 from goclaw_py.ports.store import Notice, Recovery, Store
 from goclaw_py.runtime.clock import SystemClock
 from goclaw_py.runtime.cluster import Cluster
-from goclaw_py.runtime.commands import Commands
-from goclaw_py.runtime.contexts import Contexts
 from goclaw_py.runtime.control import GatewayControl
-from goclaw_py.runtime.dispatcher import Dispatcher
-from goclaw_py.runtime.doorkeeper import Doorkeeper
-from goclaw_py.runtime.gateway import Gateway
-from goclaw_py.runtime.outbox import Outbox
-from goclaw_py.runtime.policies import Policies
 from goclaw_py.runtime.retry import until_available
-from goclaw_py.runtime.runner import Runner
-from goclaw_py.runtime.supervisor import Supervisor
 from goclaw_py.runtime.wake import Wake
+from goclaw_py.runtime.works import Surroundings, Works
 from goclaw_py.web.api import make_api
-from goclaw_py.web.server import ApiServer
+from goclaw_py.web.hooks import HookApp
+from goclaw_py.web.server import ApiServer, HttpServer
 from goclaw_py.web.sockets import UnixListener
+from goclaw_py.web.tcp import url_of
 
 log = logging.getLogger(__name__)
 
@@ -72,22 +66,16 @@ class Service:
         self._cluster = Cluster(
             store, clock, RELEASE, on_recovery=self._on_recovery, on_lost=self._lost.set
         )
-        self._doorkeeper = Doorkeeper(store, clock)
-        channels = parts.channels
-        contexts = Contexts(_context_windows(settings))
-        policies = Policies(parts.rules, contexts)
-        self._runner = Runner(store, parts.agents, channels, clock, self._node, contexts)
-        self._dispatcher = Dispatcher(_scheduler(settings), self._runner)
-        self._runner.connect(self._dispatcher)
-        self._commands = Commands(
-            store, clock, self._dispatcher, channels, policies, self._doorkeeper
+        around = Surroundings(
+            parts.channels,
+            parts.rules,
+            parts.agents,
+            {AgentName(name): settings.workspace(AgentName(name)) for name in settings.agents},
+            _context_windows(settings),
         )
-        self._gateway = Gateway(store, clock, policies, channels, self._doorkeeper, self._node)
-        self._gateway.connect(self._dispatcher, self._runner, self._commands)
-        self._outbox = Outbox(store, clock, channels, self._node)
-        self._supervisor = Supervisor(store, clock, channels.values(), self._node)
+        self._works = works = Works(store, clock, _scheduler(settings), around, self._node)
         self.control: Control = GatewayControl(
-            store, clock, self._dispatcher, self._commands, self._status
+            store, clock, works.dispatcher, works.commands, self._status
         )
         store.on_notice(self._on_notice)
 
@@ -98,39 +86,45 @@ class Service:
         hurry: asyncio.Event,
         say: Callable[[str], None],
         front: Front | None,
+        web: socket.socket | None = None,
     ) -> int:
-        """Work until ``stop`` is set, ``front`` returns or no channel works; the exit code."""
+        """Work until ``stop`` is set, ``front`` returns or no channel works; the exit code.
+
+        At ``web``, a socket that listens, the hooks of the channels can be called.
+        """
         try:
             if not await _unless(stop, self._come_up()):
                 return 0
             app = make_api(self.control, self._parts.terminals, release=RELEASE)
-            return await self._work(ApiServer(app, listener.socket), stop, hurry, say, front)
+            servers: list[HttpServer] = [ApiServer(app, listener.socket)]
+            if web is not None:
+                servers.append(HttpServer(HookApp(self._parts.hooks), web, strangers=True))
+            greet = partial(self._greet, say, web, chats_here=front is not None)
+            return await self._work(servers, stop, hurry, greet, front)
         finally:
             await self._leave()
 
     async def _come_up(self) -> None:
         """Enter the cluster and take up what waits; takes as long as the database is away."""
         await self._cluster.join()
-        await until_available(self._doorkeeper.refresh)
-        await until_available(self._gateway.take_pending)
+        await until_available(self._works.doorkeeper.refresh)
+        await until_available(self._works.gateway.take_pending)
 
     async def _work(
         self,
-        api: ApiServer,
+        servers: list[HttpServer],
         stop: asyncio.Event,
         hurry: asyncio.Event,
-        say: Callable[[str], None],
+        greet: Callable[[], None],
         front: Front | None,
     ) -> int:
         failure: Exception | None = None
         code = 1
         async with asyncio.TaskGroup() as group:
             background = [group.create_task(_always(work)) for work in self._duties()]
-            background.append(group.create_task(api.run()))
+            background += [group.create_task(server.run()) for server in servers]
             receiving = group.create_task(self._receive())
-            log.info("ready", extra={"node": self._cluster.node.id, "pid": os.getpid()})
-            for line in banner(self._settings, self._parts, RELEASE, chats_here=front is not None):
-                say(line)
+            greet()
             try:
                 code = await self._until_end(stop, front)
             except Exception as error:
@@ -145,13 +139,23 @@ class Service:
             raise failure
         return code
 
+    def _greet(
+        self, say: Callable[[str], None], web: socket.socket | None, *, chats_here: bool
+    ) -> None:
+        facts: dict[str, object] = {"node": self._cluster.node.id, "pid": os.getpid()}
+        url = None if web is None else url_of(web)
+        log.info("ready", extra=facts if url is None else facts | {"web": url})
+        for line in banner(self._settings, self._parts, RELEASE, url, chats_here=chats_here):
+            say(line)
+
     def _duties(self) -> list[Callable[[], Awaitable[None]]]:
         """What goes on all the time, beside the channels."""
         return [
             self._cluster.keep,
             self._cluster.watch,
             partial(self._database.watch, self._store),
-            self._outbox.run,
+            self._works.outbox.run,
+            self._works.incidents.watch,
             self._keep_taking_up,
             self._keep_knowing_people,
             self._warm_up,
@@ -162,7 +166,7 @@ class Service:
     async def _until_end(self, stop: asyncio.Event, front: Front | None) -> int:
         ends: dict[asyncio.Task[Any], int] = {asyncio.create_task(stop.wait()): 0}
         if front is None:
-            ends[asyncio.create_task(self._supervisor.until_none_works())] = 1
+            ends[asyncio.create_task(self._works.supervisor.until_none_works())] = 1
         else:
             terminals = self._parts.terminals
             ends[asyncio.ensure_future(front(self.control, terminals))] = 0
@@ -180,7 +184,7 @@ class Service:
         """Receive from all channels; after this node was declared dead, begin again as another."""
         while True:
             self._lost.clear()
-            receiving = asyncio.create_task(self._supervisor.run(self._gateway))
+            receiving = asyncio.create_task(self._works.supervisor.run(self._works.gateway))
             lost = asyncio.create_task(self._lost.wait())
             try:
                 await asyncio.wait({receiving, lost}, return_when=asyncio.FIRST_COMPLETED)
@@ -191,16 +195,16 @@ class Service:
             if not self._lost.is_set():
                 # Every channel has stopped for good; the API still works.
                 await self._lost.wait()
-            self._dispatcher.interrupt()
-            self._gateway.forget_everything()
+            self._works.dispatcher.interrupt()
+            self._works.gateway.forget_everything()
             self._pending.call()
 
     async def _keep_taking_up(self) -> None:
         while True:
             self._pending.clear()
             async with _database_may_be_away():
-                await self._gateway.take_pending()
-                await self._gateway.release_idle()
+                await self._works.gateway.take_pending()
+                await self._works.gateway.release_idle()
             await self._pending.wait(_PENDING_POLL_S)
 
     async def _keep_knowing_people(self) -> None:
@@ -208,7 +212,7 @@ class Service:
             await self._people.wait(_GIVE_UP_S)
             self._people.clear()
             async with _database_may_be_away():
-                await self._doorkeeper.refresh()
+                await self._works.doorkeeper.refresh()
 
     async def _warm_up(self) -> None:
         for name, agent in self._parts.agents.items():
@@ -226,12 +230,12 @@ class Service:
         wait_s = self._settings.shutdown.wait_s
         try:
             async with asyncio.timeout(wait_s + runs.cancel_grace_s + _GIVE_UP_S):
-                await self._dispatcher.drain(wait_s, hurry)
-                await self._runner.notices.flush()
+                await self._works.dispatcher.drain(wait_s, hurry)
+                await self._works.runner.notices.flush()
         except TimeoutError:
             log.warning("some outcomes were not stored; they are recovered at the next start")
-        await self._commands.close()
-        await self._outbox.close(_LAST_WORDS_S)
+        await self._works.commands.close()
+        await self._works.outbox.close(_LAST_WORDS_S)
 
     async def _leave(self) -> None:
         try:
@@ -252,32 +256,29 @@ class Service:
             case Notice.INBOX:
                 self._pending.call()
             case Notice.OUTBOX:
-                self._outbox.wake.call()
+                self._works.outbox.wake.call()
             case Notice.PEOPLE:
                 self._people.call()
 
     def _on_recovery(self, recovery: Recovery) -> None:
         """Channels may still show runs that are no more (SPEC CMD-3)."""
-        for run in recovery.cut_runs:
-            if run.target is None:
-                continue
-            channel = self._parts.channels.get((run.target.channel, run.target.account))
-            if channel is not None:
-                channel.signal(RunEnded(run.run_id, run.target, Outcome.LOST))
+        self._works.close_cut_runs(recovery)
         self._pending.call()
 
     async def _backlog(self) -> Backlog | None:
         try:
-            return await self._store.backlog()
+            backlog = await self._store.backlog()
+            chats = await self._store.chats()
         except StoreUnavailable:
             return None
+        return replace(backlog, undecided=self._works.undecided(chats))
 
     async def _status(self) -> Status:
         backlog = await self._backlog()
         away = "" if backlog is not None else ", unreachable"
         node = self._cluster.node
-        channels = self._supervisor.views()
-        lanes, runs = self._dispatcher.lanes(), self._dispatcher.runs()
+        channels = self._works.supervisor.views()
+        lanes, runs = self._works.dispatcher.lanes(), self._works.dispatcher.runs()
         return Status(
             node=node.id,
             release=RELEASE,
@@ -285,7 +286,7 @@ class Service:
             started_at=node.started_at,
             now=self._clock.now(),
             database=f"{self._database.kind}{away}",
-            draining=self._dispatcher.draining,
+            draining=self._works.dispatcher.draining,
             lanes=lanes,
             runs=runs,
             channels=channels,
@@ -298,10 +299,14 @@ def _warnings(backlog: Backlog | None, channels: tuple[ChannelView, ...]) -> tup
     warnings = [f"{view.name}/{view.account}: {view.detail}" for view in channels if view.detail]
     if backlog is None:
         warnings.append("the database cannot be reached; nothing is confirmed to the channels")
-    elif backlog.dead:
-        warnings.append(
-            f"{backlog.dead} messages could not be delivered; see: goclaw outbox list --state dead"
-        )
+        return tuple(warnings)
+    for count, what, command in (
+        (backlog.dead, "messages could not be delivered", "outbox list --state dead"),
+        (backlog.unanswered, "messages could not be worked on", "inbox list"),
+        (backlog.undecided, "groups wait for your decision", "groups list"),
+    ):
+        if count:
+            warnings.append(f"{count} {what}; see: goclaw {command}")
     return tuple(warnings)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from goclaw_py.config import Settings
+from goclaw_py.core.errors import ChannelError, NotSent
 from goclaw_py.ports.control import Control
 
 if TYPE_CHECKING:
@@ -35,15 +37,41 @@ def run_gateway(
 async def check_parts(settings: Settings) -> None:
     """Make every channel and agent, and throw them away.
 
-    Raises ``SettingError`` for a setting that only they can judge. Nothing touches the network.
+    Raises ``SettingError`` for a setting that only they can judge, ``HookConflict`` for hooks that
+    do not go together. Nothing touches the network.
     """
     from goclaw_py.app.parts import build_agents, build_channels  # noqa: PLC0415
+    from goclaw_py.web.hooks import collect_hooks  # noqa: PLC0415
 
     channels = build_channels(settings)
+    collect_hooks(channels.values())
     for channel in channels.values():
         await channel.close()
     for agent in build_agents(settings).values():
         await agent.close()
+
+
+PROBE_S = 15.0
+
+
+async def probe_channels(settings: Settings) -> list[tuple[str, str | ChannelError]]:
+    """Ask the servers of all channels but the console; by name what each said."""
+    from goclaw_py.app.parts import CONSOLE, build_channels  # noqa: PLC0415
+
+    found: list[tuple[str, str | ChannelError]] = []
+    for (name, account), channel in build_channels(settings).items():
+        try:
+            async with asyncio.timeout(PROBE_S):
+                answer: str | ChannelError = "" if name == CONSOLE else await channel.probe()
+        except ChannelError as error:
+            answer = error
+        except TimeoutError:
+            answer = NotSent(f"no answer within {PROBE_S:.0f} s")
+        finally:
+            await channel.close()
+        if name != CONSOLE:
+            found.append((f"{name}/{account}", answer))
+    return found
 
 
 @asynccontextmanager

@@ -73,6 +73,8 @@ def named(text: str) -> str:
     """Check an id or a name from the command line: a blank one would fit everything."""
     if not text.strip():
         raise typer.BadParameter("must not be blank")
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        raise typer.BadParameter("is not text in the encoding of this terminal")
     return text.strip()
 
 

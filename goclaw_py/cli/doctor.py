@@ -18,11 +18,12 @@ import goclaw_py
 from goclaw_py.cli.context import Cli, cli
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import plain
-from goclaw_py.core.errors import GoclawError, SettingError
+from goclaw_py.core.errors import ChannelRefused, GoclawError, SettingError
 
 if TYPE_CHECKING:
     from goclaw_py.agents.models import Provider
     from goclaw_py.config import Settings
+    from goclaw_py.core.status import ChannelView
 
 OLDEST = (3, 11)
 FIRST_TOO_NEW = (3, 15)
@@ -75,7 +76,7 @@ def examine(options: Cli) -> Iterator[Finding]:
     yield Finding("settings", str(settings.file or "none, the defaults are used"))
     yield check_folder(settings.state_folder)
     yield check_parts(settings)
-    yield check_telegram(settings)
+    yield from check_telegram(settings)
     yield from check_keys(settings)
     yield from check_database(settings)
     yield check_gateway(settings)
@@ -126,15 +127,58 @@ def check_parts(settings: Settings) -> Finding:
     return Finding("channels and agents", ", ".join(names))
 
 
-def check_telegram(settings: Settings) -> Finding:
-    """Whether there is a bot. Its token's shape is the channel's to judge."""
+def check_telegram(settings: Settings) -> Iterator[Finding]:
+    """What the running gateway says of its channels, or else what their servers say."""
     from goclaw_py.config import accounts  # noqa: PLC0415
+    from goclaw_py.web.sockets import is_answered, socket_path  # noqa: PLC0415
 
-    bots = [account.name for account in accounts(settings) if account.channel == "telegram"]
-    if bots:
-        return Finding("telegram", f"account {', '.join(bots)}")
-    cure = "get a token from @BotFather, set GOCLAW_TELEGRAM_TOKEN or channels.telegram.token"
-    return Finding("telegram", "not set up", cure, is_hint=True)
+    if not any(account.channel == "telegram" for account in accounts(settings)):
+        cure = "get a token from @BotFather, set GOCLAW_TELEGRAM_TOKEN or channels.telegram.token"
+        yield Finding("telegram", "not set up", cure, is_hint=True)
+    elif is_answered(socket_path(settings.state_folder)):
+        yield from _channels_at_work(settings)
+    else:
+        yield from _channels_asked(settings)
+
+
+def _channels_at_work(settings: Settings) -> Iterator[Finding]:
+    from goclaw_py.cli.context import connected  # noqa: PLC0415
+
+    async def views() -> tuple[ChannelView, ...]:
+        async with connected(settings) as control:
+            return (await control.status()).channels
+
+    try:
+        channels = asyncio.run(views())
+    except GoclawError as error:
+        yield Finding("channels", str(error), "goclaw status")
+        return
+    for view in channels:
+        fact = f"{view.state}{', ' if view.detail else ''}{view.detail}"
+        is_hint = view.state == "waiting"
+        cure = "see the log of the gateway; it tries again by itself" if view.detail else ""
+        if view.state == "stopped":
+            cure = "correct the token and start the gateway again"
+        yield Finding(f"channel {view.name}/{view.account}", fact, cure, is_hint=is_hint)
+
+
+def _channels_asked(settings: Settings) -> Iterator[Finding]:
+    from goclaw_py.cli import composition  # noqa: PLC0415
+
+    try:
+        answers = asyncio.run(composition.probe_channels(settings))
+    except GoclawError:
+        return  # ``check_parts`` has said it
+    for name, answer in answers:
+        match answer:
+            case str():
+                yield Finding(f"channel {name}", answer)
+            case ChannelRefused():
+                cure = "get a token from @BotFather and correct token or token_file"
+                yield Finding(f"channel {name}", str(answer), cure)
+            case _:
+                cure = "check the network of this machine, and base_url"
+                yield Finding(f"channel {name}", str(answer), cure)
 
 
 def check_keys(settings: Settings) -> Iterator[Finding]:

@@ -13,6 +13,8 @@ from goclaw_py.cli import (
     database,
     doctor,
     gateway,
+    groups,
+    inbox,
     lanes,
     outbox,
     pairing,
@@ -58,8 +60,10 @@ app.add_typer(lanes.app, name="lanes")
 app.command("queue")(queue.queue)
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(runs.app, name="runs")
+app.add_typer(inbox.app, name="inbox")
 app.add_typer(outbox.app, name="outbox")
 app.add_typer(pairing.app, name="pairing")
+app.add_typer(groups.app, name="groups")
 app.command("migrate")(database.migrate)
 app.command("doctor")(doctor.doctor)
 app.command("version")(setup.version)

@@ -44,10 +44,32 @@ EXAMPLE: Final = """\
 # agent = "main"
 # direct = "pairing"      # who may write: pairing, allowlist, open or disabled
 # allow = [12345]         # sender ids that need no pairing
+# groups = "allowlist"    # where the agent listens: groups below or allowed by "goclaw groups";
+#                         # or open, disabled
+# mention = true          # in groups it answers only where the bot is mentioned
+# library = "python-telegram-bot"   # or aiogram
+# streaming = "edit"      # how replies grow: edit, native (Telegram's own drafts) or off
+# reactions = true        # marks on messages that wait or failed
+# chat_gap_s = 1          # pace: seconds between messages of a chat, 0 is no limit
+# group_per_minute = 20   # messages of a group
+# account_per_second = 30 # messages over all chats
+# webhook_url = "https://bot.example.org/telegram"   # instead of polling; see [web]
+#
+# A group and one of its topics with settings of their own:
+# [channels.telegram.chats."-1001234567890"]
+# agent = "main"
+# mention = false
+# [channels.telegram.chats."-1001234567890".threads."7"]
+# queue = { mode = "collect" }
 #
 # A second bot:
 # [channels.telegram.accounts.work]
 # token = "987654321:AAexampleexampleexampleexampleexample"
+
+# ----- Where webhooks are taken in, if a channel has one. Put a reverse proxy in front of it.
+[web]
+# host = "127.0.0.1"
+# port = 8420
 
 # ----- The database. Without url an embedded PostgreSQL starts by itself.
 [database]

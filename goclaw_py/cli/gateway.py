@@ -102,7 +102,10 @@ def _show_status(status: Status) -> None:
 def _backlog(backlog: Backlog | None) -> str:
     if backlog is None:
         return "unknown"
-    return f"{backlog.inbox} messages in, {backlog.outbox} out, {backlog.dead} dead"
+    return (
+        f"{backlog.inbox} messages in, {backlog.outbox} out, {backlog.dead} dead, "
+        f"{backlog.unanswered} not worked on"
+    )
 
 
 def stop(

@@ -6,45 +6,80 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from goclaw_py.cli import post
 from goclaw_py.cli.context import AsJson, Name, cli
-from goclaw_py.cli.output import clock, plain, show_json, show_table
+from goclaw_py.cli.output import clock, show_json, show_table
 
 if TYPE_CHECKING:
-    from goclaw_py.core.messages import Sender
-    from goclaw_py.ports.control import Control
-    from goclaw_py.ports.store import PairingRequest, Person
+    from datetime import datetime
+
+    from goclaw_py.ports.control import Asking, Control
+    from goclaw_py.ports.store import Heard, Person
 
 app = typer.Typer(help="Who may talk to the agent.", no_args_is_help=True)
+
+_NOBODY = "nobody yet; whoever writes to the bot gets a code for: goclaw pairing approve CODE"
+_HEARD = 1000
 
 
 @app.command("list")
 def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     """List who may talk and who asked to."""
 
-    async def ask(control: Control) -> tuple[list[Person], list[PairingRequest]]:
+    async def ask(control: Control) -> tuple[list[Person], list[Asking]]:
         return await control.people(), await control.pairing_requests()
 
-    people, requests = cli(ctx).ask(ask)
+    people, asking = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.ports.store import PairingRequest, Person  # noqa: PLC0415
+        from goclaw_py.ports.control import Asking  # noqa: PLC0415
+        from goclaw_py.ports.store import Person  # noqa: PLC0415
 
-        show_json(tuple[list[Person], list[PairingRequest]], (people, requests))
+        show_json(tuple[list[Person], list[Asking]], (people, asking))
         return
-    rows = [
-        (_who(one.sender), f"{one.channel}:{one.account}", one.standing.value, "") for one in people
-    ] + [
-        (_who(one.sender), f"{one.channel}:{one.account}", "asks", clock(one.expires_at))
-        for one in requests
+    rows = [(post.who(one.sender), _where(one), one.standing.value, "") for one in people] + [
+        (post.who(one.sender), _where(one), "asks", clock(one.expires_at)) for one in asking
     ]
-    empty = "nobody yet; whoever writes to the bot gets a code for: goclaw pairing approve CODE"
-    show_table(("WHO", "CHANNEL", "STANDING", "CODE VALID UNTIL"), rows, empty=empty)
+    show_table(("WHO", "CHANNEL", "STANDING", "CODE VALID UNTIL"), rows, empty=_NOBODY)
 
 
-def _who(sender: Sender) -> str:
-    names = [sender.name] if sender.name else []
-    if sender.username:
-        names.append(f"@{sender.username}")
-    return f"{sender.id} ({', '.join(names)})" if names else sender.id
+@app.command()
+def people(ctx: typer.Context, *, as_json: AsJson = False) -> None:
+    """List who may talk, as owner or guest, and when they last did."""
+
+    async def ask(control: Control) -> tuple[list[Person], list[Heard]]:
+        return await control.people(), await control.heard(limit=_HEARD)
+
+    found, heard = cli(ctx).ask(ask)
+    if as_json:
+        from goclaw_py.ports.store import Person  # noqa: PLC0415
+
+        show_json(list[Person], found)
+        return
+    # Of each chat only the last speaker is known; with a direct chat of their own that is enough.
+    # The newest comes first and has to win.
+    last = {(one.target.channel, one.target.account, one.sender_id): one for one in reversed(heard)}
+    seen_at = post.now()
+    rows = [
+        (
+            post.who(one.sender),
+            _where(one),
+            one.standing.value,
+            clock(one.approved_at),
+            _last(last.get((one.channel, one.account, one.sender.id)), seen_at),
+        )
+        for one in found
+    ]
+    show_table(("WHO", "CHANNEL", "STANDING", "SINCE", "LAST SPOKE"), rows, empty=_NOBODY)
+
+
+def _last(heard: Heard | None, seen_at: datetime) -> str:
+    if heard is None:
+        return ""
+    return f"{post.age(heard.at, seen_at)} ago in {post.place(heard.target)}"
+
+
+def _where(one: Person | Asking) -> str:
+    return post.cell(f"{one.channel}/{one.account}")
 
 
 @app.command()
@@ -60,7 +95,7 @@ def approve(
         return await control.approve(code, guest=guest)
 
     person = cli(ctx).ask(ask)
-    typer.echo(f"{plain(_who(person.sender))} is {person.standing.value} on {person.channel}")
+    typer.echo(f"{post.who(person.sender)} is {person.standing.value} on {person.channel}")
 
 
 @app.command()
@@ -91,4 +126,4 @@ def revoke(
         return person
 
     person = cli(ctx).ask(ask)
-    typer.echo(f"{plain(_who(person.sender))} may not talk any more on {person.channel}")
+    typer.echo(f"{post.who(person.sender)} may not talk any more on {person.channel}")

@@ -15,11 +15,20 @@ import httpx
 from goclaw_py.core.errors import GoclawError, StoreUnavailable
 from goclaw_py.core.ids import LaneName, SessionKey
 from goclaw_py.core.status import ActiveRuns, LanesView, Status
-from goclaw_py.ports.control import ChatEvent, NoGateway, QueueView, Resized, StopReport
+from goclaw_py.ports.control import (
+    Asking,
+    ChatEvent,
+    NoGateway,
+    QueueView,
+    Resized,
+    StopReport,
+)
 from goclaw_py.ports.store import (
+    Chat,
+    Heard,
+    Letter,
     OutboxRow,
     OutboxState,
-    PairingRequest,
     Person,
     Run,
     Session,
@@ -142,18 +151,46 @@ class RemoteControl:
             params["state"] = state.value
         return await self._get(list[OutboxRow], "/api/outbox", params)
 
+    async def outbox_row(self, row_id: int) -> OutboxRow:
+        """One of them."""
+        return await self._get(OutboxRow, f"/api/outbox/{row_id}")
+
     async def retry_outbox(self, ids: Collection[int]) -> int:
-        """Try dead messages again."""
-        body = wire.RetryBody(list(ids))
+        """Try dead and dropped messages again."""
+        body = wire.RowsBody(list(ids))
         return (await self._post(wire.Retried, "/api/outbox/retry", body)).retried
+
+    async def drop_outbox(self, ids: Collection[int]) -> int:
+        """Give up messages that are dead or wait."""
+        body = wire.RowsBody(list(ids))
+        return (await self._post(wire.Dropped, "/api/outbox/drop", body)).dropped
+
+    async def letters(self, *, waiting: bool = False, limit: int = 50) -> list[Letter]:
+        """Messages that could not be worked on, or that are not done."""
+        params: Params = {"waiting": waiting, "limit": limit}
+        return await self._get(list[Letter], "/api/inbox", params)
+
+    async def letter(self, row_id: int) -> Letter:
+        """One message that came in."""
+        return await self._get(Letter, f"/api/inbox/{row_id}")
+
+    async def retry_letters(self, ids: Collection[int]) -> int:
+        """Let messages that ended without an answer run again."""
+        body = wire.RowsBody(list(ids))
+        return (await self._post(wire.Retried, "/api/inbox/retry", body)).retried
+
+    async def dismiss_letters(self, ids: Collection[int]) -> int:
+        """Show messages that ended without an answer no more."""
+        body = wire.RowsBody(list(ids))
+        return (await self._post(wire.Dropped, "/api/inbox/drop", body)).dropped
 
     async def people(self) -> list[Person]:
         """Who may talk to the agent."""
         return await self._get(list[Person], "/api/people")
 
-    async def pairing_requests(self) -> list[PairingRequest]:
+    async def pairing_requests(self) -> list[Asking]:
         """Who asked to."""
-        return await self._get(list[PairingRequest], "/api/pairing")
+        return await self._get(list[Asking], "/api/pairing")
 
     async def approve(self, code: str, *, guest: bool) -> Person:
         """Let the person with this pairing code talk."""
@@ -164,6 +201,19 @@ class RemoteControl:
         """Forget a person."""
         body = wire.RevokeBody(channel, account, sender_id)
         await self._request("POST", "/api/people/revoke", body)
+
+    async def heard(self, *, limit: int = 50) -> list[Heard]:
+        """Chats and threads in which somebody who may talk spoke, the last one first."""
+        return await self._get(list[Heard], "/api/heard", {"limit": limit})
+
+    async def chats(self, *, limit: int = 1000) -> list[Chat]:
+        """Known chats, the last seen first."""
+        return await self._get(list[Chat], "/api/chats", {"limit": limit})
+
+    async def allow_chat(self, channel: str, account: str, chat: str, *, allowed: bool) -> None:
+        """Decide whether the agent listens in a group."""
+        body = wire.AllowBody(channel, account, chat, allowed)
+        await self._request("POST", "/api/chats/allow", body)
 
     # ------------------------------------------------------------------ Terminals
 

@@ -16,10 +16,12 @@ from goclaw_py.core.commands import (
     QueueMode,
     ShowStatus,
     Stop,
-    our_command,
+    WhoAmI,
+    our_command_of,
 )
 from goclaw_py.core.errors import ChannelError
-from goclaw_py.core.ids import SessionKey
+from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.core.machine import Stop as StopDone
 from goclaw_py.core.messages import InboundMessage, OutboundMessage
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Mode
@@ -61,10 +63,21 @@ class Commands:
         self._doorkeeper = doorkeeper
         self._answers: set[asyncio.Task[None]] = set()
 
-    def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
-        """Stop one thing or everything of a session, at once."""
-        stop = self._dispatcher.stop_all if everything else self._dispatcher.stop_oldest
-        done = stop(session)
+    def stop(
+        self, session: SessionKey, *, everything: bool, run: RunId | None = None
+    ) -> StopReport:
+        """Stop one thing, this ``run`` or everything of a session, at once.
+
+        A run that has ended, or is of another session, is nothing to stop: nobody who presses a
+        button means whatever else works, and what a button brings can be made up.
+        """
+        if everything:
+            done = self._dispatcher.stop_all(session)
+        elif run is not None:
+            live = any(view.id == run for view in self._runs(session))
+            done = self._dispatcher.stop_one(run) if live else StopDone()
+        else:
+            done = self._dispatcher.stop_oldest(session)
         log.info(
             "stopped on request",
             extra={"session": session, "runs": len(done.stopped), "dropped": len(done.dropped)},
@@ -94,14 +107,17 @@ class Commands:
         Raises ``StoreUnavailable``: the row is pending then, to be executed again.
         """
         message = row.message
-        channel = self._channels[message.target.channel, message.target.account]
         # Only commands for us become such rows; after a restart our name may not be known yet.
-        command = our_command(message.text)
-        if command is None:
+        command = our_command_of(message)
+        if command is None and not message.addressed:
+            answer = ""  # people of a group among themselves
+        elif command is None and message.unsupported:
+            answer = wording.unsupported(message.unsupported)
+        elif command is None:
             answer = wording.EMPTY_MESSAGE
         else:
             answer = await self._do(command, row)
-        say = [OutboundMessage(message.target, part) for part in channel.parts(answer)]
+        say = [OutboundMessage(message.target, answer)] if answer else []
         await self._store.settle([row.id], Outcome.COMPLETED, now=self._clock.now(), say=say)
 
     async def cover(self, row: InboxRow, reason: Reason) -> None:
@@ -141,10 +157,18 @@ class Commands:
             case NewSession():
                 await self.begin_anew(row.session)
                 return wording.NEW_SESSION
+            case WhoAmI():
+                return self._who(row)
             case QueueMode(word):
                 return await self._queue(row, word)
             case _:
                 assert_never(command)
+
+    def _who(self, row: InboxRow) -> str:
+        message = row.message
+        rules = self._policies.rules(message.target).access
+        owner = self._doorkeeper.is_owner(message.target, message.sender.id, rules)
+        return wording.who(message, owner=owner, session=row.session)
 
     def _runs(self, session: SessionKey) -> list[RunView]:
         return [run for run in self._dispatcher.runs() if run.session == session]
@@ -161,7 +185,8 @@ class Commands:
             )
         if word not in _MODES:
             return wording.unknown_mode(word)
-        if not self._doorkeeper.is_owner(message, policies.rules(message.target).access):
+        rules = policies.rules(message.target).access
+        if not self._doorkeeper.is_owner(message.target, message.sender.id, rules):
             return wording.NOT_AN_OWNER
         mode = _MODES[word]
         await self._store.choose_mode(session, mode)

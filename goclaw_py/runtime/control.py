@@ -21,11 +21,20 @@ from goclaw_py.core.status import (
     Status,
 )
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.control import NoGateway, NotFound, QueueView, Resized, StopReport
+from goclaw_py.ports.control import (
+    Asking,
+    NoGateway,
+    NotFound,
+    QueueView,
+    Resized,
+    StopReport,
+)
 from goclaw_py.ports.store import (
+    Chat,
+    Heard,
+    Letter,
     OutboxRow,
     OutboxState,
-    PairingRequest,
     Person,
     Run,
     Session,
@@ -115,17 +124,50 @@ class StoreControl:
         """See ``Control``."""
         return await self._store.outbox(limit=limit, state=state)
 
+    async def outbox_row(self, row_id: int) -> OutboxRow:
+        """See ``Control``."""
+        row = await self._store.outbox_row(row_id)
+        if row is None:
+            raise NotFound(f"there is no message {row_id} in the outbox")
+        return row
+
     async def retry_outbox(self, ids: Collection[int]) -> int:
         """See ``Control``."""
         return await self._store.retry_outbox(ids, now=self._clock.now())
+
+    async def drop_outbox(self, ids: Collection[int]) -> int:
+        """See ``Control``."""
+        return await self._store.drop_outbox(ids, now=self._clock.now())
+
+    async def letters(self, *, waiting: bool = False, limit: int = 50) -> list[Letter]:
+        """See ``Control``."""
+        return await self._store.letters(ended=not waiting, limit=limit)
+
+    async def letter(self, row_id: int) -> Letter:
+        """See ``Control``."""
+        found = await self._store.letter(row_id)
+        if found is None:
+            raise NotFound(f"there is no message {row_id} in the inbox")
+        return found
+
+    async def retry_letters(self, ids: Collection[int]) -> int:
+        """See ``Control``."""
+        return await self._store.retry_letters(ids, now=self._clock.now())
+
+    async def dismiss_letters(self, ids: Collection[int]) -> int:
+        """See ``Control``."""
+        return await self._store.dismiss_letters(ids)
 
     async def people(self) -> list[Person]:
         """See ``Control``."""
         return await self._store.people()
 
-    async def pairing_requests(self) -> list[PairingRequest]:
+    async def pairing_requests(self) -> list[Asking]:
         """See ``Control``."""
-        return await self._store.pairing_requests(now=self._clock.now())
+        return [
+            Asking(one.channel, one.account, one.sender, one.created_at, one.expires_at)
+            for one in await self._store.pairing_requests(now=self._clock.now())
+        ]
 
     async def approve(self, code: str, *, guest: bool) -> Person:
         """See ``Control``."""
@@ -138,6 +180,21 @@ class StoreControl:
         """See ``Control``."""
         if not await self._store.revoke(channel, account, sender_id):
             raise NotFound(f"nobody with the id {sender_id!r} is known on {channel}/{account}")
+
+    async def heard(self, *, limit: int = 50) -> list[Heard]:
+        """See ``Control``."""
+        return await self._store.heard(limit=limit)
+
+    async def chats(self, *, limit: int = 1000) -> list[Chat]:
+        """See ``Control``."""
+        return await self._store.chats(limit=limit)
+
+    async def allow_chat(self, channel: str, account: str, chat: str, *, allowed: bool) -> None:
+        """See ``Control``."""
+        now = self._clock.now()
+        await self._store.allow_chat(channel, account, chat, allowed=allowed, now=now)
+        facts = {"channel": channel, "account": account, "chat": chat, "allowed": allowed}
+        log.info("the operator decided about a group", extra=facts)
 
     async def _queue(
         self,

@@ -84,6 +84,12 @@ class Dispatcher:
         """``/stopall``: takes effect before this returns."""
         return self._stop(self._scheduler.stop_all, session)
 
+    def stop_one(self, run_id: RunId) -> Stop:
+        """``/stop`` of one request; takes effect before this returns."""
+        stop = self._scheduler.stop_one(run_id, self._loop.time())
+        self._carry_out(stop.effects)
+        return stop
+
     def interrupt(self) -> None:
         """Cut everything off: this node owns nothing any more. New requests are still taken."""
         self._carry_out(self._scheduler.interrupt_all(self._loop.time()))

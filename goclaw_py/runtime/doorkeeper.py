@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections import defaultdict
 from collections.abc import Iterable
+from datetime import datetime
+from typing import Protocol
 
 from goclaw_py.core import wording
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, Target
@@ -12,6 +15,8 @@ from goclaw_py.core.pairing import VALID_FOR, code_hash, make_code
 from goclaw_py.core.routing import AccessRules
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import (
+    Chat,
+    ChatStore,
     NewPairing,
     PairingRequest,
     PeopleStore,
@@ -19,35 +24,103 @@ from goclaw_py.ports.store import (
     Place,
     Standing,
 )
+from goclaw_py.runtime.recent import Recent
+
+log = logging.getLogger(__name__)
+
+_MAX_CHATS = 100_000
+_REMEMBERED = 10_000
+
+_ChatId = tuple[str, str, str]
+"""Channel, account, chat."""
+
+
+class Door(PeopleStore, ChatStore, Protocol):
+    """What the doorkeeper reads."""
+
+
+MAX_WAITING = 1_000
+"""How many strangers may wait for approval on an account; more are not answered."""
 
 
 class Doorkeeper:
-    """Knows the approved people. Until they are loaded it knows nobody, so nobody gets in."""
+    """Knows the approved people and groups. Until they are loaded it lets nobody in."""
 
-    def __init__(self, store: PeopleStore, clock: Clock) -> None:
+    def __init__(self, store: Door, clock: Clock) -> None:
         self._store = store
         self._clock = clock
         self._known: dict[Place, frozenset[str]] = {}
         self._owners: dict[Place, frozenset[str]] = {}
+        self._decided: dict[_ChatId, bool] = {}
+        self._gone: set[_ChatId] = set()
+        self._asked: dict[Place, dict[str, datetime]] = {}
+        """Strangers who have a code, until when."""
+        self._greeted: Recent[_ChatId, str] = Recent(_REMEMBERED)
+        """Chats in which a stranger got a code, with the stranger's id."""
 
     async def refresh(self) -> None:
-        """Load the approved people."""
+        """Load the approved people and what is known of chats."""
         people = await self._store.people()
+        chats = await self._store.chats(limit=_MAX_CHATS)
+        requests = await self._store.pairing_requests(now=self._clock.now())
         self._known = _by_place(people)
         self._owners = _by_place(p for p in people if p.standing is Standing.OWNER)
+        self._decided = {_chat_id(c): c.allowed for c in chats if c.allowed is not None}
+        self._gone = {_chat_id(chat) for chat in chats if chat.gone}
+        # Some may have been approved, and their people forgotten since.
+        self._asked = {}
+        for request in requests:
+            place = request.channel, request.account
+            self._asked.setdefault(place, {})[request.sender.id] = request.expires_at
 
     def known(self, target: Target) -> frozenset[str]:
         """Sender ids that were approved for the account of a target."""
         return self._known.get((target.channel, target.account), frozenset())
 
-    def is_owner(self, message: InboundMessage, rules: AccessRules) -> bool:
-        """Whether the sender was let in by the operator, and not as a guest (SPEC CMD-5)."""
-        place, sender = (message.target.channel, message.target.account), message.sender.id
-        return rules.trusted or sender in rules.allow or sender in self._owners.get(place, ())
+    def decided(self, target: Target) -> bool | None:
+        """Whether the operator lets the agent listen in a group; None if nothing was said."""
+        return self._decided.get(_chat_id(target))
 
-    def introduce(self, message: InboundMessage) -> NewPairing:
-        """What somebody unknown gets: a code, once, for the operator to approve."""
+    def moved(self, old: Target, new: Target, *, listed: bool | None) -> None:
+        """A group has another id. ``listed``: what the settings say of it, None if nothing.
+
+        The database will tell the same with the next ``refresh``.
+        """
+        decided = self.decided(old) if listed is None else listed
+        if decided is not None:
+            self._decided.setdefault(_chat_id(new), decided)
+
+    def is_strangers(self, target: Target) -> bool:
+        """Whether a chat is known only for the code that a stranger got there."""
+        sender = self._greeted.get(_chat_id(target))
+        return sender is not None and sender not in self.known(target)
+
+    def is_gone(self, target: Target) -> bool:
+        """Whether a chat could not be written to."""
+        return _chat_id(target) in self._gone
+
+    def is_owner(self, target: Target, sender_id: str, rules: AccessRules) -> bool:
+        """Whether somebody was let in by the operator, and not as a guest (SPEC CMD-5)."""
+        owners = self._owners.get((target.channel, target.account), ())
+        return rules.trusted or sender_id in rules.allow or sender_id in owners
+
+    def introduce(self, message: InboundMessage) -> NewPairing | None:
+        """What somebody unknown gets: a code, once, for the operator to approve.
+
+        None for somebody who has one. Each stranger has a limit of their own, so none of them can
+        use up what others need (SPEC CHAN-5); only a thousand at once find no room.
+        """
         now = self._clock.now()
+        asked = self._asked.get((message.target.channel, message.target.account), {})
+        until = asked.get(message.sender.id)
+        if until is not None and now < until:
+            return None
+        if (
+            len(asked) >= MAX_WAITING
+            and sum(now < until for until in asked.values()) >= MAX_WAITING
+        ):
+            log.warning("too many strangers ask at once", extra={"channel": message.target.channel})
+            return None
         code = make_code(secrets.choice)
         request = PairingRequest(
             channel=message.target.channel,
@@ -59,6 +132,22 @@ class Doorkeeper:
         )
         minutes = int(VALID_FOR.total_seconds() // 60)
         return NewPairing(request, OutboundMessage(message.target, wording.pairing(code, minutes)))
+
+    def introduced(self, pairings: Iterable[NewPairing]) -> None:
+        """These are committed: they ask for nothing more until they expire."""
+        now = self._clock.now()
+        for pairing in pairings:
+            request = pairing.request
+            self._greeted[_chat_id(pairing.greeting.target)] = request.sender.id
+            asked = self._asked.setdefault((request.channel, request.account), {})
+            if len(asked) >= MAX_WAITING:
+                for sender in [sender for sender, until in asked.items() if until <= now]:
+                    del asked[sender]
+            asked[request.sender.id] = request.expires_at
+
+
+def _chat_id(place: Target | Chat) -> _ChatId:
+    return place.channel, place.account, place.chat
 
 
 def _by_place(people: Iterable[Person]) -> dict[Place, frozenset[str]]:

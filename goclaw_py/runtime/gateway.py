@@ -7,55 +7,31 @@ of the batch; everything else is worked on only after the commit (SPEC IO-1, CMD
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from goclaw_py.core.commands import (
-    Command,
-    Stop,
-    addresses_another_bot,
-    our_command,
-    parse_command,
-)
+from goclaw_py.core import wording
+from goclaw_py.core.commands import Stop, addresses_another_bot, command_of, our_command_of
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import AgentName, NodeId, RunId, SessionKey
-from goclaw_py.core.messages import InboundMessage
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import Mode, QueuePolicy, Request
-from goclaw_py.core.routing import Access, access, chat_session
+from goclaw_py.core.messages import Inbound, InboundMessage
+from goclaw_py.core.requests import QueuePolicy, Request
+from goclaw_py.core.routing import chat_session
 from goclaw_py.core.text import is_blank
+from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import Accepted, InboxKind, InboxRow, NewInbox, NewPairing, Place, Store
+from goclaw_py.ports.store import Accepted, InboxKind, InboxRow, Place, Store
+from goclaw_py.runtime.arrivals import Arrival, Arrivals, ExternalId, external_id, goes_on
 from goclaw_py.runtime.clock import new_run_id
 from goclaw_py.runtime.commands import Commands
 from goclaw_py.runtime.dispatcher import Dispatcher
-from goclaw_py.runtime.doorkeeper import Doorkeeper
 from goclaw_py.runtime.policies import Policies, as_it_stands
-from goclaw_py.runtime.recent import Recent
+from goclaw_py.runtime.reception import Reception
 from goclaw_py.runtime.runner import Runner
 from goclaw_py.runtime.turn import Turn
 
 log = logging.getLogger(__name__)
-
-_REMEMBERED = 100_000
-
-ExternalId = tuple[str, str, str]
-"""Channel, account, external id: what makes a message the same message."""
-
-
-@dataclass(slots=True, eq=False)
-class _Arrival:
-    """A permitted message between its arrival and its commit."""
-
-    message: InboundMessage
-    session: SessionKey
-    agent: AgentName
-    command: Command | None
-    covered: Reason | None = None
-    """The ``/stop`` that came after it, if one did."""
-    acted: bool = False
-    taken_up: bool = False
 
 
 class Gateway:
@@ -67,7 +43,7 @@ class Gateway:
         clock: Clock,
         policies: Policies,
         channels: Mapping[Place, Channel],
-        doorkeeper: Doorkeeper,
+        reception: Reception,
         node: Callable[[], NodeId],
     ) -> None:
         self._node = node
@@ -75,12 +51,10 @@ class Gateway:
         self._clock = clock
         self._policies = policies
         self._channels = channels
-        self._doorkeeper = doorkeeper
-        self._arriving: list[_Arrival] = []
-        self._covered: Recent[ExternalId, Reason] = Recent(_REMEMBERED)
-        self._acted: Recent[ExternalId, None] = Recent(_REMEMBERED)
+        self._reception = reception
         self._taken: dict[int, Turn | None] = {}
         """Rows in hand, until a look shows that they are done; messages with their turns."""
+        self._being_taken: set[int] = set()
         self._sessions: set[SessionKey] = set()
         self._held_up: dict[SessionKey, dict[int, None]] = {}
         """Rows that wait for one before them, which itself waits for the database. In order."""
@@ -90,100 +64,55 @@ class Gateway:
         self._dispatcher = dispatcher
         self._runner = runner
         self._commands = commands
+        self._arrivals = Arrivals(self._policies, commands, self._meant, self._messages_in)
 
     # ------------------------------------------------------------------ arriving
 
-    async def accept(self, batch: Sequence[InboundMessage]) -> None:
+    async def accept(self, batch: Sequence[Inbound]) -> None:
         """See ``ports.channel.Intake``."""
-        arrivals: list[_Arrival] = []
-        pairings: list[NewPairing] = []
-        for message in batch:
-            rules = self._policies.rules(message.target)
-            match access(message, rules.access, self._doorkeeper.known(message.target)):
-                case Access.ALLOWED:
-                    arrival = self._arrive(message, rules.agent)
-                    if arrival is not None:
-                        arrivals.append(arrival)
-                        self._arriving.append(arrival)
-                        self._act_at_once(arrival)
-                case Access.PAIR:
-                    pairings.append(self._doorkeeper.introduce(message))
-                case Access.IGNORED:
-                    log.debug("message ignored", extra={"channel": message.target.channel})
+        sorted_batch = self._reception.sort(batch)
+        arrivals: list[Arrival] = []
+        for message, rules in sorted_batch.admitted:
+            if (arrival := self._arrive(message, rules.agent)) is not None:
+                arrivals.append(arrival)
+                self._arrivals.enter(arrival)
         try:
-            if not arrivals and not pairings:
-                return
-            accepted = await self._store.accept(
-                [_row(arrival) for arrival in arrivals],
-                node=self._node(),
-                now=self._clock.now(),
-                pairings=pairings,
-            )
-            await self._take_up(accepted, {_external_id(a.message): a for a in arrivals})
+            await self._reception.enter(sorted_batch)
+            if arrivals or sorted_batch.pairings:
+                accepted = await self._store.accept(
+                    [arrival.row() for arrival in arrivals],
+                    node=self._node(),
+                    now=self._clock.now(),
+                    pairings=sorted_batch.pairings,
+                )
+                await self._take_up(accepted, {external_id(a.message): a for a in arrivals})
+            self._reception.entered(sorted_batch)
         finally:
-            for arrival in arrivals:
-                self._arriving.remove(arrival)
+            self._arrivals.leave(arrivals)
 
-    def _arrive(self, message: InboundMessage, agent: AgentName) -> _Arrival | None:
-        channel = self._channels[message.target.channel, message.target.account]
-        if addresses_another_bot(message.text, channel.handle):
+    def _arrive(self, message: InboundMessage, agent: AgentName) -> Arrival | None:
+        handle = self._channels[message.target.channel, message.target.account].handle
+        if addresses_another_bot(message.text, handle):
             return None
-        command = parse_command(message.text, channel.handle)
         session = chat_session(agent, message.target, message.peer)
-        arrival = _Arrival(message, session, agent, command)
-        # The same message again after a failed commit: a stop that covered it still does.
-        arrival.covered = self._covered.get(_external_id(message))
-        arrival.acted = _external_id(message) in self._acted
-        return arrival
+        return Arrival(message, session, agent, command_of(message, handle))
 
-    def _act_at_once(self, arrival: _Arrival) -> None:
-        """Let a ``/stop`` take effect now, on what runs and on what came before it."""
-        command = arrival.command
-        if not isinstance(command, Stop) or arrival.acted or arrival.message.redelivered:
-            return
-        arrival.acted = True
-        self._acted[_external_id(arrival.message)] = None
-        report = self._commands.stop(arrival.session, everything=command.everything)
-        covered: list[_Arrival] = []
-        if command.everything:
-            covered = self._uncommitted_in(arrival.session)
-        elif not (report.stopped or report.dropped or report.already_stopping):
-            covered = self._oldest_turn(self._uncommitted_in(arrival.session))
-        reason = Reason.STOPPED_ALL if command.everything else Reason.STOPPED
-        for other in covered:
-            other.covered = reason
-            self._covered[_external_id(other.message)] = reason
-        dropped = self._messages_in(report.dropped) + _messages_among(covered)
-        self._commands.answer_stop(arrival.message, report, dropped)
-
-    def _uncommitted_in(self, session: SessionKey) -> list[_Arrival]:
-        """Messages of a session that have arrived, but that the dispatcher does not know yet."""
-        return [
-            arrival
-            for arrival in self._arriving
-            if arrival.session == session
-            and arrival.command is None
-            and arrival.covered is None
-            and not arrival.taken_up
-        ]
-
-    def _oldest_turn(self, waiting: Sequence[_Arrival]) -> list[_Arrival]:
-        """Those of a session's messages that would be its first turn."""
-        turn = list(waiting[:1])
-        for arrival in waiting[1:]:
-            policy = self._policies.policy(arrival.session, arrival.message)
-            same_sender = arrival.message.sender.id == turn[0].message.sender.id
-            joins = policy.debounce_s > 0 or turn[-1].message.cut
-            if policy.mode is Mode.INTERRUPT or (same_sender and joins):
-                turn.append(arrival)
-        return turn
+    def _meant(self, session: SessionKey, message: InboundMessage, stop: Stop) -> RunId | None:
+        """The run of a session that a ``/stop`` means, if it means one (SPEC CMD-2)."""
+        if stop.run is not None:
+            return stop.run
+        replied = message.reply_to
+        if replied is None:
+            return None
+        live = (run.id for run in self._dispatcher.runs() if run.session == session)
+        return next((run_id for run_id in live if self._runner.answers(run_id, replied)), None)
 
     # ------------------------------------------------------------------ committed
 
-    async def _take_up(self, accepted: Accepted, arrivals: Mapping[ExternalId, _Arrival]) -> None:
+    async def _take_up(self, accepted: Accepted, arrivals: Mapping[ExternalId, Arrival]) -> None:
         """Work on rows that were just committed, in their order."""
         for row in accepted.rows:
-            arrival = arrivals[_external_id(row.message)]
+            arrival = arrivals[external_id(row.message)]
             arrival.taken_up = True
             # A stop that has acted before the commit is done.
             if not (arrival.acted and row.kind is InboxKind.COMMAND):
@@ -196,6 +125,7 @@ class Gateway:
         """
         node = self._node()
         known = set(self._taken).union(*self._held_up.values())
+        self._forget_done()
         rows = await self._store.claim_pending(
             node, now=self._clock.now(), places=self._policies.places
         )
@@ -206,12 +136,18 @@ class Gateway:
         for row_id in done:
             self._taken.pop(row_id, None)
         # One that is being accepted right now is taken up by ``accept``.
-        arriving = {_external_id(arrival.message) for arrival in self._arriving}
+        arriving = {external_id(arrival.message) for arrival in self._arrivals}
         for row in rows:
             if self._node() != node:
                 return  # declared dead meanwhile: what this look found belongs to others
-            if _external_id(row.message) not in arriving:
+            if external_id(row.message) not in arriving:
                 await self._take(row, late=True)
+
+    def _forget_done(self) -> None:
+        """Forget rows whose end is stored: one that is pending again is to be tried again."""
+        if not self._dispatcher.draining:  # what it gives back stays there until the restart
+            in_hand = self._runner.rows_in_hand() | self._being_taken
+            self._taken = {row: turn for row, turn in self._taken.items() if row in in_hand}
 
     async def _take(self, row: InboxRow, *, late: bool = False) -> None:
         """Work on a row, unless that is done already or the time for it has not come.
@@ -223,6 +159,7 @@ class Gateway:
         if row.id in self._taken or self._must_wait(row):
             return
         self._taken[row.id] = None
+        self._being_taken.add(row.id)
         self._sessions.add(row.session)
         self._policies.meet(row)
         done = False
@@ -234,6 +171,7 @@ class Gateway:
             # after it: a fresh conversation must not begin in the middle of what follows it.
             self._held_up.setdefault(row.session, {})[row.id] = None
         finally:
+            self._being_taken.discard(row.id)
             if not done:
                 self._taken.pop(row.id, None)
 
@@ -261,29 +199,76 @@ class Gateway:
         return True
 
     async def _work_on(self, row: InboxRow, *, late: bool) -> None:
-        covered = self._covered.get(_external_id(row.message))
+        message = row.message
+        covered = self._arrivals.covered(message)
         if covered is not None:
             await self._commands.cover(row, covered)
-        elif row.kind is InboxKind.COMMAND or is_blank(row.message.text):
+            self._arrivals.uncover(message)
+        elif message.edits is not None and await self._edit(row):
+            return
+        elif row.kind is InboxKind.COMMAND or _says_nothing(message):
             await self._execute(row)
         else:
-            policy = self._policies.policy(row.session, row.message)
-            self._submit(row, as_it_stands(policy) if late else policy)
+            policy = self._policies.policy(row.session, message)
+            self._submit(row, as_it_stands(policy) if late else policy, late=late)
 
     async def _execute(self, row: InboxRow) -> None:
         """Carry out a command, but a stop only once."""
-        key = _external_id(row.message)
-        command = our_command(row.message.text)
-        if isinstance(command, Stop) and key not in self._acted:
-            self._acted[key] = None
-            report = self._commands.stop(row.session, everything=command.everything)
-            self._commands.answer_stop(row.message, report, self._messages_in(report.dropped))
+        command = our_command_of(row.message)
+        if isinstance(command, Stop):
+            self._arrivals.stop(row.session, row.message, command)
         await self._commands.execute(row)
 
-    def _submit(self, row: InboxRow, policy: QueuePolicy) -> None:
+    async def _edit(self, row: InboxRow) -> bool:
+        """Let an edit change the message that it edits, or be noted; False if that is not known."""
+        message = row.message
+        assert message.edits is not None
+        # What has not begun is changed first: should the database's answer be lost, the row has
+        # ended and nobody would come back to it.
+        self._amend(message, begun=False)
+        if not self._is_taken_in(message) and await self._store.amend(row):
+            self._amend(message, begun=True)
+            return True
+        target = message.target
+        if not await self._store.is_known(target.channel, target.account, message.edits):
+            return False
+        entry = HistoryEntry(Role.USER, wording.edited(message.text))
+        await self._store.note(row.session, entry, rows=[row.id], now=self._clock.now())
+        return True
+
+    def _turns(self) -> Iterable[Turn]:
+        """The turns in hand, each once."""
+        return {id(turn): turn for turn in self._taken.values() if turn is not None}.values()
+
+    def _is_taken_in(self, edit: InboundMessage) -> bool:
+        """Whether a run has taken in the message that is edited; for the database it waits."""
+        return any(
+            _is_edited_by(row.message, edit)
+            for turn in self._turns()
+            if turn.run is not None
+            for row in turn.rows
+            if row.id in turn.taken_in
+        )
+
+    def _amend(self, edit: InboundMessage, *, begun: bool) -> None:
+        """The same change for the turn that waits here, or for one that is about to begin."""
+        for turn in self._turns():
+            if turn.run is not None and not begun:
+                continue
+            for place, row in enumerate(turn.rows):
+                if _is_edited_by(row.message, edit):
+                    changed = replace(
+                        row.message,
+                        text=edit.text,
+                        attachments=edit.attachments,
+                        quote=edit.quote,
+                    )
+                    turn.rows[place] = replace(row, message=changed)
+
+    def _submit(self, row: InboxRow, policy: QueuePolicy, *, late: bool) -> None:
         message = row.message
         rules = self._policies.rules(message.target)
-        turn = Turn(new_run_id(self._clock), row.session, row.agent, [row], policy)
+        turn = Turn(new_run_id(self._clock), row.session, row.agent, [row], policy, late)
         self._taken[row.id] = turn
         self._runner.add(turn)
         self._dispatcher.submit(
@@ -293,7 +278,7 @@ class Gateway:
                 agent=row.agent,
                 sender=message.sender.id,
                 policy=self._policies.contexts.throttled(row.session, policy),
-                cut=message.cut,
+                cut=goes_on(message),
                 deadline_s=rules.deadline_s,
                 run_timeout_s=rules.run_timeout_s,
             )
@@ -324,7 +309,7 @@ class Gateway:
 
     async def release_idle(self) -> None:
         """Let other nodes have the sessions in which nothing is left to do."""
-        busy = {arrival.session for arrival in self._arriving}
+        busy = {arrival.session for arrival in self._arrivals}
         idle = {
             key
             for key in self._sessions
@@ -349,28 +334,10 @@ class Gateway:
         self._runner.notices.forget()
 
 
-def _external_id(message: InboundMessage) -> ExternalId:
-    return message.target.channel, message.target.account, message.external_id
+def _is_edited_by(message: InboundMessage, edit: InboundMessage) -> bool:
+    return external_id(message) == (edit.target.channel, edit.target.account, edit.edits)
 
 
-def _messages_among(arrivals: Sequence[_Arrival]) -> int:
-    """How many messages people wrote; the pieces of a text that the channel cut are one."""
-    whole = sum(not arrival.message.cut for arrival in arrivals)
-    return max(whole, 1) if arrivals else 0
-
-
-def _row(arrival: _Arrival) -> NewInbox:
-    is_stop = isinstance(arrival.command, Stop)
-    outcome, reason = None, None
-    if arrival.covered is not None:
-        outcome, reason = Outcome.CANCELLED, arrival.covered
-    elif is_stop and arrival.acted:
-        outcome = Outcome.COMPLETED
-    return NewInbox(
-        message=arrival.message,
-        session=arrival.session,
-        agent=arrival.agent,
-        kind=InboxKind.MESSAGE if arrival.command is None else InboxKind.COMMAND,
-        outcome=outcome,
-        reason=reason,
-    )
+def _says_nothing(message: InboundMessage) -> bool:
+    """Whether there is nothing in a message that an agent could be given."""
+    return is_blank(message.text) and not message.attachments

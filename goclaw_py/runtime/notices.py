@@ -67,6 +67,11 @@ class Notices:
         gathered.rows += rows
         gathered.texts += texts
 
+    def rows(self) -> set[int]:
+        """The inbox rows of messages that wait for their notice."""
+        gathered = (group for endings in self._gathered.values() for group in endings.values())
+        return {row for group in gathered for row in group.rows}
+
     def forget(self) -> None:
         """Tell nothing of all this: the messages belong to another process, which answers them."""
         for task in self._tasks:

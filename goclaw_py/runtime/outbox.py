@@ -16,16 +16,20 @@ from functools import partial
 from goclaw_py.core.errors import (
     ChannelError,
     ChannelRefused,
+    ChatGone,
+    ChatMoved,
     Fenced,
     MaybeSent,
     StoreUnavailable,
     Undeliverable,
 )
 from goclaw_py.core.ids import NodeId
-from goclaw_py.core.messages import Target
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.routing import peer_of
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import OutboxRow, Place, Store
+from goclaw_py.runtime.pacing import Pacing
 from goclaw_py.runtime.retry import send_delay_s, until_available, until_stored
 from goclaw_py.runtime.wake import Wake
 
@@ -51,23 +55,32 @@ _MARK_TRIES = 3
 
 
 class Outbox:
-    """Sends what is due."""
+    """Sends what is due.
+
+    Args:
+        goes_last: Whether what is said in a chat lets other chats go first.
+    """
 
     def __init__(
         self,
         store: Store,
         clock: Clock,
         channels: Mapping[Place, Channel],
+        pacing: Pacing,
         node: Callable[[], NodeId],
+        *,
+        goes_last: Callable[[Target], bool] = lambda _: False,
     ) -> None:
         self._node = node
+        self._goes_last = goes_last
         self.wake = Wake()
+        self._pacing = pacing
         self._store = store
         self._clock = clock
         self._channels = channels
-        self._senders: dict[Target, asyncio.Task[None]] = {}
+        self._senders: dict[Target, asyncio.Task[bool]] = {}
         self._overlooked: set[Target] = set()
-        """Chats with a sender that a look found due again: the sender may have looked before."""
+        """Chats with a sender that a look found due: there may be more than it sends."""
         self._closed = False
 
     async def run(self) -> None:
@@ -88,9 +101,7 @@ class Outbox:
         """
         try:
             async with asyncio.timeout(wait_s):
-                await self._look()
-                while self._senders:
-                    await asyncio.wait(list(self._senders.values()))
+                await self._send_all()
         except (TimeoutError, StoreUnavailable):
             log.info("the outbox is not empty; the rest is sent after the restart")
         self._closed = True
@@ -98,6 +109,17 @@ class Outbox:
         for task in senders:
             task.cancel()
         await asyncio.gather(*senders, return_exceptions=True)
+
+    async def _send_all(self) -> None:
+        """Look and send until nothing more is sent."""
+        while True:
+            await self._look()
+            if not self._senders:
+                return
+            done, _ = await asyncio.wait(list(self._senders.values()))
+            # A chat that is due but cannot be claimed would spin.
+            if not self._senders and not any(map(_has_sent, done)):
+                return
 
     @property
     def sending(self) -> int:
@@ -123,7 +145,7 @@ class Outbox:
     def _reaches(self, chat: Target) -> bool:
         return self._channels[chat.channel, chat.account].reaches(chat.chat)
 
-    def _done(self, chat: Target, task: asyncio.Task[None]) -> None:
+    def _done(self, chat: Target, task: asyncio.Task[bool]) -> None:
         del self._senders[chat]
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a sender broke", extra={"chat": chat.chat}, exc_info=error)
@@ -132,19 +154,26 @@ class Outbox:
             self._overlooked.discard(chat)
             self.wake.call()
 
-    async def _serve(self, chat: Target) -> None:
-        """Send what is due in one chat, in order."""
-        channel = self._channels[chat.channel, chat.account]
-        while self._reaches(chat):
-            try:
+    async def _serve(self, chat: Target) -> bool:
+        """Send the oldest message of a chat, once it may be sent; False if there is none."""
+        # Claimed after the wait: what is claimed counts as being sent if we die.
+        ticket = await self._pacing.message(chat, last=self._goes_last(chat))
+        row = None
+        try:
+            if self._reaches(chat):
                 # Repeated until there is an answer: a claim whose answer was lost is a claim.
                 row = await until_available(partial(self._claim, chat))
-                if row is None:
-                    return
-                await self._send(channel, row)
-            except Fenced:
-                log.warning("a message was taken over by another process", extra={"chat": chat})
-                return
+        finally:
+            if row is None:
+                self._pacing.give_back(chat, ticket)
+        if row is None:
+            return False
+        self._overlooked.add(chat)
+        try:
+            await self._send(self._channels[chat.channel, chat.account], row)
+        except Fenced:
+            log.warning("a message was taken over by another process", extra={"chat": chat})
+        return True
 
     async def _claim(self, chat: Target) -> OutboxRow | None:
         return await self._store.claim_next(chat, node=self._node(), now=self._clock.now())
@@ -197,11 +226,15 @@ class Outbox:
         facts = {"outbox": row.id, "chat": row.message.target.chat, "attempt": row.attempts + 1}
         unsure = isinstance(error, MaybeSent)
         now = self._clock.now()
+        if isinstance(error, ChatGone):
+            await self._note_gone(row, error)
         if isinstance(error, Undeliverable) or (unsure and now - row.created_at > UNSURE_FOR):
             log.warning("message is dead: %s", error, extra=facts)
             await self._mark(row, lambda: self._store.mark_dead(row, str(error), now=now))
             return
         delay_s = error.retry_after_s
+        if isinstance(error, ChatMoved) and await self._move(row, error):
+            delay_s = 0.0
         if delay_s is None:
             refused = isinstance(error, ChannelRefused)
             # Each try that may be delivered may be seen twice: fewer of them.
@@ -213,3 +246,50 @@ class Outbox:
             row,
             lambda: self._store.mark_failed(row, str(error), retry_at=retry_at, maybe_sent=unsure),
         )
+
+    async def _note_gone(self, row: OutboxRow, error: ChatGone) -> None:
+        """Nobody is written to who does not want it, until they write again (SPEC CHAN-7)."""
+        target = row.message.target
+        peer = PeerKind.DIRECT if row.session is None else peer_of(row.session)
+        await self._learn(
+            row,
+            lambda: self._store.mark_chat(target, peer, gone=str(error), now=self._clock.now()),
+        )
+
+    async def _move(self, row: OutboxRow, error: ChatMoved) -> bool:
+        """The chat's new id came with a refusal: what waits for the old one goes there.
+
+        False if nothing was moved, this row neither.
+        """
+        target = row.message.target
+        log.info("a chat has moved", extra={"chat": target.chat, "to": error.chat})
+        moved: list[bool] = []
+
+        async def move() -> None:
+            moved.append(
+                await self._store.move_chat(
+                    target.channel,
+                    target.account,
+                    old=target.chat,
+                    new=error.chat,
+                    now=self._clock.now(),
+                )
+            )
+
+        await self._learn(row, move)
+        return any(moved)
+
+    async def _learn(self, row: OutboxRow, note: Callable[[], Awaitable[None]]) -> None:
+        """Store what a channel told of a chat. A bug there must not keep the row ``sending``."""
+        facts = {"outbox": row.id, "chat": row.message.target.chat}
+        try:
+            await until_stored(note, facts, tries=_MARK_TRIES)
+        except Fenced:
+            raise
+        except Exception:
+            log.exception("what a channel told of a chat was not stored", extra=facts)
+
+
+def _has_sent(task: asyncio.Task[bool]) -> bool:
+    """Whether a sender had something to send."""
+    return not task.cancelled() and task.exception() is None and task.result()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.core.messages import InboundMessage, PeerKind, Target
@@ -16,7 +16,11 @@ from goclaw_py.runtime.contexts import Contexts
 
 @dataclass(frozen=True, slots=True)
 class ChatRules:
-    """What the settings say about one account of a channel."""
+    """What the settings say about one account of a channel, one of its chats, or a thread of one.
+
+    ``narrower`` are the chats of an account, by id, and the threads of a chat, that have settings
+    of their own.
+    """
 
     agent: AgentName
     access: AccessRules
@@ -24,6 +28,7 @@ class ChatRules:
     group: QueuePolicy
     run_timeout_s: float | None = None
     deadline_s: float | None = None
+    narrower: Mapping[str, ChatRules] = field(default_factory=dict)
 
     def policy(self, peer: PeerKind) -> QueuePolicy:
         """How sessions with such a peer queue."""
@@ -48,8 +53,10 @@ class Policies:
         return self._rules.keys()
 
     def rules(self, target: Target) -> ChatRules:
-        """The rules of the account that a target belongs to."""
-        return self._rules[target.channel, target.account]
+        """The rules for a place: those of its thread, its chat or its account."""
+        rules = self._rules[target.channel, target.account]
+        rules = rules.narrower.get(target.chat, rules)
+        return rules if target.thread is None else rules.narrower.get(target.thread, rules)
 
     def meet(self, row: InboxRow) -> None:
         """Know what the session of a row has chosen, unless that is known already."""

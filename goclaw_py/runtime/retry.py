@@ -34,6 +34,11 @@ async def until_available(operation: Callable[[], Awaitable[T]]) -> T:
     Only for operations that may be repeated after an unknown outcome. Waits 0.1 s at first, at most
     5 s. Cancel it to give up.
     """
+    try:
+        # As a rule this is all; tenacity's bookkeeping costs as much time as a statement.
+        return await operation()
+    except StoreUnavailable as error:
+        operation = _after(error, operation)
     async for attempt in AsyncRetrying(
         retry=retry_if_exception_type(StoreUnavailable),
         wait=_STORE_WAIT,
@@ -64,6 +69,14 @@ async def until_stored(
         again = {**facts, "attempt": state.attempt_number, "in_s": state.upcoming_sleep}
         log.error("storing failed; trying again", extra=again, exc_info=error)
 
+    try:
+        await until_available(operation)
+    except Fenced:
+        raise
+    except Exception as error:
+        operation = _after(error, operation)
+    else:
+        return
     async for attempt in AsyncRetrying(
         retry=retry_if_exception(_is_bug),
         wait=_BUG_WAIT,
@@ -73,6 +86,18 @@ async def until_stored(
     ):
         with attempt:
             await until_available(operation)
+
+
+def _after(failed: Exception, operation: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
+    """An operation that was tried once: its next try fails as that one did."""
+    tried = [failed]
+
+    async def again() -> T:
+        if tried:
+            raise tried.pop()
+        return await operation()
+
+    return again
 
 
 def _is_bug(error: BaseException) -> bool:

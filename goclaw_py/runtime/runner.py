@@ -7,31 +7,33 @@ moment. Whoever owns the run records its outcome afterwards, in one transaction 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from functools import partial
 
-from goclaw_py.core import wording
 from goclaw_py.core.errors import AgentError, Fenced, NeverBegan
-from goclaw_py.core.events import AgentEvent, RunEnded, RunSignal, RunStarted, RunText, TextDelta
-from goclaw_py.core.ids import MAIN_LANE, AgentName, NodeId, RunId
-from goclaw_py.core.messages import OutboundMessage, PeerKind
-from goclaw_py.core.outcomes import Ending, Outcome, Reason, Trigger
-from goclaw_py.ports.agent import (
-    AgentLoop,
-    AgentResult,
-    HistoryEntry,
-    MessagePart,
-    Role,
-    RunRequest,
-    TextPart,
+from goclaw_py.core.events import (
+    AgentEvent,
+    RunEnded,
+    RunSignal,
+    RunStarted,
+    RunText,
+    RunWaits,
+    TextDelta,
 )
+from goclaw_py.core.ids import MAIN_LANE, AgentName, NodeId, RunId
+from goclaw_py.core.outcomes import Ending, Outcome, Reason, Trigger
+from goclaw_py.ports.agent import AgentLoop, AgentResult, MessagePart, RunRequest
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import InboxRow, NewRun, Place, RunEnd, Store
+from goclaw_py.ports.store import NewRun, Place, RunEnd, Store
 from goclaw_py.runtime.contexts import Contexts
 from goclaw_py.runtime.dispatcher import Dispatcher
+from goclaw_py.runtime.drafts import Drafts
 from goclaw_py.runtime.notices import Notices
+from goclaw_py.runtime.received import Received
+from goclaw_py.runtime.replies import End, Replies, history
 from goclaw_py.runtime.retry import until_available, until_stored
 from goclaw_py.runtime.turn import Turn
 
@@ -39,6 +41,16 @@ log = logging.getLogger(__name__)
 
 current_run: ContextVar[RunId | None] = ContextVar("current_run", default=None)
 """The run that this task works for; readable in clean-up code after a cancellation too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What a run uses besides its agent."""
+
+    contexts: Contexts
+    drafts: Drafts
+    received: Received
+    replies: Replies
 
 
 class Runner:
@@ -55,7 +67,7 @@ class Runner:
         channels: Mapping[Place, Channel],
         clock: Clock,
         node: Callable[[], NodeId],
-        contexts: Contexts,
+        tools: Tools,
     ) -> None:
         self._node = node
         self._store = store
@@ -63,7 +75,10 @@ class Runner:
         self._channels = channels
         self._clock = clock
         self._turns: dict[RunId, Turn] = {}
-        self._contexts = contexts
+        self._contexts = tools.contexts
+        self._drafts = tools.drafts
+        self._received = tools.received
+        self._replies = tools.replies
         self.notices = Notices(store, clock)
 
     def connect(self, dispatcher: Dispatcher) -> None:
@@ -73,6 +88,19 @@ class Runner:
     def add(self, turn: Turn) -> None:
         """Know a turn before it is submitted."""
         self._turns[turn.id] = turn
+        self._signal(turn, RunWaits(turn.id, turn.target, turn.message_ids, turn.late))
+
+    def answers(self, run_id: RunId, message_id: str) -> bool:
+        """Whether a turn answers this message, or shows its reply in it (SPEC CMD-2)."""
+        turn = self._turns.get(run_id)
+        if turn is None:
+            return False
+        return message_id in turn.message_ids or message_id == self._drafts.of(run_id)
+
+    def rows_in_hand(self) -> set[int]:
+        """The inbox rows of all turns whose end is not stored."""
+        rows = {row.id for turn in self._turns.values() for row in turn.rows}
+        return rows | self.notices.rows()
 
     # ------------------------------------------------------------------ the dispatcher's host
 
@@ -83,13 +111,15 @@ class Runner:
 
     def offered(self, request_id: RunId, run_id: RunId) -> None:
         """Let a run know about a message that it may take in."""
-        self._turns[run_id].offers.append(request_id)
+        # Files are downloaded at the begin of a run, so a message with files needs its own.
+        if not self._turns[request_id].has_files:
+            self._turns[run_id].offers.append(request_id)
 
     async def work(self, run_id: RunId) -> None:
         """Run the agent loop."""
         turn = self._turns[run_id]
         current_run.set(run_id)
-        self._signal(turn, RunStarted(run_id, turn.target))
+        self._signal(turn, RunStarted(run_id, turn.target, turn.message_ids))
         # Known before it is stored: a cancellation can hit between the commit and the answer.
         turn.run = run = NewRun(
             id=run_id,
@@ -101,15 +131,19 @@ class Runner:
             target=turn.target,
             started_at=self._clock.now(),
         )
-        history = await until_available(lambda: self._store.begin_run(run, node=self._node()))
+        begun = await until_available(lambda: self._store.begin_run(run, node=self._node()))
+        self._drafts.begin(turn, begun)
+        rows = list(turn.rows)
+        files = await self._received.fetch(rows)
         request = RunRequest(
             run_id=run_id,
             session=turn.session,
             agent=turn.agent,
             trigger=Trigger.CHAT,
-            parts=_parts(turn, turn.rows),
-            history=tuple(history),
+            parts=turn.parts(rows, files),
+            history=begun.history,
             take_messages=partial(self._take_messages, turn),
+            workspace=await self._received.workspace(turn.agent),
         )
         turn.result = await self._agents[turn.agent].run(request, partial(self._emit, turn))
         self._note_context(turn, turn.result)
@@ -123,7 +157,7 @@ class Runner:
         offers, turn.offers = turn.offers, []
         for request_id in offers:
             self._dispatcher.take_in(request_id, turn.id)
-        return _parts(turn, turn.rows[known:])
+        return turn.parts(turn.rows[known:], {})
 
     def _note_context(self, turn: Turn, result: AgentResult) -> None:
         """Let a session slow down or speed up if its context tells so (SPEC QUEUE-7)."""
@@ -145,13 +179,13 @@ class Runner:
         if ended.outcome is Outcome.ABANDONED and ended.reason is Reason.SHUTDOWN:
             # It ignores the shutdown too, but the process ends: its messages run after the restart.
             ended = Ending(ended.run_id, Outcome.INTERRUPTED, ended.reason)
-        if turn.run is not None or ended.outcome is Outcome.CANCELLED:
-            self._signal(turn, RunEnded(turn.id, turn.target, ended.outcome))
+        end = self._write(End(turn, ended, error, await self._drafts.end(turn.id)))
+        self._signal(turn, _ended(end))
         if error is not None:
             _log_failure(turn, error)
         facts = {"run_id": turn.id, "session": turn.session}
         try:
-            await self._store_end(turn, ended, error, facts)
+            await self._store_end(end, facts)
         except Fenced:
             log.warning(
                 "another node took this session over; the run's result is discarded", extra=facts
@@ -161,43 +195,52 @@ class Runner:
 
     # ------------------------------------------------------------------ inside
 
-    async def _store_end(
-        self, turn: Turn, ended: Ending, error: BaseException | None, facts: Mapping[str, object]
-    ) -> None:
+    def _write(self, end: End) -> End:
+        """Write what is said. If that meets a bug, the run has failed."""
         try:
-            if turn.run is not None:
-                await self._record_run(turn.run, self._end_of(turn, ended, error))
+            return replace(end, say=self._replies.messages(end))
+        except Exception as bug:
+            # A boundary: the bug may be the channel's or lie in what the agent gave back.
+            facts = {"run_id": end.turn.id, "session": end.turn.session}
+            log.exception("a reply could not be written", extra=facts)
+            if end.ended.outcome is Outcome.COMPLETED:
+                end = replace(end, ended=Ending(end.ended.run_id, Outcome.FAILED), error=bug)
+            return replace(end, say=self._replies.bare(end))
+
+    async def _store_end(self, end: End, facts: Mapping[str, object]) -> None:
+        try:
+            if end.turn.run is not None:
+                await self._record_run(end.turn.run, self._end_of(end))
             else:
-                await self._record_unbegun(turn, ended)
+                await self._record_unbegun(end)
         except Fenced:
             raise
         except Exception as bug:
-            # A boundary: the bug may be the channel's or lie in what the agent gave back.
+            # A boundary: the bug may lie in what the agent gave back.
             log.exception("an outcome was not stored; storing it without the reply", extra=facts)
-            if ended.outcome is Outcome.COMPLETED:
-                ended = Ending(ended.run_id, Outcome.FAILED)
-            await until_stored(partial(self._store_bare_end, turn, ended, bug), facts)
+            if end.ended.outcome is Outcome.COMPLETED:
+                end = replace(end, ended=Ending(end.ended.run_id, Outcome.FAILED))
+            await until_stored(partial(self._store_bare_end, end, bug), facts)
 
-    async def _store_bare_end(self, turn: Turn, ended: Ending, bug: Exception) -> None:
+    async def _store_bare_end(self, end: End, bug: Exception) -> None:
         """Store an end with nothing in it that came from outside."""
-        text = self._reply(turn, ended, None)
-        say = (OutboundMessage(turn.target, text, run_id=turn.id),) if text else ()
+        turn, ended = end.turn, end.ended
+        say = self._replies.bare(end)
         now = self._clock.now()
         if turn.run is None:
             rows = [row.id for row in turn.rows]
             await self._store.settle(rows, ended.outcome, now=now, reason=ended.reason, say=say)
             return
-        error = f"not stored: {type(bug).__name__}: {bug}"
-        end = RunEnd(
+        stored = RunEnd(
             id=turn.id,
             outcome=ended.outcome,
             finished_at=now,
             reason=ended.reason,
-            error=error,
+            error=f"not stored: {type(bug).__name__}: {bug}",
             say=say,
             taken_in=turn.taken_in,
         )
-        await self._record_run(turn.run, end)
+        await self._record_run(turn.run, stored)
 
     async def _record_run(self, run: NewRun, end: RunEnd) -> None:
         try:
@@ -209,59 +252,31 @@ class Runner:
                 await until_available(lambda: self._store.begin_run(run, node=self._node()))
                 await until_available(lambda: self._store.finish_run(end, node=self._node()))
 
-    async def _record_unbegun(self, turn: Turn, ended: Ending) -> None:
+    async def _record_unbegun(self, end: End) -> None:
+        turn, ended = end.turn, end.ended
         if ended.outcome is Outcome.INTERRUPTED or ended.reason is Reason.DRAINING:
             return  # its rows stay as they are and run after the restart
         rows = [row.id for row in turn.rows]
         if ended.outcome in (Outcome.DROPPED, Outcome.REJECTED):
             self.notices.add(turn.session, turn.target, ended, rows, turn.texts)
             return
-        say = self._messages(turn, self._reply(turn, ended, None))
-        now = self._clock.now()
+        say, now = end.say, self._clock.now()
         await until_available(
             lambda: self._store.settle(rows, ended.outcome, now=now, reason=ended.reason, say=say)
         )
 
-    def _end_of(self, turn: Turn, ended: Ending, error: BaseException | None) -> RunEnd:
+    def _end_of(self, end: End) -> RunEnd:
+        turn, ended, error = end.turn, end.ended, end.error
         return RunEnd(
             id=turn.id,
             outcome=ended.outcome,
             finished_at=self._clock.now(),
             reason=ended.reason,
             error=None if error is None else f"{type(error).__name__}: {error}",
-            history=_history(turn, ended.outcome),
-            say=self._messages(turn, self._reply(turn, ended, error)),
+            history=history(turn, ended.outcome),
+            say=end.say,
             usage=None if turn.result is None else turn.result.usage,
             taken_in=turn.taken_in,
-        )
-
-    def _reply(self, turn: Turn, ended: Ending, error: BaseException | None) -> str:
-        match ended.outcome:
-            case Outcome.COMPLETED if turn.result is not None:
-                return turn.result.text
-            case Outcome.FAILED:
-                return error.friendly if isinstance(error, AgentError) else wording.FAILED
-            case Outcome.TIMED_OUT:
-                return wording.timed_out(ended.reason)
-            case Outcome.ABANDONED if ended.reason in (Reason.DEADLINE, Reason.RUN_TIMEOUT):
-                return wording.timed_out(ended.reason)
-            case _:
-                return ""
-
-    def _messages(self, turn: Turn, text: str) -> tuple[OutboundMessage, ...]:
-        """Cut a reply into messages; only the first one is a reply to the question."""
-        channel = self._channels.get((turn.target.channel, turn.target.account))
-        parts = [text] if channel is None else channel.parts(text)
-        asked = turn.rows[-1].message
-        in_group = asked.peer is PeerKind.GROUP
-        return tuple(
-            OutboundMessage(
-                target=turn.target,
-                text=part,
-                reply_to=asked.message_id if in_group and number == 0 else None,
-                run_id=turn.id,
-            )
-            for number, part in enumerate(parts)
         )
 
     def _emit(self, turn: Turn, event: AgentEvent) -> None:
@@ -270,6 +285,7 @@ class Runner:
             return
         if isinstance(event, TextDelta):
             turn.said.append(event.text)
+            self._drafts.add(turn.id, event.text)
             self._signal(turn, RunText(turn.id, turn.target, event.text))
 
     def _signal(self, turn: Turn, signal: RunSignal) -> None:
@@ -283,20 +299,19 @@ class Runner:
             log.exception("a channel broke on a signal", extra={"run_id": signal.run_id})
 
 
-def _parts(turn: Turn, rows: Sequence[InboxRow]) -> tuple[MessagePart, ...]:
-    return tuple(TextPart(text) for text in turn.prompts(rows))
-
-
-def _history(turn: Turn, outcome: Outcome) -> tuple[HistoryEntry, ...]:
-    """What the session remembers of a turn. A run that was cut short leaves readable entries."""
-    asked = HistoryEntry(Role.USER, "\n".join(turn.prompts(turn.rows)))
-    result = turn.result
-    if outcome is Outcome.COMPLETED and result is not None:
-        return result.entries or (asked, HistoryEntry(Role.ASSISTANT, result.text))
-    if outcome is Outcome.INTERRUPTED:
-        return ()
-    said = "" if outcome is Outcome.ABANDONED else "".join(turn.said)
-    return asked, HistoryEntry(Role.ASSISTANT, wording.cut_reply(said, outcome))
+def _ended(end: End) -> RunEnded:
+    """The signal of an end; it closes a draft that no message will finish."""
+    turn, outcome = end.turn, end.ended.outcome
+    finished = any(message.draft is not None for message in end.say)
+    unfinished = not finished and outcome is not Outcome.INTERRUPTED
+    return RunEnded(
+        turn.id,
+        turn.target,
+        outcome,
+        turn.message_ids,
+        draft=end.left.id if unfinished else None,
+        shown=end.left.shown,
+    )
 
 
 def _log_failure(turn: Turn, error: BaseException) -> None:

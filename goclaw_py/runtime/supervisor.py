@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from goclaw_py.core.errors import ChannelRefused, StoreUnavailable
 from goclaw_py.core.ids import NodeId
@@ -41,8 +42,13 @@ class Supervisor:
         self._stopped = asyncio.Event()
 
     def views(self) -> tuple[ChannelView, ...]:
-        """How each channel is."""
-        return tuple(self._views.values())
+        """How each channel is, by its own word where it works."""
+        return tuple(
+            replace(view, detail=channel.trouble)
+            if (view := self._views[id(channel)]).state == "working"
+            else view
+            for channel in self._channels
+        )
 
     async def run(self, intake: Intake) -> None:
         """Receive from all channels until cancelled."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from goclaw_py.core import wording
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
-from goclaw_py.core.messages import InboundMessage, PeerKind, Sender, Target
+from goclaw_py.core.messages import Attachment, InboundMessage, PeerKind, Sender, Target
 from goclaw_py.core.requests import DEFAULT_POLICY, Mode, QueuePolicy
-from goclaw_py.ports.agent import AgentResult
+from goclaw_py.ports.agent import AgentResult, MessagePart, TextPart
 from goclaw_py.ports.store import InboxRow, NewRun
 
 
@@ -26,6 +26,8 @@ class Turn:
     agent: AgentName
     rows: list[InboxRow]
     policy: QueuePolicy = DEFAULT_POLICY
+    late: bool = False
+    """Its first message waited in the database for somebody to take it up."""
     run: NewRun | None = None
     """Its row, once its task has begun."""
     said: list[str] = field(default_factory=list)
@@ -40,16 +42,46 @@ class Turn:
         return self.rows[-1].message.target
 
     @property
-    def texts(self) -> list[str]:
-        """What people said, message by message; a text that the channel cut is whole again."""
-        return [text for _, text in _said(self.rows)]
+    def peer(self) -> PeerKind:
+        """With whom its chat is."""
+        return self.rows[0].message.peer
 
-    def prompts(self, rows: Sequence[InboxRow]) -> list[str]:
-        """What the agent is told of some of its rows: in a group also who said it (QUEUE-4)."""
-        messages = _said(rows)
-        if not self._is_of_several:
-            return [text for _, text in messages]
-        return [wording.said_by(sender, text) for sender, text in messages]
+    @property
+    def reply_to(self) -> str | None:
+        """The message that the answer replies to: in groups it would else stand for itself."""
+        return self.rows[-1].message.message_id if self.peer is PeerKind.GROUP else None
+
+    @property
+    def message_ids(self) -> tuple[str, ...]:
+        """The channel's ids of the messages it answers."""
+        return tuple(row.message.message_id for row in self.rows if row.message.message_id)
+
+    @property
+    def texts(self) -> list[str]:
+        """What people said, message by message; what the channel took apart is whole again."""
+        return [said.told for said in _said(self.rows)]
+
+    def parts(
+        self, rows: Sequence[InboxRow], files: Mapping[int, Sequence[MessagePart]]
+    ) -> tuple[MessagePart, ...]:
+        """What the agent is told of some of its rows; ``files`` are what came with each row."""
+        parts: list[MessagePart] = []
+        for said in _said(rows):
+            if said.text or said.quote:
+                parts.append(TextPart(self._told(said)))
+            parts += [part for row in said.rows for part in files.get(row, ())]
+        return tuple(parts)
+
+    def prompt(self) -> str:
+        """All of it in words, as the history keeps it."""
+        return "\n".join(self._told(said, with_files=True) for said in _said(self.rows))
+
+    def _told(self, said: _Said, *, with_files: bool = False) -> str:
+        """In a group also who said it (QUEUE-4), and what it is a reply to."""
+        text = said.told if with_files else said.text
+        if said.quote:
+            text = wording.in_reply_to(said.quote, text)
+        return wording.said_by(said.sender, text) if self._is_of_several else text
 
     @property
     def taken_in(self) -> tuple[int, ...]:
@@ -58,23 +90,58 @@ class Turn:
         return tuple(row.id for row in self.rows if row.id not in begun_with)
 
     @property
+    def has_files(self) -> bool:
+        """Whether something came with its messages that has to be downloaded."""
+        return any(row.message.attachments for row in self.rows)
+
+    @property
     def _is_of_several(self) -> bool:
         """Whether it answers several people, or gathers several messages of a group."""
-        if self.rows[0].message.peer is not PeerKind.GROUP:
+        if self.peer is not PeerKind.GROUP:
             return False
         if len({row.message.sender.id for row in self.rows}) > 1:
             return True
         return self.policy.mode is Mode.COLLECT and len(_said(self.rows)) > 1
 
 
-def _said(rows: Sequence[InboxRow]) -> list[tuple[Sender, str]]:
-    """Who said what; the pieces of a text that the channel cut are one message."""
-    messages: list[tuple[Sender, str]] = []
+@dataclass(slots=True)
+class _Said:
+    """What somebody said in one message, which the channel may have taken apart."""
+
+    sender: Sender
+    text: str
+    quote: str
+    rows: list[int]
+    files: list[Attachment]
+
+    @property
+    def told(self) -> str:
+        """The text, and words for the files."""
+        return "\n".join(filter(None, [self.text, *map(wording.file_name, self.files)]))
+
+
+def _said(rows: Sequence[InboxRow]) -> list[_Said]:
+    """What was said, message by message."""
+    messages: list[_Said] = []
     before: InboundMessage | None = None
-    for message in (row.message for row in rows):
-        if before is not None and before.cut and before.sender.id == message.sender.id:
-            messages[-1] = (message.sender, messages[-1][1] + message.text)
+    for row in rows:
+        message = row.message
+        if before is not None and _goes_on(before, message):
+            last = messages[-1]
+            between = "" if before.cut or not (last.text and message.text) else "\n"
+            last.text += between + message.text
+            last.rows.append(row.id)
+            last.files += message.attachments
         else:
-            messages.append((message.sender, message.text))
+            files = list(message.attachments)
+            said = _Said(message.sender, message.text, message.quote, [row.id], files)
+            messages.append(said)
         before = message
     return messages
+
+
+def _goes_on(before: InboundMessage, message: InboundMessage) -> bool:
+    """Whether a message is the rest of the one before it."""
+    if before.sender.id != message.sender.id:
+        return False
+    return before.cut or (message.album is not None and before.album == message.album)

@@ -13,17 +13,19 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.errors import NotSent, StoreUnavailable, Undeliverable
 from goclaw_py.core.events import RunEnded, RunSignal, RunText
 from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import InboundMessage, OutboundMessage
+from goclaw_py.core.messages import Attachment, Inbound, OutboundMessage, PeerKind, Target
+from goclaw_py.core.pacing import UNPACED, Pace
 from goclaw_py.core.text import split_text
-from goclaw_py.ports.channel import Intake
+from goclaw_py.ports.channel import Intake, Plain
 
 OFFER_AGAIN_S = 0.5
-"""How long ``receive`` waits before it offers a batch again that was not committed."""
+"""How long ``receive`` waits before it offers again what was not committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +38,12 @@ class Failure:
 
 @dataclass(slots=True)
 class _Delivery:
-    batch: list[InboundMessage]
+    batch: list[Inbound]
     committed: asyncio.Future[None]
 
 
 @dataclass(slots=True)
-class RecordingChannel:
+class RecordingChannel(Plain):
     """Implements ``Channel``; see the module's docstring. Use one in one event loop only."""
 
     name: str = "telegram"
@@ -60,6 +62,19 @@ class RecordingChannel:
     """Chats that ``reaches`` denies."""
     slow_s: dict[str, float] = field(default_factory=dict)
     """By chat: how long a ``send`` takes."""
+    drafting: bool = False
+    """Whether it shows drafts."""
+    limits: Pace = UNPACED
+    files: dict[str, bytes | Exception] = field(default_factory=dict)
+    """What can be downloaded, by the attachment's ``ref``; anything else never comes."""
+    slow_files_s: float = 0.0
+    """How long a download takes."""
+    uploads: dict[str, bytes] = field(default_factory=dict)
+    """By id of its message: what a file held that was sent."""
+    deleted: set[str] = field(default_factory=set)
+    """Drafts that somebody has deleted."""
+    drafted: dict[str, list[str]] = field(default_factory=dict)
+    """By id: what each draft showed, one text after the other; the last may be its message."""
     receiving: int = 0
     """How many ``receive`` calls are active."""
     closed: bool = False
@@ -68,7 +83,7 @@ class RecordingChannel:
         default_factory=lambda: defaultdict(deque)
     )
     _inbound: asyncio.Queue[_Delivery | Exception] = field(default_factory=asyncio.Queue)
-    _unconfirmed: _Delivery | None = None
+    _unconfirmed: list[_Delivery] = field(default_factory=list)
     _gates: dict[str, asyncio.Event] = field(default_factory=dict)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -80,6 +95,10 @@ class RecordingChannel:
             scripted = failure if isinstance(failure, Failure) else Failure(failure)
             self._failures[chat].append(scripted)
 
+    def heal(self) -> None:
+        """Let no more sends fail."""
+        self._failures.clear()
+
     def block(self, chat: str) -> None:
         """Let sends to ``chat`` hang until ``unblock``."""
         self._gates[chat] = asyncio.Event()
@@ -88,7 +107,7 @@ class RecordingChannel:
         """Let the hanging sends to ``chat`` arrive."""
         self._gates.pop(chat).set()
 
-    async def deliver(self, *batch: InboundMessage) -> None:
+    async def deliver(self, *batch: Inbound) -> None:
         """Let ``receive`` take in a batch; returns when it is committed."""
         delivery = _Delivery(list(batch), asyncio.get_running_loop().create_future())
         self._inbound.put_nowait(delivery)
@@ -138,28 +157,74 @@ class RecordingChannel:
     async def receive(self, intake: Intake) -> None:
         """Hand over what ``deliver`` brings, in its order, again and again until committed.
 
-        A batch that was not confirmed when this was cancelled is the first one of the next call.
+        What comes while nothing can be committed is offered together with what waits. What was not
+        confirmed when this was cancelled comes first in the next call.
         """
         self.receiving += 1
         self._changed.set()
         try:
             while True:
-                delivery = self._unconfirmed or await self._inbound.get()
-                if isinstance(delivery, Exception):
-                    raise delivery
-                self._unconfirmed = delivery
-                await _offer(intake, delivery.batch)
-                self._unconfirmed = None
-                if not delivery.committed.done():
-                    delivery.committed.set_result(None)
+                if not self._unconfirmed:
+                    self._take_in(await self._inbound.get())
+                while not await _is_taken(intake, self._unconfirmed):
+                    await asyncio.sleep(OFFER_AGAIN_S)
+                    self._take_in_all()
+                for delivery in self._unconfirmed:
+                    if not delivery.committed.done():
+                        delivery.committed.set_result(None)
+                self._unconfirmed.clear()
         finally:
             self.receiving -= 1
             self._changed.set()
 
     async def send(self, message: OutboundMessage) -> str:
-        """Take as long and fail as the test says; ids count what arrived."""
-        chat = message.target.chat
+        """Take as long and fail as the test says; ids count what arrived.
+
+        A file is read, and refused if it cannot be.
+        """
         self.attempts.append(message)
+        if message.draft in self.deleted:
+            message = replace(message, draft=None)
+        content = None if message.file is None else _content(Path(message.file.path))
+        number = await self._take(message, self.sent.append)
+        if content is not None:
+            self.uploads[number] = content
+        return number
+
+    def pace(self, chat: str) -> Pace:  # noqa: ARG002
+        """The same for all chats."""
+        return self.limits
+
+    def drafts(self, target: Target, peer: PeerKind) -> bool:  # noqa: ARG002
+        """As the test says, everywhere."""
+        return self.drafting
+
+    async def post_draft(self, beginning: OutboundMessage) -> str:
+        """As slow and as faulty as ``send``; ids are ``draft-1`` and so on."""
+        return await self._take(beginning, self._draft, f"draft-{len(self.drafted) + 1}")
+
+    async def edit_draft(self, so_far: OutboundMessage) -> None:
+        """As slow and as faulty as ``send``."""
+        if so_far.draft in self.deleted:
+            raise Undeliverable("somebody has deleted this draft")
+        await self._take(so_far, self._draft)
+
+    async def fetch(self, attachment: Attachment, to: Path) -> None:
+        """Write what ``files`` holds."""
+        await asyncio.sleep(self.slow_files_s)
+        content = self.files.get(attachment.ref, Undeliverable("there is no such file"))
+        if isinstance(content, Exception):
+            raise content
+        # Not in a thread, which would go on writing after a cancellation.
+        _write(to, content)
+
+    async def _take(
+        self, message: OutboundMessage, keep: Callable[[OutboundMessage], None], new: str = ""
+    ) -> str:
+        """Take as long and fail as the test says; ``new`` is the id of a draft that begins."""
+        if self.closed:
+            raise NotSent("the channel is closed")
+        chat = message.target.chat
         self._changed.set()
         if (gate := self._gates.get(chat)) is not None:
             await gate.wait()
@@ -169,11 +234,22 @@ class RecordingChannel:
             await asyncio.Event().wait()
         failure = self._next_failure(chat)
         if failure is None or failure.arrives:
-            self.sent.append(message)
-            self._changed.set()
+            self._arrive(message, keep, new)
         if failure is not None:
             raise failure.error
-        return str(len(self.sent))
+        return new or message.draft or str(len(self.sent))
+
+    def _arrive(
+        self, message: OutboundMessage, keep: Callable[[OutboundMessage], None], new: str
+    ) -> None:
+        if draft := new or message.draft:
+            self.drafted.setdefault(draft, []).append(message.text)
+        keep(message)
+        self._changed.set()
+
+    @staticmethod
+    def _draft(message: OutboundMessage) -> None:
+        """A draft is kept by its id alone."""
 
     def signal(self, signal: RunSignal) -> None:
         """Keep it."""
@@ -182,19 +258,37 @@ class RecordingChannel:
             self._changed.set()
 
     async def close(self) -> None:
-        """Note the call."""
+        """Send nothing from now on."""
         self.closed = True
+
+    def _take_in(self, delivery: _Delivery | Exception) -> None:
+        if isinstance(delivery, Exception):
+            raise delivery
+        self._unconfirmed.append(delivery)
+
+    def _take_in_all(self) -> None:
+        while not self._inbound.empty():
+            self._take_in(self._inbound.get_nowait())
 
     def _next_failure(self, chat: str) -> Failure | None:
         failures = self._failures[chat] or self._failures[None]
         return failures.popleft() if failures else None
 
 
-async def _offer(intake: Intake, batch: Sequence[InboundMessage]) -> None:
-    while True:
-        try:
-            await intake.accept(batch)
-        except StoreUnavailable:
-            await asyncio.sleep(OFFER_AGAIN_S)
-        else:
-            return
+async def _is_taken(intake: Intake, deliveries: Sequence[_Delivery]) -> bool:
+    """Offer all as one batch; whether it was committed."""
+    try:
+        await intake.accept([one for delivery in deliveries for one in delivery.batch])
+    except StoreUnavailable:
+        return False
+    return True
+
+
+def _content(path: Path) -> bytes:
+    if not path.is_file():
+        raise Undeliverable(f"{path.name} cannot be read")
+    return path.read_bytes()
+
+
+def _write(to: Path, content: bytes) -> None:
+    to.write_bytes(content)

@@ -9,7 +9,8 @@ from tests.architecture.sources import OURS, Module, is_stdlib, modules
 ANYWHERE = OURS
 
 DOORS: dict[str, tuple[str, ...]] = {
-    "aiohttp": ("channels.telegram.via_ptb",),
+    "aiogram": ("channels.telegram.via_aiogram",),
+    "aiohttp": ("channels.telegram.http",),
     "anthropic": ("goclaw_py.agents.models",),
     "asyncpg": ("goclaw_py.store.postgres", "goclaw_py.store.migrate"),
     "croniter": ("goclaw_py.core.cron",),
@@ -17,6 +18,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "genai_prices": ("goclaw_py.agents.models",),
     "httpx": ("goclaw_py.cli",),
     "httpx2": ("goclaw_py.agents.models",),
+    "markdown_it": ("channels.telegram.formatting.reader",),
     "openai": ("goclaw_py.agents.models",),
     "orjson": ANYWHERE,
     "pydantic": (

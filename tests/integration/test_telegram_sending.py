@@ -1,116 +1,226 @@
-"""Sending and typing through Telegram's real library against a strict Bot API emulator."""
+"""What goes out through Telegram, over both libraries, against a strict Bot API emulator."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
-from aiohttp import web
 
-from channels.telegram import factory
-from channels.telegram.client import Place, PollConflict
-from channels.telegram.settings import Settings
-from channels.telegram.via_ptb import PtbClient
+from channels.telegram.client import MessageGone
+from channels.telegram.settings import Library
 from goclaw_py.core.errors import (
     ChannelRefused,
+    ChatGone,
+    ChatMoved,
     MaybeSent,
     NotSent,
     RateLimited,
     Undeliverable,
 )
-from goclaw_py.core.events import RunEnded, RunStarted
+from goclaw_py.core.events import RunEnded, RunStarted, RunWaits
 from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.messages import Button, OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.ports.channel import Channel
 from tests.botapi import BotApi, Fault, FaultKind
-from tests.botapi.server import TOKEN
+from tests.support.telegram import (
+    ANN,
+    CHAT,
+    GROUP,
+    TOPIC,
+    connected,
+    eventually,
+    reply,
+)
 
 pytestmark = pytest.mark.real_time
+pytest_plugins = ["tests.support.telegram_fixtures"]
 
-ANN = 7
-CHAT = Target("telegram", "default", str(ANN))
-
-
-def channel_of(api: BotApi, **options: object) -> Channel:
-    return factory.build("default", {"token": api.token, "base_url": api.url, **options})
+RUN = RunId("0190d2a4-7a2b-7c3d-8e4f-123456789abc")
+FORUM = Target("telegram", "default", str(GROUP), str(TOPIC))
 
 
-@pytest.fixture
-async def api() -> AsyncIterator[BotApi]:
-    async with BotApi() as api:
-        yield api
+def rich(text: str) -> OutboundMessage:
+    return OutboundMessage(CHAT, text, rich=True)
 
 
-@pytest.fixture
-async def channel(api: BotApi) -> AsyncIterator[Channel]:
-    channel = channel_of(api, send_timeout_s=1, connect_timeout_s=1)
-    yield channel
-    await channel.close()
-
-
-def reply(text: str = "hi", *, to: str | None = None) -> OutboundMessage:
-    return OutboundMessage(CHAT, text, reply_to=to)
+# ---------------------------------------------------------------------------- messages
 
 
 async def test_a_reply_arrives_as_it_is(api: BotApi, channel: Channel) -> None:
-    api.say(ANN, "hello")
     number = await channel.send(reply("a <b> & *c* ü 😀", to="1"))
-    assert api.texts(ANN) == ["a <b> & *c* ü 😀"]
-    assert number == "2"
-    message = api.world.chats[ANN].messages[2]
-    assert isinstance(message["reply_to_message"], dict)
+    (seen,) = [one for one in api.view(ANN) if one.mine]
+    assert (seen.text, seen.reply_to, str(seen.message_id)) == ("a <b> & *c* ü 😀", 1, number)
+
+
+async def test_markdown_is_shown_as_telegram_shows_it(api: BotApi, channel: Channel) -> None:
+    """SPEC CHAN-3."""
+    markdown = "A **bold** word, `code` and a [link](https://x.example/)\n\n```py\nx < 1\n```"
+    for part in channel.parts(markdown):
+        await channel.send(rich(part))
+    (seen,) = [one for one in api.view(ANN) if one.mine]
+    assert "**" not in seen.text
+    assert "x < 1" in seen.text
+    assert {str(entity["type"]) for entity in seen.entities} == {
+        "bold",
+        "code",
+        "text_link",
+        "pre",
+    }
+    assert not seen.preview
+
+
+async def test_markup_that_the_server_refuses_is_sent_plain(api: BotApi, channel: Channel) -> None:
+    """SPEC CHAN-3."""
+    await channel.send(rich("a <b>bold <i>move</b> &lt; b"))
+    assert [call.status for call in api.transcript("sendMessage")] == [400, 200]
+    assert len(api.texts(ANN)) == 1
+    assert "bold move" in api.texts(ANN)[0]
 
 
 async def test_a_message_to_reply_to_that_is_gone_is_no_error(
     api: BotApi, channel: Channel
 ) -> None:
-    api.say(ANN, "hello")
     await channel.send(reply(to="99"))
     assert api.texts(ANN) == ["hi"]
 
 
 async def test_a_long_reply_arrives_in_parts(api: BotApi, channel: Channel) -> None:
     """SPEC CHAN-3."""
-    api.say(ANN, "hello")
     for part in channel.parts("😀" * 3000 + "\n\n" + "word " * 2000):
-        await channel.send(reply(part))
+        await channel.send(rich(part))
     texts = api.texts(ANN)
     assert "".join(texts).count("😀") == 3000
     assert sum(text.count("word") for text in texts) == 2000
 
 
+@pytest.mark.parametrize(
+    "bomb",
+    ["*" * 20_000, "[" * 5000, "> " * 3000, "| a " * 2000 + "\n" + "|-" * 2000, "x" + "`" * 9999],
+    ids=["stars", "brackets", "quotes", "table", "ticks"],
+)
+async def test_a_markdown_bomb_arrives(api: BotApi, channel: Channel, bomb: str) -> None:
+    began = time.monotonic()
+    for part in channel.parts(bomb + " the end \ud83d"):
+        await channel.send(rich(part))
+    assert time.monotonic() - began < 3
+    assert "the end" in api.texts(ANN)[-1]
+    assert {call.status for call in api.transcript("sendMessage")} == {200}
+
+
 @pytest.mark.parametrize("text", ["", "  ", "x" * 4097])
 async def test_a_text_that_telegram_never_takes_is_undeliverable(
-    api: BotApi, channel: Channel, text: str
+    channel: Channel, text: str
 ) -> None:
-    api.say(ANN, "hello")
     with pytest.raises(Undeliverable):
         await channel.send(reply(text))
 
 
-async def test_an_unknown_chat_is_undeliverable(channel: Channel) -> None:
-    with pytest.raises(Undeliverable, match="chat not found"):
-        await channel.send(reply())
+async def test_buttons_stand_below_and_their_press_is_known(api: BotApi, channel: Channel) -> None:
+    """SPEC CHAN-6."""
+    buttons = ((Button("Done", "d:1"), Button("Later", "s:1")),)
+    await channel.send(OutboundMessage(CHAT, "x", buttons=buttons))
+    (seen,) = [one for one in api.view(ANN) if one.mine]
+    assert [[(b.text, b.data) for b in row] for row in seen.buttons] == [
+        [("Done", "d:1"), ("Later", "s:1")]
+    ]
 
 
-async def test_who_blocked_the_bot_is_undeliverable_until_they_write_again(
+# ---------------------------------------------------------------------------- places
+
+
+async def test_an_answer_stays_in_its_topic(api: BotApi, channel: Channel) -> None:
+    """SPEC CHAN-6."""
+    api.add_group(GROUP, "Team", topics=[TOPIC])
+    await channel.send(OutboundMessage(FORUM, "in the topic"))
+    await channel.send(OutboundMessage(replace(FORUM, thread="1"), "general"))
+    await channel.send(OutboundMessage(replace(FORUM, thread=None), "the group"))
+    assert {one.text: one.thread for one in api.view(GROUP) if one.mine} == {
+        "in the topic": TOPIC,
+        "general": None,
+        "the group": None,
+    }
+
+
+async def test_a_private_topic_keeps_its_answers(api: BotApi, channel: Channel) -> None:
+    """SPEC CHAN-6."""
+    api.open_topic(ANN, 88)
+    await channel.send(OutboundMessage(replace(CHAT, thread="88"), "in it"))
+    (seen,) = [one for one in api.view(ANN) if one.mine]
+    assert seen.thread == 88
+
+
+@pytest.mark.parametrize("what", ["closed", "deleted", "never there"])
+async def test_a_topic_that_is_no_more_costs_its_message_only(
+    api: BotApi, channel: Channel, what: str
+) -> None:
+    api.add_group(GROUP, "Team", topics=[TOPIC])
+    if what == "closed":
+        api.close_topic(GROUP, TOPIC)
+    elif what == "deleted":
+        api.delete_topic(GROUP, TOPIC)
+    target = FORUM if what != "never there" else replace(FORUM, thread="56")
+    with pytest.raises(Undeliverable) as caught:
+        await channel.send(OutboundMessage(target, "x"))
+    assert not isinstance(caught.value, ChatGone), "the rest of the group is still there"
+    await channel.send(OutboundMessage(replace(FORUM, thread=None), "next"))
+    assert api.texts(GROUP) == ["next"]
+
+
+async def test_an_unknown_chat_is_gone(channel: Channel) -> None:
+    with pytest.raises(ChatGone, match="chat not found"):
+        await channel.send(reply(target=replace(CHAT, chat="99")))
+
+
+@pytest.mark.parametrize("how", ["vanish", "kick", "remove"])
+async def test_a_group_that_is_gone_is_told_as_gone(
+    api: BotApi, channel: Channel, how: str
+) -> None:
+    """SPEC CHAN-7."""
+    api.add_group(GROUP, "Team")
+    {"vanish": api.vanish, "kick": api.kick, "remove": api.remove}[how](GROUP)
+    with pytest.raises(ChatGone):
+        await channel.send(OutboundMessage(replace(FORUM, thread=None), "x"))
+    await channel.send(reply("next"))
+    assert api.texts(ANN) == ["next"]
+
+
+async def test_who_blocked_the_bot_is_gone_until_they_write_again(
     api: BotApi, channel: Channel
 ) -> None:
     """SPEC CHAN-7."""
-    api.say(ANN, "hello")
     api.block(ANN)
-    with pytest.raises(Undeliverable, match="blocked"):
+    with pytest.raises(ChatGone, match="blocked"):
         await channel.send(reply())
+    with pytest.raises(ChatGone, match="blocked"):
+        await channel.post_draft(reply())
     api.say(ANN, "sorry")
     await channel.send(reply())
+    api.deactivate(ANN)
+    with pytest.raises(ChatGone, match="deactivated"):
+        await channel.send(reply())
+
+
+async def test_a_group_that_moved_tells_where_to(api: BotApi, channel: Channel) -> None:
+    """SPEC CHAN-7: by the error of a message."""
+    api.add_group(-500, "Team", kind="group")
+    api.migrate(-500, -1009)
+    old = replace(CHAT, chat="-500")
+    for call in (channel.send, channel.post_draft):
+        with pytest.raises(ChatMoved) as caught:
+            await call(reply(target=old))
+        assert caught.value.chat == "-1009"
+    await channel.send(reply(target=replace(old, chat="-1009")))
+    assert api.texts(-1009) == ["hi"]
+
+
+# ---------------------------------------------------------------------------- errors
 
 
 async def test_a_flooded_chat_says_how_long_to_wait(api: BotApi, channel: Channel) -> None:
     """SPEC IO-3."""
-    api.say(ANN, "hello")
     api.fault(Fault("sendMessage", FaultKind.FLOOD, seconds=7))
     with pytest.raises(RateLimited) as caught:
         await channel.send(reply())
@@ -123,57 +233,72 @@ async def test_a_flooded_chat_says_how_long_to_wait(api: BotApi, channel: Channe
 
 
 async def test_sending_with_a_revoked_token_is_refused(api: BotApi, channel: Channel) -> None:
-    api.say(ANN, "hello")
+    """SPEC CHAN-8."""
     api.revoke()
     with pytest.raises(ChannelRefused):
         await channel.send(reply())
+    assert not channel.reaches(CHAT.chat)
 
 
-@pytest.mark.parametrize(
-    ("fault", "arrived"),
-    [
-        (Fault("sendMessage", FaultKind.RESET), 0),
-        (Fault("sendMessage", FaultKind.PAGE, status=502), 0),
-        (Fault("sendMessage", FaultKind.PAGE, status=404), 0),
-        (Fault("sendMessage", FaultKind.HANG), 0),
-        (Fault("sendMessage", FaultKind.RESET_AFTER), 1),
-        (Fault("sendMessage", FaultKind.GARBAGE_AFTER), 1),
-        (Fault("sendMessage", FaultKind.BROKEN_AFTER), 1),
-        (Fault("sendMessage", FaultKind.HANG_AFTER), 1),
-    ],
-    ids=lambda value: value.kind.value if isinstance(value, Fault) else "",
-)
-async def test_without_an_answer_nobody_knows_whether_it_was_sent(
-    api: BotApi, channel: Channel, fault: Fault, arrived: int
+LOST = [
+    Fault("*", FaultKind.RESET),
+    Fault("*", FaultKind.PAGE, status=502),
+    Fault("*", FaultKind.PAGE, status=404),
+    Fault("*", FaultKind.HANG),
+    Fault("*", FaultKind.RESET_AFTER),
+    Fault("*", FaultKind.GARBAGE_AFTER),
+    Fault("*", FaultKind.BROKEN_AFTER),
+    Fault("*", FaultKind.HANG_AFTER),
+    Fault("*", FaultKind.CUT),
+]
+lost = pytest.mark.parametrize("fault", LOST, ids=lambda fault: f"{fault.kind}-{fault.status}")
+
+
+@lost
+async def test_without_an_answer_nobody_knows_whether_a_message_was_sent(
+    api: BotApi, channel: Channel, fault: Fault
 ) -> None:
     """SPEC IO-5."""
-    api.say(ANN, "hello")
     api.fault(fault)
     with pytest.raises(MaybeSent):
         await channel.send(reply())
-    assert len(api.texts(ANN)) == arrived
+    assert len(api.texts(ANN)) == fault.kind.after
     await channel.send(reply("again"))
-    assert len(api.texts(ANN)) == arrived + 1
+    assert len(api.texts(ANN)) == fault.kind.after + 1
 
 
-async def test_a_refused_connection_certainly_sent_nothing() -> None:
+@lost
+async def test_without_an_answer_an_edit_can_be_repeated_freely(
+    api: BotApi, channel: Channel, fault: Fault
+) -> None:
+    """SPEC IO-5."""
+    draft = await channel.post_draft(reply("one"))
+    for call in (channel.edit_draft, channel.send):
+        api.fault(fault)
+        message = OutboundMessage(CHAT, "one two", draft=draft)
+        with pytest.raises(NotSent):
+            await call(message)
+        await call(message)
+    assert api.texts(ANN) == ["one two"]
+
+
+async def test_a_refused_connection_certainly_sent_nothing(library: Library) -> None:
     """SPEC IO-5."""
     async with BotApi() as gone:
         pass
-    channel = channel_of(gone)
-    with pytest.raises(NotSent):
-        await channel.send(reply())
-    await channel.close()
+    async with connected(gone, library) as line:
+        with pytest.raises(NotSent):
+            await line.channel.send(reply())
 
 
 async def test_many_hanging_sends_delay_neither_typing_nor_the_end(
     api: BotApi, channel: Channel
 ) -> None:
-    api.say(ANN, "hello")
+    """SPEC IO-4."""
     api.fault(Fault("sendMessage", FaultKind.HANG, count=80))
     sends = [asyncio.create_task(channel.send(reply(str(n)))) for n in range(80)]
     await api.wait_calls("sendMessage", 64)
-    channel.signal(RunStarted(RunId("a"), CHAT))
+    channel.signal(RunStarted(RUN, CHAT))
     await api.wait_calls("sendChatAction", ok=True, timeout_s=1)
     for send in sends:
         send.cancel()
@@ -183,41 +308,35 @@ async def test_many_hanging_sends_delay_neither_typing_nor_the_end(
     assert api.texts(ANN) == ["through"]
 
 
-async def test_waiting_for_a_connection_too_long_means_not_sent(api: BotApi) -> None:
-    channel = channel_of(api, connect_timeout_s=1, send_timeout_s=5)
-    api.say(ANN, "hello")
-    api.fault(Fault("sendMessage", FaultKind.HANG, count=64))
-    sends = [asyncio.create_task(channel.send(reply(str(n)))) for n in range(64)]
-    await api.wait_calls("sendMessage", 64)
-    with pytest.raises(NotSent):
-        await channel.send(reply("one too many"))
-    for send in sends:
-        send.cancel()
-    await asyncio.wait(sends)
-    await channel.close()
-
-
-# ---------------------------------------------------------------------------- typing
+# ---------------------------------------------------------------------------- typing, marks
 
 
 async def test_typing_begins_at_once_repeats_and_ends(api: BotApi, channel: Channel) -> None:
     """SPEC CHAN-4."""
-    api.say(ANN, "hello")
-    channel.signal(RunStarted(RunId("a"), CHAT))
+    channel.signal(RunStarted(RUN, CHAT))
     calls = await api.wait_calls("sendChatAction", 2, ok=True, timeout_s=8)
     assert 4 <= calls[1].at - calls[0].at <= 5
     assert calls[0].parameters == {"chat_id": ANN, "action": "typing"}
-    channel.signal(RunEnded(RunId("a"), CHAT, Outcome.COMPLETED))
+    channel.signal(RunEnded(RUN, CHAT, Outcome.COMPLETED))
     await channel.send(reply())
     assert len(api.transcript("sendChatAction")) == 2
 
 
-async def test_typing_that_hangs_delays_no_answer(api: BotApi, channel: Channel) -> None:
-    api.say(ANN, "hello")
+async def test_typing_in_the_general_topic_and_in_others(api: BotApi, channel: Channel) -> None:
+    """SPEC CHAN-6."""
+    api.add_group(GROUP, "Team", topics=[TOPIC])
+    channel.signal(RunStarted(RUN, FORUM))
+    channel.signal(RunStarted(RUN, replace(FORUM, thread="1")))
+    calls = await api.wait_calls("sendChatAction", 2, ok=True)
+    assert [call.parameters.get("message_thread_id") for call in calls] == [TOPIC, None]
+
+
+async def test_typing_that_hangs_delays_no_answer_and_no_end(api: BotApi, channel: Channel) -> None:
+    """SPEC IO-4."""
     api.fault(Fault("sendChatAction", FaultKind.HANG, count=20))
     for run in range(20):
-        channel.signal(RunStarted(RunId(str(run)), Target("telegram", "default", str(ANN + run))))
-    await api.wait_calls("sendChatAction", 8)
+        channel.signal(RunStarted(RunId(str(run)), replace(CHAT, chat=str(ANN + run))))
+    await api.wait_calls("sendChatAction", 4)
     async with asyncio.timeout(0.5):
         await channel.send(reply())
     began = time.monotonic()
@@ -225,50 +344,51 @@ async def test_typing_that_hangs_delays_no_answer(api: BotApi, channel: Channel)
     assert time.monotonic() - began < 0.5
 
 
-# ---------------------------------------------------------------------------- the client itself
+async def test_a_message_that_waits_is_marked_and_cleared(api: BotApi, channel: Channel) -> None:
+    """SPEC CHAN-4."""
+    channel.signal(RunWaits(RUN, CHAT, ("1",)))
+    await api.wait_calls("setMessageReaction", 1, ok=True)
+    assert api.view(ANN)[0].reactions == ["👀"]
+    channel.signal(RunStarted(RUN, CHAT, ("1",)))
+    channel.signal(RunEnded(RUN, CHAT, Outcome.COMPLETED, ("1",)))
+    await api.wait_calls("setMessageReaction", 2, ok=True)
+    assert api.view(ANN)[0].reactions == []
 
 
-@pytest.fixture
-async def client(api: BotApi) -> AsyncIterator[PtbClient]:
-    client = await PtbClient.open(Settings(api.token, api.url, send_timeout_s=1))
-    yield client
-    await client.close()
+async def test_a_failed_message_is_marked_and_trouble_with_it_changes_nothing(
+    api: BotApi, channel: Channel
+) -> None:
+    """SPEC CHAN-4."""
+    channel.signal(RunEnded(RUN, CHAT, Outcome.FAILED, ("99",)))
+    await api.wait_calls("setMessageReaction", 1)
+    channel.signal(RunEnded(RUN, CHAT, Outcome.FAILED, ("1",)))
+    await eventually(lambda: api.view(ANN)[0].reactions == ["👎"])
+    await channel.send(reply())
+    assert api.texts(ANN) == ["hi"]
 
 
-async def test_a_conflict_is_an_error_of_its_own(api: BotApi, client: PtbClient) -> None:
-    api.set_webhook("https://old.example/hook")
-    with pytest.raises(PollConflict):
-        await client.get_updates(offset=None, wait_s=0, kinds=["message"])
-    assert await client.webhook() == "https://old.example/hook"
-    await client.delete_webhook()
-    assert await client.webhook() == ""
+async def test_without_reactions_nothing_is_marked(api: BotApi, library: Library) -> None:
+    """SPEC CHAN-4."""
+    api.say(ANN, "hello")
+    async with connected(api, library, reactions=False) as line:
+        line.channel.signal(RunEnded(RUN, CHAT, Outcome.FAILED, ("1",)))
+        await line.channel.send(reply())
+    assert api.counts().get("setMessageReaction", 0) == 0
 
 
-@pytest.mark.parametrize("result", [None, {}, [], "x", {"id": 5}])
-async def test_an_answer_that_makes_no_sense_is_no_answer(result: object) -> None:
-    """A server that says ok and then something else may have done what it was asked."""
-
-    async def answer(_request: web.Request) -> web.Response:
-        return web.json_response({"ok": True, "result": result})
-
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", answer)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    client = await PtbClient.open(Settings(TOKEN, url))
-    with pytest.raises(MaybeSent, match="not understood") as caught:
-        await client.send_message(Place(ANN), "x", reply_to=None)
-    assert TOKEN not in str(caught.value)
-    if not isinstance(result, list):
-        with pytest.raises(MaybeSent, match="no list of updates"):
-            await client.get_updates(offset=None, wait_s=0, kinds=["message"])
-    await client.close()
-    await runner.cleanup()
+# ---------------------------------------------------------------------------- drafts
 
 
-async def test_a_closed_client_sends_nothing(api: BotApi, client: PtbClient) -> None:
-    await client.close()
-    with pytest.raises(NotSent):
-        await client.get_me()
+async def test_a_draft_that_was_deleted_is_told_and_its_reply_is_a_new_message(
+    api: BotApi, channel: Channel
+) -> None:
+    """SPEC IO-5."""
+    draft = await channel.post_draft(OutboundMessage(CHAT, "one", run_id=RUN))
+    api.delete(ANN, int(draft))
+    with pytest.raises(MessageGone):
+        await channel.edit_draft(OutboundMessage(CHAT, "one two", run_id=RUN, draft=draft))
+    final = OutboundMessage(CHAT, "one two three", reply_to="1", run_id=RUN, draft=draft)
+    number = await channel.send(final)
+    assert number != draft
+    assert api.texts(ANN) == ["one two three"]
+    assert api.view(ANN)[-1].reply_to == 1

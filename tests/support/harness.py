@@ -18,30 +18,31 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.events import RunEnded
 from goclaw_py.core.ids import MAIN_AGENT, MAIN_LANE, LaneName, NodeId, SessionKey
 from goclaw_py.core.messages import InboundMessage, PeerKind, Sender, Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.requests import QueuePolicy
-from goclaw_py.core.routing import AccessRules, DirectPolicy, chat_session
+from goclaw_py.core.routing import AccessRules, DirectPolicy, GroupPolicy, chat_session
 from goclaw_py.core.scheduler import Scheduler
 from goclaw_py.ports.agent import AgentLoop, Role
 from goclaw_py.ports.store import Notice, Place, Recovery
 from goclaw_py.runtime.cluster import Cluster
 from goclaw_py.runtime.commands import Commands
-from goclaw_py.runtime.contexts import Contexts
 from goclaw_py.runtime.control import GatewayControl
 from goclaw_py.runtime.dispatcher import Dispatcher
 from goclaw_py.runtime.doorkeeper import Doorkeeper
 from goclaw_py.runtime.gateway import Gateway
 from goclaw_py.runtime.outbox import Outbox
-from goclaw_py.runtime.policies import ChatRules, Policies
+from goclaw_py.runtime.policies import ChatRules
 from goclaw_py.runtime.runner import Runner
 from goclaw_py.runtime.supervisor import Supervisor
 from goclaw_py.runtime.wake import Wake
+from goclaw_py.runtime.works import Surroundings, Works
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
@@ -108,6 +109,8 @@ class Ways:
     run_timeout_s: float | None = None
     deadline_s: float | None = None
     context_window: int = 1000
+    groups: GroupPolicy = GroupPolicy.ALLOWLIST
+    mention: bool = True
 
 
 @dataclass(slots=True)
@@ -118,6 +121,7 @@ class GatewayProcess:
     ways: Ways
     agent: AgentLoop
     channels: Mapping[Place, RecordingChannel]
+    workspace: Path
     store: FlakyStore = field(init=False)
     clock: LoopClock = field(init=False)
     cluster: Cluster = field(init=False)
@@ -128,6 +132,7 @@ class GatewayProcess:
     gateway: Gateway = field(init=False)
     outbox: Outbox = field(init=False)
     supervisor: Supervisor = field(init=False)
+    works: Works = field(init=False)
     control: GatewayControl = field(init=False)
     recoveries: list[Recovery] = field(default_factory=list)
     _pending: Wake = field(default_factory=Wake)
@@ -142,21 +147,20 @@ class GatewayProcess:
         self.cluster = Cluster(
             store, clock, "test", on_recovery=self._on_recovery, on_lost=self._lost.set
         )
-        self.doorkeeper = Doorkeeper(store, clock)
-        agents = {MAIN_AGENT: self.agent}
-        contexts = Contexts({MAIN_AGENT: self.ways.context_window})
-        self.runner = Runner(store, agents, channels, clock, self.node, contexts)
+        around = Surroundings(
+            channels,
+            {place: self._rules(channel) for place, channel in channels.items()},
+            {MAIN_AGENT: self.agent},
+            {MAIN_AGENT: self.workspace},
+            {MAIN_AGENT: self.ways.context_window},
+        )
         lanes = {MAIN_LANE: self.ways.main_lane, LaneName("other"): 1}
         scheduler = Scheduler(lanes, cancel_grace_s=self.ways.cancel_grace_s)
-        self.dispatcher = Dispatcher(scheduler, self.runner)
-        self.runner.connect(self.dispatcher)
-        rules = {place: self._rules(channel) for place, channel in channels.items()}
-        policies = Policies(rules, contexts)
-        self.commands = Commands(store, clock, self.dispatcher, channels, policies, self.doorkeeper)
-        self.gateway = Gateway(store, clock, policies, channels, self.doorkeeper, self.node)
-        self.gateway.connect(self.dispatcher, self.runner, self.commands)
-        self.outbox = Outbox(store, clock, channels, self.node)
-        self.supervisor = Supervisor(store, clock, channels.values(), self.node)
+        self.works = works = Works(store, clock, scheduler, around, self.node)
+        self.doorkeeper, self.runner = works.doorkeeper, works.runner
+        self.dispatcher, self.commands = works.dispatcher, works.commands
+        self.gateway, self.outbox = works.gateway, works.outbox
+        self.supervisor = works.supervisor
         self.control = GatewayControl(store, clock, self.dispatcher, self.commands, no_status)
         store.on_notice(self._on_notice)
 
@@ -219,8 +223,9 @@ class GatewayProcess:
         for tasks in (self.dispatcher._tasks, self.dispatcher._records, self.outbox._senders):
             await self._cancel(*tasks.values())
         await self._cancel(*self.commands._answers, *self.runner.notices._tasks, *self._tasks)
+        await self._cancel(*self.runner._drafts._late)
 
-    async def _cancel(self, *tasks: asyncio.Task[None]) -> None:
+    async def _cancel(self, *tasks: asyncio.Task[Any]) -> None:
         for task in tasks:
             task.cancel()
         if tasks:
@@ -265,7 +270,12 @@ class GatewayProcess:
         ways = self.ways
         return ChatRules(
             agent=MAIN_AGENT,
-            access=AccessRules(direct=ways.access, trusted=channel.trusted),
+            access=AccessRules(
+                direct=ways.access,
+                group=ways.groups,
+                mention=ways.mention,
+                trusted=channel.trusted,
+            ),
             direct=ways.direct,
             group=ways.group,
             run_timeout_s=ways.run_timeout_s,
@@ -314,10 +324,7 @@ class GatewayProcess:
 
     def _on_recovery(self, recovery: Recovery) -> None:
         self.recoveries.append(recovery)
-        for run in recovery.cut_runs:
-            if run.target is not None:
-                channel = self.channels[run.target.channel, run.target.account]
-                channel.signal(RunEnded(run.run_id, run.target, Outcome.LOST))
+        self.works.close_cut_runs(recovery)
         self._pending.call()
 
 
@@ -331,20 +338,22 @@ async def a_process(
 ) -> AsyncIterator[GatewayProcess]:
     """A started process with one trusted channel and an echoing agent, unless told otherwise."""
     made = channels or (RecordingChannel(),)
-    process = GatewayProcess(
-        database=database or MemoryDatabase(),
-        ways=ways or Ways(),
-        agent=agent or ScriptedAgent(),
-        channels={(channel.name, channel.account): channel for channel in made},
-    )
-    await process.start()
-    try:
-        # Something always ticks in a gateway, so a wait for what never comes would never end.
-        async with asyncio.timeout(PATIENCE_S):
-            yield process
-    finally:
-        process.kill()
-        await process.bury()
+    with TemporaryDirectory(prefix="goclaw-test-") as folder:
+        process = GatewayProcess(
+            database=database or MemoryDatabase(),
+            ways=ways or Ways(),
+            agent=agent or ScriptedAgent(),
+            channels={(channel.name, channel.account): channel for channel in made},
+            workspace=Path(folder),
+        )
+        await process.start()
+        try:
+            # Something always ticks in a gateway, so a wait for what never comes would never end.
+            async with asyncio.timeout(PATIENCE_S):
+                yield process
+        finally:
+            process.kill()
+            await process.bury()
 
 
 async def until(reached: Callable[[], bool], *, within_s: float = 600.0) -> None:

@@ -179,9 +179,11 @@ def emulator() -> Iterator[Control]:
 
 
 def telegram(api: Control, **more: str) -> dict[str, str]:
-    """Environment that makes the emulator the gateway's Telegram."""
+    """Environment that makes the emulator the gateway's Telegram. It has no pace to keep."""
     return {
         "GOCLAW_TELEGRAM_TOKEN": api.token,
         "GOCLAW_CHANNELS__TELEGRAM__BASE_URL": api.url,
+        "GOCLAW_CHANNELS__TELEGRAM__CHAT_GAP_S": "0",
+        "GOCLAW_CHANNELS__TELEGRAM__ACCOUNT_PER_SECOND": "0",
         **more,
     }

@@ -15,7 +15,13 @@ from goclaw_py.cli.entry import run
 from goclaw_py.cli.example import EXAMPLE
 from goclaw_py.config import Settings, load
 from goclaw_py.config.models import DEFAULT_LANES
-from goclaw_py.core.errors import GoclawError, StoreUnavailable
+from goclaw_py.core.errors import (
+    ChannelError,
+    ChannelRefused,
+    GoclawError,
+    NotSent,
+    StoreUnavailable,
+)
 from goclaw_py.store.migrate import Status as Schema
 from tests.unit.cli.conftest import Shell, ThreadGateway
 
@@ -34,7 +40,12 @@ def healthy(monkeypatch: pytest.MonkeyPatch) -> None:
         return None
 
     monkeypatch.setattr(composition, "schema", schema)
+
+    async def probe(settings: Settings) -> list[tuple[str, str | ChannelError]]:
+        return [("telegram/default", "@GoclawBot")]
+
     monkeypatch.setattr(composition, "check_parts", check_parts)
+    monkeypatch.setattr(composition, "probe_channels", probe)
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
 
@@ -114,8 +125,34 @@ def test_the_doctor_accepts_a_telegram_account_and_a_model_with_its_key(
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     monkeypatch.setenv("GOCLAW_AGENTS__MAIN__MODEL", "openai:gpt-4o")
     out = goclaw("doctor").out
-    assert "ok     telegram: account default" in out
+    assert "ok     channel telegram/default: @GoclawBot" in out
     assert "ok     agent main: openai:gpt-4o" in out
+
+
+@pytest.mark.parametrize(
+    ("said", "cure"),
+    [
+        (ChannelRefused("Telegram does not accept this bot token"), "get a token from @BotFather"),
+        (NotSent("no connection to the Bot API"), "check the network of this machine"),
+    ],
+)
+def test_the_doctor_asks_telegram_where_no_gateway_runs(
+    goclaw: Shell,
+    healthy: None,
+    monkeypatch: pytest.MonkeyPatch,
+    said: ChannelError,
+    cure: str,
+) -> None:
+    """SPEC CHAN-8, OPS-4."""
+
+    async def probe(settings: Settings) -> list[tuple[str, str | ChannelError]]:
+        return [("telegram/default", said)]
+
+    monkeypatch.setattr(composition, "probe_channels", probe)
+    monkeypatch.setenv("GOCLAW_TELEGRAM_TOKEN", "1:a")
+    got = goclaw("doctor")
+    assert got.code == 1
+    assert f"WRONG  channel telegram/default: {said}\n       → {cure}" in got.out
 
 
 @pytest.mark.parametrize(

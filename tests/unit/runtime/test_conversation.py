@@ -8,7 +8,7 @@ import pytest
 
 from goclaw_py.core import wording
 from goclaw_py.core.errors import AgentError, StoreUnavailable
-from goclaw_py.core.events import RunEnded, RunStarted, RunText, Usage
+from goclaw_py.core.events import RunEnded, RunStarted, RunText, RunWaits, Usage
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.requests import QueuePolicy
@@ -52,14 +52,16 @@ async def test_entries_that_the_agent_made_go_into_the_history_as_they_are() -> 
 async def test_what_an_agent_streams_is_signalled_while_it_works() -> None:
     agent = ScriptedAgent(Stream(("one ", "two"), every_s=1))
     async with a_process(agent, AT_ONCE) as gateway:
-        await gateway.ask("count")
-        run_id = agent.requests[0].run_id
-        target = message("").target
+        asked = message("count")
+        await gateway.gateway.accept([asked])
+        await gateway.channel.until_sent(1)
+        run_id, target, ids = agent.requests[0].run_id, asked.target, (asked.message_id or "",)
         assert gateway.channel.signals == [
-            RunStarted(run_id, target),
+            RunWaits(run_id, target, ids),
+            RunStarted(run_id, target, ids),
             RunText(run_id, target, "one "),
             RunText(run_id, target, "two"),
-            RunEnded(run_id, target, Outcome.COMPLETED),
+            RunEnded(run_id, target, Outcome.COMPLETED, ids),
         ]
 
 

@@ -10,21 +10,12 @@ import pytest
 
 from goclaw_py.core import wording
 from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.requests import QueuePolicy
-from goclaw_py.runtime import gateway as gateway_module
+from goclaw_py.core.requests import Mode, QueuePolicy
 from goclaw_py.testing.agents import Block, Say, ScriptedAgent
-from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import GatewayProcess, Ways, a_process, message, until
 
 AT_ONCE = Ways(direct=QueuePolicy())
 BUG = RuntimeError("a bug")
-
-
-class UncuttableChannel(RecordingChannel):
-    """Cannot cut an answer into parts."""
-
-    def parts(self, text: str) -> list[str]:
-        raise ValueError(text)
 
 
 async def commit_unseen(gateway: GatewayProcess, *texts: str) -> None:
@@ -136,20 +127,20 @@ async def test_a_bug_in_one_row_leaves_what_else_was_found_in_the_database_alone
 
 
 async def test_a_row_whose_failure_meets_a_bug_too_is_tried_again() -> None:
-    async with a_process(channels=(UncuttableChannel(),)) as gateway:
+    async with a_process() as gateway:
         await asyncio.sleep(1)  # the next look is a second away
-        gateway.store.errors["settle"] = BUG
-        await gateway.say("/help")
-        assert gateway.pending == ["/help"]
+        gateway.store.errors |= {"choose_mode": BUG, "settle": BUG}
+        await gateway.say("/queue collect")
+        assert gateway.pending == ["/queue collect"]
         await gateway.channel.until_sent(1)
-        assert gateway.channel.texts() == [wording.FAILED]
+        assert gateway.channel.texts() == [wording.queue_changed(Mode.COLLECT, chosen=True)]
         assert gateway.pending == []
 
 
 async def test_a_row_that_met_two_bugs_holds_up_nothing() -> None:
-    async with a_process(ways=AT_ONCE, channels=(UncuttableChannel(),)) as gateway:
-        gateway.store.errors["settle"] = BUG
-        await gateway.say("/help", "after")
+    async with a_process(ways=AT_ONCE) as gateway:
+        gateway.store.errors |= {"choose_mode": BUG, "settle": BUG}
+        await gateway.say("/queue collect", "after")
         await until(lambda: gateway.scripted.prompts == ["after"], within_s=1)
 
 
@@ -180,11 +171,8 @@ async def test_a_command_that_was_cancelled_half_way_is_taken_up_again() -> None
 # ---------------------------------------------------------------------------- once
 
 
-async def test_a_long_run_is_not_begun_again_however_much_comes_after_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_long_run_is_not_begun_again_however_much_comes_after_it() -> None:
     """SPEC IO-2."""
-    monkeypatch.setattr(gateway_module, "_REMEMBERED", 5)
     agent = ScriptedAgent(otherwise=lambda r: Say("done", after_s=60 if r.prompt == "long" else 0))
     async with a_process(agent, AT_ONCE) as gateway:
         await gateway.say("long")

@@ -116,11 +116,11 @@ async def test_one_chat_never_has_two_senders() -> None:
 async def test_a_message_that_comes_as_its_chats_sender_ends_is_not_overlooked() -> None:
     """SPEC DB-3."""
     async with a_process() as gateway:
-        gateway.store.slow_after_s["claim_next"] = 0.3
+        gateway.store.slow_after_s["mark_sent"] = 0.3
         await put(gateway, to("ann", "one"))
         await gateway.channel.until_sent(1)
-        await until(lambda: gateway.store.calls["claim_next"] == 2)
-        await put(gateway, to("ann", "two"))  # the claim that found nothing is still answering
+        await until(lambda: gateway.store.calls["mark_sent"] == 1)
+        await put(gateway, to("ann", "two"))  # its chat has a sender that sends nothing more
         await until(lambda: gateway.channel.texts() == ["one", "two"], within_s=0.7)
 
 

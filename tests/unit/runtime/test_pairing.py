@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from datetime import timedelta
 
 import pytest
 
@@ -13,6 +14,7 @@ from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.core.routing import DirectPolicy
 from goclaw_py.ports.control import NotFound
 from goclaw_py.ports.store import Standing
+from goclaw_py.runtime.doorkeeper import MAX_WAITING
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import Ways, a_process, message
@@ -41,7 +43,7 @@ async def test_an_unknown_sender_gets_one_code_and_nothing_else() -> None:
         assert agent.requests == []
         assert gateway.pending == []
         assert await gateway.store.sessions() == []
-        (request,) = await gateway.control.pairing_requests()
+        (request,) = await gateway.store.pairing_requests(now=gateway.clock.now())
         assert code_in(text) not in request.code_hash
 
 
@@ -139,3 +141,84 @@ async def test_an_open_account_takes_everybody() -> None:
     ways = Ways(access=DirectPolicy.OPEN)
     async with a_process(ways=ways, channels=strangers()) as gateway:
         assert await gateway.ask("hello", chat="whoever") == "re: hello"
+
+
+async def test_a_flood_of_one_stranger_costs_one_transaction_and_one_greeting() -> None:
+    """SPEC CHAN-5."""
+    async with a_process(channels=strangers()) as gateway:
+        await gateway.ask("hello")
+        await asyncio.sleep(0.1)
+        before = gateway.store.calls["accept"]
+        for _ in range(500):
+            await gateway.say("hello", apart_s=0.5)
+        assert gateway.store.calls["accept"] == before
+        await asyncio.sleep(60)
+        assert len(gateway.channel.texts()) == 1
+
+
+async def test_several_messages_of_a_stranger_in_one_batch_get_one_code() -> None:
+    """SPEC CHAN-5."""
+    async with a_process(channels=strangers()) as gateway:
+        await gateway.gateway.accept([message("one"), message("two"), message("three")])
+        await asyncio.sleep(60)
+        assert len(gateway.channel.texts()) == 1
+        assert len(await gateway.store.pairing_requests(now=gateway.clock.now())) == 1
+
+
+async def test_strangers_use_up_nothing_that_another_stranger_needs() -> None:
+    """SPEC CHAN-5: three of them must not lock pairing for everybody."""
+    async with a_process(channels=strangers()) as gateway:
+        for number in range(50):
+            await gateway.say("hello", chat=f"s{number}")
+        assert code_in(await gateway.ask("hello", chat="ann"))
+
+
+async def test_a_thousand_strangers_find_no_end_of_room_and_known_people_notice_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """SPEC CHAN-5: a bound on what is kept of strangers."""
+    async with a_process(channels=strangers()) as gateway:
+        await gateway.control.approve(code_in(await gateway.ask("hi")), guest=False)
+        await asyncio.sleep(0.1)
+        gateway.doorkeeper._asked["telegram", "default"] = {
+            f"s{number}": gateway.clock.now() + timedelta(hours=1) for number in range(MAX_WAITING)
+        }
+        await gateway.gateway.accept([message("hello", chat="late"), message("work")])
+        await gateway.channel.until_sent(2)
+        assert gateway.channel.texts()[1:] == ["re: work"]
+        assert "too many strangers ask at once" in caplog.messages
+
+
+async def test_expired_strangers_make_room_for_others() -> None:
+    """SPEC CHAN-5."""
+    async with a_process(channels=strangers()) as gateway:
+        past = gateway.clock.now() - timedelta(seconds=1)
+        asked = {f"s{number}": past for number in range(MAX_WAITING)}
+        gateway.doorkeeper._asked["telegram", "default"] = asked
+        assert code_in(await gateway.ask("hello"))
+        assert len(asked) == 1
+
+
+async def test_a_commit_that_failed_does_not_use_up_the_code() -> None:
+    """SPEC CHAN-5, DB-4."""
+    async with a_process(channels=strangers()) as gateway:
+        gateway.store.broken = {"accept"}
+        for _ in range(3):
+            with pytest.raises(StoreUnavailable):
+                await gateway.say("hello")
+        gateway.store.broken = set()
+        assert code_in(await gateway.ask("hello"))
+
+
+async def test_people_who_are_known_stay_so_while_the_policy_store_is_away() -> None:
+    """SPEC CHAN-5, DB-4: what was loaded holds; nobody new gets in."""
+    agent = ScriptedAgent()
+    async with a_process(agent, channels=strangers()) as gateway:
+        await gateway.control.approve(code_in(await gateway.ask("hi")), guest=False)
+        await asyncio.sleep(0.1)
+        gateway.store.broken = {"people", "chats"}
+        await asyncio.sleep(60)
+        assert await gateway.ask("hello") == "re: hello"
+        await gateway.say("hello", chat="bob")
+        await asyncio.sleep(60)
+        assert agent.prompts == ["hello"]

@@ -265,15 +265,17 @@ async def test_an_owner_was_let_in_by_the_operator_and_not_as_a_guest(
         await approved(gateway, "bob", guest=True)
         people = await gateway.store.people()
         assert [person.standing for person in people] == [Standing.OWNER, Standing.GUEST]
-        assert gateway.doorkeeper.is_owner(message("", sender=sender), rules) is owner
+        assert (
+            gateway.doorkeeper.is_owner(Target("telegram", "default", "ann"), sender, rules)
+            is owner
+        )
 
 
 async def test_an_owner_of_one_account_is_none_of_another() -> None:
     async with a_process(channels=(RecordingChannel(trusted=False),)) as gateway:
         await approved(gateway, "ann", guest=False)
-        elsewhere = message("", chat="ann", channel="web")
-        assert elsewhere.target == Target("web", "default", "ann", None)
-        assert not gateway.doorkeeper.is_owner(elsewhere, AccessRules())
+        elsewhere = Target("web", "default", "ann")
+        assert not gateway.doorkeeper.is_owner(elsewhere, "ann", AccessRules())
 
 
 def test_before_the_people_are_known_nobody_is_an_owner() -> None:
@@ -281,6 +283,6 @@ def test_before_the_people_are_known_nobody_is_an_owner() -> None:
 
     async def check() -> bool:
         doorkeeper = Doorkeeper(MemoryStore(), LoopClock())
-        return doorkeeper.is_owner(message(""), AccessRules())
+        return doorkeeper.is_owner(Target("telegram", "default", "ann"), "ann", AccessRules())
 
     assert not asyncio.run(check())

@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from goclaw_py.core.errors import Fenced, NotSent, StoreUnavailable
-from goclaw_py.core.messages import InboundMessage, OutboundMessage
+from goclaw_py.core.messages import Inbound, InboundMessage, OutboundMessage
 from goclaw_py.runtime.clock import SystemClock, new_run_id
 from goclaw_py.runtime.recent import Recent
 from goclaw_py.runtime.retry import until_available
@@ -104,12 +104,12 @@ class Choosy:
         self.refusals = refusals
         self.texts: list[str] = []
 
-    async def accept(self, batch: Sequence[InboundMessage]) -> None:
+    async def accept(self, batch: Sequence[Inbound]) -> None:
         await asyncio.sleep(1)
         if self.refusals:
             self.refusals -= 1
             raise StoreUnavailable("away")
-        self.texts += [message.text for message in batch]
+        self.texts += [arrived.text for arrived in batch if isinstance(arrived, InboundMessage)]
 
 
 def out(text: str) -> OutboundMessage:

@@ -92,6 +92,7 @@ async def test_a_loop_that_takes_nothing_leaves_the_message_a_turn_of_its_own() 
     agent = ScriptedAgent(Block("first"))
     async with a_process(agent, WAYS) as gateway:
         await gateway.say("works", "waits")
+        await agent.until_active(1)
         agent.release()
         await gateway.channel.until_sent(2)
         assert gateway.channel.texts() == ["first", "re: waits"]
@@ -209,7 +210,9 @@ async def test_a_run_that_was_stopped_takes_nothing_in() -> None:
     """SPEC QUEUE-2, QUEUE-4: what it would take is answered by the next run."""
     agent = Asking(stubborn=True)
     async with a_process(agent, Ways(direct=STEER, cancel_grace_s=60)) as gateway:
-        await gateway.say("works", "waits", "/stop")
+        await gateway.say("works", "waits")
+        await until(lambda: agent.prompts == ["works"])
+        await gateway.say("/stop")
         await agent.take()
         assert agent.taken == []
         await agent.stop_asking()

@@ -8,7 +8,7 @@ import pytest
 
 from goclaw_py.core import wording
 from goclaw_py.core.errors import NotSent, RateLimited, StoreUnavailable, Undeliverable
-from goclaw_py.core.events import RunEnded, RunStarted, TextDelta
+from goclaw_py.core.events import RunEnded, RunStarted, RunWaits, TextDelta
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import QueuePolicy
@@ -168,13 +168,14 @@ async def test_a_cancelled_run_is_signalled_with_its_chat_and_thread() -> None:
     """SPEC CMD-3."""
     agent = blocking()
     async with a_process(agent, AT_ONCE) as gateway:
-        await gateway.gateway.accept([message("work", thread="7")])
+        work = message("work", thread="7")
+        await gateway.gateway.accept([work])
         await agent.until_active(1)
         await gateway.gateway.accept([message("/stop", thread="7")])
         await until(lambda: bool(gateway.channel.ended()))
-        target = message("", thread="7").target
-        run_id = agent.requests[0].run_id
-        assert gateway.channel.ended() == [RunEnded(run_id, target, Outcome.CANCELLED)]
+        (ended,) = gateway.channel.ended()
+        assert (ended.run_id, ended.outcome) == (agent.requests[0].run_id, Outcome.CANCELLED)
+        assert (ended.target, ended.messages) == (work.target, (work.message_id,))
 
 
 async def test_nothing_of_a_cancelled_run_is_shown_after_its_cancellation() -> None:
@@ -211,7 +212,8 @@ async def test_the_signal_of_the_end_comes_although_the_run_was_never_begun_in_t
         await gateway.say("work")
         await asyncio.sleep(30)
         assert agent.requests == []
-        started, ended = gateway.channel.signals
+        waits, started, ended = gateway.channel.signals
+        assert isinstance(waits, RunWaits)
         assert isinstance(started, RunStarted)
         assert isinstance(ended, RunEnded)
         assert ended.outcome is Outcome.TIMED_OUT

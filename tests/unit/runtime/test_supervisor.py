@@ -10,7 +10,7 @@ import pytest
 
 from goclaw_py.core.errors import ChannelRefused
 from goclaw_py.core.ids import NodeId
-from goclaw_py.core.messages import InboundMessage
+from goclaw_py.core.messages import Inbound, InboundMessage
 from goclaw_py.ports.store import Node
 from goclaw_py.runtime.supervisor import Supervisor
 from goclaw_py.testing.channel import RecordingChannel
@@ -27,8 +27,8 @@ class Notebook:
     def __init__(self) -> None:
         self.texts: list[str] = []
 
-    async def accept(self, batch: Sequence[InboundMessage]) -> None:
-        self.texts += [message.text for message in batch]
+    async def accept(self, batch: Sequence[Inbound]) -> None:
+        self.texts += [arrived.text for arrived in batch if isinstance(arrived, InboundMessage)]
 
 
 @asynccontextmanager

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from goclaw_py.core import wording
 from goclaw_py.core.errors import NotSent, Undeliverable
 from goclaw_py.core.events import RunSignal
+from goclaw_py.core.ids import NodeId
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import QueuePolicy
@@ -149,7 +151,12 @@ async def test_a_fenced_end_is_not_offered_again_after_a_bug() -> None:
         gateway.store.slow_before_s["finish_run"] = 0.5
         await gateway.say("one")
         await until(lambda: gateway.store.calls["finish_run"] == 2)
-        gateway.database.sessions[session_of()].fence += 1
+        other = replace(
+            gateway.cluster.node, id=NodeId("other"), lease_until=datetime.max.replace(tzinfo=UTC)
+        )
+        await gateway.store.join(other)
+        session = gateway.database.sessions[session_of()]
+        session.owner, session.fence = other.id, session.fence + 1
         await asyncio.sleep(120)
         assert gateway.store.calls["finish_run"] == 2
         assert gateway.channel.texts() == []

@@ -1,19 +1,36 @@
-"""A Bot API client and an intake that do what a test has written down, in virtual time."""
+"""A Bot API client and an intake that do what a test has written down, in virtual time.
+
+::
+
+    client = ScriptedClient([[update(5)], PollConflict("Conflict")])
+    client.fail("edit_message", MarkupRefused("can't parse"))
+    channel = channel_over(client, streaming=Streaming.NATIVE)
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import logging
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from channels.telegram.client import Bot, Place
+import pytest
+
+from channels.telegram.adapter import TelegramChannel
+from channels.telegram.client import Bot, BotClient, Buttons, Place, Text, Upload, Webhook
 from channels.telegram.settings import Settings
 from goclaw_py.core.errors import ChannelError, StoreUnavailable
-from goclaw_py.core.messages import InboundMessage
+from goclaw_py.core.messages import Inbound, InboundMessage
 
 Answer = ChannelError | list[object]
 
 SETTINGS = Settings(token="4242:AAtest-token_for-tests-only-12345")
+BOT = Bot(4242, "GoclawTestBot")
+TEXT_AT = 1_790_000_000
+"""When ``update`` was written, in seconds since 1970."""
 
 
 def update(number: int, text: str = "hello", **more: object) -> dict[str, object]:
@@ -22,11 +39,22 @@ def update(number: int, text: str = "hello", **more: object) -> dict[str, object
         "message_id": number,
         "from": {"id": 7, "is_bot": False, "first_name": "Ann"},
         "chat": {"id": 7, "type": "private", "first_name": "Ann"},
-        "date": 1_790_000_000,
+        "date": TEXT_AT,
         "text": text,
         **more,
     }
     return {"update_id": number, "message": message}
+
+
+def pressed(number: int, data: str = "stop:run", *, press: str = "") -> dict[str, object]:
+    """An update with the press of a button."""
+    query = {
+        "id": press or f"press-{number}",
+        "from": {"id": 7, "is_bot": False, "first_name": "Ann"},
+        "message": {"message_id": 3, "date": TEXT_AT, "chat": {"id": 7, "type": "private"}},
+        "data": data,
+    }
+    return {"update_id": number, "callback_query": query}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,35 +64,98 @@ class Poll:
     wait_s: int
 
 
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A message as people see it; ``id`` is what the channel hands out."""
+
+    id: int
+    place: Place
+    text: str
+    html: bool = False
+    reply_to: int | None = None
+    buttons: tuple[tuple[tuple[str, str], ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Something that was shown at a time: typing, a reaction, a native draft."""
+
+    at: float
+    what: str
+    place: Place
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HookSet:
+    at: float
+    url: str
+    secret: str
+    kinds: tuple[str, ...]
+    connections: int
+
+
 @dataclass(slots=True)
 class ScriptedClient:
     """Answers polls from ``answers``; when they are used up, polls bring nothing."""
 
     answers: list[Answer] = field(default_factory=list)
-    me: list[ChannelError] = field(default_factory=list)
-    sends: list[ChannelError] = field(default_factory=list)
-    actions: list[ChannelError] = field(default_factory=list)
-    webhooks: list[str | ChannelError] = field(default_factory=list)
-    menu_error: ChannelError | None = None
-    action_takes_s: float = 0.0
+    hook: Webhook = field(default_factory=Webhook)
+    """The webhook that is set at the server."""
+    hook_stays: bool = False
+    """Another program sets its webhook again at once."""
+    messages: dict[int, Sent] = field(default_factory=dict)
+    """What stands in the chats now, by id."""
     polls: list[Poll] = field(default_factory=list)
     kinds: set[tuple[str, ...]] = field(default_factory=set)
-    sent: list[tuple[Place, str, int | None]] = field(default_factory=list)
-    typed: list[tuple[float, Place]] = field(default_factory=list)
+    sent: list[Sent] = field(default_factory=list)
+    edits: list[tuple[float, Sent]] = field(default_factory=list)
+    files: list[tuple[Place, Upload, Text | None, int | None]] = field(default_factory=list)
+    fetched: list[tuple[str, Path, int]] = field(default_factory=list)
+    typed: list[Shown] = field(default_factory=list)
+    reactions: list[Shown] = field(default_factory=list)
+    drafts: list[Shown] = field(default_factory=list)
+    presses: list[tuple[float, str]] = field(default_factory=list)
+    hooks: list[HookSet] = field(default_factory=list)
     menu: Mapping[str, str] = field(default_factory=dict)
-    webhook_deleted: int = 0
+    calls: list[str] = field(default_factory=list)
+    """The names of all calls, in their order, successful or not."""
+    takes_s: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    """By method: how long a call takes."""
+    hook_deleted: int = 0
     closed: bool = False
+    active: int = 0
+    """How many calls are under way."""
+    most_active: int = 0
+    _failures: defaultdict[str, deque[ChannelError]] = field(
+        default_factory=lambda: defaultdict(deque)
+    )
+
+    def fail(self, method: str, *errors: ChannelError) -> None:
+        """Let the next calls of a method fail, one after the other, without any effect."""
+        self._failures[method].extend(errors)
+
+    async def _begin(self, method: str) -> None:
+        self.calls.append(method)
+        self.active += 1
+        self.most_active = max(self.most_active, self.active)
+        try:
+            await asyncio.sleep(self.takes_s[method])
+        finally:
+            self.active -= 1
+        if self._failures[method]:
+            raise self._failures[method].popleft()
 
     async def get_me(self) -> Bot:
-        if self.me:
-            raise self.me.pop(0)
-        return Bot(4242, "GoclawTestBot")
+        await self._begin("get_me")
+        return BOT
 
     async def get_updates(
         self, *, offset: int | None, wait_s: int, kinds: Sequence[str]
     ) -> list[object]:
         self.polls.append(Poll(now(), offset, wait_s))
         self.kinds.add(tuple(kinds))
+        await self._begin("get_updates")
         if not self.answers:
             await asyncio.sleep(max(wait_s, 0.001))
             return []
@@ -75,52 +166,159 @@ class ScriptedClient:
             await asyncio.sleep(wait_s)
         return answer
 
-    async def send_message(self, place: Place, text: str, *, reply_to: int | None) -> int:
-        if self.sends:
-            raise self.sends.pop(0)
-        self.sent.append((place, text, reply_to))
-        return 100 + len(self.sent)
+    async def send_message(
+        self, place: Place, text: Text, *, reply_to: int | None = None, buttons: Buttons = ()
+    ) -> int:
+        await self._begin("send_message")
+        new = Sent(101 + len(self.sent), place, text.text, text.html, reply_to, _rows(buttons))
+        self.sent.append(new)
+        self.messages[new.id] = new
+        return new.id
 
-    async def send_typing(self, place: Place) -> None:
-        self.typed.append((now(), place))
-        await asyncio.sleep(self.action_takes_s)
-        if self.actions:
-            raise self.actions.pop(0)
+    async def edit_message(
+        self, chat_id: int, message_id: int, text: Text, *, buttons: Buttons = ()
+    ) -> None:
+        await self._begin("edit_message")
+        new = Sent(message_id, Place(chat_id), text.text, text.html, None, _rows(buttons))
+        self.edits.append((now(), new))
+        self.messages[message_id] = new
+
+    async def delete_message(self, chat_id: int, message_id: int) -> None:
+        await self._begin("delete_message")
+        self.messages.pop(message_id, None)
+
+    async def send_draft(self, place: Place, draft_id: int, text: Text) -> None:
+        self.drafts.append(Shown(now(), text.text, place, draft_id))
+        await self._begin("send_draft")
+
+    async def send_file(
+        self, place: Place, upload: Upload, *, caption: Text | None = None, reply_to: int | None
+    ) -> int:
+        await self._begin("send_file")
+        self.files.append((place, upload, caption, reply_to))
+        return 500 + len(self.files)
+
+    async def fetch_file(self, file_id: str, to: Path, *, limit_bytes: int) -> int:
+        await self._begin("fetch_file")
+        self.fetched.append((file_id, to, limit_bytes))
+        return 0
+
+    async def send_action(self, place: Place, action: str) -> None:
+        self.typed.append(Shown(now(), action, place))
+        await self._begin("send_action")
+
+    async def set_reaction(self, chat_id: int, message_id: int, emoji: str) -> None:
+        self.reactions.append(Shown(now(), emoji, Place(chat_id), message_id))
+        await self._begin("set_reaction")
+
+    async def answer_press(self, press_id: str, text: str = "") -> None:
+        await self._begin("answer_press")
+        self.presses.append((now(), press_id))
 
     async def set_commands(self, commands: Mapping[str, str]) -> None:
-        if self.menu_error is not None:
-            raise self.menu_error
+        await self._begin("set_commands")
         self.menu = commands
 
-    async def webhook(self) -> str:
-        found = self.webhooks.pop(0) if self.webhooks else ""
-        if isinstance(found, ChannelError):
-            raise found
-        return found
+    async def webhook(self) -> Webhook:
+        await self._begin("webhook")
+        return self.hook
+
+    async def set_webhook(
+        self, url: str, *, secret: str, kinds: Sequence[str], connections: int
+    ) -> None:
+        await self._begin("set_webhook")
+        self.hooks.append(HookSet(now(), url, secret, tuple(kinds), connections))
+        self.hook = replace(self.hook, url=url)
 
     async def delete_webhook(self) -> None:
-        self.webhook_deleted += 1
+        await self._begin("delete_webhook")
+        self.hook_deleted += 1
+        if not self.hook_stays:
+            self.hook = replace(self.hook, url="")
 
     async def close(self) -> None:
         self.closed = True
 
 
+def _rows(buttons: Buttons) -> tuple[tuple[tuple[str, str], ...], ...]:
+    return tuple(tuple(row) for row in buttons)
+
+
 @dataclass(slots=True)
 class Notebook:
-    """An intake that writes down what it was offered; the first ``failures`` offers fail."""
+    """An intake that writes down what it was offered.
+
+    The first ``failures`` offers fail, then every one fails with ``bug``, if there is one.
+    """
 
     failures: int = 0
-    offers: list[list[InboundMessage]] = field(default_factory=list)
+    bug: Exception | None = None
+    takes_s: float = 0.0
+    offers: list[list[Inbound]] = field(default_factory=list)
+    taken: list[Inbound] = field(default_factory=list)
 
-    async def accept(self, batch: Sequence[InboundMessage]) -> None:
+    async def accept(self, batch: Sequence[Inbound]) -> None:
         self.offers.append(list(batch))
+        await asyncio.sleep(self.takes_s)
         if self.failures > 0:
             self.failures -= 1
             raise StoreUnavailable("the database does not answer")
+        if self.bug is not None:
+            raise self.bug
+        self.taken.extend(batch)
 
     @property
     def texts(self) -> list[list[str]]:
-        return [[message.text for message in batch] for batch in self.offers]
+        """What was offered, batch by batch."""
+        return [[m.text for m in batch if isinstance(m, InboundMessage)] for batch in self.offers]
+
+    def redelivered(self) -> list[list[bool]]:
+        return [
+            [m.redelivered for m in batch if isinstance(m, InboundMessage)] for batch in self.offers
+        ]
+
+
+def channel_over(
+    client: BotClient, settings: Settings = SETTINGS, *, connect_s: float = 0.0
+) -> TelegramChannel:
+    async def connect(_settings: Settings) -> BotClient:
+        await asyncio.sleep(connect_s)
+        return client
+
+    return TelegramChannel("default", settings, connect)
+
+
+@asynccontextmanager
+async def over(
+    client: ScriptedClient, settings: Settings = SETTINGS
+) -> AsyncIterator[TelegramChannel]:
+    """A channel, closed at the end, after which nothing of it may be left."""
+    channel = channel_over(client, settings)
+    try:
+        yield channel
+    finally:
+        await channel.close()
+    assert [task.get_name() for task in asyncio.all_tasks() - {asyncio.current_task()}] == []
+
+
+async def run_for(work: Awaitable[object], seconds: float) -> None:
+    """Let something that never ends by itself run for so long; errors of it are raised."""
+    task = asyncio.ensure_future(work)
+    done, _ = await asyncio.wait({task}, timeout=seconds)
+    task.cancel()
+    await asyncio.wait({task})
+    assert not done or task.result() is None
+    assert not done, "it ended by itself"
+
+
+@contextmanager
+def logged(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
+    """The channel's log lines within the block, from INFO on."""
+    lines: list[str] = []
+    caplog.clear()
+    with caplog.at_level(logging.INFO, logger="channels.telegram"):
+        yield lines
+    lines.extend(f"{record.levelname} {record.getMessage()}" for record in caplog.records)
 
 
 def now() -> float:

@@ -3,150 +3,69 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from channels.telegram.adapter import TelegramChannel
-from channels.telegram.client import BotClient, Place
-from channels.telegram.settings import Settings
-from goclaw_py.core.errors import ChannelRefused, MaybeSent, NotSent, RateLimited, Undeliverable
-from goclaw_py.core.events import RunEnded, RunStarted, RunText
+from channels.telegram.client import BotClient
+from channels.telegram.client import Webhook as SetWebhook
+from channels.telegram.settings import Settings, Streaming
+from goclaw_py.core.errors import ChannelRefused, NotSent, RateLimited
+from goclaw_py.core.events import RunEnded, RunStarted
 from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.messages import Attachment, FileKind, OutboundMessage, PeerKind, Target
 from goclaw_py.core.outcomes import Outcome
-from tests.unit.channels.telegram.scripted import SETTINGS, Notebook, ScriptedClient, update
+from goclaw_py.core.pacing import Pace
+from goclaw_py.ports.channel import Channel
+from tests.unit.channels.telegram.scripted import (
+    SETTINGS,
+    Answer,
+    Notebook,
+    ScriptedClient,
+    channel_over,
+    logged,
+    over,
+    run_for,
+    update,
+)
 
 ANN = Target("telegram", "default", "7")
+TEAM = Target("telegram", "default", "-1007", "55")
+RUN = RunId("a")
+REFUSED = ChannelRefused("Unauthorized")
+HOOKED = replace(SETTINGS, webhook_url="https://bot.example.org/telegram")
+NATIVE = replace(SETTINGS, streaming=Streaming.NATIVE)
 
 
-def channel_over(client: ScriptedClient, *, connects: list[int] | None = None) -> TelegramChannel:
-    async def connect(_settings: Settings) -> BotClient:
-        if connects is not None:
-            connects.append(1)
-        await asyncio.sleep(0.2)
-        return client
-
-    return TelegramChannel("default", SETTINGS, connect)
+def started(run: str, target: Target = ANN, *messages: str) -> RunStarted:
+    return RunStarted(RunId(run), target, messages)
 
 
-def started(run: str, target: Target = ANN) -> RunStarted:
-    return RunStarted(RunId(run), target)
+def ended(
+    run: str, target: Target = ANN, outcome: Outcome = Outcome.COMPLETED, *messages: str
+) -> RunEnded:
+    return RunEnded(RunId(run), target, outcome, messages)
 
 
-def ended(run: str, target: Target = ANN) -> RunEnded:
-    return RunEnded(RunId(run), target, Outcome.COMPLETED)
+# ---------------------------------------------------------------------------- the port
 
 
-async def test_a_reply_goes_to_its_chat_topic_and_message() -> None:
-    client = ScriptedClient()
-    channel = channel_over(client)
-    forum = Target("telegram", "default", "-1007", "55")
-    assert await channel.send(OutboundMessage(ANN, "one", reply_to="12")) == "101"
-    assert await channel.send(OutboundMessage(forum, "two")) == "102"
-    assert client.sent == [(Place(7), "one", 12), (Place(-1007, 55), "two", None)]
-    await channel.close()
+def test_it_is_a_channel() -> None:
+    """SPEC CHAN-1."""
+    channel: Channel = channel_over(ScriptedClient())
+    assert (channel.name, channel.account, channel.trusted) == ("telegram", "default", False)
+    assert (channel.handle, channel.trouble, channel.reaches("7")) == (None, "", True)
 
 
-async def test_the_general_topic_is_written_to_without_a_thread() -> None:
-    client = ScriptedClient()
-    channel = channel_over(client)
-    await channel.send(OutboundMessage(Target("telegram", "default", "-1007", "1"), "x"))
-    assert client.sent[0][0] == Place(-1007)
-    await channel.close()
-
-
-async def test_a_lone_surrogate_is_replaced_before_it_is_sent() -> None:
-    client = ScriptedClient()
-    channel = channel_over(client)
-    await channel.send(OutboundMessage(ANN, "a\ud83db"))
-    assert client.sent[0][1] == "a\ufffdb"
-    await channel.close()
-
-
-@pytest.mark.parametrize("chat", ["", "-", "ann", "@ann", "7x", "٣", "1.5"])
-async def test_a_chat_that_is_no_number_is_undeliverable(chat: str) -> None:
-    channel = channel_over(ScriptedClient())
-    with pytest.raises(Undeliverable):
-        await channel.send(OutboundMessage(Target("telegram", "default", chat), "x"))
-    channel.signal(started("a", Target("telegram", "default", chat)))
-    await channel.close()
-
-
-async def test_a_reply_to_something_that_is_no_message_is_sent_as_no_reply() -> None:
-    client = ScriptedClient()
-    channel = channel_over(client)
-    await channel.send(OutboundMessage(ANN, "x", reply_to="line-5"))
-    assert client.sent == [(Place(7), "x", None)]
-    await channel.close()
-
-
-async def test_concurrent_sends_connect_once() -> None:
-    connects: list[int] = []
-    client = ScriptedClient()
-    channel = channel_over(client, connects=connects)
-    await asyncio.gather(*(channel.send(OutboundMessage(ANN, str(n))) for n in range(5)))
-    assert (len(connects), len(client.sent)) == (1, 5)
-    await channel.close()
-    assert client.closed
-
-
-async def test_a_refused_token_stops_sending_until_it_is_accepted_again() -> None:
-    """SPEC CHAN-8."""
-    client = ScriptedClient(sends=[ChannelRefused("Unauthorized")])
-    channel = channel_over(client)
-    with pytest.raises(ChannelRefused):
-        await channel.send(OutboundMessage(ANN, "x"))
-    assert not channel.reaches("7")
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(5):
-            await channel.receive(Notebook())
-    assert channel.reaches("7")
-    await channel.close()
-
-
-async def test_receive_ends_with_a_refused_token() -> None:
-    channel = channel_over(ScriptedClient(me=[ChannelRefused("Unauthorized")]))
-    with pytest.raises(ChannelRefused):
-        await channel.receive(Notebook())
-    assert not channel.reaches("7")
-    await channel.close()
-
-
-async def test_receiving_tells_the_bots_name_and_publishes_the_menu() -> None:
-    client = ScriptedClient([[update(5)]])
-    channel = channel_over(client)
-    notebook = Notebook()
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(5):
-            await channel.receive(notebook)
-    assert channel.handle == "GoclawTestBot"
-    assert notebook.texts == [["hello"]]
-    assert "stop" in client.menu
-    await channel.close()
-
-
-async def test_receiving_again_begins_without_an_offset() -> None:
-    """Another process may have polled in between."""
-    client = ScriptedClient([[update(5)]])
-    channel = channel_over(client)
-    for _ in range(2):
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(5):
-                await channel.receive(Notebook())
-    assert [poll.offset for poll in client.polls] == [None, 6, None, None]
-    await channel.close()
-
-
-async def test_a_closed_channel_sends_nothing() -> None:
-    client = ScriptedClient()
-    channel = channel_over(client)
-    await channel.close()
-    assert not channel.reaches("7")
-    with pytest.raises(NotSent):
-        await channel.send(OutboundMessage(ANN, "x"))
-    channel.signal(started("a"))
-    await asyncio.sleep(10)
-    assert client.typed == []
+def test_a_poller_needs_a_lease_and_a_webhook_does_not() -> None:
+    """SPEC NODE-1."""
+    polling, hooked = channel_over(ScriptedClient()), channel_over(ScriptedClient(), HOOKED)
+    assert (polling.lease, polling.hook) == ("telegram:4242", None)
+    assert hooked.lease is None
+    assert hooked.hook is not None
+    assert hooked.hook.path == "/telegram"
 
 
 def test_a_reply_is_cut_at_telegrams_limit() -> None:
@@ -156,77 +75,244 @@ def test_a_reply_is_cut_at_telegrams_limit() -> None:
     assert [len(part) for part in channel.parts("x" * 5000)] == [4096, 904]
     assert [len(part) for part in channel.parts("😀" * 2049)] == [2048, 1]
     assert channel.parts("a\ud83d") == ["a\ufffd"]
+    assert channel.parts("a **b** < c") == ["a <b>b</b> &lt; c"]
 
 
-async def test_typing_is_shown_at_once_and_every_four_and_a_half_seconds() -> None:
+def test_each_kind_of_chat_has_its_pace() -> None:
+    """SPEC IO-4."""
+    channel = channel_over(ScriptedClient())
+    assert channel.pace("7") == Pace(gap_s=1.0, per_minute=None, account_per_s=30)
+    assert channel.pace("-5") == channel.pace("-1007") == Pace(1.0, 20, 30)
+    free = replace(SETTINGS, chat_gap_s=0, group_per_minute=0, account_per_second=0)
+    unlimited = channel_over(ScriptedClient(), free)
+    assert unlimited.pace("-5") == unlimited.pace("7") == Pace()
+
+
+@pytest.mark.parametrize(
+    ("streaming", "direct", "group"),
+    [
+        (Streaming.EDIT, True, True),
+        (Streaming.NATIVE, False, True),
+        (Streaming.OFF, False, False),
+    ],
+)
+def test_drafts_are_edited_where_telegrams_own_are_not_used(
+    streaming: Streaming, direct: bool, group: bool
+) -> None:
     """SPEC CHAN-4."""
-    client = ScriptedClient(action_takes_s=0.3)
+    channel = channel_over(ScriptedClient(), replace(SETTINGS, streaming=streaming))
+    assert channel.drafts(ANN, PeerKind.DIRECT) is direct
+    assert channel.drafts(TEAM, PeerKind.GROUP) is group
+    assert not channel.drafts(replace(ANN, chat="ann"), PeerKind.DIRECT)
+
+
+async def test_concurrent_sends_connect_once() -> None:
+    connected: list[Settings] = []
+    client = ScriptedClient()
+
+    async def connect(settings: Settings) -> BotClient:
+        connected.append(settings)
+        await asyncio.sleep(0.2)
+        return client
+
+    channel = TelegramChannel("default", SETTINGS, connect)
+    await asyncio.gather(*(channel.send(OutboundMessage(ANN, str(n))) for n in range(5)))
+    assert (connected, len(client.sent)) == ([SETTINGS], 5)
+    await channel.close()
+    assert client.closed
+
+
+async def test_a_reply_grows_and_is_finished_as_one_message() -> None:
+    """SPEC IO-5."""
+    client = ScriptedClient()
+    async with over(client) as channel:
+        draft = await channel.post_draft(OutboundMessage(ANN, "one", run_id=RUN))
+        await channel.edit_draft(OutboundMessage(ANN, "one two", run_id=RUN, draft=draft))
+        final = OutboundMessage(ANN, "one two three", run_id=RUN, draft=draft)
+        assert await channel.send(final) == draft
+    assert [one.text for one in client.messages.values()] == ["one two three"]
+
+
+async def test_a_file_is_fetched_up_to_the_limit_of_the_settings() -> None:
+    """SPEC CHAN-6."""
+    client = ScriptedClient()
+    async with over(client, replace(SETTINGS, download_mb=3)) as channel:
+        await channel.fetch(Attachment(FileKind.PHOTO, "ref-1"), Path("/nowhere/x"))
+    assert client.fetched == [("ref-1", Path("/nowhere/x"), 3 << 20)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "found", "facts"),
+    [
+        (SETTINGS, SetWebhook(), []),
+        (HOOKED, SetWebhook(HOOKED.webhook_url), []),
+        (HOOKED, SetWebhook(), ["webhook now: none; the gateway changes that"]),
+        (
+            SETTINGS,
+            SetWebhook("https://old.example/hook", 3, "Connection refused"),
+            [
+                "webhook now: https://old.example/hook; the gateway changes that",
+                "3 updates wait",
+                "Telegram says: Connection refused",
+            ],
+        ),
+        (SETTINGS, SetWebhook("", 3), ["3 updates wait"]),
+        (HOOKED, SetWebhook(HOOKED.webhook_url, 0, "it was long ago"), []),
+    ],
+)
+async def test_a_probe_tells_who_we_are_and_what_is_odd(
+    settings: Settings, found: SetWebhook, facts: list[str]
+) -> None:
+    """SPEC OPS-4."""
+    client = ScriptedClient(hook=found)
+    async with over(client, settings) as channel:
+        said = await channel.probe()
+    assert said == "; ".join(["@GoclawTestBot (python-telegram-bot)", *facts])
+    assert (client.hooks, client.hook_deleted, client.polls) == ([], 0, [])
+
+
+async def test_a_probe_raises_what_is_wrong() -> None:
+    client = ScriptedClient()
+    client.fail("get_me", REFUSED)
+    async with over(client) as channel:
+        with pytest.raises(ChannelRefused):
+            await channel.probe()
+
+
+async def test_a_closed_channel_sends_and_shows_nothing() -> None:
+    client = ScriptedClient()
     channel = channel_over(client)
+    await channel.close()
+    assert not channel.reaches("7")
+    with pytest.raises(NotSent):
+        await channel.send(OutboundMessage(ANN, "x"))
     channel.signal(started("a"))
+    channel.signal(replace(ended("a"), draft="5"))
     await asyncio.sleep(10)
-    channel.signal(RunText(RunId("a"), ANN, "so far"))
-    channel.signal(ended("a"))
-    await asyncio.sleep(60)
-    # The first one waited 0.2 s for the connection.
-    assert [round(at, 3) for at, _ in client.typed] == [0.2, 4.5, 9.0]
-    await channel.close()
+    assert client.calls == []
 
 
-async def test_typing_goes_on_until_the_last_run_of_a_place_has_ended() -> None:
+# ---------------------------------------------------------------------------- receiving
+
+
+async def test_receiving_tells_the_bots_name_and_publishes_the_menu() -> None:
+    """SPEC CMD-5."""
+    client = ScriptedClient([[update(5)]])
+    notebook = Notebook()
+    async with over(client) as channel:
+        await run_for(channel.receive(notebook), 5)
+        assert channel.handle == "GoclawTestBot"
+    assert notebook.texts == [["hello"]]
+    assert {"start", "help", "status", "new", "stop", "stopall", "queue", "whoami"} <= set(
+        client.menu
+    )
+
+
+async def test_a_menu_that_cannot_be_published_is_only_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    client = ScriptedClient([[update(5)]])
+    client.fail("set_commands", NotSent("reset"))
+    notebook = Notebook()
+    async with over(client) as channel:
+        with logged(caplog) as lines:
+            await run_for(channel.receive(notebook), 5)
+    assert lines == ["INFO the command menu was not published"]
+    assert notebook.texts == [["hello"]]
+
+
+async def test_a_menu_that_hangs_delays_no_message_and_no_end() -> None:
+    client = ScriptedClient([[update(5)]])
+    client.takes_s["set_commands"] = 1000.0
+    notebook = Notebook()
+    async with over(client) as channel:
+        await run_for(channel.receive(notebook), 5)
+    assert notebook.texts == [["hello"]]
+    assert asyncio.get_running_loop().time() == 5
+
+
+async def test_receiving_again_begins_without_an_offset() -> None:
+    """Another process may have polled in between."""
+    client = ScriptedClient([[update(5)]])
+    async with over(client) as channel:
+        for _ in range(2):
+            await run_for(channel.receive(Notebook()), 5)
+    assert [poll.offset for poll in client.polls] == [None, 6, None, None]
+
+
+async def test_the_bot_is_asked_for_until_the_network_is_there(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """SPEC CHAN-8."""
+    client = ScriptedClient([[update(5)]])
+    client.fail("get_me", *[NotSent("no route")] * 100, RateLimited("slow", 50.0))
+    notebook = Notebook()
+    async with over(client) as channel:
+        with logged(caplog) as lines:
+            task = asyncio.create_task(channel.receive(notebook))
+            await asyncio.sleep(600)
+            assert channel.trouble == "Telegram cannot be reached, for 600 s now: no route"
+            await asyncio.sleep(3000)
+            assert channel.trouble == ""
+            task.cancel()
+            await asyncio.wait({task})
+    assert notebook.texts == [["hello"]]
+    assert lines == ["WARNING Telegram cannot be reached", "INFO Telegram cannot be reached: over"]
+
+
+async def test_who_does_not_receive_any_more_tells_no_trouble() -> None:
+    """SPEC OPS-4: another gateway may receive by now."""
     client = ScriptedClient()
-    channel = channel_over(client)
-    for run in ("a", "b", "b"):
-        channel.signal(started(run))
-    channel.signal(started("c", Target("telegram", "default", "-1007", "55")))
-    await asyncio.sleep(1)
-    channel.signal(ended("a"))
-    await asyncio.sleep(5)
-    channel.signal(ended("b"))
-    channel.signal(ended("b"))
-    await asyncio.sleep(20)
-    assert [place for _, place in client.typed].count(Place(7)) == 2
-    assert [place for _, place in client.typed].count(Place(-1007, 55)) == 6
-    await channel.close()
-    await asyncio.sleep(20)
-    assert len(client.typed) == 8
+    client.fail("get_me", *[NotSent("no route")] * 100)
+    async with over(client) as channel:
+        await run_for(channel.receive(Notebook()), 60)
+        assert channel.trouble == ""
 
 
-async def test_typing_that_fails_slows_down_and_goes_on() -> None:
-    client = ScriptedClient(actions=[MaybeSent("reset"), RateLimited("slow", 30.0)])
-    channel = channel_over(client)
-    channel.signal(started("a"))
-    await asyncio.sleep(48)
-    assert [round(at) for at, _ in client.typed] == [0, 9, 39, 44]
-    await channel.close()
+@pytest.mark.parametrize("settings", [SETTINGS, HOOKED], ids=["polling", "webhook"])
+async def test_trouble_with_receiving_is_told_while_it_lasts(settings: Settings) -> None:
+    answers: list[Answer] = [[], *([NotSent("no route")] * 20)]
+    client = ScriptedClient(answers)
+    client.fail("set_webhook", *[NotSent("no route")] * 20)
+    async with over(client, settings) as channel:
+        task = asyncio.create_task(channel.receive(Notebook()))
+        await asyncio.sleep(60)
+        assert channel.trouble == "Telegram cannot be reached, for 60 s now: no route"
+        await asyncio.sleep(600)
+        assert channel.trouble == ""
+        task.cancel()
+        await asyncio.wait({task})
 
 
-async def test_typing_gives_up_where_it_is_refused() -> None:
-    client = ScriptedClient(actions=[Undeliverable("blocked")])
-    channel = channel_over(client)
-    channel.signal(started("a"))
-    await asyncio.sleep(60)
-    assert len(client.typed) == 1
-    channel.signal(ended("a"))
-    channel.signal(started("b"))
-    await asyncio.sleep(1)
-    assert len(client.typed) == 2
-    await channel.close()
-
-
-async def test_typing_ends_even_if_nobody_tells_the_end_of_the_run() -> None:
+async def test_receive_ends_with_a_refused_token() -> None:
+    """SPEC CHAN-8."""
     client = ScriptedClient()
-    channel = channel_over(client)
-    channel.signal(started("a"))
-    await asyncio.sleep(24 * 60 * 60)
-    assert client.typed[-1][0] < 2 * 60 * 60 + 1
-    await channel.close()
+    client.fail("get_me", REFUSED)
+    async with over(client) as channel:
+        with pytest.raises(ChannelRefused):
+            await channel.receive(Notebook())
+        assert not channel.reaches("7")
 
 
-async def test_the_number_of_places_with_typing_is_bounded() -> None:
-    client = ScriptedClient()
-    channel = channel_over(client)
-    for chat in range(1, 301):
-        channel.signal(started("a", Target("telegram", "default", str(chat))))
-    await asyncio.sleep(1)
-    assert len(client.typed) == 200
-    await channel.close()
+@pytest.mark.parametrize("settings", [SETTINGS, HOOKED], ids=["polling", "webhook"])
+async def test_a_token_that_is_refused_once_stops_sending_until_it_is_accepted_again(
+    settings: Settings,
+) -> None:
+    """SPEC CHAN-8: the server's own trouble must not silence the bot for ever."""
+    client = ScriptedClient(hook=SetWebhook(HOOKED.webhook_url))
+    async with over(client, settings) as channel:
+        task = asyncio.create_task(channel.receive(Notebook()))
+        await asyncio.sleep(5)
+        for method, call in (
+            ("send_message", channel.send(OutboundMessage(ANN, "x"))),
+            ("send_message", channel.post_draft(OutboundMessage(ANN, "x"))),
+            ("edit_message", channel.edit_draft(OutboundMessage(ANN, "x", draft="5"))),
+        ):
+            client.fail(method, REFUSED)
+            with pytest.raises(ChannelRefused):
+                await call
+            assert not channel.reaches("7")
+            await asyncio.sleep(61)
+            assert channel.reaches("7")
+        task.cancel()
+        await asyncio.wait({task})

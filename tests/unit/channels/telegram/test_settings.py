@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from channels.telegram import factory
-from channels.telegram.settings import Settings, read_settings
+from channels.telegram.settings import Library, Settings, Streaming, read_settings
 from goclaw_py.core.errors import SettingError
 
 TOKEN = "4242:AAtest-token_for-tests-only-12345"
@@ -28,9 +28,48 @@ def test_every_key_can_be_set() -> None:
             "poll_timeout_s": 10,
             "send_timeout_s": 2.5,
             "connect_timeout_s": 3,
+            "library": "aiogram",
+            "webhook_url": "https://bot.example.org:8443/telegram/one/",
+            "webhook_connections": 100,
+            "streaming": "native",
+            "reactions": False,
+            "chat_gap_s": 0.5,
+            "group_per_minute": 0,
+            "account_per_second": 1000,
+            "download_mb": 2000,
         }
     )
-    assert settings == Settings(TOKEN, "http://127.0.0.1:8081", 10, 2.5, 3)
+    assert settings == Settings(
+        TOKEN,
+        "http://127.0.0.1:8081",
+        10,
+        2.5,
+        3,
+        library=Library.AIOGRAM,
+        webhook_url="https://bot.example.org:8443/telegram/one",
+        webhook_connections=100,
+        streaming=Streaming.NATIVE,
+        reactions=False,
+        chat_gap_s=0.5,
+        group_per_minute=0,
+        account_per_second=1000,
+        download_mb=2000,
+    )
+    assert settings.webhook_path == "/telegram/one"
+
+
+def test_the_default_is_python_telegram_bot_polling_and_edits() -> None:
+    """SPEC CHAN-2, CHAN-4, IO-4."""
+    settings = Settings(TOKEN)
+    assert settings.library is Library.PTB
+    assert settings.webhook_url == ""
+    assert settings.streaming is Streaming.EDIT
+    assert settings.reactions
+    assert (settings.chat_gap_s, settings.group_per_minute, settings.account_per_second) == (
+        1.0,
+        20,
+        30,
+    )
 
 
 def test_the_token_may_stand_in_a_file(tmp_path: Path) -> None:
@@ -62,6 +101,30 @@ def test_the_token_may_stand_in_a_file(tmp_path: Path) -> None:
         ({"token": TOKEN, "poll_timeout_s": True}, "poll_timeout_s", "whole"),
         ({"token": TOKEN, "send_timeout_s": "5"}, "send_timeout_s", "a number"),
         ({"token": TOKEN, "connect_timeout_s": 61}, "connect_timeout_s", "from 1 to 60"),
+        ({"token": TOKEN, "library": "telebot"}, "library", "python-telegram-bot, aiogram"),
+        ({"token": TOKEN, "library": ["aiogram"]}, "library", "python-telegram-bot, aiogram"),
+        ({"token": TOKEN, "streaming": True}, "streaming", "edit, native, off"),
+        ({"token": TOKEN, "reactions": "off"}, "reactions", "true or false"),
+        ({"token": TOKEN, "reactions": 0}, "reactions", "true or false"),
+        ({"token": TOKEN, "chat_gap_s": -0.1}, "chat_gap_s", "from 0 to 60"),
+        ({"token": TOKEN, "chat_gap_s": float("nan")}, "chat_gap_s", "from 0 to 60"),
+        ({"token": TOKEN, "group_per_minute": -1}, "group_per_minute", "from 0"),
+        ({"token": TOKEN, "group_per_minute": 1.5}, "group_per_minute", "whole number"),
+        ({"token": TOKEN, "account_per_second": True}, "account_per_second", "whole number"),
+        ({"token": TOKEN, "webhook_connections": 0}, "webhook_connections", "from 1 to 100"),
+        ({"token": TOKEN, "webhook_connections": 101}, "webhook_connections", "from 1 to 100"),
+        ({"token": TOKEN, "download_mb": 0}, "download_mb", "from 1 to 2000"),
+        ({"token": TOKEN, "webhook_url": 5}, "webhook_url", "URL"),
+        ({"token": TOKEN, "webhook_url": None}, "webhook_url", "URL"),
+        ({"token": TOKEN, "webhook_url": "bot.example.org/x"}, "webhook_url", "URL"),
+        ({"token": TOKEN, "webhook_url": "https://bot.example.org/x?y"}, "webhook_url", "URL"),
+        ({"token": TOKEN, "webhook_url": "https://bot.example.org"}, "webhook_url", "a path"),
+        ({"token": TOKEN, "webhook_url": "https://bot.example.org/"}, "webhook_url", "a path"),
+        (
+            {"token": TOKEN, "webhook_url": f"https://x.example/{TOKEN.partition(':')[2]}"},
+            "webhook_url",
+            "must not hold the token",
+        ),
     ],
 )
 def test_a_wrong_setting_names_key_and_what_is_allowed(
@@ -88,6 +151,10 @@ def test_a_file_that_is_no_text_is_no_token(tmp_path: Path) -> None:
         {"token_file": TOKEN, "send_timeout_s": 0},
         {"token": TOKEN, "base_url": f"x{TOKEN}"},
         {"token": TOKEN, "poll_timeout_s": TOKEN},
+        {"token": TOKEN, "library": TOKEN},
+        {"token": TOKEN, "streaming": TOKEN},
+        {"token": TOKEN, "webhook_url": f"https://bot.example.org/{TOKEN}"},
+        {"token": TOKEN, "webhook_url": f"https://bot.example.org/{TOKEN.partition(':')[2]}"},
     ],
 )
 def test_no_error_shows_a_token(options: Mapping[str, object]) -> None:
@@ -109,12 +176,19 @@ def test_a_built_channel_knows_its_names() -> None:
     assert channel.reaches("7")
 
 
+def test_a_channel_with_a_webhook_has_a_hook_and_needs_no_lease() -> None:
+    channel = factory.build("work", {"token": TOKEN, "webhook_url": "https://x.example/one"})
+    assert channel.lease is None
+    assert channel.hook is not None
+    assert channel.hook.path == "/one"
+
+
 def test_importing_the_channel_imports_no_library() -> None:
     """A process that does not use Telegram never pays for its libraries."""
     code = (
         "import sys; from channels.telegram import factory;"
         "factory.build('default', {'token': '42:' + 'A' * 35});"
-        "print(sorted({'telegram', 'aiohttp', 'httpx', 'orjson'} & set(sys.modules)))"
+        "print(sorted({'telegram', 'aiogram', 'aiohttp', 'httpx'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -1,0 +1,273 @@
+"""What an answer of the Bot API means, whichever library asked (SPEC IO-5, CHAN-8).
+
+A library's own errors tell too little: whether a request left, whether it was Telegram or a proxy
+that refused. So the transports read answers here, and only ``ChannelError`` leaves a client. The
+token is part of every address, so any error may hold it; ``guarded`` takes it out.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Callable, Coroutine, Mapping
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from urllib.parse import quote
+
+import orjson
+
+from channels.telegram.client import FileTooBig, MarkupRefused, MessageGone, PollConflict
+from goclaw_py.core.errors import (
+    ChannelError,
+    ChannelRefused,
+    ChatGone,
+    ChatMoved,
+    MaybeSent,
+    NotSent,
+    RateLimited,
+    Undeliverable,
+)
+
+_POLL_MARGIN_S = 10.0
+"""How much longer than asked a poll may take before the connection counts as dead."""
+_DEFAULT_RETRY_AFTER_S = 5.0
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class AlreadySo(Undeliverable):
+    """What was asked is so already: the text is the same, the message is deleted."""
+
+
+class KindRefused(Undeliverable):
+    """A file is not taken as what it was sent as (a picture); as a document it may be."""
+
+
+_BY_WORDS: tuple[tuple[type[Undeliverable], tuple[str, ...]], ...] = (
+    # First: its words quote the text that was refused.
+    (MarkupRefused, ("can't parse entities", "entity_", "entities_")),
+    (AlreadySo, ("message is not modified", "message to delete not found")),
+    (
+        MessageGone,
+        ("message to edit not found", "message can't be edited", "message_id_invalid"),
+    ),
+    (
+        KindRefused,
+        (
+            "photo_invalid",
+            "photo_ext_invalid",
+            "photo_save_file_invalid",
+            "image_process_failed",
+            "too big for a photo",
+            "photo is too big",
+            "photo too big",
+            "voice_messages_forbidden",
+        ),
+    ),
+    (FileTooBig, ("file is too big", "request entity too large")),
+    # Before the chats that are gone: a 403 of this kind says nothing about the whole chat.
+    (
+        Undeliverable,
+        (
+            "not enough rights",
+            "have no rights",
+            "topic_closed",
+            "topic_deleted",
+            "message thread not found",
+        ),
+    ),
+    (
+        ChatGone,
+        (
+            "chat not found",
+            "peer_id_invalid",
+            "bot was blocked",
+            "user_is_blocked",
+            "user is deactivated",
+            "input_user_deactivated",
+            "bot was kicked",
+            "bot is not a member",
+            "chat was deleted",
+            "channel_private",
+            "chat_write_forbidden",
+        ),
+    ),
+)
+"""Which error a 400 or 403 means, by what its description holds; the first that fits."""
+
+
+def read_answer(status: int, body: bytes) -> object:
+    """The result of an answer that says ``ok``; raises a ``ChannelError`` for any other.
+
+    The error quotes the server's words, whatever they hold. A page that is no JSON of the Bot API
+    is no verdict on the token or the message, whatever its status.
+    """
+    answer = _decode(body)
+    if not isinstance(answer, dict) or not isinstance(answer.get("ok"), bool):
+        if status == 413:
+            # Whichever server in between says so: it did not take the request in.
+            raise FileTooBig("HTTP 413: the request is too large")
+        raise MaybeSent(f"HTTP {status} with something that is no answer of the Bot API")
+    if not answer["ok"]:
+        raise _refusal(status, answer)
+    return answer.get("result")
+
+
+def sent_id(result: object) -> int:
+    """The id of the message that a result describes. Raises ``MaybeSent`` if it has none."""
+    number = result.get("message_id") if isinstance(result, dict) else None
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise MaybeSent("an answer of the Bot API is not understood: it names no message")
+    return number
+
+
+def file_path(result: object, *, limit_bytes: int) -> str:
+    """The address, below the token, of a file that ``getFile`` tells of. Raises ``FileTooBig``."""
+    told = result if isinstance(result, dict) else {}
+    size, path = told.get("file_size"), told.get("file_path")
+    if isinstance(size, int) and size > limit_bytes:
+        raise FileTooBig(f"the file has {size} bytes, which is more than {limit_bytes}")
+    if not isinstance(path, str) or not path:
+        raise NotSent("an answer of the Bot API is not understood: it names no file")
+    if path.startswith("/"):
+        raise Undeliverable("the Bot API server keeps files on its own disk (--local)")
+    return quote(path)
+
+
+def updates(result: object) -> list[object]:
+    """The updates that ``getUpdates`` brought, unread."""
+    if not isinstance(result, list):
+        raise NotSent("the Bot API answered with something that is no list of updates")
+    return result
+
+
+def poll_timeout_s(wait_s: int) -> float:
+    """How long a poll may take that waits so long at the server, in seconds."""
+    return wait_s + _POLL_MARGIN_S
+
+
+def _refusal(status: int, answer: Mapping[str, object]) -> ChannelError:
+    """Our error for the Bot API's own refusal."""
+    code = answer.get("error_code", status)
+    words = str(answer.get("description", f"error {code}"))
+    parameters = answer.get("parameters")
+    if not isinstance(parameters, dict):
+        parameters = {}
+    match code:
+        case 429:
+            return RateLimited(words, _retry_after_s(parameters))
+        case 404 if "method not found" in words.lower():
+            return Undeliverable(f"this Bot API server is too old: {words}")
+        case 401 | 404:
+            return ChannelRefused(f"Telegram does not accept this bot token: {words}")
+        case 409:
+            return PollConflict(words)
+        case 413:
+            return FileTooBig(words)
+        case 400 | 403:
+            return _undeliverable(code, words, parameters)
+        case int() if code < 500:
+            return NotSent(words)
+        case _:
+            return MaybeSent(words)
+
+
+def _undeliverable(code: object, words: str, parameters: Mapping[str, object]) -> ChannelError:
+    moved = parameters.get("migrate_to_chat_id")
+    if isinstance(moved, int):
+        return ChatMoved(words, str(moved))
+    lowered = words.lower()
+    for kind, marks in _BY_WORDS:
+        if any(mark in lowered for mark in marks):
+            return kind(words)
+    return ChatGone(words) if code == 403 else Undeliverable(words)
+
+
+def _retry_after_s(parameters: Mapping[str, object]) -> float:
+    seconds = parameters.get("retry_after")
+    return float(seconds) if isinstance(seconds, (int, float)) else _DEFAULT_RETRY_AFTER_S
+
+
+def _decode(body: bytes) -> object:
+    """The JSON value, or None."""
+    try:
+        decoded: object = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        # orjson refuses lone surrogates; one in somebody's message must not make us deaf.
+        try:
+            decoded = json.loads(body.decode("utf-8", "replace"))
+        except (ValueError, RecursionError):
+            decoded = None
+    return decoded
+
+
+# ---------------------------------------------------------------------------- the token
+
+
+class Scrubber:
+    """Takes one bot's token out of texts: whole, escaped or cut short, and its secret alone."""
+
+    def __init__(self, token: str) -> None:
+        number, _, secret = token.partition(":")
+        alternatives = [rf"(?<!\d){re.escape(number)}(?::|%3[Aa])[\w-]*"]
+        if secret:
+            alternatives.append(re.escape(secret))
+        self._pattern = re.compile("|".join(alternatives))
+
+    def __call__(self, text: str) -> str:
+        """The text with ``(token)`` wherever the token was."""
+        return self._pattern.sub("(token)", text)
+
+
+def silence(*loggers: str) -> None:
+    """Keep loggers at WARNING: below it, libraries print addresses, which hold the token."""
+    for name in loggers:
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def words_of(error: BaseException) -> str:
+    """What an error says, on one line; it may quote the token."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _brief(unknown: Exception) -> str:
+    # The lines after the first may quote values, cut in a way that hides a token from the scrubber.
+    return f"{type(unknown).__name__}: {str(unknown).partition(chr(10))[0]}"
+
+
+class _Client(Protocol):
+    @property
+    def scrub(self) -> Scrubber: ...
+
+
+_C = TypeVar("_C", bound=_Client)
+_Call = Callable[Concatenate[_C, _P], Coroutine[Any, Any, _T]]
+
+
+def guarded(*, repeatable: bool = True) -> Callable[[_Call[_C, _P, _T]], _Call[_C, _P, _T]]:
+    """Let only a ``ChannelError`` leave a call, without the token and with nothing chained.
+
+    ``repeatable``: a second call shows nothing twice, so an answer that is lost is ``NotSent``.
+    """
+
+    def guard(call: _Call[_C, _P, _T]) -> _Call[_C, _P, _T]:
+        @wraps(call)
+        async def guarded_call(client: _C, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+            try:
+                return await call(client, *args, **kwargs)
+            except ChannelError as ours:
+                error = ours
+            except Exception as unknown:  # any error of a library may quote the token
+                error = MaybeSent(f"an answer of the Bot API is not understood: {_brief(unknown)}")
+            if repeatable and isinstance(error, MaybeSent):
+                error = NotSent(str(error))
+            error.args = tuple(client.scrub(str(arg)) for arg in error.args)
+            # Raised in a handler it would bring the foreign error along, even ``from None``.
+            error.__cause__ = error.__context__ = None
+            raise error
+
+        return guarded_call
+
+    return guard

@@ -1,0 +1,100 @@
+"""Whether a message in a group is meant for the bot, and what remains without its name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from channels.telegram.client import Bot
+from channels.telegram.fields import Fields, list_or_empty, object_or_empty, whole_number
+from goclaw_py.core.commands import our_command
+
+_COMMAND = re.compile(r"\s*/[A-Za-z0-9_]+(?:@([A-Za-z0-9_]+))?(?=\s|$)")
+
+
+@lru_cache(maxsize=64)
+def _name(username: str) -> re.Pattern[str]:
+    # A name ends where no more of the characters of a name follow: @bot is a prefix of @bot2.
+    return re.compile(rf"(?ai:{re.escape(username)}(?![a-z0-9_]))")
+
+
+@lru_cache(maxsize=64)
+def _address(username: str) -> re.Pattern[str]:
+    """``@name`` with the punctuation that belongs to it, and the blanks after it."""
+    return re.compile(rf"@{_name(username).pattern}(?:[,:;!]+(?=\s|$))?\s*")
+
+
+@lru_cache(maxsize=64)
+def _mention(username: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![A-Za-z0-9_@])@{_name(username).pattern}")
+
+
+def is_addressed(text: str, entities: object, bot: Bot, *, replied: Fields | None) -> bool:
+    """Whether a group message is for the bot (SPEC CHAN-5).
+
+    ``text`` is cleaned, but otherwise as it came, so that ``entities`` fit it. A command that names
+    another bot is not for us, whatever it replies to; one without a name is if we know it.
+    """
+    command = _COMMAND.match(text)
+    if command is not None and (name := command.group(1)):
+        return _name(bot.username).fullmatch(name) is not None
+    if our_command(text) is not None:
+        return True
+    if object_or_empty((replied or {}).get("from")).get("id") == bot.id:
+        return True
+    return _begins_with_name(text, bot) or any(_mentions(text, entities, bot))
+
+
+def is_mentioned(text: str, bot: Bot) -> bool:
+    """Whether a text that has no entities names the bot with an ``@`` somewhere."""
+    return bool(bot.username) and _mention(bot.username).search(text) is not None
+
+
+def without_address(text: str, bot: Bot) -> str:
+    """The text without ``@name`` where that only calls the bot: at its start or its end.
+
+    In a sentence it is a word of it. Commands keep their name, by which they are told apart.
+    """
+    if not bot.username or _COMMAND.match(text):
+        return text
+    begun = text.lstrip()
+    if found := _address(bot.username).match(begun):
+        text = begun[found.end() :]
+        if _COMMAND.match(text):
+            return text
+    return _without_end(text, bot)
+
+
+def _without_end(text: str, bot: Bot) -> str:
+    # Not a search for blanks before the name: over a text of nothing but blanks it would take the
+    # square of its length.
+    ended = text.rstrip()
+    start = len(ended) - len(bot.username) - 1
+    if start < 0 or not _address(bot.username).fullmatch(ended, start):
+        return text
+    rest = ended[:start]
+    if rest and not rest[-1].isspace() and rest[-1] != ",":
+        return text
+    return rest.rstrip().removesuffix(",").rstrip()
+
+
+def _begins_with_name(text: str, bot: Bot) -> bool:
+    begun = text.lstrip().removeprefix("@")
+    return bool(bot.username) and _name(bot.username).match(begun) is not None
+
+
+def _mentions(text: str, entities: object, bot: Bot) -> Iterator[bool]:
+    """For each entity whether it is the bot. Takes a constant time for each."""
+    length = len(bot.username) + 1
+    units = b""
+    for entity in map(object_or_empty, list_or_empty(entities)):
+        match entity.get("type"):
+            case "text_mention":
+                yield object_or_empty(entity.get("user")).get("id") == bot.id
+            case "mention" if bot.username and entity.get("length") == length:
+                start = whole_number(entity.get("offset"))
+                if start is not None and start >= 0:
+                    units = units or text.encode("utf-16-le")
+                    found = units[2 * start : 2 * (start + length)].decode("utf-16-le", "replace")
+                    yield _address(bot.username).fullmatch(found) is not None

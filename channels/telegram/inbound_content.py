@@ -1,0 +1,218 @@
+"""What is in a message: words, files, or something that no agent can be given (SPEC CHAN-6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from channels.telegram.fields import (
+    Fields,
+    Malformed,
+    clean_file_name,
+    clean_mime,
+    list_or_empty,
+    object_or_empty,
+    optional_text,
+    required_object,
+    required_text,
+    text_or_empty,
+    whole_number,
+)
+from channels.telegram.inbound_rich import rich_text
+from goclaw_py.core.messages import Attachment, FileKind
+from goclaw_py.core.text import cut_text, is_blank
+
+QUOTE_LIMIT = 1000
+"""Longest quote, in code points."""
+
+# An animation comes with a document too, a live photo with a photo: the first one found counts.
+_FILES: dict[str, tuple[FileKind, str]] = {
+    "animation": (FileKind.VIDEO, "video/mp4"),
+    "video": (FileKind.VIDEO, ""),
+    "video_note": (FileKind.VIDEO, "video/mp4"),
+    "voice": (FileKind.VOICE, "audio/ogg"),
+    "audio": (FileKind.AUDIO, ""),
+    "document": (FileKind.DOCUMENT, ""),
+}
+
+# A venue comes with a location too: the first one found counts.
+_UNSUPPORTED: dict[str, str] = {
+    "venue": "a venue",
+    "location": "a location",
+    "contact": "a contact",
+    "poll": "a poll",
+    "dice": "a dice",
+    "game": "a game",
+    "invoice": "an invoice",
+    "story": "a story",
+    "sticker": "a sticker",
+    "checklist": "a checklist",
+    "giveaway": "a giveaway",
+    "giveaway_winners": "the winners of a giveaway",
+    "paid_media": "paid media",
+    "rich_message": "a rich message",
+}
+
+_UNKNOWN = "this kind of message"
+
+SERVICE = frozenset(
+    [
+        "boost_added",
+        "channel_chat_created",
+        "chat_background_set",
+        "chat_owner_changed",
+        "chat_owner_left",
+        "chat_shared",
+        "checklist_tasks_added",
+        "checklist_tasks_done",
+        "community_chat_added",
+        "community_chat_joined",
+        "community_chat_removed",
+        "connected_website",
+        "delete_chat_photo",
+        "direct_message_price_changed",
+        "forum_topic_closed",
+        "forum_topic_created",
+        "forum_topic_edited",
+        "forum_topic_reopened",
+        "general_forum_topic_hidden",
+        "general_forum_topic_unhidden",
+        "gift",
+        "gift_upgrade_sent",
+        "giveaway_completed",
+        "giveaway_created",
+        "group_chat_created",
+        "left_chat_member",
+        "left_chat_participant",
+        "managed_bot_created",
+        "message_auto_delete_timer_changed",
+        "migrate_from_chat_id",
+        "migrate_to_chat_id",
+        "new_chat_member",
+        "new_chat_members",
+        "new_chat_participant",
+        "new_chat_photo",
+        "new_chat_title",
+        "paid_message_price_changed",
+        "passport_data",
+        "pinned_message",
+        "poll_option_added",
+        "poll_option_deleted",
+        "proximity_alert_triggered",
+        "refunded_payment",
+        "successful_payment",
+        "suggested_post_approval_failed",
+        "suggested_post_approved",
+        "suggested_post_declined",
+        "suggested_post_paid",
+        "suggested_post_refunded",
+        "supergroup_chat_created",
+        "unique_gift",
+        "user_shared",
+        "users_shared",
+        "video_chat_ended",
+        "video_chat_participants_invited",
+        "video_chat_scheduled",
+        "video_chat_started",
+        "voice_chat_ended",
+        "voice_chat_participants_invited",
+        "voice_chat_scheduled",
+        "voice_chat_started",
+        "web_app_data",
+        "write_access_allowed",
+    ]
+)
+"""Fields of messages that tell what happened in a chat; nobody said anything (Bot API 10.3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a message says. ``entities`` are as they came, with offsets into ``text``.
+
+    ``rich``: the text is that of a rich message, which has no entities.
+    """
+
+    text: str = ""
+    entities: object = None
+    attachments: tuple[Attachment, ...] = ()
+    unsupported: str = ""
+    rich: bool = False
+
+
+def read_content(message: Fields, *, direct: bool) -> Content | None:
+    """What a message says; None for what nobody said. Raises ``Malformed``.
+
+    What is newer than this code may be something said or something that happened: only in a
+    ``direct`` chat it counts as said.
+    """
+    text = optional_text(message, "text")
+    if text is not None:
+        return Content(text, message.get("entities"))
+    caption = optional_text(message, "caption")
+    attachments = _attachments(message)
+    unsupported = "" if attachments else _unsupported(message)
+    if caption or attachments:
+        return Content(caption or "", message.get("caption_entities"), attachments, unsupported)
+    if words := rich_text(message.get("rich_message")):
+        return Content(words, rich=True)
+    if emoji := text_or_empty(object_or_empty(message.get("sticker")).get("emoji")):
+        return Content(emoji)
+    if unsupported:
+        return Content(unsupported=unsupported)
+    return Content(unsupported=_UNKNOWN) if direct and SERVICE.isdisjoint(message) else None
+
+
+def read_quote(message: Fields, replied: Fields | None) -> str:
+    """What the message replied to says, or what was marked of it; "" if that is no text."""
+    quote = text_or_empty(object_or_empty(message.get("quote")).get("text"))
+    if not quote and replied is not None:
+        quote = (
+            text_or_empty(replied.get("text"))
+            or text_or_empty(replied.get("caption"))
+            or rich_text(replied.get("rich_message"))
+        )
+    return "" if is_blank(quote) else cut_text(quote, QUOTE_LIMIT)
+
+
+def _unsupported(message: Fields) -> str:
+    return next((words for key, words in _UNSUPPORTED.items() if key in message), "")
+
+
+def _attachments(message: Fields) -> tuple[Attachment, ...]:
+    if "photo" in message:
+        return (_photo(message),)
+    for key, (kind, mime) in _FILES.items():
+        if key in message:
+            return (_file(required_object(message, key), kind, mime),)
+    return ()
+
+
+def _photo(message: Fields) -> Attachment:
+    """The largest size of a photo. Raises ``Malformed``."""
+    sizes = [
+        size
+        for size in map(object_or_empty, list_or_empty(message.get("photo")))
+        if isinstance(size.get("file_id"), str)
+    ]
+    if not sizes:
+        raise Malformed("photo: no size of it")
+    return _file(max(sizes, key=_extent), FileKind.PHOTO, "image/jpeg")
+
+
+def _extent(size: Fields) -> tuple[int, int]:
+    width, height = whole_number(size.get("width")), whole_number(size.get("height"))
+    return _size(size) or 0, (width or 0) * (height or 0)
+
+
+def _file(fields: Fields, kind: FileKind, mime: str) -> Attachment:
+    return Attachment(
+        kind=kind,
+        ref=required_text(fields, "file_id"),
+        name=clean_file_name(fields.get("file_name")),
+        mime=clean_mime(fields.get("mime_type")) or mime,
+        size=_size(fields),
+    )
+
+
+def _size(fields: Fields) -> int | None:
+    size = whole_number(fields.get("file_size"))
+    return None if size is None or size < 0 else size

@@ -1,0 +1,133 @@
+"""A message, or a new version of one → what the runtime takes in."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from channels.telegram.client import TEXT_LIMIT, Bot
+from channels.telegram.fields import (
+    Fields,
+    Malformed,
+    instant,
+    required_number,
+    required_object,
+    text_or_empty,
+    whole_number,
+)
+from channels.telegram.inbound_address import is_addressed, is_mentioned, without_address
+from channels.telegram.inbound_chat import (
+    CHANNEL,
+    Arrival,
+    is_for_nobody,
+    name_of,
+    read_chat,
+    read_peer,
+    read_sender,
+    read_thread,
+    real_reply,
+)
+from channels.telegram.inbound_content import Content, read_content, read_quote
+from goclaw_py.core.messages import ChatMigrated, Inbound, InboundMessage, PeerKind
+from goclaw_py.core.text import utf16_len
+
+
+def read_message(message: Fields, arrival: Arrival, *, edited: bool = False) -> Inbound | None:
+    """What a message says, or that its chat has another id; None for what nobody said to us.
+
+    Raises ``Malformed``.
+    """
+    chat = required_object(message, "chat")
+    peer = read_peer(chat)
+    if moved := _migrated(message, chat, arrival.account):
+        return moved
+    if peer is None or is_for_nobody(message, arrival.bot):
+        return None
+    content = read_content(message, direct=peer is PeerKind.DIRECT)
+    # A shared position is edited every few seconds, for hours: nobody is told of that again.
+    if content is None or (edited and content.unsupported):
+        return None
+    return _said(message, content, peer, arrival, edited=edited)
+
+
+def _migrated(message: Fields, chat: Fields, account: str) -> ChatMigrated | None:
+    """Both chats tell of the move, each with the id of the other one (SPEC CHAN-7)."""
+    here = str(required_number(chat, "id"))
+    if "migrate_to_chat_id" in message:
+        there = str(required_number(message, "migrate_to_chat_id"))
+        return ChatMigrated(CHANNEL, account, here, there)
+    if "migrate_from_chat_id" in message:
+        there = str(required_number(message, "migrate_from_chat_id"))
+        return ChatMigrated(CHANNEL, account, there, here)
+    return None
+
+
+def _said(
+    message: Fields, content: Content, peer: PeerKind, arrival: Arrival, *, edited: bool
+) -> InboundMessage:
+    chat = required_object(message, "chat")
+    number = required_number(message, "message_id")
+    thread = read_thread(message)
+    target = read_chat(chat, arrival.account, thread)
+    replied = real_reply(message, thread)
+    quote = read_quote(message, replied)
+    external_id = f"{target.chat}:{number}" if number else _ephemeral(target.chat, arrival)
+    return InboundMessage(
+        external_id=f"{external_id}:{required_number(message, 'edit_date')}"
+        if edited
+        else external_id,
+        target=target,
+        peer=peer,
+        sender=read_sender(message),
+        text=_text(content, arrival.bot, alone=not (content.attachments or quote)),
+        sent_at=_sent_at(message, edited=edited),
+        message_id=str(number) if number else None,
+        reply_to=_number_of(replied),
+        cut=not edited and _was_cut(message, content.text),
+        redelivered=arrival.redelivered,
+        addressed=peer is PeerKind.DIRECT or _addressed(content, replied, arrival.bot),
+        attachments=content.attachments,
+        quote=quote,
+        album=_album(message, target.chat),
+        edits=external_id if edited else None,
+        unsupported=content.unsupported,
+        place_name=name_of(chat),
+    )
+
+
+def _ephemeral(chat: str, arrival: Arrival) -> str:
+    """Ephemeral messages all have the number 0; only their updates tell them apart."""
+    if arrival.update is None:
+        raise Malformed("update_id: no whole number")
+    return f"{chat}:0:{arrival.update}"
+
+
+def _text(content: Content, bot: Bot, *, alone: bool) -> str:
+    """The words without the bot's name. If nothing else came, the name itself is what was said."""
+    text = without_address(content.text, bot)
+    return content.text if alone and not text else text
+
+
+def _sent_at(message: Fields, *, edited: bool) -> datetime:
+    return instant(message, "edit_date" if edited else "date")
+
+
+def _was_cut(message: Fields, text: str) -> bool:
+    """Whether the client probably cut a longer text here (SPEC QUEUE-6)."""
+    return "text" in message and TEXT_LIMIT in {len(text), utf16_len(text)}
+
+
+def _addressed(content: Content, replied: Fields | None, bot: Bot) -> bool:
+    if is_addressed(content.text, content.entities, bot, replied=replied):
+        return True
+    return content.rich and is_mentioned(content.text, bot)
+
+
+def _number_of(replied: Fields | None) -> str | None:
+    number = whole_number(replied.get("message_id")) if replied is not None else None
+    return None if number is None else str(number)
+
+
+def _album(message: Fields, chat: str) -> str | None:
+    """Its id is unique within the chat only."""
+    group = text_or_empty(message.get("media_group_id"))
+    return f"{chat}:{group}" if group else None

@@ -1,0 +1,121 @@
+"""Marks on the messages of people: 👀 while they wait, 👎 when they failed (SPEC CHAN-4)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+
+from channels.telegram.client import Place
+from goclaw_py.core.errors import ChannelError
+from goclaw_py.core.outcomes import Outcome
+
+_log = logging.getLogger("channels.telegram")
+
+WAITS = "👀"
+FAILED = "👎"
+
+AFTER_S = 2.0
+"""What is worked on sooner needs no mark: "typing…" says it."""
+
+_MOST = 1_000
+_TRIES = 3
+_APART_S = 2.0
+_AT_ONCE = 2
+"""They share eight connections with "typing…" and with answers to presses, which cannot wait."""
+_FAILURES = (Outcome.FAILED, Outcome.TIMED_OUT, Outcome.ABANDONED, Outcome.LOST)
+
+_Message = tuple[int, int]
+"""Chat and message."""
+
+
+class Marks:
+    """The marks of one bot. Failures change nothing for anybody."""
+
+    def __init__(self, react: Callable[[int, int, str], Awaitable[None]]) -> None:
+        """``react`` sets the reaction to a message of a chat, "" removes it."""
+        self._react = react
+        self._timers: dict[_Message, asyncio.TimerHandle] = {}
+        self._shown: set[_Message] = set()
+        """Messages that are marked as waiting."""
+        self._tasks: dict[_Message, asyncio.Task[None]] = {}
+        """The latest mark of each message that is being shown."""
+        self._running: set[asyncio.Task[None]] = set()
+        self._room = asyncio.Semaphore(_AT_ONCE)
+
+    def wait(self, place: Place, messages: Iterable[int], *, marked: bool = False) -> None:
+        """These wait for their run; an earlier process may have ``marked`` them."""
+        loop = asyncio.get_running_loop()
+        for message in messages:
+            key = place.chat_id, message
+            if marked and len(self._shown) < _MOST:
+                self._shown.add(key)
+            if len(self._timers) < _MOST and key not in self._timers:
+                self._timers[key] = loop.call_later(AFTER_S, self._is_late, key)
+
+    def begin(self, place: Place, messages: Iterable[int]) -> None:
+        """They are worked on now: what is not marked yet needs no mark."""
+        for message in messages:
+            self._unset_timer((place.chat_id, message))
+
+    def end(self, place: Place, messages: Iterable[int], outcome: Outcome) -> None:
+        """Their run has ended."""
+        keys = [(place.chat_id, message) for message in messages]
+        for key in keys:
+            self._unset_timer(key)
+            if key in self._shown:
+                self._set(key, "")
+        if keys and outcome in _FAILURES:
+            self._set(keys[-1], FAILED)
+
+    async def close(self) -> None:
+        """Set no more."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        for task in self._running:
+            task.cancel()
+        if self._running:
+            await asyncio.wait(self._running)
+
+    def _is_late(self, key: _Message) -> None:
+        del self._timers[key]
+        self._set(key, WAITS)
+
+    def _unset_timer(self, key: _Message) -> None:
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _set(self, key: _Message, emoji: str) -> None:
+        before = self._tasks.get(key)
+        if emoji == WAITS:
+            self._shown.add(key)
+        else:
+            self._shown.discard(key)
+        task = asyncio.create_task(self._show(key, emoji, before), name="telegram mark")
+        self._tasks[key] = task
+        self._running.add(task)
+        task.add_done_callback(lambda done: self._done(key, done))
+
+    def _done(self, key: _Message, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if self._tasks.get(key) is task:
+            del self._tasks[key]
+
+    async def _show(self, key: _Message, emoji: str, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait({before})
+        for attempt in range(1, _TRIES + 1):
+            try:
+                async with self._room:
+                    if self._tasks.get(key) is not asyncio.current_task():
+                        return  # a later mark takes its place
+                    await self._react(*key, emoji)
+            except ChannelError as error:
+                _log.debug("a mark could not be shown", extra={"reason": str(error)})
+                if not error.retryable or attempt == _TRIES:
+                    return
+                await asyncio.sleep(error.retry_after_s or _APART_S)
+            else:
+                return

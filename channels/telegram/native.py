@@ -1,0 +1,92 @@
+"""Replies that grow in Telegram's own drafts, with its stop button (``streaming = "native"``).
+
+Such a draft lives for half a minute and is nothing that anybody has to clean up: the reply itself
+comes as a message, which ends it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from channels.telegram.client import Place, Text
+from channels.telegram.sending import draft_text
+from goclaw_py.core.errors import ChannelError
+from goclaw_py.core.ids import RunId
+
+_log = logging.getLogger("channels.telegram")
+
+EVERY_S = 1.0
+_AGAIN_S = 20.0
+"""A draft that says nothing new is shown again before it would disappear."""
+_LONGEST_PAUSE_S = 60.0
+_MOST = 500
+
+
+@dataclass(slots=True)
+class _Growing:
+    place: Place
+    number: int
+    said: list[str] = field(default_factory=list)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+
+
+class NativeDrafts:
+    """The drafts of one bot. Failures change nothing for anybody."""
+
+    def __init__(self, show: Callable[[Place, int, Text], Awaitable[None]]) -> None:
+        """``show`` shows a draft by its number; it raises ``ChannelError``."""
+        self._show = show
+        self._growing: dict[RunId, _Growing] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+        self._last = 0
+
+    def add(self, run: RunId, place: Place, text: str) -> None:
+        """A run said more."""
+        growing = self._growing.get(run)
+        if growing is None:
+            if len(self._growing) >= _MOST:
+                return
+            self._last += 1
+            growing = self._growing[run] = _Growing(place, self._last)
+            growing.task = asyncio.create_task(self._keep(growing), name="telegram draft")
+        growing.said.append(text)
+        growing.changed.set()
+
+    def end(self, run: RunId) -> None:
+        """The run has ended."""
+        growing = self._growing.pop(run, None)
+        if growing is not None and growing.task is not None:
+            growing.task.cancel()
+            self._ending.add(growing.task)
+            growing.task.add_done_callback(self._ending.discard)
+
+    async def close(self) -> None:
+        """Show no more."""
+        for run in list(self._growing):
+            self.end(run)
+        if self._ending:
+            await asyncio.wait(self._ending)
+
+    async def _keep(self, growing: _Growing) -> None:
+        pause = EVERY_S
+        while True:
+            growing.changed.clear()
+            try:
+                text = draft_text("".join(growing.said))
+                await self._show(growing.place, growing.number, text)
+                pause = EVERY_S
+            except ChannelError as error:
+                _log.debug("a draft could not be shown", extra={"reason": str(error)})
+                if not error.retryable:
+                    return
+                pause = min(max(pause * 2, error.retry_after_s or 0), _LONGEST_PAUSE_S)
+            await asyncio.sleep(pause)
+            try:
+                async with asyncio.timeout(_AGAIN_S):
+                    await growing.changed.wait()
+            except TimeoutError:
+                continue

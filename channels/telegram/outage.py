@@ -1,0 +1,63 @@
+"""Troubles that last: logged when they begin and end, told to operators meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+_log = logging.getLogger("channels.telegram")
+
+_DOUBLINGS = 5
+_TELL_EVERY_S = 300.0
+"""A trouble that comes and goes is logged only so often."""
+
+
+class Outage:
+    """One kind of trouble.
+
+    Args:
+        what: The trouble in a few words.
+        longest_pause_s: Pauses double up to this.
+    """
+
+    def __init__(self, what: str, account: str, longest_pause_s: float) -> None:
+        self._what = what
+        self._account = account
+        self._longest_pause_s = longest_pause_s
+        self._since: float | None = None
+        self._is_told = False
+        self._told_at: float | None = None
+        self._reason = ""
+        self._tries = 0
+
+    @property
+    def sentence(self) -> str:
+        """The trouble and its latest reason; "" while there is none."""
+        if self._since is None:
+            return ""
+        lasted = asyncio.get_running_loop().time() - self._since
+        return f"{self._what}, for {lasted:.0f} s now: {self._reason}"
+
+    def again(self, reason: str) -> float:
+        """It happened (again). Returns how many seconds to wait."""
+        self._reason = reason
+        now = asyncio.get_running_loop().time()
+        if self._since is None:
+            self._since = now
+        if not self._is_told and (self._told_at is None or now - self._told_at >= _TELL_EVERY_S):
+            self._is_told, self._told_at = True, now
+            _log.warning(self._what, extra={"account": self._account, "reason": reason})
+        pause = self._longest_pause_s / 2.0 ** (_DOUBLINGS - self._tries)
+        self._tries = min(self._tries + 1, _DOUBLINGS)
+        return pause
+
+    def over(self) -> None:
+        """It went well."""
+        if self._since is not None and self._is_told:
+            lasted = asyncio.get_running_loop().time() - self._since
+            _log.info(
+                "%s: over", self._what, extra={"account": self._account, "lasted_s": round(lasted)}
+            )
+        self._since = None
+        self._is_told = False
+        self._tries = 0

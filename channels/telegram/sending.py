@@ -1,0 +1,174 @@
+"""Messages of the runtime → calls of the Bot API."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from channels.telegram.client import (
+    CAPTION_LIMIT,
+    GENERAL_TOPIC,
+    TEXT_LIMIT,
+    BotClient,
+    Buttons,
+    MarkupRefused,
+    MessageGone,
+    Place,
+    Text,
+    Upload,
+)
+from channels.telegram.format import plain, render
+from goclaw_py.core.commands import stop_data
+from goclaw_py.core.errors import Undeliverable
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.text import split_text, well_formed
+
+_STOP = "⏹ Stop"
+_GROWING = " …"
+_NOTHING_YET = "…"
+_ROOM = 16
+"""What a draft leaves free for its last sign."""
+_ROOM_FOR_MARK = 64
+_NUMBER = re.compile(r"-?[0-9]{1,18}")
+
+
+class Sending:
+    """Sends through a client that is opened when it is first needed."""
+
+    def __init__(self, client: Callable[[], Awaitable[BotClient]]) -> None:
+        self._client = client
+
+    async def send(self, message: OutboundMessage) -> str:
+        """See ``Channel.send``."""
+        place = place_or_raise(message.target)
+        if message.file is not None:
+            return str(await self._send_file(place, message))
+        text = Text(message.text, html=True) if message.rich else Text(well_formed(message.text))
+        buttons = _buttons(message)
+        if message.draft is not None:
+            try:
+                await self._edit(place, message.draft, text, buttons)
+            except MessageGone:
+                pass  # somebody has deleted it, so nothing of it can be seen twice
+            else:
+                return message.draft
+        return str(await self._post(place, text, message.reply_to, buttons))
+
+    async def post_draft(self, beginning: OutboundMessage) -> str:
+        """See ``Channel.post_draft``."""
+        place = place_or_raise(beginning.target)
+        text = draft_text(beginning.text)
+        return str(await self._post(place, text, beginning.reply_to, _stop_button(beginning)))
+
+    async def edit_draft(self, so_far: OutboundMessage) -> None:
+        """See ``Channel.edit_draft``."""
+        if so_far.draft is not None:
+            place = place_or_raise(so_far.target)
+            text = draft_text(so_far.text)
+            await self._edit(place, so_far.draft, text, _stop_button(so_far))
+
+    async def close_draft(self, target: Target, draft: str, shown: str, mark: str) -> None:
+        """Mark a draft that nobody finishes: what it shows stays, without its button.
+
+        ``mark`` has no markup and at most 60 characters.
+
+        Raises ``ChannelError``; a draft that is gone is no error.
+        """
+        parts = render(shown, TEXT_LIMIT - _ROOM_FOR_MARK)
+        text = Text(f"{parts[0]}\n\n{mark}", html=True) if parts else Text(mark)
+        try:
+            await self._edit(place_or_raise(target), draft, text, ())
+        except MessageGone:
+            return
+
+    async def delete_draft(self, target: Target, draft: str) -> None:
+        """Remove a draft. Raises ``ChannelError``; one that is gone is no error."""
+        client = await self._client()
+        place = place_or_raise(target)
+        await client.delete_message(place.chat_id, _message_id(draft))
+
+    async def _post(self, place: Place, text: Text, reply_to: str | None, buttons: Buttons) -> int:
+        client = await self._client()
+        reply = number_of(reply_to)
+        try:
+            return await client.send_message(place, text, reply_to=reply, buttons=buttons)
+        except MarkupRefused:
+            if not text.html:
+                raise
+            return await client.send_message(
+                place, _as_plain(text), reply_to=reply, buttons=buttons
+            )
+
+    async def _edit(self, place: Place, draft: str, text: Text, buttons: Buttons) -> None:
+        client = await self._client()
+        number = _message_id(draft)
+        try:
+            await client.edit_message(place.chat_id, number, text, buttons=buttons)
+        except MarkupRefused:
+            if not text.html:
+                raise
+            await client.edit_message(place.chat_id, number, _as_plain(text), buttons=buttons)
+
+    async def _send_file(self, place: Place, message: OutboundMessage) -> int:
+        client = await self._client()
+        file = message.file
+        assert file is not None
+        upload = Upload(file.kind, Path(file.path), file.name, file.mime)
+        caption = None
+        if message.text:
+            short = split_text(well_formed(message.text), CAPTION_LIMIT)
+            caption = Text(short[0]) if short else None
+        return await client.send_file(
+            place, upload, caption=caption, reply_to=number_of(message.reply_to)
+        )
+
+
+def draft_text(markdown: str) -> Text:
+    """A reply that grows, as far as it fits into one message."""
+    parts = render(markdown, TEXT_LIMIT - _ROOM)
+    if not parts:
+        return Text(_NOTHING_YET)
+    return Text(parts[0] + _GROWING, html=True)
+
+
+def place_of(target: Target) -> Place | None:
+    """Where a target is in Telegram; None if it is nowhere there."""
+    chat, thread = number_of(target.chat), number_of(target.thread)
+    if chat is None:
+        return None
+    return Place(chat, None if thread == GENERAL_TOPIC else thread)
+
+
+def place_or_raise(target: Target) -> Place:
+    """The same. Raises ``Undeliverable``."""
+    place = place_of(target)
+    if place is None:
+        raise Undeliverable(f"{target.chat} is no Telegram chat")
+    return place
+
+
+def number_of(text: str | None) -> int | None:
+    """Telegram's ids are numbers; anything else is none of them."""
+    return int(text) if text and _NUMBER.fullmatch(text) else None
+
+
+def _message_id(draft: str) -> int:
+    number = number_of(draft)
+    if number is None:
+        raise MessageGone(f"{draft} is no message of Telegram")
+    return number
+
+
+def _buttons(message: OutboundMessage) -> Buttons:
+    return [[(button.text, button.data) for button in row] for row in message.buttons]
+
+
+def _stop_button(message: OutboundMessage) -> Buttons:
+    return () if message.run_id is None else [[(_STOP, stop_data(message.run_id))]]
+
+
+def _as_plain(text: Text) -> Text:
+    # Without its tags it may be longer: addresses of links are shown.
+    parts = split_text(plain(text.text), TEXT_LIMIT)
+    return Text(parts[0] if parts else _NOTHING_YET)

@@ -1,0 +1,90 @@
+"""Updates, however they came: read, handed over, and presses answered."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from channels.telegram.client import Bot, BotClient
+from channels.telegram.inbound import Malformed, parse_update, press_id, update_id
+from goclaw_py.core.errors import ChannelError
+from goclaw_py.core.messages import Inbound, InboundMessage
+from goclaw_py.ports.channel import Intake
+
+_log = logging.getLogger("channels.telegram")
+
+_TRIES = 3
+_APART_S = 0.5
+_LAST_S = 2.0
+"""How long answers may go on at the end."""
+
+IsRedelivered = Callable[[int | None, InboundMessage], bool]
+"""Whether an earlier process may have seen a message, by the number of its update (CMD-1)."""
+
+
+class Updates:
+    """Takes the updates of one bot."""
+
+    def __init__(self, client: BotClient, bot: Bot, account: str) -> None:
+        self._client = client
+        self._bot = bot
+        self._account = account
+        self._answers: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    async def take(
+        self, updates: Sequence[object], intake: Intake, is_redelivered: IsRedelivered
+    ) -> None:
+        """Commit what they tell, in one batch. Raises ``StoreUnavailable``."""
+        batch = self._read(updates, is_redelivered)
+        if batch:
+            await intake.accept(batch)
+        for update in updates:
+            if (press := press_id(update)) and not self._closed:
+                # Also if it was known: an earlier process may have died before it could answer.
+                task = asyncio.create_task(self._answer(press), name="telegram press")
+                self._answers.add(task)
+                task.add_done_callback(self._answers.discard)
+
+    async def close(self) -> None:
+        """Answer no more, after what is being answered just now."""
+        self._closed = True
+        if self._answers:
+            await asyncio.wait(self._answers, timeout=_LAST_S)
+        for task in self._answers:
+            task.cancel()
+        if self._answers:
+            await asyncio.wait(self._answers)
+
+    def _read(self, updates: Sequence[object], is_redelivered: IsRedelivered) -> list[Inbound]:
+        batch: list[Inbound] = []
+        for update in updates:
+            number = update_id(update)
+            try:
+                told = parse_update(update, account=self._account, bot=self._bot)
+            except Malformed as error:
+                _log.warning(
+                    "an update was skipped: it is malformed",
+                    extra={"account": self._account, "update_id": number, "reason": str(error)},
+                )
+                continue
+            if isinstance(told, InboundMessage) and is_redelivered(number, told):
+                told = replace(told, redelivered=True)
+            if told is not None:
+                batch.append(told)
+        return batch
+
+    async def _answer(self, press: str) -> None:
+        """Stop the button from waiting, whoever pressed it."""
+        for attempt in range(1, _TRIES + 1):
+            try:
+                await self._client.answer_press(press)
+            except ChannelError as error:
+                if not error.retryable or attempt == _TRIES:
+                    _log.debug("a press was not answered", extra={"reason": str(error)})
+                    return
+                await asyncio.sleep(error.retry_after_s or _APART_S)
+            else:
+                return

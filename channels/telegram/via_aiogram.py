@@ -1,0 +1,352 @@
+"""The Bot API through aiogram.
+
+Its ``Bot`` and its classes of methods are used, over a session of our own: the library's own does
+not tell whether a request left. Importing it takes seconds and 130 MB, so only a gateway whose
+settings name it does so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import suppress
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import aiogram
+from aiogram.client.session.base import BaseSession
+from aiogram.client.telegram import TelegramAPIServer
+from aiogram.enums import ParseMode
+from aiogram.methods import (
+    AnswerCallbackQuery,
+    DeleteMessage,
+    DeleteWebhook,
+    EditMessageText,
+    GetFile,
+    GetMe,
+    GetUpdates,
+    GetWebhookInfo,
+    SendChatAction,
+    SendDocument,
+    SendMessage,
+    SendMessageDraft,
+    SendPhoto,
+    SendVoice,
+    SetMessageReaction,
+    SetMyCommands,
+    SetWebhook,
+    TelegramMethod,
+)
+from aiogram.types import (
+    BotCommand,
+    InlineKeyboardButton,
+    InlineKeyboardMarkup,
+    InputFile,
+    LinkPreviewOptions,
+    ReactionTypeEmoji,
+    ReplyParameters,
+    User,
+    WebhookInfo,
+)
+
+from channels.telegram.answers import (
+    AlreadySo,
+    Scrubber,
+    file_path,
+    guarded,
+    poll_timeout_s,
+    read_answer,
+    sent_id,
+    silence,
+    updates,
+)
+from channels.telegram.client import Bot, Buttons, MessageGone, Place, Text, Upload, Webhook
+from channels.telegram.http import FilePart, Pool, Pools, save, send_opened
+from channels.telegram.settings import Settings
+from goclaw_py.core.messages import FileKind
+
+_NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
+
+
+class _File(InputFile):
+    """An open file."""
+
+    def __init__(self, part: FilePart) -> None:
+        super().__init__(part.name)
+        self.part = part
+
+    async def read(self, bot: aiogram.Bot) -> AsyncGenerator[bytes, None]:  # noqa: ARG002
+        """The content, piece by piece."""
+        while piece := await asyncio.to_thread(self.part.content.read, self.chunk_size):
+            yield piece
+
+
+class _Session(BaseSession):
+    """HTTP for the library. Hands out results as they came, and raises ``ChannelError``.
+
+    Reading a result is left to the methods below, which need little of it: a message that was sent
+    does not count as failed because the library finds something odd in its description.
+    """
+
+    def __init__(self, settings: Settings, pool: Pool) -> None:
+        super().__init__(TelegramAPIServer.from_base(settings.base_url))
+        self._pool = pool
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._pool.close()
+
+    async def make_request(
+        self,
+        bot: aiogram.Bot,
+        method: TelegramMethod[Any],
+        timeout: int | None = None,  # noqa: ASYNC109  the library's signature
+    ) -> Any:
+        """Make a call and return its result."""
+        parameters: dict[str, object] = {}
+        files: dict[str, FilePart] = {}
+        # Not ``exclude_unset``: it would leave out what parts of a parameter say by default.
+        told = method.model_dump(warnings=False, include=method.model_fields_set, exclude_none=True)
+        for name, value in told.items():
+            if isinstance(value, _File):
+                files[name] = value.part
+            else:
+                # Plain values, not texts of JSON: they are written as JSON together.
+                parameters[name] = self.prepare_value(value, bot, {}, _dumps_json=False)
+        status, body = await self._pool.post(
+            self.api.api_url(bot.token, method.__api_method__),
+            parameters,
+            files,
+            silence_s=timeout,
+        )
+        return read_answer(status, body)
+
+    def stream_content(
+        self,
+        url: str,
+        headers: dict[str, Any] | None = None,  # noqa: ARG002  the library's signature
+        timeout: int = 30,  # noqa: ARG002
+        chunk_size: int = 65536,  # noqa: ARG002
+        raise_for_status: bool = True,  # noqa: ARG002, FBT001, FBT002
+    ) -> AsyncGenerator[bytes, None]:
+        """Fetch a file piece by piece."""
+        return self._pool.stream(url)
+
+
+class AiogramClient:
+    """A bot. Made by ``open``."""
+
+    def __init__(self, settings: Settings) -> None:
+        silence("aiogram", "aiohttp")
+        self.scrub = Scrubber(settings.token)
+        self._pools = Pools(settings)
+        self._bot = _bot(settings, self._pools.sending)
+        self._poller = _bot(settings, self._pools.polling)
+        self._actor = _bot(settings, self._pools.acting)
+        self._carrier = _bot(settings, self._pools.files)
+
+    @classmethod
+    async def open(cls, settings: Settings) -> AiogramClient:
+        """Make the client of one bot; the network is not touched yet."""
+        client = cls(settings)
+        await client._pools.open()
+        return client
+
+    @guarded()
+    async def get_me(self) -> Bot:
+        """The bot that the token belongs to."""
+        user = User.model_validate(await _call(self._bot, GetMe()))
+        return Bot(user.id, user.username or "")
+
+    @guarded()
+    async def get_updates(
+        self, *, offset: int | None, wait_s: int, kinds: Sequence[str]
+    ) -> list[object]:
+        """The raw updates: the library refuses a whole batch for one malformed update."""
+        poll = GetUpdates(offset=offset, timeout=wait_s, allowed_updates=list(kinds))
+        return updates(await _call(self._poller, poll, silence_s=poll_timeout_s(wait_s)))
+
+    @guarded(repeatable=False)
+    async def send_message(
+        self, place: Place, text: Text, *, reply_to: int | None = None, buttons: Buttons = ()
+    ) -> int:
+        """Send a text."""
+        send = SendMessage(
+            chat_id=place.chat_id,
+            text=text.text,
+            parse_mode=_mode(text),
+            message_thread_id=place.thread_id,
+            link_preview_options=_NO_PREVIEW,
+            reply_parameters=_reply(reply_to),
+            reply_markup=_keyboard(buttons),
+        )
+        return sent_id(await _call(self._bot, send))
+
+    @guarded()
+    async def edit_message(
+        self, chat_id: int, message_id: int, text: Text, *, buttons: Buttons = ()
+    ) -> None:
+        """Give a message another text."""
+        edit = EditMessageText(
+            text=text.text,
+            chat_id=chat_id,
+            message_id=message_id,
+            parse_mode=_mode(text),
+            link_preview_options=_NO_PREVIEW,
+            reply_markup=_keyboard(buttons),
+        )
+        with suppress(AlreadySo):
+            await _call(self._bot, edit)
+
+    @guarded()
+    async def delete_message(self, chat_id: int, message_id: int) -> None:
+        """Remove a message."""
+        with suppress(AlreadySo, MessageGone):
+            await _call(self._bot, DeleteMessage(chat_id=chat_id, message_id=message_id))
+
+    @guarded()
+    async def send_draft(self, place: Place, draft_id: int, text: Text) -> None:
+        """Show a growing answer."""
+        draft = SendMessageDraft(
+            chat_id=place.chat_id,
+            draft_id=draft_id,
+            text=text.text,
+            parse_mode=_mode(text),
+            message_thread_id=place.thread_id,
+            can_stop=True,
+        )
+        await _call(self._bot, draft)
+
+    @guarded(repeatable=False)
+    async def send_file(
+        self, place: Place, upload: Upload, *, caption: Text | None = None, reply_to: int | None
+    ) -> int:
+        """Send a file."""
+
+        async def send(kind: FileKind, part: FilePart) -> int:
+            where: dict[str, Any] = {
+                "chat_id": place.chat_id,
+                "message_thread_id": place.thread_id,
+                "caption": caption.text if caption else None,
+                "parse_mode": _mode(caption) if caption else None,
+                "reply_parameters": _reply(reply_to),
+            }
+            file = _File(part)
+            method: TelegramMethod[Any]
+            match kind:
+                case FileKind.PHOTO:
+                    method = SendPhoto(photo=file, **where)
+                case FileKind.VOICE:
+                    method = SendVoice(voice=file, **where)
+                case _:
+                    method = SendDocument(document=file, **where)
+            return sent_id(await _call(self._carrier, method))
+
+        return await send_opened(upload, send)
+
+    @guarded()
+    async def fetch_file(self, file_id: str, to: Path, *, limit_bytes: int) -> int:
+        """Download a file."""
+        found = await _call(self._carrier, GetFile(file_id=file_id))
+        path = file_path(found, limit_bytes=limit_bytes)
+        session = self._carrier.session
+        pieces = session.stream_content(session.api.file_url(self._carrier.token, path))
+        return await save(pieces, to, limit_bytes=limit_bytes)
+
+    @guarded()
+    async def send_action(self, place: Place, action: str) -> None:
+        """Show "typing…" or the like."""
+        show = SendChatAction(
+            chat_id=place.chat_id, action=action, message_thread_id=place.thread_id
+        )
+        await _call(self._actor, show)
+
+    @guarded()
+    async def set_reaction(self, chat_id: int, message_id: int, emoji: str) -> None:
+        """Put a reaction under a message, or take it away."""
+        reaction = SetMessageReaction(
+            chat_id=chat_id,
+            message_id=message_id,
+            reaction=[ReactionTypeEmoji(emoji=emoji)] if emoji else [],
+        )
+        await _call(self._actor, reaction)
+
+    @guarded()
+    async def answer_press(self, press_id: str, text: str = "") -> None:
+        """Tell the server that the press of a button was taken."""
+        await _call(self._actor, AnswerCallbackQuery(callback_query_id=press_id, text=text or None))
+
+    @guarded()
+    async def set_commands(self, commands: Mapping[str, str]) -> None:
+        """Publish the command menu."""
+        menu = [BotCommand(command=name, description=words) for name, words in commands.items()]
+        await _call(self._bot, SetMyCommands(commands=menu))
+
+    @guarded()
+    async def webhook(self) -> Webhook:
+        """The webhook that is set."""
+        found = WebhookInfo.model_validate(await _call(self._bot, GetWebhookInfo()))
+        # Many programs put the token into it, so that nobody else can call them.
+        return Webhook(
+            self.scrub(found.url),
+            found.pending_update_count,
+            self.scrub(found.last_error_message or ""),
+        )
+
+    @guarded()
+    async def set_webhook(
+        self, url: str, *, secret: str, kinds: Sequence[str], connections: int
+    ) -> None:
+        """Let the server send updates."""
+        webhook = SetWebhook(
+            url=url,
+            max_connections=connections,
+            allowed_updates=list(kinds),
+            drop_pending_updates=False,
+            secret_token=secret,
+        )
+        await _call(self._bot, webhook)
+
+    @guarded()
+    async def delete_webhook(self) -> None:
+        """Remove the webhook."""
+        await _call(self._bot, DeleteWebhook(drop_pending_updates=False))
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._pools.close()
+
+
+def _bot(settings: Settings, pool: Pool) -> aiogram.Bot:
+    return aiogram.Bot(settings.token, session=_Session(settings, pool))
+
+
+async def _call(
+    bot: aiogram.Bot, method: TelegramMethod[Any], *, silence_s: float | None = None
+) -> object:
+    """Make a call; returns its result as it came."""
+    timeout = None if silence_s is None else ceil(silence_s)
+    result: object = await bot(method, request_timeout=timeout)
+    return result
+
+
+def _mode(text: Text) -> ParseMode | None:
+    return ParseMode.HTML if text.html else None
+
+
+def _reply(reply_to: int | None) -> ReplyParameters | None:
+    if reply_to is None:
+        return None
+    return ReplyParameters(message_id=reply_to, allow_sending_without_reply=True)
+
+
+def _keyboard(buttons: Buttons) -> InlineKeyboardMarkup | None:
+    if not buttons:
+        return None
+    return InlineKeyboardMarkup(
+        inline_keyboard=[
+            [InlineKeyboardButton(text=words, callback_data=data) for words, data in row]
+            for row in buttons
+        ]
+    )

@@ -1,0 +1,195 @@
+"""Updates that the server delivers to us (SPEC CHAN-2).
+
+The server delivers one update of a chat at a time and takes 200 for a promise. So 200 is said
+after the commit, and at once: a late one holds back the next message of the chat, a ``/stop`` among
+them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+import logging
+import time
+from collections.abc import Callable
+
+import orjson
+
+from channels.telegram.client import BotClient
+from channels.telegram.inbound import KINDS
+from channels.telegram.outage import Outage
+from channels.telegram.settings import Settings
+from channels.telegram.updates import Updates
+from goclaw_py.core.errors import ChannelError, ChannelRefused, StoreUnavailable
+from goclaw_py.core.messages import InboundMessage
+from goclaw_py.ports.channel import Hook, Intake, WebAnswer, WebRequest
+
+_log = logging.getLogger("channels.telegram")
+
+SECRET_HEADER = "x-telegram-bot-api-secret-token"  # noqa: S105  the name of a header
+MOST_BYTES = 1 << 20
+"""An update holds at most some ten thousand characters."""
+
+_LONGEST_PAUSE_S = 30.0
+_LOOK_S = 60.0
+_LAST_S = 2.0
+"""How long what is being taken may go on at the end."""
+
+_OK = WebAnswer(200)
+_NOT_NOW = WebAnswer(503, "not now; try again")
+
+
+def secret_of(token: str) -> str:
+    """What the server has to say with each update: derived from the token, which it knows too."""
+    return hmac.new(token.encode(), b"goclaw_py webhook", hashlib.sha256).hexdigest()
+
+
+class Webhook:
+    """The receiving end of one bot's webhook."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        account: str,
+        on_answer: Callable[[], None] = lambda: None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """``on_answer`` is called when the server has accepted the token once more.
+
+        ``now`` is in seconds since 1970.
+        """
+        self._settings = settings
+        self._account = account
+        self._on_answer = on_answer
+        self._now = now
+        self._secret = secret_of(settings.token)
+        self._updates: Updates | None = None
+        self._intake: Intake | None = None
+        self._taking: set[asyncio.Task[object]] = set()
+        self._since = 0.0
+        self._network = Outage("Telegram cannot be reached", account, _LONGEST_PAUSE_S)
+        self._store = Outage("messages cannot be committed", account, _LONGEST_PAUSE_S)
+        self._foreign = Outage(
+            "another program sets this bot's webhook; stop it there", account, _LONGEST_PAUSE_S
+        )
+        self._unwanted = Outage("Telegram does not take the webhook", account, _LONGEST_PAUSE_S)
+        self._failing = Outage("Telegram cannot deliver to the webhook", account, _LONGEST_PAUSE_S)
+
+    @property
+    def hook(self) -> Hook:
+        """Where it wants to be called."""
+        return Hook(self._settings.webhook_path, self._handle, MOST_BYTES)
+
+    @property
+    def trouble(self) -> str:
+        """What keeps messages from coming in; "" if nothing."""
+        outages = (self._foreign, self._network, self._unwanted, self._failing, self._store)
+        return next((outage.sentence for outage in outages if outage.sentence), "")
+
+    async def run(self, client: BotClient, updates: Updates, intake: Intake) -> None:
+        """Take updates in until cancelled. Raises ``ChannelRefused``."""
+        self._updates, self._intake, self._since = updates, intake, self._now()
+        try:
+            await self._set(client)
+            while True:
+                await asyncio.sleep(_LOOK_S)
+                await self._look(client)
+        finally:
+            self._intake = None
+            if self._taking:
+                # They will be confirmed, so their presses must be answered by us.
+                await asyncio.wait(self._taking, timeout=_LAST_S)
+
+    async def _set(self, client: BotClient) -> None:
+        """Let the server deliver to us; tries until that works."""
+        settings = self._settings
+        while True:
+            try:
+                # Always, and not only if it is another one: the secret cannot be asked for.
+                await client.set_webhook(
+                    settings.webhook_url,
+                    secret=self._secret,
+                    kinds=KINDS,
+                    connections=settings.webhook_connections,
+                )
+            except ChannelRefused:
+                raise
+            except ChannelError as error:
+                outage = self._network if error.retryable else self._unwanted
+                pause = outage.again(str(error))
+                await asyncio.sleep(max(pause, error.retry_after_s or 0))
+            else:
+                self._network.over()
+                self._unwanted.over()
+                self._on_answer()
+                return
+
+    async def _look(self, client: BotClient) -> None:
+        """See whether the webhook is still ours and works."""
+        try:
+            webhook = await client.webhook()
+        except ChannelRefused:
+            raise
+        except ChannelError as error:
+            self._network.again(str(error))
+            return
+        self._network.over()
+        self._on_answer()
+        if webhook.url != self._settings.webhook_url:
+            self._foreign.again(webhook.url or "it was removed")
+            await self._set(client)
+            return
+        self._foreign.over()
+        if webhook.trouble and webhook.pending:
+            self._failing.again(webhook.trouble)
+        else:
+            self._failing.over()
+
+    async def _handle(self, request: WebRequest) -> WebAnswer:
+        """One delivery; whoever else calls learns nothing."""
+        if request.method != "POST":
+            return WebAnswer(405)
+        said = request.headers.get(SECRET_HEADER, "")
+        if not hmac.compare_digest(said.encode(), self._secret.encode()):
+            return WebAnswer(403)
+        if self._intake is None or self._updates is None:
+            return _NOT_NOW
+        try:
+            update = _decode(request.body)
+        except (ValueError, RecursionError):
+            return WebAnswer(400, "no JSON")
+        return await self._take(update, self._updates, self._intake)
+
+    async def _take(self, update: object, updates: Updates, intake: Intake) -> WebAnswer:
+        task = asyncio.current_task()
+        assert task is not None
+        self._taking.add(task)
+        try:
+            await updates.take([update], intake, self._is_redelivered)
+        except StoreUnavailable as error:
+            self._store.again(str(error))
+            return _NOT_NOW
+        except Exception:
+            # A boundary: the server tries again, and other updates are not kept from coming.
+            _log.exception("an update was not taken", extra={"account": self._account})
+            return WebAnswer(500)
+        finally:
+            self._taking.discard(task)
+        self._store.over()
+        return _OK
+
+    def _is_redelivered(self, _number: int | None, message: InboundMessage) -> bool:
+        """What was written before we came up may have been delivered to somebody before us."""
+        return message.sent_at.timestamp() < self._since
+
+
+def _decode(body: bytes) -> object:
+    """Read JSON. Raises ``ValueError``, ``RecursionError``."""
+    try:
+        decoded: object = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        # It refuses lone surrogates, and what is refused here comes again for a day.
+        decoded = json.loads(body)
+    return decoded

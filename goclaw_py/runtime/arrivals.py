@@ -1,0 +1,168 @@
+"""Messages between their arrival and their commit; a ``/stop`` among them acts at once (CMD-1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from goclaw_py.core.commands import Command, Stop
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.messages import InboundMessage
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.requests import Mode
+from goclaw_py.ports.store import InboxKind, NewInbox
+from goclaw_py.runtime.commands import Commands
+from goclaw_py.runtime.policies import Policies
+from goclaw_py.runtime.recent import Recent
+
+_REMEMBERED = 100_000
+
+ExternalId = tuple[str, str, str]
+"""Channel, account, external id: what makes a message the same message."""
+
+
+def external_id(message: InboundMessage) -> ExternalId:
+    """What makes it the same message."""
+    return message.target.channel, message.target.account, message.external_id
+
+
+@dataclass(slots=True, eq=False)
+class Arrival:
+    """A permitted message between its arrival and its commit."""
+
+    message: InboundMessage
+    session: SessionKey
+    agent: AgentName
+    command: Command | None
+    covered: Reason | None = None
+    """The ``/stop`` that came after it, if one did."""
+    acted: bool = False
+    taken_up: bool = False
+
+    def row(self) -> NewInbox:
+        """What is committed of it."""
+        outcome, reason = None, None
+        if self.covered is not None:
+            outcome, reason = Outcome.CANCELLED, self.covered
+        elif isinstance(self.command, Stop) and self.acted:
+            outcome = Outcome.COMPLETED
+        return NewInbox(
+            message=self.message,
+            session=self.session,
+            agent=self.agent,
+            kind=InboxKind.MESSAGE if self.command is None else InboxKind.COMMAND,
+            outcome=outcome,
+            reason=reason,
+        )
+
+
+class Arrivals:
+    """What has arrived and is not committed, and what stops have done about it.
+
+    Args:
+        meant: The run that a ``/stop`` means, if it is a reply or the press of a button.
+        messages_in: How many messages some requests answer.
+    """
+
+    def __init__(
+        self,
+        policies: Policies,
+        commands: Commands,
+        meant: Callable[[SessionKey, InboundMessage, Stop], RunId | None],
+        messages_in: Callable[[Collection[RunId]], int],
+    ) -> None:
+        self._policies = policies
+        self._commands = commands
+        self._meant = meant
+        self._messages_in = messages_in
+        self._here: list[Arrival] = []
+        self._covered: Recent[ExternalId, Reason] = Recent(_REMEMBERED)
+        self._acted: Recent[ExternalId, None] = Recent(_REMEMBERED)
+
+    def __iter__(self) -> Iterator[Arrival]:
+        return iter(self._here)
+
+    def enter(self, arrival: Arrival) -> None:
+        """A message has arrived; a stop acts before this returns."""
+        # The same message again after a failed commit: a stop that covered it still does.
+        key = external_id(arrival.message)
+        arrival.covered = self._covered.get(key)
+        arrival.acted = key in self._acted
+        self._here.append(arrival)
+        self._act_at_once(arrival)
+
+    def leave(self, arrivals: Sequence[Arrival]) -> None:
+        """These are committed, or will come again."""
+        for arrival in arrivals:
+            self._here.remove(arrival)
+
+    def covered(self, message: InboundMessage) -> Reason | None:
+        """The stop that came after a message and before its commit."""
+        return self._covered.get(external_id(message))
+
+    def uncover(self, message: InboundMessage) -> None:
+        """It has ended as covered; if an operator lets it run again, it is not stopped again."""
+        self._covered.pop(external_id(message), None)
+
+    def stop(self, session: SessionKey, message: InboundMessage, command: Stop) -> None:
+        """Carry out a stop that has been committed, but only once."""
+        key = external_id(message)
+        if key not in self._acted:
+            self._acted[key] = None
+            run = self._meant(session, message, command)
+            report = self._commands.stop(session, everything=command.everything, run=run)
+            self._commands.answer_stop(message, report, self._messages_in(report.dropped))
+
+    def _act_at_once(self, arrival: Arrival) -> None:
+        """Let a ``/stop`` take effect now, on what runs and on what came before it."""
+        command, session = arrival.command, arrival.session
+        if not isinstance(command, Stop) or arrival.acted or arrival.message.redelivered:
+            return
+        arrival.acted = True
+        self._acted[external_id(arrival.message)] = None
+        run = self._meant(session, arrival.message, command)
+        report = self._commands.stop(session, everything=command.everything, run=run)
+        covered: list[Arrival] = []
+        if command.everything:
+            covered = self._uncommitted_in(session)
+        elif run is None and not (report.stopped or report.dropped or report.already_stopping):
+            covered = self._oldest_turn(self._uncommitted_in(session))
+        reason = Reason.STOPPED_ALL if command.everything else Reason.STOPPED
+        for other in covered:
+            other.covered = reason
+            self._covered[external_id(other.message)] = reason
+        dropped = self._messages_in(report.dropped) + _messages_among(covered)
+        self._commands.answer_stop(arrival.message, report, dropped)
+
+    def _uncommitted_in(self, session: SessionKey) -> list[Arrival]:
+        """Messages of a session that have arrived, but that the dispatcher does not know yet."""
+        return [
+            arrival
+            for arrival in self._here
+            if arrival.session == session
+            and arrival.command is None
+            and arrival.covered is None
+            and not arrival.taken_up
+        ]
+
+    def _oldest_turn(self, waiting: Sequence[Arrival]) -> list[Arrival]:
+        """Those of a session's messages that would be its first turn."""
+        turn = list(waiting[:1])
+        for arrival in waiting[1:]:
+            policy = self._policies.policy(arrival.session, arrival.message)
+            same_sender = arrival.message.sender.id == turn[0].message.sender.id
+            joins = policy.debounce_s > 0 or goes_on(turn[-1].message)
+            if policy.mode is Mode.INTERRUPT or (same_sender and joins):
+                turn.append(arrival)
+        return turn
+
+
+def goes_on(message: InboundMessage) -> bool:
+    """Whether the sender's next message may be the rest of this one."""
+    return message.cut or message.album is not None
+
+
+def _messages_among(arrivals: Sequence[Arrival]) -> int:
+    """How many messages people wrote; the pieces of a text that the channel cut are one."""
+    whole = sum(not goes_on(arrival.message) for arrival in arrivals)
+    return max(whole, 1) if arrivals else 0

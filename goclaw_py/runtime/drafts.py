@@ -1,0 +1,237 @@
+"""Replies that people see grow: one draft per run, edited while the agent speaks (SPEC CHAN-4).
+
+A draft is noted in the database before it is posted, and its id before it is edited. So after a
+crash the next run for the same messages goes on in the same draft, and the reply, which is an edit
+of it, can be repeated without being seen twice (SPEC IO-5).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from goclaw_py.core.errors import ChannelError, MaybeSent, NeverBegan, StoreError, Undeliverable
+from goclaw_py.core.events import RunEnded
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.ports.channel import Channel
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import Begun, DraftStore, Place
+from goclaw_py.runtime.pacing import Pacing
+from goclaw_py.runtime.retry import until_available
+from goclaw_py.runtime.turn import Turn
+
+log = logging.getLogger(__name__)
+
+FIRST_AFTER_S = 0.8
+"""A reply that is complete this soon after its first word needs no draft."""
+
+EDIT_EVERY_S = 1.0
+"""The least time between two edits of a draft (SPEC CHAN-4)."""
+
+_SETTLE_S = 5.0
+"""How long the end of a run waits for a request that is under way.
+
+An edit that the server gets to see after the final one would undo that.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftDraft:
+    """What is in the chat when a run ends.
+
+    Args:
+        id: The channel's id of the draft, None if there is none.
+        shown: What it shows.
+        unsure: There may be one whose id nobody knows.
+    """
+
+    id: str | None = None
+    shown: str = ""
+    unsure: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class _Draft:
+    """One run's draft."""
+
+    run_id: RunId
+    target: Target
+    reply_to: str | None
+    channel: Channel
+    id: str | None
+    unsure: bool
+    said: list[str] = field(default_factory=list)
+    shown: str = ""
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    kept: bool = False
+    """Whether the database knows the id."""
+    task: asyncio.Task[None] | None = None
+    request: asyncio.Task[ChannelError | None] | None = None
+    """What is under way to the channel. A post is never cancelled: its outcome has to be known."""
+
+    @property
+    def text(self) -> str:
+        return "".join(self.said)
+
+
+class Drafts:
+    """The drafts of all runs of this process."""
+
+    def __init__(
+        self, store: DraftStore, clock: Clock, channels: Mapping[Place, Channel], pacing: Pacing
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._channels = channels
+        self._pacing = pacing
+        self._drafts: dict[RunId, _Draft] = {}
+        self._late: set[asyncio.Task[ChannelError | None]] = set()
+        """Posts that are under way although their runs have ended."""
+
+    def begin(self, turn: Turn, begun: Begun) -> None:
+        """A run has begun; an earlier one for its messages may have left a draft."""
+        target = turn.target
+        channel = self._channels[target.channel, target.account]
+        if begun.draft or begun.unsure or channel.drafts(target, turn.peer):
+            self._drafts[turn.id] = _Draft(
+                turn.id,
+                target,
+                turn.reply_to,
+                channel,
+                begun.draft,
+                begun.unsure,
+                kept=begun.draft is not None,
+            )
+
+    def add(self, run_id: RunId, text: str) -> None:
+        """The agent said more."""
+        draft = self._drafts.get(run_id)
+        if draft is None:
+            return
+        draft.said.append(text)
+        draft.changed.set()
+        if draft.task is None:
+            draft.task = asyncio.create_task(self._show(draft), name=f"draft {run_id}")
+
+    def of(self, run_id: RunId) -> str | None:
+        """The channel's id of a run's draft, as far as it is known."""
+        draft = self._drafts.get(run_id)
+        return None if draft is None else draft.id
+
+    async def end(self, run_id: RunId) -> LeftDraft:
+        """Show no more of a run; takes as long as a request of its draft is under way."""
+        draft = self._drafts.pop(run_id, None)
+        if draft is None:
+            return LeftDraft()
+        if draft.task is not None:
+            draft.task.cancel()
+            await asyncio.wait({draft.task})
+        if draft.request is not None:
+            await self._settle(draft, draft.request)
+        await self._keep_at_last(draft)
+        return LeftDraft(draft.id, draft.shown, draft.unsure)
+
+    async def _settle(self, draft: _Draft, request: asyncio.Task[ChannelError | None]) -> None:
+        """Let what is under way to the channel end, for a while."""
+        await asyncio.wait({request}, timeout=_SETTLE_S)
+        if request.done():
+            return
+        if draft.id is None:
+            draft.unsure = True
+            self._late.add(request)
+            request.add_done_callback(self._late.discard)
+            request.add_done_callback(lambda _: _take_away(draft))
+        else:
+            # What has not left by now must not arrive after the final edit.
+            request.cancel()
+
+    # ------------------------------------------------------------------ one draft
+
+    async def _show(self, draft: _Draft) -> None:
+        """Show what a run says until it ends."""
+        try:
+            await asyncio.sleep(FIRST_AFTER_S)
+            while not draft.unsure:
+                await draft.changed.wait()
+                draft.changed.clear()
+                pause = await self._show_once(draft)
+                if pause is None:
+                    return
+                await asyncio.sleep(pause)
+        except NeverBegan:
+            log.debug("a draft came too late", extra={"run_id": draft.run_id})
+        except StoreError as error:
+            log.warning("a draft is not shown: %s", error, extra={"run_id": draft.run_id})
+
+    async def _show_once(self, draft: _Draft) -> float | None:
+        """Show what was said so far; returns how long to wait then, None: show no more."""
+        await self._pacing.draft(draft.target)
+        if draft.id is None:
+            await until_available(
+                lambda: self._store.open_draft(draft.run_id, draft.target, now=self._clock.now())
+            )
+        draft.request = asyncio.create_task(_request(draft), name=f"draft {draft.run_id}")
+        error = await asyncio.shield(draft.request)
+        if error is not None:
+            return _pause_after(draft, error)
+        if not draft.kept:
+            await until_available(lambda: self._keep(draft))
+        return EDIT_EVERY_S
+
+    async def _keep(self, draft: _Draft) -> None:
+        """Let the database know the id of a draft that was posted."""
+        assert draft.id is not None
+        await self._store.draft_posted(draft.run_id, draft.id)
+        draft.kept = True
+
+    async def _keep_at_last(self, draft: _Draft) -> None:
+        """The same at the end of a run, for the process that may go on with it."""
+        if draft.id is None or draft.kept:
+            return
+        try:
+            await self._keep(draft)
+        except StoreError as error:
+            log.debug("the id of a draft was not kept: %s", error, extra={"run_id": draft.run_id})
+
+
+async def _request(draft: _Draft) -> ChannelError | None:
+    """Post the draft, or show in it what was said since; returns what went wrong."""
+    text = draft.text
+    try:
+        message = OutboundMessage(
+            draft.target, text, reply_to=draft.reply_to, run_id=draft.run_id, draft=draft.id
+        )
+        if draft.id is None:
+            draft.id = await draft.channel.post_draft(message)
+        else:
+            await draft.channel.edit_draft(message)
+    except ChannelError as error:
+        return error
+    except Exception as error:
+        # A channel is a boundary: what it fails to show must not cost the answer.
+        log.exception("a channel broke on a draft", extra={"run_id": draft.run_id})
+        return MaybeSent(f"{type(error).__name__}: {error}")
+    draft.shown = text
+    return None
+
+
+def _pause_after(draft: _Draft, error: ChannelError) -> float | None:
+    log.debug("a draft was not shown: %s", error, extra={"run_id": draft.run_id})
+    draft.changed.set()
+    if isinstance(error, MaybeSent):
+        draft.unsure = draft.id is None
+    if isinstance(error, Undeliverable) or not error.retryable:
+        return None
+    return max(error.retry_after_s or 0.0, 2 * EDIT_EVERY_S)
+
+
+def _take_away(draft: _Draft) -> None:
+    """A draft that was posted after all, when its run had ended without it."""
+    if draft.id is not None:
+        draft.channel.signal(
+            RunEnded(draft.run_id, draft.target, Outcome.COMPLETED, draft=draft.id)
+        )

@@ -1,0 +1,116 @@
+"""Waiting until a chat may be written to (SPEC IO-4): the shell around ``core.pacing``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from goclaw_py.core.messages import Target
+from goclaw_py.core.pacing import Pace, Pacer, Ticket
+from goclaw_py.ports.channel import Channel
+from goclaw_py.ports.store import Place
+
+_TICK_S = 0.001
+_LOOK_S = 0.25
+"""How often what gives way looks whether messages still wait before it."""
+
+
+@dataclass(slots=True)
+class _Account:
+    """One account. Messages line up at ``first``, whose holder waits for the account."""
+
+    pacer: Pacer = field(default_factory=Pacer)
+    first: asyncio.Lock = field(default_factory=asyncio.Lock)
+    messages: int = 0
+    """How many messages are in the line."""
+    waiting: Counter[str] = field(default_factory=Counter)
+    """How many messages of each chat wait, for their chat or in the line."""
+    last: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Where messages line up that give way to the others."""
+
+
+class Pacing:
+    """The pace of all accounts of this process."""
+
+    def __init__(self, channels: Mapping[Place, Channel]) -> None:
+        self._channels = channels
+        self._accounts = {place: _Account() for place in channels}
+
+    async def message(self, target: Target, *, last: bool = False) -> Ticket:
+        """Wait until a message may go to a chat, and count it. First come, first served.
+
+        One that goes ``last`` lets those to other chats go before it. Give the ticket back if
+        nothing was sent.
+        """
+        account = self._accounts[target.channel, target.account]
+        pace = self._pace(target)
+        loop = asyncio.get_running_loop()
+        account.waiting[target.chat] += 1
+        try:
+            while True:
+                await _until(account.pacer.chat_ready_at(target.chat, pace, loop.time()))
+                await (_give_way(account, pace) if last else _line_up(account, pace))
+                now = loop.time()
+                # Another message to the same chat may have been quicker.
+                if account.pacer.chat_ready_at(target.chat, pace, now) <= now:
+                    return account.pacer.take(target.chat, pace, now)
+        finally:
+            account.waiting[target.chat] -= 1
+            if not account.waiting[target.chat]:
+                del account.waiting[target.chat]
+
+    async def draft(self, target: Target) -> None:
+        """Wait until a draft may be shown in a chat, and count it. Messages go first."""
+        account = self._accounts[target.channel, target.account]
+        pacer, pace = account.pacer, self._pace(target)
+        loop = asyncio.get_running_loop()
+        while True:
+            now = loop.time()
+            at = max(
+                pacer.chat_ready_at(target.chat, pace, now, draft=True),
+                pacer.account_ready_at(pace, now, draft=True),
+            )
+            if at <= now and not account.messages and target.chat not in account.waiting:
+                pacer.take(target.chat, pace, now, draft=True)
+                return
+            await _until(at if at > now else now + _LOOK_S)
+
+    def give_back(self, target: Target, ticket: Ticket) -> None:
+        """Nothing was sent with this ticket."""
+        self._accounts[target.channel, target.account].pacer.give_back(ticket)
+
+    def _pace(self, target: Target) -> Pace:
+        return self._channels[target.channel, target.account].pace(target.chat)
+
+
+async def _line_up(account: _Account, pace: Pace) -> None:
+    """Wait for the account, in the line."""
+    account.messages += 1
+    try:
+        async with account.first:
+            await _until(account.pacer.account_ready_at(pace, asyncio.get_running_loop().time()))
+    finally:
+        account.messages -= 1
+
+
+async def _give_way(account: _Account, pace: Pace) -> None:
+    """Wait for the account until nobody is in the line."""
+    loop = asyncio.get_running_loop()
+    async with account.last:
+        while True:
+            now = loop.time()
+            at = account.pacer.account_ready_at(pace, now)
+            if at <= now and not account.messages:
+                return
+            await _until(at if at > now else now + _LOOK_S)
+
+
+async def _until(at: float) -> None:
+    """Sleep until the loop's clock shows ``at``."""
+    wait_s = at - asyncio.get_running_loop().time()
+    if wait_s > 0:
+        # A timer may fire within the clock's resolution before its time: sleeping for what is left
+        # then, again and again, would turn in circles.
+        await asyncio.sleep(max(wait_s, _TICK_S))

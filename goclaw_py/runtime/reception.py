@@ -1,0 +1,165 @@
+"""Who gets in: what a channel hands over, sorted before anything is done with it (SPEC CHAN-5)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from goclaw_py.core.messages import ChatMigrated, ChatReached, Inbound, InboundMessage, Target
+from goclaw_py.core.routing import Access, access
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import ChatStore, NewPairing, SeenChat
+from goclaw_py.runtime.arrivals import ExternalId, external_id
+from goclaw_py.runtime.doorkeeper import Doorkeeper
+from goclaw_py.runtime.policies import ChatRules, Policies
+from goclaw_py.runtime.recent import Recent
+
+log = logging.getLogger(__name__)
+
+_REMEMBERED = 10_000
+_REST_WITHIN = timedelta(seconds=5)
+_NOTED_AGAIN = timedelta(hours=1)
+"""How often a group that nobody has decided about is entered anew, with its name."""
+
+
+@dataclass(slots=True)
+class Sorted:
+    """A batch by what becomes of it, each in the order in which it came."""
+
+    admitted: list[tuple[InboundMessage, ChatRules]] = field(default_factory=list)
+    pairings: list[NewPairing] = field(default_factory=list)
+    events: list[ChatMigrated | ChatReached] = field(default_factory=list)
+    seen: list[SeenChat] = field(default_factory=list)
+
+
+class Reception:
+    """Sorts what arrives."""
+
+    def __init__(
+        self, store: ChatStore, clock: Clock, policies: Policies, doorkeeper: Doorkeeper
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._policies = policies
+        self._doorkeeper = doorkeeper
+        self._albums: Recent[tuple[Target, str], None] = Recent(_REMEMBERED)
+        """Albums of which one piece was meant for the agent: so are the others."""
+        self._cut: Recent[tuple[Target, str], datetime] = Recent(_REMEMBERED)
+        """Whose text, meant for the agent, the channel cut: the next piece is the rest of it."""
+        self._rests: Recent[ExternalId, None] = Recent(_REMEMBERED)
+        """The next pieces that came; after a failed commit they come again."""
+        self._noted: Recent[Target, datetime] = Recent(_REMEMBERED)
+
+    def sort(self, batch: Sequence[Inbound]) -> Sorted:
+        """Decide about each; nothing is stored yet."""
+        result = Sorted()
+        for message in batch:
+            if isinstance(message, InboundMessage) and message.album and message.addressed:
+                self._albums[message.target, message.album] = None
+        for arrived in batch:
+            match arrived:
+                case InboundMessage():
+                    self._sort(self._whole(arrived), result)
+                case ChatMigrated():
+                    # What comes behind it in the batch is of the new chat already.
+                    old, new = _places(arrived)
+                    self._doorkeeper.moved(old, new, listed=self._listed(old))
+                    result.events.append(arrived)
+                case ChatReached():
+                    result.events.append(arrived)
+                case _:
+                    assert_never(arrived)
+        return result
+
+    async def enter(self, batch: Sorted) -> None:
+        """Store what is known of chats by now. Again is harmless. Raises ``StoreUnavailable``."""
+        now = self._clock.now()
+        for event in batch.events:
+            match event:
+                case ChatMigrated():
+                    await self._move(event, now)
+                case ChatReached(target, peer, gone, name):
+                    if name:
+                        await self._store.note_chats([SeenChat(target, peer, name)], now=now)
+                    await self._store.mark_chat(target, peer, gone=gone, now=now)
+                case _:
+                    assert_never(event)
+        if batch.seen:
+            await self._store.note_chats(batch.seen, now=now)
+
+    async def _move(self, event: ChatMigrated, now: datetime) -> None:
+        """Let all that belongs to a chat follow it. What the settings allow under the old id too.
+
+        Nobody is asked to edit the settings before the group is answered again.
+        """
+        channel, account, old, new = event.channel, event.account, event.old, event.new
+        if await self._store.move_chat(channel, account, old=old, new=new, now=now):
+            log.info("a chat has moved", extra={"chat": old, "to": new})
+        listed = self._listed(_places(event)[0])
+        if listed is not None:
+            log.warning(
+                "a group in the settings has another id now", extra={"chat": old, "to": new}
+            )
+            await self._store.allow_chat(channel, account, new, allowed=listed, now=now)
+
+    def _listed(self, place: Target) -> bool | None:
+        """What the settings say of a group."""
+        return self._policies.rules(place).access.listed
+
+    def entered(self, batch: Sorted) -> None:
+        """The whole batch is committed."""
+        self._doorkeeper.introduced(batch.pairings)
+        for seen in batch.seen:
+            self._noted[seen.target] = self._clock.now()
+
+    def _sort(self, message: InboundMessage, result: Sorted) -> None:
+        rules = self._policies.rules(message.target)
+        known = self._doorkeeper.known(message.target)
+        chat = replace(message.target, thread=None)
+        decided = self._doorkeeper.decided(chat)
+        match access(message, rules.access, known, group=decided):
+            case Access.ALLOWED:
+                if self._doorkeeper.is_gone(chat):
+                    result.events.append(ChatReached(chat, message.peer))
+                result.admitted.append((message, rules))
+            case Access.PAIR:
+                if (pairing := self._doorkeeper.introduce(message)) is not None:
+                    result.pairings.append(pairing)
+            case Access.UNKNOWN_GROUP:
+                self._note(SeenChat(chat, message.peer, message.place_name), result)
+            case Access.IGNORED:
+                log.debug("message ignored", extra={"channel": message.target.channel})
+            case never:
+                assert_never(never)
+
+    def _note(self, seen: SeenChat, result: Sorted) -> None:
+        noted = self._noted.get(seen.target)
+        if noted is None or self._clock.now() - noted >= _NOTED_AGAIN:
+            if noted is None:
+                facts = {"chat": seen.target.chat, "name": seen.name}
+                log.info("a group nobody has decided about; see: goclaw groups list", extra=facts)
+            result.seen.append(seen)
+
+    def _whole(self, message: InboundMessage) -> InboundMessage:
+        """The message, addressed as the whole is that the channel took apart."""
+        key = message.target, message.sender.id
+        cut_at = self._cut.pop(key, None)
+        belongs = cut_at is not None and message.sent_at - cut_at <= _REST_WITHIN
+        belongs = belongs or external_id(message) in self._rests
+        if message.album and (message.target, message.album) in self._albums:
+            belongs = True
+        if belongs and not message.addressed:
+            self._rests[external_id(message)] = None
+            message = replace(message, addressed=True)
+        if message.cut and message.addressed:
+            self._cut[key] = message.sent_at
+        return message
+
+
+def _places(event: ChatMigrated) -> tuple[Target, Target]:
+    """A chat as it was called, and as it is called now."""
+    old, new = (Target(event.channel, event.account, chat) for chat in (event.old, event.new))
+    return old, new

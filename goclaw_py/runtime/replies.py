@@ -1,0 +1,141 @@
+"""What is said at the end of a run, and what its session remembers of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from goclaw_py.core import wording
+from goclaw_py.core.errors import AgentError
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.messages import OutboundMessage, OutFile
+from goclaw_py.core.outcomes import Ending, Outcome, Reason
+from goclaw_py.ports.agent import HistoryEntry, Role
+from goclaw_py.ports.channel import Channel
+from goclaw_py.ports.store import Place
+from goclaw_py.runtime.drafts import LeftDraft
+from goclaw_py.runtime.turn import Turn
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a turn ended: decided, with what is left of it in the chat and with what is said."""
+
+    turn: Turn
+    ended: Ending
+    error: BaseException | None
+    left: LeftDraft
+    say: tuple[OutboundMessage, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The reply; "" if nothing is said."""
+        words = self._words
+        if not words or self.ended.outcome is Outcome.COMPLETED or not self.left.id:
+            return words
+        # The draft becomes this message: what people have read in it stays.
+        return f"{''.join(self.turn.said)}\n\n{words}".strip()
+
+    @property
+    def _words(self) -> str:
+        turn, ended, error = self.turn, self.ended, self.error
+        match ended.outcome:
+            case Outcome.COMPLETED if turn.result is not None:
+                return turn.result.text
+            case Outcome.FAILED:
+                return error.friendly if isinstance(error, AgentError) else wording.FAILED
+            case Outcome.TIMED_OUT:
+                return wording.timed_out(ended.reason)
+            case Outcome.ABANDONED if ended.reason in (Reason.DEADLINE, Reason.RUN_TIMEOUT):
+                return wording.timed_out(ended.reason)
+            case _:
+                return ""
+
+
+class Replies:
+    """Writes replies as their channel takes them.
+
+    Args:
+        workspaces: The folder of each agent; only files in it are sent (SPEC SEC-4).
+    """
+
+    def __init__(
+        self, channels: Mapping[Place, Channel], workspaces: Mapping[AgentName, Path]
+    ) -> None:
+        self._channels = channels
+        self._workspaces = workspaces
+
+    def messages(self, end: End) -> tuple[OutboundMessage, ...]:
+        """A reply as messages; only the first one is a reply to the question."""
+        turn, left = end.turn, end.left
+        files, troubles = self._files(end)
+        text = "\n\n".join(filter(None, [end.text, *troubles]))
+        channel = self._channels.get((turn.target.channel, turn.target.account))
+        parts = [text] if channel is None else channel.parts(text)
+        rich = channel is not None
+        said = [OutboundMessage(turn.target, part, run_id=turn.id, rich=rich) for part in parts]
+        if said:
+            unsure = left.unsure and left.id is None
+            said[0] = replace(said[0], draft=left.id, unsure=unsure)
+        said += [OutboundMessage(turn.target, "", run_id=turn.id, file=file) for file in files]
+        if said:
+            said[0] = replace(said[0], reply_to=turn.reply_to)
+        return tuple(said)
+
+    def bare(self, end: End) -> tuple[OutboundMessage, ...]:
+        """The same with nothing in it that came from outside: it met a bug before."""
+        turn = end.turn
+        ended = end.ended
+        words = End(turn, ended, None, LeftDraft()).text
+        if ended.outcome is Outcome.COMPLETED or not words:
+            return ()
+        return (OutboundMessage(turn.target, words, run_id=turn.id, draft=end.left.id),)
+
+    def _files(self, end: End) -> tuple[list[OutFile], list[str]]:
+        """The files that may be sent, and a line about each of the others."""
+        result = end.turn.result
+        if result is None or end.ended.outcome is not Outcome.COMPLETED:
+            return [], []
+        workspace = self._workspaces[end.turn.agent]
+        files, troubles = [], []
+        for file in result.files:
+            reason = _refusal(file, workspace)
+            if reason is None:
+                files.append(file)
+            else:
+                log.warning(
+                    "a file of an agent is not sent: %s",
+                    reason,
+                    extra={"run_id": end.turn.id, "file": file.path},
+                )
+                troubles.append(wording.file_not_sent(file.name, reason))
+        return files, troubles
+
+
+def _refusal(file: OutFile, workspace: Path) -> str | None:
+    """Why a file is not sent, or None."""
+    try:
+        path = Path(file.path).resolve()
+        if not path.is_relative_to(workspace.resolve()):
+            return "it is not in the workspace"
+        found = path.is_file()
+    except (OSError, ValueError, RuntimeError):
+        # Agents write what they like: zero bytes, names without end, links in a circle.
+        found = False
+    return None if found else "there is no such file"
+
+
+def history(turn: Turn, outcome: Outcome) -> tuple[HistoryEntry, ...]:
+    """What the session remembers of a turn. A run that was cut short leaves readable entries."""
+    asked = HistoryEntry(Role.USER, turn.prompt())
+    result = turn.result
+    if outcome is Outcome.COMPLETED and result is not None:
+        return result.entries or (asked, HistoryEntry(Role.ASSISTANT, result.text))
+    if outcome is Outcome.INTERRUPTED:
+        return ()
+    said = "" if outcome is Outcome.ABANDONED else "".join(turn.said)
+    return asked, HistoryEntry(Role.ASSISTANT, wording.cut_reply(said, outcome))

@@ -1,0 +1,497 @@
+"""Both Telegram clients against a strict Bot API emulator: the same calls, the same errors."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+
+import pytest
+
+from channels.telegram.client import (
+    Bot,
+    BotClient,
+    FileTooBig,
+    MarkupRefused,
+    MessageGone,
+    Place,
+    PollConflict,
+    Text,
+    Webhook,
+)
+from channels.telegram.settings import Library
+from goclaw_py.core.errors import (
+    ChannelError,
+    ChannelRefused,
+    ChatGone,
+    ChatMoved,
+    MaybeSent,
+    NotSent,
+    RateLimited,
+    Undeliverable,
+)
+from tests.botapi import BotApi, Fault, FaultKind
+from tests.support.bot_clients import answering, connected
+
+pytestmark = pytest.mark.real_time
+
+ANN = 7
+HERE = Place(ANN)
+HELLO = Text("hello")
+TOPIC = 55
+GROUP = -1001
+
+
+@pytest.fixture(params=list(Library))
+def library(request: pytest.FixtureRequest) -> Library:
+    return Library(request.param)
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[BotApi]:
+    async with BotApi() as api:
+        api.say(ANN, "hello")
+        yield api
+
+
+@pytest.fixture
+async def client(api: BotApi, library: Library) -> AsyncIterator[BotClient]:
+    async with connected(library, api.url) as client:
+        yield client
+
+
+def asked(api: BotApi, method: str) -> Mapping[str, object]:
+    """The parameters of the last call of a method."""
+    return api.transcript(method)[-1].parameters
+
+
+# ---------------------------------------------------------------------------- libraries
+
+
+@pytest.mark.parametrize(
+    ("module", "other"),
+    [("via_ptb", "aiogram"), ("via_aiogram", "telegram"), ("adapter", "telegram aiogram aiohttp")],
+)
+def test_no_library_loads_another(module: str, other: str) -> None:
+    """SPEC CHAN-2: each is imported only when it is used."""
+    script = (
+        f"import channels.telegram, channels.telegram.{module}, sys;"
+        f"loaded = set({other.split()}) & set(sys.modules);"
+        "sys.exit(f'loaded: {loaded}' if loaded else 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+# ---------------------------------------------------------------------------- texts
+
+
+async def test_who_the_bot_is(client: BotClient) -> None:
+    assert await client.get_me() == Bot(4242, "GoclawTestBot")
+
+
+async def test_a_text_arrives_as_it_is(api: BotApi, client: BotClient) -> None:
+    number = await client.send_message(HERE, Text("a <b> & *c* ü 😀 http://x.example"), reply_to=1)
+    message = api.world.chats[ANN].messages[number]
+    assert message["text"] == "a <b> & *c* ü 😀 http://x.example"
+    assert isinstance(message["reply_to_message"], dict)
+    parameters = asked(api, "sendMessage")
+    assert parameters["link_preview_options"] == {"is_disabled": True}
+    assert "parse_mode" not in parameters
+    assert "message_thread_id" not in parameters
+
+
+async def test_html_is_read_by_the_server(api: BotApi, client: BotClient) -> None:
+    """SPEC CHAN-3."""
+    await client.send_message(HERE, Text("a <b>bold</b> &lt;move&gt;", html=True))
+    assert api.texts(ANN) == ["a bold <move>"]
+    with pytest.raises(MarkupRefused, match="can't parse entities"):
+        await client.send_message(HERE, Text("a <b>bold <move>", html=True))
+    assert api.texts(ANN) == ["a bold <move>"]
+
+
+async def test_a_message_to_reply_to_that_is_gone_is_no_error(
+    api: BotApi, client: BotClient
+) -> None:
+    await client.send_message(HERE, HELLO, reply_to=99)
+    assert api.texts(ANN) == ["hello"]
+
+
+async def test_a_text_goes_into_its_topic(api: BotApi, client: BotClient) -> None:
+    """SPEC CHAN-6."""
+    api.add_group(GROUP, "Team", topics=[TOPIC])
+    number = await client.send_message(Place(GROUP, TOPIC), HELLO)
+    assert api.world.chats[GROUP].messages[number]["message_thread_id"] == TOPIC
+    await client.send_action(Place(GROUP, TOPIC), "typing")
+    assert asked(api, "sendChatAction") == {
+        "chat_id": GROUP,
+        "message_thread_id": TOPIC,
+        "action": "typing",
+    }
+    with pytest.raises(Undeliverable, match="thread not found") as caught:
+        await client.send_message(Place(GROUP, 56), HELLO)
+    assert not isinstance(caught.value, ChatGone)
+
+
+async def test_buttons_are_shown_in_rows(api: BotApi, client: BotClient) -> None:
+    rows = [[("Done", "d:1"), ("Snooze", "s:1")], [("Again", "a:1")]]
+    number = await client.send_message(HERE, HELLO, buttons=rows)
+    shown = [[{"text": words, "callback_data": data} for words, data in row] for row in rows]
+    assert api.world.chats[ANN].messages[number]["reply_markup"] == {"inline_keyboard": shown}
+    await client.edit_message(ANN, number, Text("done"))
+    assert "reply_markup" not in api.world.chats[ANN].messages[number]
+
+
+async def test_an_edit_can_be_repeated(api: BotApi, client: BotClient) -> None:
+    """SPEC IO-5."""
+    number = await client.send_message(HERE, HELLO)
+    for _ in range(2):
+        await client.edit_message(ANN, number, Text("<i>bye</i>", html=True))
+    assert api.texts(ANN) == ["bye"]
+    assert asked(api, "editMessageText")["link_preview_options"] == {"is_disabled": True}
+    assert [call.status for call in api.transcript("editMessageText")] == [200, 400]
+
+
+async def test_an_edit_of_what_is_not_there_says_so(api: BotApi, client: BotClient) -> None:
+    for gone in (99, 1):  # not there; not ours
+        with pytest.raises(MessageGone):
+            await client.edit_message(ANN, gone, Text("bye"))
+    number = await client.send_message(HERE, HELLO)
+    with pytest.raises(MarkupRefused):
+        await client.edit_message(ANN, number, Text("<b>", html=True))
+
+
+async def test_a_deletion_can_be_repeated(api: BotApi, client: BotClient) -> None:
+    number = await client.send_message(HERE, HELLO)
+    for _ in range(2):
+        await client.delete_message(ANN, number)
+    assert api.texts(ANN) == []
+    api.fault(Fault("deleteMessage", FaultKind.ERROR, status=400, words="MESSAGE_ID_INVALID"))
+    await client.delete_message(ANN, number)
+
+
+async def test_a_draft_has_a_stop_button(api: BotApi, client: BotClient) -> None:
+    await client.send_draft(HERE, 5, Text("grow<b>ing</b>", html=True))
+    await client.send_draft(HERE, 5, Text("growing on"))
+    first, second = (call.parameters for call in api.transcript("sendMessageDraft", ok=True))
+    assert first == {
+        "chat_id": ANN,
+        "draft_id": 5,
+        "text": "grow<b>ing</b>",
+        "parse_mode": "HTML",
+        "can_stop": True,
+    }
+    assert second == {"chat_id": ANN, "draft_id": 5, "text": "growing on", "can_stop": True}
+
+
+async def test_a_text_without_utf8_never_leaves(api: BotApi, client: BotClient) -> None:
+    with pytest.raises(Undeliverable):
+        await client.send_message(HERE, Text("lone \ud83d"))
+    assert api.transcript("sendMessage") == []
+
+
+# ---------------------------------------------------------------------------- signs
+
+
+async def test_typing_and_reactions_are_shown(api: BotApi, client: BotClient) -> None:
+    """SPEC CHAN-4."""
+    await client.send_action(HERE, "typing")
+    assert asked(api, "sendChatAction") == {"chat_id": ANN, "action": "typing"}
+    message = api.world.chats[ANN].messages[1]
+    await client.set_reaction(ANN, 1, "👀")
+    assert message["reactions"] == [{"type": "emoji", "emoji": "👀"}]
+    await client.set_reaction(ANN, 1, "")
+    assert message["reactions"] == []
+
+
+async def test_a_press_is_answered(api: BotApi, client: BotClient) -> None:
+    number = await client.send_message(HERE, HELLO, buttons=[[("Done", "d:1")]])
+    for text in ("", "noted"):
+        press = api.press(ANN, number, "d:1")
+        await client.answer_press(press, text)
+        assert asked(api, "answerCallbackQuery").get("text", "") == text
+        with pytest.raises(Undeliverable, match="too old"):
+            await client.answer_press(press)
+
+
+async def test_the_command_menu_is_published(api: BotApi, client: BotClient) -> None:
+    """SPEC CMD-5."""
+    await client.set_commands({"stop": "Stop", "status": "What is going on"})
+    assert api.world.commands == [
+        {"command": "stop", "description": "Stop"},
+        {"command": "status", "description": "What is going on"},
+    ]
+
+
+# ---------------------------------------------------------------------------- updates
+
+
+async def test_updates_come_as_they_are_and_are_confirmed_by_the_offset(
+    api: BotApi, client: BotClient
+) -> None:
+    """SPEC IO-1."""
+    poison = api.push({"message": {"message_id": "poison"}})
+    updates = await client.get_updates(offset=None, wait_s=0, kinds=["message"])
+    assert [update["update_id"] for update in updates if isinstance(update, dict)] == [
+        poison - 1,
+        poison,
+    ]
+    assert asked(api, "getUpdates") == {"timeout": 0, "allowed_updates": ["message"]}
+    assert await client.get_updates(offset=poison + 1, wait_s=0, kinds=["message"]) == []
+    assert asked(api, "getUpdates")["offset"] == poison + 1
+    assert api.pending() == 0
+
+
+async def test_a_poll_that_hears_nothing_is_given_up(
+    api: BotApi, client: BotClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SPEC CHAN-8: the connection may be dead."""
+    monkeypatch.setattr("channels.telegram.answers._POLL_MARGIN_S", 0.5)
+    api.fault(Fault("getUpdates", FaultKind.HANG))
+    began = time.monotonic()
+    with pytest.raises(NotSent):
+        await client.get_updates(offset=None, wait_s=1, kinds=["message"])
+    # aiogram takes whole seconds.
+    assert 1.4 < time.monotonic() - began < 3
+
+
+async def test_cancelled_polls_leave_a_connection(api: BotApi, client: BotClient) -> None:
+    await client.get_updates(offset=-1, wait_s=0, kinds=["message"])
+    for _ in range(20):
+        poll = asyncio.create_task(client.get_updates(offset=10**9, wait_s=30, kinds=["message"]))
+        await asyncio.sleep(0)
+        poll.cancel()
+        await asyncio.wait({poll})
+    assert await client.get_updates(offset=None, wait_s=0, kinds=["message"]) == []
+
+
+async def test_a_webhook_is_set_shown_and_removed(api: BotApi, client: BotClient) -> None:
+    """SPEC CHAN-2."""
+    assert await client.webhook() == Webhook("", pending=1)
+    await client.set_webhook(
+        "https://bot.example/hook", secret="s3cret-s3cret", kinds=["message"], connections=20
+    )
+    assert asked(api, "setWebhook") == {
+        "url": "https://bot.example/hook",
+        "max_connections": 20,
+        "allowed_updates": ["message"],
+        "drop_pending_updates": False,
+        "secret_token": "s3cret-s3cret",
+    }
+    assert (await client.webhook()).url == "https://bot.example/hook"
+    with pytest.raises(PollConflict):
+        await client.get_updates(offset=None, wait_s=0, kinds=["message"])
+    await client.delete_webhook()
+    await client.delete_webhook()
+    assert asked(api, "deleteWebhook") == {"drop_pending_updates": False}
+    assert await client.webhook() == Webhook("", pending=1)
+
+
+async def test_why_the_server_could_not_deliver_is_shown(library: Library) -> None:
+    info = {
+        "url": "https://bot.example/hook",
+        "has_custom_certificate": False,
+        "pending_update_count": 5,
+        "last_error_date": 1_760_000_000,
+        "last_error_message": "Connection refused",
+    }
+    async with answering(library, {"ok": True, "result": info}) as client:
+        assert await client.webhook() == Webhook(
+            "https://bot.example/hook", 5, "Connection refused"
+        )
+
+
+# ---------------------------------------------------------------------------- errors
+
+Call = Callable[[BotClient], Awaitable[object]]
+REPEATABLE: Mapping[str, Call] = {
+    "getMe": lambda client: client.get_me(),
+    "getUpdates": lambda client: client.get_updates(offset=None, wait_s=0, kinds=["message"]),
+    "editMessageText": lambda client: client.edit_message(ANN, 2, Text("bye")),
+    "deleteMessage": lambda client: client.delete_message(ANN, 2),
+    "sendMessageDraft": lambda client: client.send_draft(HERE, 5, HELLO),
+    "sendChatAction": lambda client: client.send_action(HERE, "typing"),
+    "setMessageReaction": lambda client: client.set_reaction(ANN, 1, "👀"),
+    "answerCallbackQuery": lambda client: client.answer_press("press-1"),
+    "setMyCommands": lambda client: client.set_commands({"stop": "Stop"}),
+    "getWebhookInfo": lambda client: client.webhook(),
+    "setWebhook": lambda client: client.set_webhook(
+        "https://bot.example/hook", secret="s" * 9, kinds=["message"], connections=2
+    ),
+    "deleteWebhook": lambda client: client.delete_webhook(),
+}
+LOSSES = [
+    Fault("*", FaultKind.RESET),
+    Fault("*", FaultKind.PAGE, status=502),
+    Fault("*", FaultKind.PAGE, status=404),
+    Fault("*", FaultKind.PAGE, status=401),
+    Fault("*", FaultKind.ERROR, status=500, words="Internal Server Error: restart"),
+    Fault("*", FaultKind.RESET_AFTER),
+    Fault("*", FaultKind.GARBAGE_AFTER),
+    Fault("*", FaultKind.BROKEN_AFTER),
+    Fault("*", FaultKind.HANG),
+    Fault("*", FaultKind.HANG_AFTER),
+]
+
+
+@pytest.mark.parametrize("fault", LOSSES, ids=lambda fault: f"{fault.kind}-{fault.status}")
+async def test_without_an_answer_nobody_knows_whether_a_text_was_sent(
+    api: BotApi, client: BotClient, fault: Fault
+) -> None:
+    """SPEC IO-5."""
+    api.fault(fault)
+    with pytest.raises(MaybeSent):
+        await client.send_message(HERE, HELLO)
+    assert len(api.texts(ANN)) == fault.kind.after
+    await client.send_message(HERE, Text("again"))
+    assert len(api.texts(ANN)) == fault.kind.after + 1
+
+
+@pytest.mark.parametrize("method", REPEATABLE)
+@pytest.mark.parametrize("kind", [FaultKind.RESET_AFTER, FaultKind.PAGE])
+async def test_without_an_answer_what_can_be_repeated_counts_as_not_sent(
+    api: BotApi, client: BotClient, method: str, kind: FaultKind
+) -> None:
+    """SPEC IO-5, CHAN-8: a proxy's 404 is no verdict on the token."""
+    api.fault(Fault(method, kind, status=404))
+    with pytest.raises(NotSent):
+        await REPEATABLE[method](client)
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "kind"),
+    [
+        (400, "Bad Request: chat not found", ChatGone),
+        (403, "Forbidden: bot was blocked by the user", ChatGone),
+        (403, "Forbidden: user is deactivated", ChatGone),
+        (400, "Bad Request: TOPIC_CLOSED", Undeliverable),
+        (400, "Bad Request: not enough rights to send text messages to the chat", Undeliverable),
+        (400, "Bad Request: can't parse entities: Unexpected end tag", MarkupRefused),
+        (413, "Request Entity Too Large", FileTooBig),
+        (401, "Unauthorized", ChannelRefused),
+        (404, "Not Found", ChannelRefused),
+        (409, "Conflict: terminated by other getUpdates request", PollConflict),
+    ],
+)
+async def test_a_refusal_is_told_apart(
+    api: BotApi, client: BotClient, status: int, words: str, kind: type[ChannelError]
+) -> None:
+    api.fault(Fault("sendMessage", FaultKind.ERROR, status=status, words=words))
+    with pytest.raises(ChannelError) as caught:
+        await client.send_message(HERE, HELLO)
+    assert type(caught.value) is kind
+    assert words in str(caught.value)
+
+
+async def test_a_flood_says_how_long_to_wait(api: BotApi, client: BotClient) -> None:
+    """SPEC IO-3."""
+    api.fault(Fault("sendMessage", FaultKind.FLOOD, seconds=7))
+    with pytest.raises(RateLimited) as caught:
+        await client.send_message(HERE, HELLO)
+    assert caught.value.retry_after_s == 7
+
+
+async def test_a_group_that_moved_tells_where(library: Library) -> None:
+    """SPEC CHAN-7."""
+    moved = {
+        "ok": False,
+        "error_code": 400,
+        "description": "Bad Request: group chat was upgraded to a supergroup chat",
+        "parameters": {"migrate_to_chat_id": -100200300},
+    }
+    async with answering(library, moved, 400) as client:
+        with pytest.raises(ChatMoved) as caught:
+            await client.send_message(Place(-5), HELLO)
+    assert caught.value.chat == "-100200300"
+
+
+async def test_a_wrong_token_is_refused(api: BotApi, library: Library) -> None:
+    """SPEC CHAN-8."""
+    for token in ("4242:AAanother-token-than-the-right-one", "1:" + "A" * 35):
+        async with connected(library, api.url, token=token) as client:
+            with pytest.raises(ChannelRefused, match="does not accept this bot token"):
+                await client.get_me()
+
+
+@pytest.mark.parametrize("result", [None, {}, [], "x", {"id": "five"}, {"message_id": "5"}])
+async def test_an_answer_that_makes_no_sense_is_no_answer(library: Library, result: object) -> None:
+    """A server that says ok and then something else may have done what it was asked."""
+    async with answering(library, {"ok": True, "result": result}) as client:
+        with pytest.raises(MaybeSent, match="not understood"):
+            await client.send_message(HERE, HELLO)
+        for call in (REPEATABLE["getMe"], REPEATABLE["getWebhookInfo"]):
+            with pytest.raises(NotSent, match="not understood"):
+                await call(client)
+
+
+async def test_a_sent_message_counts_however_it_is_described(library: Library) -> None:
+    """SPEC IO-5: a description that the library cannot read must not bring the message twice."""
+    odd = {"message_id": 5, "date": 10**30, "chat": 7, "reply_markup": "x", "new_field": {}}
+    async with answering(library, {"ok": True, "result": odd}) as client:
+        assert await client.send_message(HERE, HELLO) == 5
+        await client.edit_message(ANN, 5, Text("bye"))
+
+
+async def test_a_refused_connection_certainly_sent_nothing(library: Library) -> None:
+    """SPEC IO-5."""
+    async with BotApi() as gone:
+        pass
+    async with connected(library, gone.url) as client:
+        with pytest.raises(NotSent, match="no connection"):
+            await client.send_message(HERE, HELLO)
+
+
+async def test_a_closed_client_sends_nothing(api: BotApi, client: BotClient) -> None:
+    await client.close()
+    await client.close()
+    with pytest.raises(NotSent, match="closed"):
+        await client.send_message(HERE, HELLO)
+    assert api.texts(ANN) == []
+
+
+# ---------------------------------------------------------------------------- connections
+
+
+async def test_hanging_texts_delay_neither_signs_nor_polls(api: BotApi, client: BotClient) -> None:
+    api.fault(Fault("sendMessage", FaultKind.HANG, count=64))
+    sends = [asyncio.create_task(client.send_message(HERE, HELLO)) for _ in range(64)]
+    await api.wait_calls("sendMessage", 64)
+    async with asyncio.timeout(0.8):
+        await client.send_action(HERE, "typing")
+        await client.set_reaction(ANN, 1, "👀")
+        await client.get_updates(offset=None, wait_s=0, kinds=["message"])
+    for send in sends:
+        send.cancel()
+    await asyncio.wait(sends)
+    await client.send_message(HERE, Text("through"))
+    assert api.texts(ANN) == ["through"]
+
+
+async def test_waiting_for_a_connection_too_long_means_not_sent(
+    api: BotApi, library: Library
+) -> None:
+    """SPEC IO-5."""
+    api.fault(Fault("sendMessage", FaultKind.HANG, count=64))
+    async with connected(library, api.url, send_timeout_s=9) as client:
+        sends = [asyncio.create_task(client.send_message(HERE, HELLO)) for _ in range(64)]
+        await api.wait_calls("sendMessage", 64)
+        with pytest.raises(NotSent, match="no connection"):
+            await client.send_message(HERE, Text("one too many"))
+        for send in sends:
+            send.cancel()
+        await asyncio.wait(sends)
+
+
+async def test_hanging_signs_delay_no_text(api: BotApi, client: BotClient) -> None:
+    api.fault(Fault("sendChatAction", FaultKind.HANG, count=8))
+    signs = [asyncio.create_task(client.send_action(HERE, "typing")) for _ in range(8)]
+    await api.wait_calls("sendChatAction", 8)
+    async with asyncio.timeout(0.5):
+        await client.send_message(HERE, HELLO)
+    for sign in signs:
+        sign.cancel()
+    await asyncio.wait(signs)

@@ -1,0 +1,236 @@
+"""``goclaw groups``: in which groups the agent listens (SPEC CHAN-5)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.cli.conftest import Shell, ThreadGateway
+from tests.unit.web import fake_post, fakes
+from tests.unit.web.fakes import FakeControl
+
+pytestmark = pytest.mark.real_time
+
+FULL_WIDTH = "\uff33\uff54\uff52"
+"""The beginning of the name, as some keyboards write it."""
+
+
+def decided(control: FakeControl) -> list[tuple[object, ...]]:
+    return [call[1:] for call in control.calls if call[0] == "allow_chat"]
+
+
+# ---------------------------------------------------------------------------- list
+
+
+def test_groups_are_listed_and_those_to_decide_come_first(
+    goclaw: Shell, gateway: ThreadGateway
+) -> None:
+    got = goclaw("groups", "list")
+    assert got.code == 0
+    lines = [" ".join(line.split()) for line in got.out.splitlines()]
+    assert lines[0] == "NAME ID CHANNEL STATE LAST SEEN PROBLEM"
+    assert lines[1].startswith("Family -1003 Ann[2J -1002 telegram/default waits for a decision ")
+    assert lines[2].startswith("Straße -3001 telegram/work waits for a decision ")
+    assert lines[3].startswith("Family -1001 telegram/default allowed ")
+    assert lines[4].startswith("-2001 telegram/default denied ")
+    assert lines[4].endswith(" ago cannot be written to: the bot was thrown out")
+    assert len(lines) == 5  # a direct chat is no group
+
+
+def test_the_account_is_shown_only_where_there_are_several(
+    goclaw: Shell, database: FakeControl
+) -> None:
+    database.known_chats = [fake_post.FAMILY]
+    out = goclaw("groups", "list").out
+    assert "CHANNEL" not in out
+    assert "telegram" not in out
+
+
+def test_a_groups_name_cannot_take_over_the_terminal(goclaw: Shell, database: FakeControl) -> None:
+    """SPEC SEC-1."""
+    out = goclaw("groups", "list").out
+    assert not {"\x1b", "\u202e"} & set(out)
+
+
+def test_groups_are_json_for_programs(goclaw: Shell, gateway: ThreadGateway) -> None:
+    found = json.loads(goclaw("groups", "list", "--json").out)
+    assert [one["chat"] for one in found] == ["-1002", "-3001", "-1001", "-2001"]
+    assert [one["allowed"] for one in found] == [None, None, True, False]
+
+
+def test_where_there_are_no_groups_that_is_said(goclaw: Shell, database: FakeControl) -> None:
+    database.known_chats = [fake_post.DIRECT]
+    assert goclaw("groups", "list").out.startswith("no groups yet")
+
+
+# ---------------------------------------------------------------------------- allow, deny
+
+
+@pytest.mark.parametrize(
+    "wanted", ["-3001", "-30", "Straße", "strasse", "STR", FULL_WIDTH, "\u202estr"]
+)
+def test_a_group_is_meant_by_its_id_or_a_unique_beginning_of_id_or_name(
+    goclaw: Shell, gateway: ThreadGateway, wanted: str
+) -> None:
+    """SPEC OPS-1."""
+    got = goclaw("groups", "allow", wanted)
+    assert (got.code, got.out) == (0, "Straße (-3001) on telegram/work is allowed\n")
+    assert decided(gateway.control) == [("telegram", "work", "-3001", True)]
+
+
+def test_a_group_is_denied(goclaw: Shell, database: FakeControl) -> None:
+    got = goclaw("groups", "deny", "-1001")
+    assert got.out == "Family (-1001) on telegram/default is denied\n"
+    assert decided(database) == [("telegram", "default", "-1001", False)]
+
+
+def test_nothing_to_decide_is_said(goclaw: Shell, database: FakeControl) -> None:
+    assert goclaw("groups", "allow", "-1001").out.endswith("is allowed already\n")
+    assert goclaw("groups", "deny", "-2001").out == "-2001 on telegram/default is denied already\n"
+
+
+def test_a_name_never_decides_between_two_groups(goclaw: Shell, database: FakeControl) -> None:
+    """A stranger may call a group as they like, and begin it with another one's name or id."""
+    got = goclaw("groups", "allow", "Family")
+    assert (got.code, decided(database)) == (1, [])
+    assert "group 'Family' is not unique, give its id: Family (-1001), Family -1003" in got.err
+    assert got.err.count("\n") == 1
+    assert not {"\x1b", "\u202e"} & set(got.err)
+
+
+def test_an_id_goes_before_a_name_that_looks_like_it(goclaw: Shell, database: FakeControl) -> None:
+    database.known_chats = [replace(fake_post.IMPOSTOR, name="-1001"), fake_post.FAMILY]
+    assert goclaw("groups", "deny", "-1001").code == 0
+    assert decided(database) == [("telegram", "default", "-1001", False)]
+
+
+def test_ids_with_the_same_beginning_are_listed(goclaw: Shell, database: FakeControl) -> None:
+    got = goclaw("groups", "allow", "-")
+    assert (got.code, decided(database)) == (1, [])
+    assert got.err.endswith(", …\n")
+
+
+def test_text_that_nobody_can_see_means_no_group(goclaw: Shell, database: FakeControl) -> None:
+    database.known_chats = [fake_post.WORK]
+    assert goclaw("groups", "allow", "\u202e\u202c").code == 1
+    assert decided(database) == []
+
+
+def test_a_group_on_two_accounts_needs_the_account(goclaw: Shell, database: FakeControl) -> None:
+    database.known_chats = [fake_post.FAMILY, replace(fake_post.FAMILY, account="work")]
+    got = goclaw("groups", "deny", "-1001")
+    assert got.code == 1
+    assert "on telegram/default, telegram/work: add --channel or --account" in got.err
+    assert goclaw("groups", "deny", "-1001", "--account", "work").code == 0
+    assert decided(database) == [("telegram", "work", "-1001", False)]
+
+
+def test_an_unknown_group_is_named(goclaw: Shell, gateway: ThreadGateway) -> None:
+    got = goclaw("groups", "allow", "-99")
+    assert (got.code, got.out) == (1, "")
+    assert got.err.startswith("goclaw: there is no group '-99'; ")
+    assert goclaw("groups", "allow", "Family of one").code == 1  # a direct chat is no group
+    assert decided(gateway.control) == []
+
+
+SETTINGS = """
+[channels.telegram]
+token = "1:x"
+groups = "allowlist"
+chats."-1001".enabled = false
+chats."-2001" = {}
+
+[channels.telegram.accounts.work]
+token = "2:x"
+groups = "open"
+
+[channels.telegram.accounts.shut]
+token = "3:x"
+groups = "disabled"
+"""
+
+
+@pytest.fixture
+def settings(goclaw: Shell) -> None:
+    (goclaw.home / "goclaw.toml").write_text(SETTINGS)
+
+
+@pytest.mark.parametrize(("more", "account"), [([], "default"), (["--account", "work"], "work")])
+def test_a_group_can_be_decided_before_the_bot_was_in_it(
+    goclaw: Shell, settings: None, gateway: ThreadGateway, more: list[str], account: str
+) -> None:
+    got = goclaw("groups", "allow", "-99", *more, "--channel", "telegram")
+    assert got.code == 0
+    assert got.out == f"-99 on telegram/{account} is allowed; the bot was not seen in it yet\n"
+    assert decided(gateway.control) == [("telegram", account, "-99", True)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-99", "--channel", "telegramm"], "telegram/default, telegram/work"),
+        (["-99", "--channel", "telegram", "--account", "wrok"], "'telegram/wrok' is set up"),
+        (["-99\x1b[2J", "--channel", "telegram"], "no chat has the id '-99\\x1b[2J'"),
+        (["\u202e99", "--channel", "telegram"], "no chat has the id"),
+        (["\udcff", "--channel", "telegram"], "encoding"),
+        (["-99", "--channel", "\udcff"], "is set up"),
+    ],
+)
+def test_a_slip_of_the_finger_is_not_stored(
+    goclaw: Shell, settings: None, database: FakeControl, arguments: list[str], words: str
+) -> None:
+    got = goclaw("groups", "allow", *arguments)
+    assert (got.code, got.out) == (2, "")
+    assert words in " ".join(got.err.split())
+    assert decided(database) == []
+
+
+def test_without_any_account_there_is_nothing_to_be_decided(
+    goclaw: Shell, database: FakeControl
+) -> None:
+    got = goclaw("groups", "allow", "-99", "--channel", "telegram")
+    assert got.code == 2
+    assert "there are: none" in got.err
+
+
+def test_what_the_settings_say_goes_first(
+    goclaw: Shell, settings: None, database: FakeControl
+) -> None:
+    """SPEC OPS-4: why does it not listen there?"""
+    database.known_chats.append(replace(fake_post.FAMILY, chat="-4", account="shut"))
+    out = " ".join(goclaw("groups", "list").out.split())
+    for said in (
+        "-1002 telegram/default waits for a decision",
+        "-3001 telegram/work allowed (groups = open)",
+        "-1001 telegram/default denied (listed in chats)",
+        "-2001 telegram/default allowed (listed in chats)",
+        "-4 telegram/shut denied (groups = disabled)",
+    ):
+        assert said in out
+
+
+def test_a_decision_against_the_settings_is_told_to_be_in_vain(
+    goclaw: Shell, settings: None, database: FakeControl
+) -> None:
+    database.known_chats.append(replace(fake_post.FAMILY, chat="-4", account="shut"))
+    got = goclaw("groups", "allow", "-4")
+    assert got.code == 0
+    assert got.err == (
+        "but the settings go before that, and there it is denied (groups = disabled)\n"
+    )
+    assert "denied (listed in chats)" in goclaw("groups", "allow", "-1001").err
+    assert goclaw("groups", "deny", "-3001").err == ""
+
+
+def test_a_group_that_cannot_be_written_to_is_allowed_with_a_word_about_it(
+    goclaw: Shell, database: FakeControl
+) -> None:
+    got = goclaw("groups", "allow", "-2001")
+    assert (got.code, got.err) == (0, "but it cannot be written to: the bot was thrown out\n")
+
+
+def test_without_a_database_nothing_is_decided(goclaw: Shell, database: FakeControl) -> None:
+    database.failure = fakes.unavailable()
+    assert goclaw("groups", "allow", "-1001").code == 3

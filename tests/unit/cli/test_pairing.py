@@ -1,0 +1,123 @@
+"""``goclaw pairing``: who may talk to the agent (SPEC CHAN-5)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from goclaw_py.core.messages import Sender
+from goclaw_py.ports.control import Asking
+from goclaw_py.ports.store import Person, Standing
+from tests.unit.cli.conftest import Shell, ThreadGateway
+from tests.unit.web import fake_post, fakes
+from tests.unit.web.fakes import FakeControl
+
+pytestmark = pytest.mark.real_time
+
+GUEST = Person("telegram", "work", Sender("7", fake_post.FOOL, "x\ny"), Standing.GUEST, fakes.NOW)
+
+
+def known(database: FakeControl, monkeypatch: pytest.MonkeyPatch, *found: Person) -> None:
+    async def people() -> list[Person]:
+        return list(found)
+
+    monkeypatch.setattr(database, "people", people)
+
+
+def test_who_may_talk_and_who_asked_is_listed(goclaw: Shell, database: FakeControl) -> None:
+    got = goclaw("pairing", "list")
+    assert got.code == 0
+    _, ann, bob = got.out.splitlines()
+    assert ann.split() == ["42", "(Ann,", "@ann)", "telegram/default", "owner"]
+    assert bob.startswith("43 (Bob)  ")
+    assert "asks" in bob
+
+
+def test_nobody_sees_the_hash_of_a_code(goclaw: Shell, gateway: ThreadGateway) -> None:
+    """SPEC SEC-2."""
+    got = goclaw("pairing", "list", "--json")
+    people, (asking,) = json.loads(got.out)
+    assert people[0]["standing"] == "owner"
+    assert asking["sender"]["name"] == "Bob"
+    assert "hash" not in got.out
+
+
+def test_people_are_owners_or_guests_and_spoke_last_somewhere(
+    goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known(database, monkeypatch, fakes.ANN, GUEST)
+    recent = datetime.now(UTC) - timedelta(hours=3, minutes=5)
+    database.spoke = [
+        replace(fake_post.SPOKE, at=recent),
+        fake_post.SPOKE,
+        replace(fake_post.SPOKE, sender_id="7"),
+    ]
+    _, ann, guest = goclaw("pairing", "people").out.splitlines()
+    assert "owner" in ann
+    assert ann.endswith("3h 5m ago in telegram/default/42")
+    assert "guest" in guest
+    assert "ago" not in guest  # the 7 who spoke is somebody else: on another account
+
+
+def test_people_are_json_for_programs(goclaw: Shell, gateway: ThreadGateway) -> None:
+    (ann,) = json.loads(goclaw("pairing", "people", "--json").out)
+    assert ann["sender"]["id"] == "42"
+    assert ann["standing"] == "owner"
+
+
+@pytest.mark.parametrize("command", ["list", "people"])
+def test_a_name_cannot_add_a_row_or_take_over_the_terminal(
+    goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """SPEC SEC-1."""
+    known(database, monkeypatch, GUEST)
+
+    async def asked() -> list[Asking]:
+        return []
+
+    monkeypatch.setattr(database, "pairing_requests", asked)
+    out = goclaw("pairing", command).out
+    _, row = out.splitlines()
+    assert row.startswith("7 (Ann 2 telegram/default/1 9 (Owner)[2Jdn…, @x y)  telegram/work  ")
+    assert not {"\x1b", "\u202e", "\u202d"} & set(out)
+
+
+@pytest.mark.parametrize("command", ["list", "people"])
+def test_where_nobody_is_known_the_way_in_is_told(
+    goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    known(database, monkeypatch)
+
+    async def asked() -> list[Asking]:
+        return []
+
+    monkeypatch.setattr(database, "pairing_requests", asked)
+    assert "goclaw pairing approve CODE" in goclaw("pairing", command).out
+
+
+def test_a_person_is_approved_as_owner_or_guest(goclaw: Shell, database: FakeControl) -> None:
+    assert goclaw("pairing", "approve", "CODE").out == "42 (Ann, @ann) is owner on telegram\n"
+    assert "guest" in goclaw("pairing", "approve", "CODE", "--guest").out
+    assert goclaw("pairing", "approve", "WRONG").code == 1
+
+
+@pytest.mark.parametrize("who", ["42", "@ann"])
+def test_a_person_is_forgotten_by_id_or_name(
+    goclaw: Shell, database: FakeControl, who: str
+) -> None:
+    assert "may not talk any more" in goclaw("pairing", "revoke", who).out
+    assert database.calls[-1] == ("revoke", "telegram", "default", "42")
+
+
+def test_whom_to_forget_must_be_clear(
+    goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known(database, monkeypatch, fakes.ANN, replace(fakes.ANN, account="work"))
+    assert goclaw("pairing", "revoke", "Ann").code == 1
+    assert "--account" in goclaw("pairing", "revoke", "42").err
+    assert goclaw("pairing", "revoke", "42", "--account", "work").code == 0
+    assert database.calls[-1] == ("revoke", "telegram", "work", "42")
+    assert goclaw("pairing", "revoke", "42", "--channel", "web").code == 1

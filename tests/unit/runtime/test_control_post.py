@@ -1,0 +1,193 @@
+"""What operators do about messages, groups and people, over both stores (SPEC OPS-4, CHAN-5)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.ports.control import Asking, Control, NotFound
+from goclaw_py.ports.store import Notice, OutboxRow, OutboxState, SeenChat
+from goclaw_py.runtime.control import StoreControl
+from tests.support.stores import (
+    ANN,
+    BOB,
+    T0,
+    A,
+    Heard,
+    World,
+    at,
+    inbox,
+    pairing,
+    say,
+    until,
+)
+
+pytestmark = pytest.mark.real_time
+
+
+class StoppedClock:
+    def __init__(self, now: datetime) -> None:
+        self._now = now
+
+    def now(self) -> datetime:
+        return self._now
+
+
+@pytest.fixture
+def control(world: World) -> Control:
+    return StoreControl(world.b, StoppedClock(at(100)))
+
+
+async def dead(world: World, target: Target = ANN) -> OutboxRow:
+    await world.put(say("never arrives", target))
+    row = await world.claimed(target=target)
+    await world.a.mark_dead(row, "chat not found", now=T0)
+    return row
+
+
+# ---------------------------------------------------------------------------- outbox
+
+
+async def test_a_dead_message_is_shown_and_tried_again_at_once(
+    world: World, control: Control
+) -> None:
+    """SPEC IO-3."""
+    row = await dead(world)
+    shown = await control.outbox_row(row.id)
+    assert (shown.state, shown.error) == (OutboxState.DEAD, "chat not found")
+    assert await control.retry_outbox([row.id, row.id + 1]) == 1
+    again = await control.outbox_row(row.id)
+    assert (again.state, again.attempts, again.next_attempt_at) == (
+        OutboxState.PENDING,
+        0,
+        at(100),
+    )
+
+
+async def test_a_dropped_message_is_not_sent_until_it_is_tried_again(
+    world: World, control: Control
+) -> None:
+    (waits,) = await world.put(say("waits"))
+    assert await control.drop_outbox([waits.id, waits.id + 1]) == 1
+    assert (await control.outbox_row(waits.id)).state is OutboxState.DROPPED
+    assert await control.outbox(state=OutboxState.DEAD) == []
+    assert await world.a.claim_next(ANN, node=A, now=at(200)) is None
+    assert await control.retry_outbox([waits.id]) == 1
+    assert await world.a.claim_next(ANN, node=A, now=at(200)) is not None
+
+
+async def test_what_is_being_sent_is_neither_dropped_nor_tried_again(
+    world: World, control: Control
+) -> None:
+    await world.put(say("on its way"))
+    row = await world.claimed()
+    assert await control.drop_outbox([row.id]) == 0
+    assert await control.retry_outbox([row.id]) == 0
+    assert (await control.outbox_row(row.id)).state is OutboxState.SENDING
+
+
+async def test_an_unknown_message_is_named(control: Control) -> None:
+    with pytest.raises(NotFound, match="there is no message 99 in the outbox"):
+        await control.outbox_row(99)
+    with pytest.raises(NotFound, match="there is no message 98 in the inbox"):
+        await control.letter(98)
+
+
+# ---------------------------------------------------------------------------- inbox
+
+
+async def test_a_message_that_failed_is_listed_until_it_is_dismissed(
+    world: World, control: Control
+) -> None:
+    (failed, waits) = await world.accept(ANN, BOB)
+    await world.a.settle([failed.id], Outcome.DROPPED, reason=Reason.QUEUE_DROPPED, now=at(5))
+    (letter,) = await control.letters()
+    assert (letter.row.id, letter.session, letter.attempts) == (failed.id, failed.session, 0)
+    assert (letter.row.outcome, letter.row.reason) == (Outcome.DROPPED, Reason.QUEUE_DROPPED)
+    assert await control.letter(failed.id) == letter
+    assert [one.row.id for one in await control.letters(waiting=True)] == [waits.id]
+    assert await control.dismiss_letters([failed.id, waits.id, 999]) == 1
+    assert await control.letters() == []
+    assert (await control.letter(failed.id)).row.outcome is Outcome.DROPPED
+
+
+async def test_a_message_that_failed_runs_again_when_it_is_tried_again(
+    world: World, control: Control
+) -> None:
+    (failed, waits) = await world.accept(ANN, BOB)
+    await world.a.settle([failed.id], Outcome.LOST, reason=Reason.CRASHED, now=at(5))
+    notices = Heard()
+    world.a.on_notice(notices.append)
+    assert await control.retry_letters([failed.id, waits.id]) == 1
+    await until(notices.expect(Notice.INBOX))
+    assert await control.letters() == []
+    assert [one.row.id for one in await control.letters(waiting=True)] == [waits.id, failed.id]
+    places = [("telegram", "default")]
+    claimed = await world.a.claim_pending(A, now=at(101), places=places)
+    assert {row.id for row in claimed} == {failed.id, waits.id}
+
+
+async def test_lists_of_messages_keep_to_their_limit(world: World, control: Control) -> None:
+    rows = await world.accept(ANN, ANN, ANN)
+    newest_first = [row.id for row in reversed(rows)]
+    waiting = await control.letters(waiting=True, limit=2)
+    assert [one.row.id for one in waiting] == newest_first[:2]
+    await world.a.settle([row.id for row in rows], Outcome.FAILED, now=at(5))
+    assert [one.row.id for one in await control.letters(limit=2)] == newest_first[:2]
+
+
+# ---------------------------------------------------------------------------- groups, people
+
+
+async def test_a_group_that_is_decided_about_stays_so(world: World, control: Control) -> None:
+    """SPEC CHAN-5."""
+    group = Target("telegram", "default", "-1001")
+    await world.a.note_chats([SeenChat(group, PeerKind.GROUP, "Family")], now=T0)
+    (seen,) = await control.chats()
+    assert (seen.name, seen.allowed) == ("Family", None)
+    await control.allow_chat("telegram", "default", "-1001", allowed=True)
+    assert (await control.chats()) == [replace(seen, allowed=True)]
+    await control.allow_chat("telegram", "default", "-1001", allowed=False)
+    assert [chat.allowed for chat in await control.chats()] == [False]
+
+
+async def test_a_group_can_be_allowed_before_it_is_seen(world: World, control: Control) -> None:
+    await control.allow_chat("telegram", "work", "-2", allowed=True)
+    (known,) = await control.chats()
+    assert (known.account, known.chat, known.allowed, known.peer) == (
+        "work",
+        "-2",
+        True,
+        PeerKind.GROUP,
+    )
+
+
+async def test_a_decision_wakes_the_gateways(world: World, control: Control) -> None:
+    notices = Heard()
+    world.a.on_notice(notices.append)
+    await control.allow_chat("telegram", "default", "-1", allowed=True)
+    await until(notices.expect(Notice.PEOPLE))
+
+
+async def test_who_asks_is_told_without_the_hash_of_their_code(
+    world: World, control: Control
+) -> None:
+    """SPEC SEC-2."""
+    request = pairing("50", "hash", now=at(90)).request
+    await world.a.accept([], node=A, now=at(90), pairings=[pairing("50", "hash", now=at(90))])
+    assert await control.pairing_requests() == [
+        Asking(*("telegram", "default"), request.sender, request.created_at, request.expires_at)
+    ]
+
+
+async def test_where_a_person_spoke_last_is_known(world: World, control: Control) -> None:
+    """SPEC HB-8."""
+    assert await control.heard() == []
+    await world.a.accept([inbox(1, ANN)], node=A, now=T0)
+    await world.a.accept([inbox(2, BOB, sender="8")], node=A, now=at(1))
+    heard = await control.heard(limit=1)
+    assert [(one.target, one.sender_id) for one in heard] == [(BOB, "8")]

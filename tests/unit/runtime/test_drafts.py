@@ -1,0 +1,275 @@
+"""Replies that people see grow (SPEC CHAN-4, IO-5, CMD-3)."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+
+import pytest
+
+from goclaw_py.core import wording
+from goclaw_py.core.errors import (
+    AgentError,
+)
+from goclaw_py.core.events import TextDelta
+from goclaw_py.core.messages import FileKind, OutFile, PeerKind
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.pacing import Pace
+from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
+from goclaw_py.runtime.drafts import EDIT_EVERY_S, FIRST_AFTER_S
+from goclaw_py.testing.agents import Block, Emitting, Fail, Return, Say, ScriptedAgent, Stream
+from tests.support.drafting import DraftingChannel, drafting, outbox
+from tests.support.harness import Ways, a_process, message, until
+
+AT_ONCE = Ways(QueuePolicy(), QueuePolicy(concurrency=3))
+SLOW = Stream(tuple(f"{number}," for number in range(10)), every_s=0.5)
+SLOW_TEXT = "".join(SLOW.pieces)
+JITTER_S = 1e-6
+BLOCKED = Emitting((TextDelta("so far"),), Block("the end"))
+
+
+# ---------------------------------------------------------------------------- growing
+
+
+@pytest.mark.parametrize(
+    "step", [Say("at once"), Stream(("not ", "long"), every_s=FIRST_AFTER_S - 0.1)]
+)
+async def test_a_reply_that_is_complete_soon_needs_no_draft(step: Say | Stream) -> None:
+    async with a_process(ScriptedAgent(step), AT_ONCE, channels=(DraftingChannel(),)) as gateway:
+        await gateway.say("hello")
+        await gateway.channel.until_sent(1)
+        await asyncio.sleep(60)
+        assert drafting(gateway).asked == []
+        assert gateway.store.calls["open_draft"] == 0
+        assert gateway.channel.sent[0].draft is None
+
+
+async def test_silence_shows_no_draft_however_long_the_agent_thinks() -> None:
+    agent = ScriptedAgent(Say("done", after_s=60))
+    async with a_process(agent, AT_ONCE, channels=(DraftingChannel(),)) as gateway:
+        assert await gateway.ask("hello") == "done"
+        assert drafting(gateway).asked == []
+
+
+async def test_a_slow_reply_grows_in_one_draft_and_ends_in_it() -> None:
+    """SPEC CHAN-4, IO-5."""
+    async with a_process(ScriptedAgent(SLOW), AT_ONCE, channels=(DraftingChannel(),)) as gateway:
+        channel = drafting(gateway)
+        await gateway.say("hello")
+        await channel.until_sent(1)
+        assert list(channel.drafted) == ["draft-1"]
+        shown = channel.drafted["draft-1"]
+        assert shown[-1] == SLOW_TEXT
+        assert len(shown) >= 4
+        assert all(later.startswith(earlier) for earlier, later in pairwise(shown))
+        (row,) = await outbox(gateway)
+        assert (row.message.draft, row.possible_duplicate) == ("draft-1", False)
+        assert channel.visible() == [SLOW_TEXT]
+        assert channel.closed_drafts() == []
+        assert await gateway.store.drafts() == []
+
+
+async def test_edits_are_at_least_a_second_apart() -> None:
+    """SPEC CHAN-4."""
+    agent = ScriptedAgent(Stream(("x",) * 300, every_s=0.07))
+    async with a_process(agent, AT_ONCE, channels=(DraftingChannel(),)) as gateway:
+        await gateway.say("hello")
+        await gateway.channel.until_sent(1)
+        edits = drafting(gateway).edits
+        assert len(edits) > 10
+        assert all(later - earlier > EDIT_EVERY_S - JITTER_S for earlier, later in pairwise(edits))
+
+
+async def test_nothing_is_edited_while_nothing_new_is_said() -> None:
+    agent = ScriptedAgent(Stream(("one ", "two"), every_s=60))
+    async with a_process(agent, AT_ONCE, channels=(DraftingChannel(),)) as gateway:
+        await gateway.say("hello", apart_s=59)
+        assert [text.text for _, text in drafting(gateway).asked] == ["one "]
+
+
+async def test_a_draft_is_noted_before_it_is_posted_and_its_id_before_it_is_edited() -> None:
+    """SPEC IO-5."""
+    seen: list[str | None] = []
+    channel = DraftingChannel()
+    async with a_process(ScriptedAgent(SLOW), AT_ONCE, channels=(channel,)) as gateway:
+        gateway.store.slow_before_s["draft_posted"] = 2.0
+
+        def note() -> None:
+            (draft,) = gateway.database.drafts.values()
+            seen.append(draft.external_id)
+
+        channel.before_post = channel.before_edit = note
+        await gateway.say("hello")
+        await channel.until_sent(1)
+        assert seen[:2] == [None, "draft-1"]
+
+
+async def test_a_long_reply_ends_in_the_draft_and_goes_on_in_new_messages() -> None:
+    """SPEC CHAN-3: only the first part is a reply."""
+    agent = ScriptedAgent(Stream(("a" * 60, " b" * 60), every_s=2))
+    channel = DraftingChannel(part_limit=100)
+    async with a_process(agent, AT_ONCE, channels=(channel,)) as gateway:
+        asked = message("hello", peer=PeerKind.GROUP)
+        await gateway.gateway.accept([asked])
+        await until(lambda: not gateway.database.unsent and len(channel.sent) >= 2)
+        first, *more = channel.sent
+        assert (first.draft, first.reply_to) == ("draft-1", asked.message_id)
+        assert all((part.draft, part.reply_to) == (None, None) for part in more)
+        assert all(text.reply_to == asked.message_id for _, text in channel.asked)
+
+
+async def test_a_channel_without_drafts_is_never_asked_for_one() -> None:
+    async with a_process(ScriptedAgent(SLOW), AT_ONCE) as gateway:
+        assert await gateway.ask("hello") == SLOW_TEXT
+        assert gateway.channel.drafted == {}
+
+
+# ---------------------------------------------------------------------------- ends
+
+
+async def test_a_stop_closes_the_draft_and_tells_what_it_shows() -> None:
+    """SPEC CMD-3."""
+    agent = ScriptedAgent(BLOCKED)
+    async with a_process(agent, AT_ONCE, channels=(DraftingChannel(),)) as gateway:
+        await gateway.say("hello", apart_s=5)
+        await gateway.say("/stop", apart_s=5)
+        assert drafting(gateway).closed_drafts() == [("draft-1", Outcome.CANCELLED, "so far")]
+        assert gateway.channel.texts() == ["Stopped."]
+        assert await outbox(gateway) == []
+        assert await gateway.store.drafts() == []
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (AgentError("My model is away.", "503"), "My model is away."),
+        (ValueError("a bug"), wording.FAILED),
+    ],
+)
+async def test_a_failure_comes_below_what_was_said(error: Exception, words: str) -> None:
+    agent = ScriptedAgent(Emitting((TextDelta("I begin"),), Fail(error, after_s=5)))
+    async with a_process(agent, AT_ONCE, channels=(DraftingChannel(),)) as gateway:
+        await gateway.say("hello")
+        await gateway.channel.until_sent(1)
+        assert drafting(gateway).visible() == [f"I begin\n\n{words}"]
+        assert gateway.channel.sent[0].draft == "draft-1"
+
+
+async def test_a_failure_without_a_draft_is_told_alone() -> None:
+    agent = ScriptedAgent(Emitting((TextDelta("I begin"),), Fail(AgentError("No.", "x"))))
+    async with a_process(agent, AT_ONCE, channels=(DraftingChannel(),)) as gateway:
+        assert await gateway.ask("hello") == "No."
+
+
+async def test_a_run_that_took_too_long_says_so_below_what_was_said() -> None:
+    """SPEC QUEUE-9."""
+    ways = Ways(QueuePolicy(), run_timeout_s=20)
+    async with a_process(ScriptedAgent(BLOCKED), ways, channels=(DraftingChannel(),)) as gateway:
+        await gateway.say("hello")
+        await gateway.channel.until_sent(1)
+        words = wording.timed_out(Reason.RUN_TIMEOUT)
+        assert drafting(gateway).visible() == [f"so far\n\n{words}"]
+
+
+async def test_a_draft_whose_run_says_nothing_in_the_end_is_removed() -> None:
+    """SPEC CMD-3."""
+    agent = ScriptedAgent(Emitting((TextDelta("hm"),), Block("")))
+    async with a_process(agent, AT_ONCE, channels=(DraftingChannel(),)) as gateway:
+        await gateway.say("hello", apart_s=5)
+        agent.release()
+        await until(lambda: bool(gateway.channel.ended()))
+        assert drafting(gateway).closed_drafts() == [("draft-1", Outcome.COMPLETED, "hm")]
+        await asyncio.sleep(60)
+        assert gateway.channel.sent == []
+
+
+class Blank(DraftingChannel):
+    """Finds nothing to show in a comment."""
+
+    def parts(self, text: str) -> list[str]:
+        return [] if text.startswith("<!--") else super().parts(text)
+
+
+async def test_a_draft_is_removed_if_the_channel_finds_nothing_in_the_reply() -> None:
+    """A reply of nothing but a comment is no message, and no draft may stay open."""
+    agent = ScriptedAgent(Emitting((TextDelta("<!-- "),), Block("<!-- hidden -->")))
+    async with a_process(agent, AT_ONCE, channels=(Blank(),)) as gateway:
+        await gateway.say("hello", apart_s=5)
+        agent.release()
+        await until(lambda: bool(gateway.channel.ended()))
+        assert [draft for draft, *_ in drafting(gateway).closed_drafts()] == ["draft-1"]
+
+
+async def test_a_line_about_a_file_finishes_the_draft_though_the_reply_is_empty() -> None:
+    """One of the two may have the draft: the signal or the message."""
+    missing = OutFile(FileKind.DOCUMENT, "/nowhere/x.txt", "x.txt")
+    step = Return(AgentResult("", files=(missing,)))
+
+    class Thinking(ScriptedAgent):
+        async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
+            emit(TextDelta("hm"))
+            await asyncio.sleep(5)
+            return await super().run(request, emit)
+
+    async with a_process(Thinking(step), AT_ONCE, channels=(DraftingChannel(),)) as gateway:
+        await gateway.say("hello")
+        await gateway.channel.until_sent(1)
+        assert drafting(gateway).closed_drafts() == []
+        assert gateway.channel.sent[0].draft == "draft-1"
+        assert "x.txt" in gateway.channel.sent[0].text
+
+
+class Uncuttable(DraftingChannel):
+    """Meets a bug when it cuts an answer."""
+
+    def parts(self, text: str) -> list[str]:
+        raise ValueError(text)
+
+
+async def test_a_reply_that_meets_a_bug_still_ends_its_draft() -> None:
+    async with a_process(ScriptedAgent(SLOW), AT_ONCE, channels=(Uncuttable(),)) as gateway:
+        await gateway.say("hello")
+        await gateway.channel.until_sent(1)
+        assert gateway.channel.sent[0].draft == "draft-1"
+        assert drafting(gateway).visible() == [wording.FAILED]
+        assert drafting(gateway).closed_drafts() == []
+        assert [end.outcome for end in gateway.channel.ended()] == [Outcome.FAILED]
+        assert await gateway.outcomes() == [Outcome.FAILED]
+
+
+async def test_a_stop_whose_words_meet_a_bug_still_closes_its_draft() -> None:
+    async with a_process(ScriptedAgent(BLOCKED), AT_ONCE, channels=(Uncuttable(),)) as gateway:
+        await gateway.say("hello", apart_s=5)
+        await gateway.say("/stop", apart_s=5)
+        assert [draft for draft, *_ in drafting(gateway).closed_drafts()] == ["draft-1"]
+        assert await gateway.outcomes() == [Outcome.CANCELLED]
+
+
+# ---------------------------------------------------------------------------- groups
+
+
+async def test_drafts_of_a_group_take_half_of_its_pace_at_most() -> None:
+    """SPEC IO-4."""
+    channel = DraftingChannel(Pace(gap_s=1.0, per_minute=20, account_per_s=30))
+    agent = ScriptedAgent(otherwise=lambda _: Stream(("x",) * 120, every_s=0.5))
+    async with a_process(agent, AT_ONCE, channels=(channel,)) as gateway:
+        batch = [message(f"m{n}", peer=PeerKind.GROUP, sender=f"p{n}") for n in range(3)]
+        await gateway.gateway.accept(batch)
+        await asyncio.sleep(59)
+        assert 8 <= len(channel.edits) <= 10
+
+
+async def test_a_final_goes_before_the_drafts_of_other_runs_in_its_chat() -> None:
+    """SPEC IO-4: finals and new messages go first."""
+    channel = DraftingChannel(Pace(gap_s=1.0))
+    talking = Stream(("x",) * 400, every_s=0.1)
+    agent = ScriptedAgent(talking, talking, Say("quick", after_s=3.3))
+    async with a_process(
+        agent, Ways(group=QueuePolicy(concurrency=3), main_lane=3), channels=(channel,)
+    ) as gateway:
+        batch = [message(f"m{n}", peer=PeerKind.GROUP, sender=f"p{n}") for n in range(3)]
+        await gateway.gateway.accept(batch)
+        await channel.until_sent(1)
+        assert channel.texts() == ["quick"]
+        assert asyncio.get_running_loop().time() <= 4.4

@@ -1,0 +1,211 @@
+"""Processes that die while a reply grows: what people see in the end (SPEC IO-2, IO-5)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from goclaw_py.core import wording
+from goclaw_py.core.events import TextDelta
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.store.memory import MemoryDatabase
+from goclaw_py.testing.agents import Block, Emitting, ScriptedAgent, Stream
+from goclaw_py.testing.loop import VirtualLoop
+from tests.support.drafting import DraftingChannel, drafting, outbox
+from tests.support.harness import Ways, a_process, until
+
+AT_ONCE = Ways(QueuePolicy())
+SLOW = Stream(tuple(f"{number}," for number in range(10)), every_s=0.5)
+REPLY = "".join(SLOW.pieces)
+BURIED_S = 20.0
+
+
+def slowly() -> ScriptedAgent:
+    return ScriptedAgent(otherwise=lambda _: SLOW)
+
+
+def again(first: DraftingChannel) -> DraftingChannel:
+    """The channel of the next process, in the same chat."""
+    channel = DraftingChannel()
+    channel.drafted, channel.sent = first.drafted, first.sent
+    return channel
+
+
+@dataclass(frozen=True, slots=True)
+class Aftermath:
+    """What people see in the end, and whether it is recorded that they may see it twice."""
+
+    visible: list[str]
+    marked: bool
+    drafts: int
+    """How many drafts the database still knows."""
+    pending: list[str]
+
+
+async def after_a_crash(kill_at_s: float, **slow: float) -> Aftermath:
+    """Let a process die that long after the question, and the next one answer it.
+
+    ``slow`` are seconds that a call of the store, ``request`` or ``answer`` takes.
+    """
+    database, channel = MemoryDatabase(), DraftingChannel()
+    channel.draft_slow_s = slow.pop("request", 0.0)
+    channel.answer_slow_s = slow.pop("answer", 0.0)
+    async with a_process(slowly(), AT_ONCE, database=database, channels=(channel,)) as first:
+        first.store.slow_before_s.update(slow)
+        await first.say("hello")
+        await asyncio.sleep(kill_at_s)
+        first.kill()
+    await asyncio.sleep(BURIED_S)
+    next_channel = again(channel)
+    async with a_process(slowly(), AT_ONCE, database=database, channels=(next_channel,)) as second:
+        await until(lambda: not database.pending and not database.unsent)
+        await asyncio.sleep(60)
+        rows = await outbox(second)
+        return Aftermath(
+            next_channel.visible(),
+            any(row.possible_duplicate for row in rows),
+            len(database.drafts),
+            second.pending,
+        )
+
+
+@pytest.mark.parametrize(
+    ("kill_at_s", "slow", "copies", "marked"),
+    [
+        pytest.param(0.5, {}, 1, False, id="before the draft is noted"),
+        pytest.param(1.0, {"request": 1.0}, 1, True, id="before the post arrives"),
+        pytest.param(1.0, {"answer": 1.0}, 2, True, id="posted, the answer is under way"),
+        pytest.param(1.0, {"draft_posted": 1.0}, 2, True, id="posted, the id is not kept"),
+        pytest.param(1.0, {}, 1, False, id="the id is kept"),
+        pytest.param(2.1, {"request": 0.4}, 1, False, id="before an edit arrives"),
+        pytest.param(2.1, {"answer": 0.4}, 1, False, id="edited, the answer is under way"),
+        pytest.param(6.0, {"finish_run": 5.0}, 1, False, id="before the end is stored"),
+        pytest.param(6.0, {"claim_next": 5.0}, 1, False, id="before the reply is claimed"),
+        pytest.param(6.0, {"mark_sent": 5.0}, 1, True, id="the reply is sent, not marked"),
+    ],
+)
+async def test_after_a_crash_one_reply_is_visible_or_a_second_one_is_recorded(
+    kill_at_s: float, slow: dict[str, float], copies: int, marked: bool
+) -> None:
+    """SPEC IO-5: a final edit that is repeated is marked too, though nobody sees it twice."""
+    seen = await after_a_crash(kill_at_s, **slow)
+    assert len(seen.visible) == copies
+    assert seen.visible.count(REPLY) == 1
+    assert seen.marked is marked
+    assert (seen.drafts, seen.pending) == (0, [])
+
+
+CALLS = (
+    "request",
+    "answer",
+    "begin_run",
+    "open_draft",
+    "draft_posted",
+    "finish_run",
+    "claim_next",
+    "mark_sent",
+)
+SLOWNESS = st.sampled_from([0.0, 0.0, 0.3, 1.0, 3.0])
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    kill_at_s=st.floats(0, 12),
+    slow=st.fixed_dictionaries({}, optional=dict.fromkeys(CALLS, SLOWNESS)),
+)
+def test_no_reply_is_ever_visible_twice_without_a_mark(
+    kill_at_s: float, slow: dict[str, float]
+) -> None:
+    """SPEC IO-2, IO-5: and none is lost."""
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        seen = runner.run(after_a_crash(kill_at_s, **slow))
+    assert REPLY in seen.visible
+    assert len(seen.visible) == 1 or seen.marked
+    assert (seen.drafts, seen.pending) == (0, [])
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.floats(0, 12), SLOWNESS, SLOWNESS, st.sampled_from([0.0, 0.3, 3.0]))
+def test_nor_after_a_shutdown(
+    at_s: float, request_s: float, answer_s: float, store_s: float
+) -> None:
+    """SPEC QUEUE-11: and without any mark unless a request takes longer than the end may."""
+
+    async def shut_down() -> Aftermath:
+        database, channel = MemoryDatabase(), DraftingChannel()
+        channel.draft_slow_s, channel.answer_slow_s = request_s, answer_s
+        async with a_process(slowly(), AT_ONCE, database=database, channels=(channel,)) as first:
+            first.store.slow_before_s["draft_posted"] = store_s
+            await first.say("hello")
+            await asyncio.sleep(at_s)
+            await first.shut_down(wait_s=0)
+        next_channel = again(channel)
+        async with a_process(
+            slowly(), AT_ONCE, database=database, channels=(next_channel,)
+        ) as second:
+            await until(lambda: not database.pending and not database.unsent)
+            marked = any(row.possible_duplicate for row in await outbox(second))
+            visible = next_channel.visible()
+            return Aftermath(visible, marked, len(database.drafts), second.pending)
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        seen = runner.run(shut_down())
+    assert REPLY in seen.visible
+    assert len(seen.visible) == 1 or seen.marked
+    assert (seen.drafts, seen.pending) == (0, [])
+
+
+async def test_a_run_that_is_given_up_closes_its_draft() -> None:
+    """SPEC CMD-3, IO-2."""
+    database, channel = MemoryDatabase(), DraftingChannel()
+    blocked = ScriptedAgent(otherwise=lambda _: Emitting((TextDelta("so far"),), Block()))
+    for attempt in range(3):
+        async with a_process(blocked, AT_ONCE, database=database, channels=(channel,)) as process:
+            if not attempt:
+                await process.say("poison")
+            await blocked.until_started(attempt + 1)
+            await asyncio.sleep(3)
+            process.kill()
+        await asyncio.sleep(BURIED_S)
+        channel = again(channel)
+    async with a_process(slowly(), AT_ONCE, database=database, channels=(channel,)) as process:
+        await until(lambda: wording.LOST in channel.texts())
+        assert channel.closed_drafts() == [("draft-1", Outcome.LOST, "")]
+        assert await process.store.drafts() == []
+
+
+async def test_a_draft_of_a_run_that_will_be_tried_again_stays_open() -> None:
+    """SPEC CMD-3: the channel hears of the end of the run, not of the end of its draft."""
+    database = MemoryDatabase()
+    blocked = ScriptedAgent(Emitting((TextDelta("so far"),), Block()))
+    async with a_process(
+        blocked, AT_ONCE, database=database, channels=(DraftingChannel(),)
+    ) as first:
+        await first.say("hello", apart_s=5)
+        channel = again(drafting(first))
+        first.kill()
+    await asyncio.sleep(BURIED_S)
+    async with a_process(slowly(), AT_ONCE, database=database, channels=(channel,)):
+        await until(lambda: bool(channel.ended()))
+        assert [(end.outcome, end.draft) for end in channel.ended()] == [(Outcome.LOST, None)]
+        await until(lambda: channel.visible() == [REPLY])
+
+
+async def test_two_questions_of_which_one_was_being_answered_keep_their_replies_apart() -> None:
+    database = MemoryDatabase()
+    async with a_process(
+        slowly(), AT_ONCE, database=database, channels=(DraftingChannel(),)
+    ) as first:
+        await first.say("one", "two", apart_s=1.5)
+        channel = again(drafting(first))
+        first.kill()
+    await asyncio.sleep(BURIED_S)
+    async with a_process(slowly(), AT_ONCE, database=database, channels=(channel,)) as second:
+        await until(lambda: not database.pending and not database.unsent)
+        assert sorted(channel.visible()) == [REPLY, REPLY]
+        assert not any(row.possible_duplicate for row in await outbox(second))

@@ -1,0 +1,329 @@
+"""Files from people and files from agents (SPEC CHAN-6, SEC-4)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goclaw_py.core import wording
+from goclaw_py.core.errors import ChannelError, NotSent, RateLimited, Undeliverable
+from goclaw_py.core.messages import Attachment, FileKind, InboundMessage, OutFile, PeerKind
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.requests import Mode, QueuePolicy
+from goclaw_py.ports.agent import AgentResult, FilePart, RunRequest, TextPart
+from goclaw_py.runtime.received import FOLDER, _safe
+from goclaw_py.store.memory import MemoryDatabase
+from goclaw_py.testing.agents import Block, Return, Say, ScriptedAgent
+from goclaw_py.testing.channel import RecordingChannel
+from tests.support.harness import GatewayProcess, Ways, a_process, message, until
+
+AT_ONCE = Ways(QueuePolicy(), QueuePolicy())
+PHOTO = Attachment(FileKind.PHOTO, "photo", mime="image/jpeg")
+PAPER = Attachment(FileKind.DOCUMENT, "paper", "tax return.pdf", "application/pdf")
+
+
+class Downloads(RecordingChannel):
+    """Counts and delays downloads."""
+
+    def __init__(self) -> None:
+        super().__init__(files={"photo": b"jpeg", "paper": b"pdf"})
+        self.fetched: list[str] = []
+        self.refusals: list[ChannelError] = []
+        self.takes_s = 0.0
+
+    async def fetch(self, attachment: Attachment, to: Path) -> None:
+        self.fetched.append(attachment.ref)
+        await asyncio.sleep(self.takes_s)
+        if self.refusals:
+            raise self.refusals.pop(0)
+        await super().fetch(attachment, to)
+
+
+def downloads(gateway: GatewayProcess) -> Downloads:
+    assert isinstance(gateway.channel, Downloads)
+    return gateway.channel
+
+
+def with_files(text: str, *files: Attachment) -> InboundMessage:
+    return replace(message(text), attachments=files)
+
+
+async def parts_of(
+    gateway: GatewayProcess, *batch: InboundMessage
+) -> tuple[TextPart | FilePart, ...]:
+    """What the agent is given of a batch."""
+    await gateway.gateway.accept(batch)
+    await gateway.scripted.until_started(1)
+    return gateway.scripted.requests[0].parts
+
+
+# ---------------------------------------------------------------------------- from people
+
+
+async def test_a_file_is_in_the_workspace_when_the_agent_begins() -> None:
+    async with a_process(ways=AT_ONCE, channels=(Downloads(),)) as gateway:
+        text, file = await parts_of(gateway, with_files("look", PAPER))
+        assert text == TextPart("look")
+        assert isinstance(file, FilePart)
+        assert file.path.parent == gateway.workspace / FOLDER
+        assert file.path.name.endswith("-tax_return.pdf")
+        assert file.path.read_bytes() == b"pdf"
+        assert (file.kind, file.name) == (FileKind.DOCUMENT, "tax return.pdf")
+        assert file.mime == "application/pdf"
+        request = gateway.scripted.requests[0]
+        assert request.workspace == gateway.workspace
+        assert str(file.path) in request.prompt
+
+
+async def test_a_file_without_a_word_is_a_message() -> None:
+    async with a_process(ways=AT_ONCE, channels=(Downloads(),)) as gateway:
+        (file,) = await parts_of(gateway, with_files("", PHOTO))
+        assert isinstance(file, FilePart)
+        assert (file.name, file.path.suffix) == ("photo.jpg", ".jpg")
+        await gateway.channel.until_sent(1)
+        assert (await gateway.said_in_history())[0] == "[photo]"
+
+
+async def test_an_album_is_one_turn_with_its_files_in_order() -> None:
+    """SPEC CHAN-6, QUEUE-6: albums are one message, also without any debounce."""
+    async with a_process(ways=AT_ONCE, channels=(Downloads(),)) as gateway:
+        pieces = [
+            replace(with_files(text, file), album="7")
+            for text, file in (("our trip", PHOTO), ("", PAPER), ("", PHOTO))
+        ]
+        for piece in pieces:
+            await gateway.gateway.accept([piece])
+            await asyncio.sleep(0.1)
+        await gateway.channel.until_sent(1)
+        await asyncio.sleep(30)
+        (request,) = gateway.scripted.requests
+        assert [type(part) for part in request.parts] == [TextPart, FilePart, FilePart, FilePart]
+        names = [part.name for part in request.parts if isinstance(part, FilePart)]
+        assert names == ["photo.jpg", "tax return.pdf", "photo.jpg"]
+        assert (await gateway.said_in_history())[0].startswith("our trip\n[photo]\n[document")
+
+
+async def test_a_quoted_message_becomes_context() -> None:
+    """SPEC CHAN-6."""
+    async with a_process(ways=AT_ONCE) as gateway:
+        asked = replace(message("and now?"), quote="line one\nline two", reply_to="5")
+        await gateway.gateway.accept([asked])
+        await gateway.channel.until_sent(1)
+        assert gateway.scripted.prompts == ["> line one\n> line two\n\nand now?"]
+        assert (await gateway.said_in_history())[0] == gateway.scripted.prompts[0]
+
+
+async def test_a_quote_with_nothing_but_a_file_below_it_is_context_too() -> None:
+    async with a_process(ways=AT_ONCE, channels=(Downloads(),)) as gateway:
+        text, file = await parts_of(gateway, replace(with_files("", PHOTO), quote="show me"))
+        assert text == TextPart("> show me")
+        assert isinstance(file, FilePart)
+
+
+async def test_messages_are_taken_in_while_a_file_is_downloaded() -> None:
+    """SPEC TRAPS: nothing that receives may wait for it."""
+    async with a_process(ways=AT_ONCE, channels=(Downloads(),)) as gateway:
+        downloads(gateway).takes_s = 600.0
+        before = asyncio.get_running_loop().time()
+        await gateway.gateway.accept([with_files("look", PHOTO)])
+        await gateway.ask("hello", chat="bob")
+        assert asyncio.get_running_loop().time() - before < 0.5
+
+
+async def test_a_stop_works_during_a_download() -> None:
+    """SPEC CMD-1: within 200 ms."""
+    async with a_process(ways=AT_ONCE, channels=(Downloads(),)) as gateway:
+        downloads(gateway).takes_s = 600.0
+        await gateway.gateway.accept([with_files("look", PHOTO)])
+        await until(lambda: bool(downloads(gateway).fetched))
+        await gateway.say("/stop")
+        await until(lambda: gateway.channel.texts() == ["Stopped."], within_s=0.2)
+        await until(lambda: not gateway.dispatcher.runs(), within_s=0.2)
+        assert gateway.scripted.requests == []
+        assert await gateway.outcomes() == [Outcome.CANCELLED]
+        assert list((gateway.workspace / FOLDER).iterdir()) == []
+
+
+@pytest.mark.parametrize("error", [NotSent("reset"), RateLimited("slow down", 5.0)])
+async def test_a_download_that_fails_is_tried_again(error: ChannelError) -> None:
+    async with a_process(ways=AT_ONCE, channels=(Downloads(),)) as gateway:
+        downloads(gateway).refusals = [error, error]
+        before = asyncio.get_running_loop().time()
+        (file,) = await parts_of(gateway, with_files("", PHOTO))
+        assert isinstance(file, FilePart)
+        waited_s = asyncio.get_running_loop().time() - before
+        assert waited_s >= 2 * (error.retry_after_s or 1.0)
+
+
+@pytest.mark.parametrize(
+    ("refusals", "tries"),
+    [([Undeliverable("larger than 20 MB")], 1), ([NotSent("larger than 20 MB")] * 3, 3)],
+)
+async def test_the_agent_is_told_of_a_file_that_cannot_be_had(
+    refusals: list[ChannelError], tries: int
+) -> None:
+    async with a_process(ways=AT_ONCE, channels=(Downloads(),)) as gateway:
+        downloads(gateway).refusals = list(refusals)
+        text, missing = await parts_of(gateway, with_files("look", PAPER))
+        assert text == TextPart("look")
+        assert missing == TextPart(wording.file_missing(PAPER, "larger than 20 MB"))
+        assert len(downloads(gateway).fetched) == tries
+
+
+async def test_a_workspace_that_cannot_be_written_to_is_told_too() -> None:
+    async with a_process(ways=AT_ONCE, channels=(Downloads(),)) as gateway:
+        (gateway.workspace / FOLDER).write_text("in the way")
+        (missing,) = await parts_of(gateway, with_files("", PHOTO))
+        assert isinstance(missing, TextPart)
+        assert "could not be loaded" in missing.text
+
+
+async def test_the_same_file_is_not_downloaded_twice_after_a_crash() -> None:
+    """SPEC IO-2."""
+    database = MemoryDatabase()
+    async with a_process(
+        ScriptedAgent(Block()), AT_ONCE, database=database, channels=(Downloads(),)
+    ) as first:
+        await first.gateway.accept([with_files("look", PHOTO, PAPER)])
+        await first.scripted.until_active(1)
+        first.kill()
+        await asyncio.sleep(20)
+        channel = Downloads()
+        async with a_process(database=database, channels=(channel,)) as second:
+            second.runner._received._workspaces = {"main": first.workspace}  # type: ignore[dict-item]  # its name
+            await second.channel.until_sent(1)
+            files = [p for p in second.scripted.requests[0].parts if isinstance(p, FilePart)]
+            assert [file.path.read_bytes() for file in files] == [b"jpeg", b"pdf"]
+            assert channel.fetched == []
+
+
+async def test_a_message_with_a_file_is_not_taken_in_by_a_run_that_works() -> None:
+    """SPEC QUEUE-4: it gets a run of its own, in which the file is there."""
+    ways = Ways(QueuePolicy(mode=Mode.STEER))
+    agent = ScriptedAgent(Block())
+    async with a_process(agent, ways, channels=(Downloads(),)) as gateway:
+        await gateway.say("works")
+        await agent.until_active(1)
+        await gateway.gateway.accept([with_files("look", PHOTO)])
+        assert agent.requests[0].take_messages() == ()
+        agent.release()
+        await agent.until_started(2)
+        assert any(isinstance(part, FilePart) for part in agent.requests[1].parts)
+
+
+@pytest.mark.parametrize(
+    ("name", "safe"),
+    [
+        ("../../etc/passwd", "_.._etc_passwd"),
+        ("..", "file"),
+        ("", "file"),
+        ("a/b\\c\0d.txt", "a_b_c_d.txt"),
+        (".bashrc", "bashrc"),
+        ("x" * 300 + ".pdf", "x" * 46 + ".pdf"),
+        ("Übung 1.pdf", "Übung_1.pdf"),
+    ],
+)
+def test_a_name_on_disk_is_nothing_but_a_name(name: str, safe: str) -> None:
+    """SPEC SEC-4."""
+    assert _safe(name) == safe
+
+
+@given(st.text(max_size=300))
+def test_no_name_leaves_its_folder_or_is_too_long_for_it(name: str) -> None:
+    """SPEC SEC-4."""
+    path = Path("/folder") / f"1-1-{_safe(name)}"
+    assert path.parent == Path("/folder")
+    assert len(path.name.encode("utf-8", "surrogatepass")) <= 255
+    assert ".." not in path.parts
+
+
+# ---------------------------------------------------------------------------- from agents
+
+
+def sends(*names: str, text: str = "here") -> ScriptedAgent:
+    """An agent that sends files by their names in its workspace."""
+
+    def step(request: RunRequest) -> Return:
+        paths = [str(request.workspace / name) for name in names]
+        files = tuple(OutFile(FileKind.DOCUMENT, path, Path(path).name) for path in paths)
+        return Return(AgentResult(text, files=files))
+
+    return ScriptedAgent(otherwise=step)
+
+
+async def test_files_of_the_agent_follow_its_text() -> None:
+    async with a_process(sends("a.txt", "sub/b.txt"), AT_ONCE) as gateway:
+        (gateway.workspace / "sub").mkdir()
+        for name in ("a.txt", "sub/b.txt"):
+            (gateway.workspace / name).write_text("x")
+        await gateway.say("hello")
+        await gateway.channel.until_sent(3)
+        text, *files = gateway.channel.sent
+        assert (text.text, text.file) == ("here", None)
+        assert [file.file.name for file in files if file.file] == ["a.txt", "b.txt"]
+
+
+async def test_a_file_alone_is_the_reply_to_the_question() -> None:
+    """SPEC CHAN-3: only the first part is a reply."""
+    async with a_process(sends("a.txt", "a.txt", text=""), AT_ONCE) as gateway:
+        (gateway.workspace / "a.txt").write_text("x")
+        asked = message("hello", peer=PeerKind.GROUP)
+        await gateway.gateway.accept([asked])
+        await gateway.channel.until_sent(2)
+        assert [sent.reply_to for sent in gateway.channel.sent] == [asked.message_id, None]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("../outside.txt", "it is not in the workspace"),
+        ("/etc/passwd", "it is not in the workspace"),
+        ("link", "it is not in the workspace"),
+        ("folder/escape/passwd", "it is not in the workspace"),
+        ("gone.txt", "there is no such file"),
+        ("folder", "there is no such file"),
+        ("zero\0byte", "there is no such file"),
+        ("circle", "there is no such file"),
+        ("x" * 5000, "there is no such file"),
+    ],
+)
+async def test_a_file_that_may_not_or_cannot_be_sent_is_told(name: str, reason: str) -> None:
+    """SPEC SEC-4: workspace paths cannot escape by .. or symlink."""
+    async with a_process(sends(name), AT_ONCE) as gateway:
+        folder = gateway.workspace / "folder"
+        folder.mkdir()
+        (gateway.workspace / "link").symlink_to("/etc/passwd")
+        (folder / "escape").symlink_to("/etc")
+        (gateway.workspace / "circle").symlink_to(gateway.workspace / "circle")
+        reply = await gateway.ask("hello")
+        assert reply.startswith("here\n\n(The file “")
+        assert reply.endswith(f"” could not be sent: {reason}.)")
+        assert len(reply) < 120
+        await asyncio.sleep(5)
+        assert len(gateway.channel.sent) == 1
+        assert await gateway.outcomes() == [Outcome.COMPLETED]
+
+
+async def test_files_of_a_run_that_failed_are_not_sent() -> None:
+    async with a_process(ScriptedAgent(Say("x")), AT_ONCE) as gateway:
+        gateway.store.errors["finish_run"] = RuntimeError("a bug")
+        assert await gateway.ask("hello") == wording.FAILED
+
+
+async def test_a_file_that_vanishes_before_it_is_sent_is_a_dead_letter() -> None:
+    """SPEC IO-3: the channel reads it when it sends it; the answer has arrived."""
+    async with a_process(sends("a.txt"), AT_ONCE) as gateway:
+        (gateway.workspace / "a.txt").write_text("x")
+        gateway.channel.slow_s["ann"] = 1.0
+        await gateway.say("hello")
+        await gateway.channel.until_sent(1)
+        gateway.channel.fail(Undeliverable("there is no such file"))
+        await asyncio.sleep(10)
+        assert gateway.channel.texts() == ["here"]
+        newest = (await gateway.store.outbox())[0]
+        assert newest.error == "there is no such file"

@@ -1,0 +1,334 @@
+"""In which groups the agent listens, and to what (SPEC CHAN-5 to CHAN-7)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from goclaw_py.core import wording
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.messages import (
+    ChatMigrated,
+    ChatReached,
+    InboundMessage,
+    PeerKind,
+    Target,
+)
+from goclaw_py.core.requests import Mode, QueuePolicy
+from goclaw_py.core.routing import AccessRules, DirectPolicy, GroupPolicy
+from goclaw_py.ports.store import Chat
+from goclaw_py.runtime.contexts import Contexts
+from goclaw_py.runtime.policies import ChatRules, Policies
+from goclaw_py.testing.agents import ScriptedAgent
+from goclaw_py.testing.channel import RecordingChannel
+from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until
+
+AT_ONCE = Ways(QueuePolicy(), QueuePolicy(), access=DirectPolicy.OPEN)
+OPEN = replace(AT_ONCE, groups=GroupPolicy.OPEN)
+BURSTS = replace(OPEN, group=QueuePolicy(debounce_s=0.8))
+GROUP = "-100"
+PLACE = Target("telegram", "default", GROUP)
+
+
+def strangers() -> tuple[RecordingChannel, ...]:
+    return (RecordingChannel(trusted=False),)
+
+
+def said(text: str, *, addressed: bool = True, chat: str = GROUP) -> InboundMessage:
+    """Somebody says something in a group."""
+    spoken = message(text, chat=chat, sender="ann", peer=PeerKind.GROUP)
+    return replace(spoken, addressed=addressed, place_name="Family")
+
+
+async def hears(gateway: GatewayProcess, *batch: InboundMessage) -> list[str]:
+    """Let a batch arrive and tell what the agent was asked."""
+    await gateway.gateway.accept(batch)
+    await asyncio.sleep(5)
+    return gateway.scripted.prompts
+
+
+async def the_chat(gateway: GatewayProcess) -> Chat:
+    (chat,) = await gateway.store.chats()
+    return chat
+
+
+# ---------------------------------------------------------------------------- which groups
+
+
+async def test_an_unknown_group_is_silence_and_listed_for_the_operator() -> None:
+    """SPEC CHAN-5."""
+    async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
+        assert await hears(gateway, said("hello"), said("/help")) == []
+        assert gateway.channel.attempts == []
+        assert await gateway.store.sessions() == []
+        chat = await the_chat(gateway)
+        assert (chat.chat, chat.name, chat.allowed) == (GROUP, "Family", None)
+
+
+async def test_an_unknown_group_is_noted_once_an_hour() -> None:
+    """SPEC CHAN-5: its chatter costs nothing."""
+    async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
+        for number in range(59):
+            await gateway.gateway.accept([said(f"{number}", addressed=False)])
+            await asyncio.sleep(60)
+        assert gateway.store.calls["note_chats"] == 1
+        await asyncio.sleep(60)
+        await gateway.gateway.accept([replace(said("more"), place_name="Friends")])
+        assert gateway.store.calls["note_chats"] == 2
+        assert (await the_chat(gateway)).name == "Friends"
+
+
+async def test_a_group_that_could_not_be_noted_is_noted_with_the_next_message() -> None:
+    """SPEC DB-4."""
+    async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
+        gateway.store.away = True
+        with pytest.raises(StoreUnavailable):
+            await gateway.gateway.accept([said("hello")])
+        gateway.store.away = False
+        await gateway.gateway.accept([said("hello")])
+        assert (await the_chat(gateway)).chat == GROUP
+
+
+async def test_the_operator_allows_a_group_and_denies_it_again() -> None:
+    """SPEC CHAN-5: at once, without a restart."""
+    async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
+        steps = (("1", True, ["1"]), ("2", False, ["1"]), ("3", True, ["1", "3"]))
+        for text, allowed, prompts in steps:
+            await gateway.store.allow_chat(
+                "telegram", "default", GROUP, allowed=allowed, now=gateway.clock.now()
+            )
+            await asyncio.sleep(0.1)
+            assert await hears(gateway, said(text)) == prompts
+
+
+async def test_a_group_that_the_operator_denied_is_silence_though_all_are_open() -> None:
+    """SPEC CHAN-5."""
+    async with a_process(ways=OPEN, channels=strangers()) as gateway:
+        await gateway.store.allow_chat(
+            "telegram", "default", GROUP, allowed=False, now=gateway.clock.now()
+        )
+        await asyncio.sleep(0.1)
+        assert await hears(gateway, said("hello")) == []
+
+
+# ---------------------------------------------------------------------------- to what
+
+
+async def test_in_a_group_only_what_is_addressed_is_answered() -> None:
+    """SPEC CHAN-5: mention required."""
+    async with a_process(ways=OPEN, channels=strangers()) as gateway:
+        batch = said("among us", addressed=False), said("you there")
+        assert await hears(gateway, *batch) == ["you there"]
+        assert gateway.channel.sent[0].reply_to == batch[1].message_id
+
+
+async def test_with_mention_off_everything_is_answered() -> None:
+    """SPEC CHAN-5."""
+    ways = replace(OPEN, mention=False)
+    async with a_process(ways=ways, channels=strangers()) as gateway:
+        assert await hears(gateway, said("among us", addressed=False)) == ["among us"]
+
+
+async def test_pieces_of_an_album_are_addressed_if_one_of_them_is() -> None:
+    """SPEC CHAN-6: albums are one message; the caption may stand at any piece."""
+    async with a_process(ways=BURSTS, channels=strangers()) as gateway:
+        pieces = [replace(said(text, addressed=bool(text)), album="7") for text in ("", "look", "")]
+        other = replace(said("", addressed=False), album="8")
+        await gateway.gateway.accept([*pieces, other])
+        assert len(gateway.database.inbox) == 3
+        late = replace(said("", addressed=False), album="7")
+        await gateway.gateway.accept([late])
+        assert len(gateway.database.inbox) == 4
+
+
+async def test_the_rest_of_a_text_that_the_channel_cut_is_addressed_as_its_beginning() -> None:
+    """SPEC QUEUE-6."""
+    async with a_process(ways=BURSTS, channels=strangers()) as gateway:
+        first = replace(said("@bot a long "), cut=True)
+        second = replace(said("text and ", addressed=False), cut=True)
+        third = said("its end", addressed=False)
+        fourth = said("chatter", addressed=False)
+        for piece in (first, second, third, fourth):
+            await gateway.gateway.accept([piece])
+        await asyncio.sleep(10)
+        assert gateway.scripted.prompts == ["@bot a long text and its end"]
+
+
+async def test_the_rest_of_a_text_is_addressed_also_after_a_commit_that_failed() -> None:
+    """SPEC IO-1, DB-4: the channel offers it again."""
+    async with a_process(ways=BURSTS, channels=strangers()) as gateway:
+        await gateway.gateway.accept([replace(said("@bot a long "), cut=True)])
+        rest = [replace(said("text ", addressed=False), cut=True), said("ends", addressed=False)]
+        gateway.store.away = True
+        for _ in range(2):
+            with pytest.raises(StoreUnavailable):
+                await gateway.gateway.accept(rest)
+        gateway.store.away = False
+        await gateway.gateway.accept(rest)
+        await asyncio.sleep(10)
+        assert gateway.scripted.prompts == ["@bot a long text ends"]
+
+
+@pytest.mark.parametrize("stranger", ["sender", "late", "chat"])
+async def test_what_somebody_else_or_later_says_is_not_the_rest(stranger: str) -> None:
+    async with a_process(ways=BURSTS, channels=strangers()) as gateway:
+        await gateway.gateway.accept([replace(said("@bot a long "), cut=True)])
+        other = said("chatter", addressed=False, chat="-200" if stranger == "chat" else GROUP)
+        if stranger == "sender":
+            other = replace(other, sender=replace(other.sender, id="bob"))
+        if stranger == "late":
+            other = replace(other, sent_at=other.sent_at + timedelta(seconds=6))
+        assert await hears(gateway, other) == ["@bot a long "]
+
+
+@pytest.mark.parametrize(("addressed", "answers"), [(True, 1), (False, 0)])
+async def test_an_unsupported_kind_gets_the_polite_line_only_if_the_agent_was_meant(
+    addressed: bool, answers: int
+) -> None:
+    """SPEC CHAN-6: with mention off a group is not told about each of its stickers."""
+    ways = replace(OPEN, mention=False)
+    async with a_process(ways=ways, channels=strangers()) as gateway:
+        sticker = replace(said("", addressed=addressed), unsupported="stickers")
+        assert await hears(gateway, sticker) == []
+        assert gateway.channel.texts() == [wording.unsupported("stickers")] * answers
+        assert gateway.pending == []
+
+
+# ---------------------------------------------------------------------------- events
+
+
+async def test_a_migrated_group_is_answered_at_once_in_its_session() -> None:
+    """SPEC CHAN-7: what comes behind the event in its batch is of the new chat already."""
+    agent = ScriptedAgent()
+    async with a_process(agent, AT_ONCE, channels=strangers()) as gateway:
+        await gateway.store.allow_chat(
+            "telegram", "default", GROUP, allowed=True, now=gateway.clock.now()
+        )
+        await asyncio.sleep(0.1)
+        await hears(gateway, said("before"))
+        moved = ChatMigrated("telegram", "default", GROUP, "-1002")
+        await gateway.gateway.accept([moved, said("after", chat="-1002")])
+        await gateway.channel.until_sent(2)
+        assert gateway.channel.sent[1].target.chat == "-1002"
+        assert [entry.text for entry in agent.requests[1].history] == ["before", "re: before"]
+        await asyncio.sleep(30)
+        assert await hears(gateway, said("later", chat="-1002")) == ["before", "after", "later"]
+        assert [chat.chat for chat in await gateway.store.chats()] == ["-1002"]
+
+
+async def test_a_group_that_the_settings_allow_stays_allowed_when_it_migrates() -> None:
+    """SPEC CHAN-7: permissions move, also those that stand in a file under the old id."""
+    async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
+        account = gateway.gateway._policies._rules["telegram", "default"]
+        listed = replace(account, access=replace(account.access, listed=True))
+        gateway.gateway._policies._rules = {
+            ("telegram", "default"): replace(account, narrower={GROUP: listed})
+        }
+        moved = ChatMigrated("telegram", "default", GROUP, "-1002")
+        assert await hears(gateway, said("before")) == ["before"]
+        await gateway.gateway.accept([moved, said("after", chat="-1002")])
+        await asyncio.sleep(30)
+        assert await hears(gateway, said("later", chat="-1002")) == ["before", "after", "later"]
+
+
+async def test_a_migration_that_is_told_again_changes_nothing() -> None:
+    """SPEC CHAN-7: Telegram tells it in both chats."""
+    async with a_process(ways=OPEN, channels=strangers()) as gateway:
+        await hears(gateway, said("before"))
+        moved = ChatMigrated("telegram", "default", GROUP, "-1002")
+        for _ in range(3):
+            await gateway.gateway.accept([moved])
+        sessions = await gateway.store.sessions()
+        assert [s.key for s in sessions] == [session_of("-1002", peer=PeerKind.GROUP)]
+
+
+async def test_a_chat_that_cannot_be_written_to_is_marked_until_it_can() -> None:
+    """SPEC CHAN-7, HB-8."""
+    async with a_process(ways=AT_ONCE) as gateway:
+        await gateway.ask("hello")
+        place = Target("telegram", "default", "ann")
+        await gateway.gateway.accept([ChatReached(place, PeerKind.DIRECT, "blocked", "Ann")])
+        chat = await the_chat(gateway)
+        assert (chat.gone, chat.name) == ("blocked", "Ann")
+        assert await gateway.store.heard() == []
+        await gateway.gateway.accept([ChatReached(place, PeerKind.DIRECT)])
+        assert (await the_chat(gateway)).gone == ""
+        assert [heard.target for heard in await gateway.store.heard()] == [place]
+
+
+async def test_a_message_revives_a_chat_that_was_gone() -> None:
+    """SPEC CHAN-7."""
+    async with a_process(ways=AT_ONCE) as gateway:
+        place = Target("telegram", "default", "ann")
+        await gateway.gateway.accept([ChatReached(place, PeerKind.DIRECT, "blocked")])
+        await asyncio.sleep(0.1)
+        await gateway.ask("I am back")
+        assert (await the_chat(gateway)).gone == ""
+        calls = gateway.store.calls["mark_chat"]
+        await asyncio.sleep(0.1)
+        await gateway.ask("again")
+        assert gateway.store.calls["mark_chat"] == calls
+
+
+async def test_an_event_that_was_not_stored_is_not_confirmed() -> None:
+    """SPEC IO-1."""
+    async with a_process(ways=AT_ONCE) as gateway:
+        event = ChatReached(PLACE, PeerKind.GROUP, "kicked", "Family")
+        gateway.store.broken = {"mark_chat"}
+        with pytest.raises(StoreUnavailable):
+            await gateway.gateway.accept([event, said("/stop")])
+        assert gateway.database.inbox == {}
+        gateway.store.broken = set()
+        await gateway.gateway.accept([event])
+        assert (await the_chat(gateway)).gone == "kicked"
+
+
+# ---------------------------------------------------------------------------- rules by place
+
+
+def rules(agent: str, **narrower: ChatRules) -> ChatRules:
+    mode = Mode.COLLECT if agent == "inner" else Mode.QUEUE
+    policy = QueuePolicy(mode=mode)
+    return ChatRules(AgentName(agent), AccessRules(), policy, policy, narrower=narrower)
+
+
+@pytest.mark.parametrize(
+    ("chat", "thread", "agent"),
+    [
+        ("other", None, "account"),
+        ("other", "7", "account"),
+        ("chat", None, "chat"),
+        ("chat", "1", "chat"),
+        ("chat", "7", "inner"),
+    ],
+)
+def test_the_narrowest_rules_hold(chat: str, thread: str | None, agent: str) -> None:
+    """SPEC CHAN-5, AGENT-3."""
+    tree = rules("account", chat=rules("chat", **{"7": rules("inner")}))
+    policies = Policies({("telegram", "default"): tree}, Contexts({}))
+    place = Target("telegram", "default", chat, thread)
+    assert policies.rules(place).agent == agent
+    spoken = replace(message("x"), target=place)
+    expected = Mode.COLLECT if agent == "inner" else Mode.QUEUE
+    assert policies.policy(session_of(chat), spoken).mode is expected
+
+
+async def test_a_chat_is_answered_by_its_own_agent_in_a_session_of_its_own() -> None:
+    """SPEC AGENT-3, IO-7."""
+    other = ScriptedAgent()
+    async with a_process(ways=AT_ONCE) as gateway:
+        account = gateway.gateway._policies._rules["telegram", "default"]
+        special = replace(account, agent=AgentName("other"))
+        gateway.gateway._policies._rules = {
+            ("telegram", "default"): replace(account, narrower={"bob": special})
+        }
+        gateway.runner._agents = {**gateway.runner._agents, AgentName("other"): other}
+        workspaces = {AgentName("other"): gateway.workspace}
+        gateway.runner._received._workspaces = gateway.runner._replies._workspaces = workspaces
+        await gateway.say("hello", chat="bob")
+        await until(lambda: bool(other.requests))
+        assert other.requests[0].session == "agent:other:telegram:direct:bob"

@@ -1,0 +1,144 @@
+"""Troubles that last are told to the owners, once each (SPEC CHAN-10)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from goclaw_py.core.messages import OutboundMessage, Sender, Target
+from goclaw_py.core.status import ChannelView
+from goclaw_py.ports.store import NewPairing, PairingRequest
+from goclaw_py.runtime.incidents import LASTS_S, LOOK_S, Incidents
+from goclaw_py.testing.channel import RecordingChannel
+from tests.support.harness import GatewayProcess, a_process, until
+
+NO_NETWORK = "Telegram cannot be reached"
+
+
+@dataclass(slots=True)
+class Shown:
+    """What the channel shows of itself."""
+
+    view: ChannelView = field(default=ChannelView("telegram", "default", "working", ""))
+
+    def becomes(self, state: str, detail: str = "") -> None:
+        self.view = ChannelView("telegram", "default", state, detail)
+
+
+@asynccontextmanager
+async def watched(*owners: str) -> AsyncIterator[tuple[GatewayProcess, Shown]]:
+    """A gateway whose channel shows what the test says; owners have spoken in their chats."""
+    async with a_process(channels=(RecordingChannel(trusted=False),)) as process:
+        for owner in owners:
+            await let_in(process, owner)
+            await process.ask("hello", chat=owner)
+        shown = Shown()
+        incidents = Incidents(
+            process.store,
+            process.clock,
+            process.works.policies,
+            process.doorkeeper,
+            lambda: [shown.view],
+        )
+        watching = asyncio.create_task(incidents.watch())
+        try:
+            yield process, shown
+        finally:
+            watching.cancel()
+            await asyncio.wait({watching})
+
+
+async def let_in(process: GatewayProcess, person: str, *, guest: bool = False) -> None:
+    now = process.clock.now()
+    request = PairingRequest(
+        "telegram", "default", Sender(person), person, now, now.replace(year=2100)
+    )
+    greeting = OutboundMessage(Target("telegram", "default", person), "your code")
+    pairings = [NewPairing(request, greeting)]
+    await process.store.accept([], node=process.node(), now=now, pairings=pairings)
+    assert await process.store.approve(person, guest=guest, now=now) is not None
+    await process.doorkeeper.refresh()
+
+
+def told(process: GatewayProcess, chat: str) -> list[str]:
+    return [text for text in process.channel.texts(chat) if "has a problem" in text]
+
+
+async def test_a_trouble_that_lasts_is_told_once() -> None:
+    async with watched("ann") as (process, shown):
+        shown.becomes("working", NO_NETWORK)
+        await asyncio.sleep(LASTS_S - 2 * LOOK_S)
+        assert told(process, "ann") == []
+        await until(lambda: len(told(process, "ann")) == 1)
+        await asyncio.sleep(3600)
+        (text,) = told(process, "ann")
+        assert NO_NETWORK in text
+        assert "goclaw status" in text
+
+
+async def test_a_trouble_that_passes_is_told_to_nobody() -> None:
+    async with watched("ann") as (process, shown):
+        for _ in range(5):
+            shown.becomes("working", NO_NETWORK)
+            await asyncio.sleep(LASTS_S / 2)
+            shown.becomes("working")
+            await asyncio.sleep(LASTS_S / 2)
+        assert told(process, "ann") == []
+
+
+async def test_a_channel_that_stopped_is_told_at_once() -> None:
+    """SPEC CHAN-8: 401."""
+    async with watched("ann") as (process, shown):
+        shown.becomes("stopped", "Telegram does not accept this bot token")
+        await until(lambda: len(told(process, "ann")) == 1, within_s=2 * LOOK_S)
+
+
+async def test_a_trouble_that_comes_again_is_told_again() -> None:
+    async with watched("ann") as (process, shown):
+        for _ in range(2):
+            shown.becomes("working", NO_NETWORK)
+            await asyncio.sleep(LASTS_S + 2 * LOOK_S)
+            shown.becomes("working")
+            await asyncio.sleep(2 * LOOK_S)
+        assert len(told(process, "ann")) == 2
+        assert await process.store.incidents() == []
+
+
+async def test_every_owner_is_told_and_no_guest() -> None:
+    async with watched("ann", "bob") as (process, shown):
+        await let_in(process, "gus", guest=True)
+        await process.ask("hello", chat="gus")
+        shown.becomes("stopped", "no token")
+        await until(lambda: len(told(process, "ann")) == 1)
+        await until(lambda: len(told(process, "bob")) == 1)
+        assert told(process, "gus") == []
+
+
+async def test_after_a_restart_nobody_is_told_twice() -> None:
+    async with watched("ann") as (process, shown):
+        shown.becomes("stopped", "no token")
+        await until(lambda: len(told(process, "ann")) == 1)
+        again = Incidents(
+            process.store,
+            process.clock,
+            process.works.policies,
+            process.doorkeeper,
+            lambda: [shown.view],
+        )
+        watching = asyncio.create_task(again.watch())
+        await asyncio.sleep(600)
+        watching.cancel()
+        await asyncio.wait({watching})
+        assert len(told(process, "ann")) == 1
+
+
+async def test_while_the_database_is_away_the_telling_waits() -> None:
+    async with watched("ann") as (process, shown):
+        process.store.broken.add("open_incident")
+        shown.becomes("stopped", "no token")
+        await asyncio.sleep(120)
+        assert told(process, "ann") == []
+        process.store.broken.clear()
+        await until(lambda: len(told(process, "ann")) == 1)
