@@ -60,19 +60,26 @@ class Reception:
             if isinstance(message, InboundMessage) and message.album and message.addressed:
                 self._albums[message.target, message.album] = None
         for arrived in batch:
-            match arrived:
-                case InboundMessage():
-                    self._sort(self._whole(arrived), result)
-                case ChatMigrated():
-                    # What comes behind it in the batch is of the new chat already.
-                    old, new = _places(arrived)
-                    self._doorkeeper.moved(old, new, listed=self._listed(old))
-                    result.events.append(arrived)
-                case ChatReached():
-                    result.events.append(arrived)
-                case _:
-                    assert_never(arrived)
+            try:
+                self._sort_one(arrived, result)
+            except Exception:
+                # A boundary: what one of them meets would come again with all others, for ever.
+                log.exception("something that arrived met a bug; it is skipped")
         return result
+
+    def _sort_one(self, arrived: Inbound, result: Sorted) -> None:
+        match arrived:
+            case InboundMessage():
+                self._sort(self._whole(arrived), result)
+            case ChatMigrated():
+                # What comes behind it in the batch is of the new chat already.
+                old, new = _places(arrived)
+                self._doorkeeper.moved(old, new, listed=self._listed(old))
+                result.events.append(arrived)
+            case ChatReached():
+                result.events.append(arrived)
+            case _:
+                assert_never(arrived)
 
     async def enter(self, batch: Sorted) -> None:
         """Store what is known of chats by now. Again is harmless. Raises ``StoreUnavailable``."""
@@ -139,7 +146,7 @@ class Reception:
         noted = self._noted.get(seen.target)
         if noted is None or self._clock.now() - noted >= _NOTED_AGAIN:
             if noted is None:
-                facts = {"chat": seen.target.chat, "name": seen.name}
+                facts = {"chat": seen.target.chat, "group": seen.name}
                 log.info("a group nobody has decided about; see: goclaw groups list", extra=facts)
             result.seen.append(seen)
 

@@ -12,6 +12,7 @@ from tests.support.process import Home, home, telegram, wait_for
 
 ANN = 1001
 BOB = 1002
+GROUP = -1001
 
 
 def answered(api: Control, chat: int, words: str) -> bool:
@@ -75,12 +76,12 @@ def test_an_orderly_shutdown_counts_no_attempt(bot: Home, api: Control) -> None:
     """QUEUE-11: what is cut by a shutdown runs after the restart."""
     bot.env["GOCLAW_SHUTDOWN__WAIT"] = "0s"
     gateway = bot.start()
-    api.say(ANN, "count to 3")
-    wait_for(lambda: bot.rows("runs", "list"), "the run's begin")
+    api.say(ANN, "count to 4")
+    api.wait_texts(ANN)  # it shows its reply while that grows, so it has begun
     gateway.send(signal.SIGTERM)
     assert gateway.wait() == 0
     bot.start()
-    wait_for(lambda: answered(api, ANN, "3"), "the answer after the restart")
+    wait_for(lambda: api.texts(ANN) == ["1 2 3 4"], "the answer after the restart, in its draft")
     assert sorted(str(run["outcome"]) for run in bot.rows("runs", "list")) == [
         "completed",
         "interrupted",
@@ -121,3 +122,23 @@ def test_a_wrong_token_is_one_clear_line_and_an_exit_code(tmp_path: Path, api: C
         assert "token" in gateway.output
         assert "WRONG" not in gateway.output
         assert "Traceback" not in gateway.output
+
+
+def test_a_group_is_silent_until_it_is_allowed(bot: Home, api: Control) -> None:
+    """CHAN-5, CHAN-6: listed for the operator; then answers reply to questions, in their topic."""
+    bot.start()
+    api.add_group(GROUP, "Friends", topics=[7])
+    api.say(BOB, "@GoclawTestBot echo hello", chat_id=GROUP, thread=7)
+    wait_for(lambda: "Friends" in bot.goclaw("groups", "list")[1], "the group to be listed")
+    assert api.texts(GROUP) == []
+    exit_code, output = bot.goclaw("groups", "allow", "Friends")
+    assert exit_code == 0, output
+
+    def answers() -> list[str]:
+        api.say(BOB, "@GoclawTestBot echo now?", chat_id=GROUP, thread=7)
+        return api.texts(GROUP)
+
+    wait_for(answers, "an answer in the group")
+    (first, *_) = [seen for seen in api.view(GROUP) if seen.mine]
+    assert (first.text.partition("\n")[0], first.thread) == ("now?", 7)
+    assert first.reply_to is not None

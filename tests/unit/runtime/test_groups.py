@@ -332,3 +332,20 @@ async def test_a_chat_is_answered_by_its_own_agent_in_a_session_of_its_own() -> 
         await gateway.say("hello", chat="bob")
         await until(lambda: bool(other.requests))
         assert other.requests[0].session == "agent:other:telegram:direct:bob"
+
+
+async def test_a_bug_that_one_message_meets_costs_only_that_message(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What comes again and again with the whole batch would make the channel deaf."""
+    async with a_process(ways=OPEN, channels=strangers()) as gateway:
+        known = gateway.doorkeeper.decided
+
+        def decided(target: Target) -> bool | None:
+            if target.chat == "-666":
+                raise RuntimeError("a bug")
+            return known(target)
+
+        monkeypatch.setattr(gateway.doorkeeper, "decided", decided)
+        assert await hears(gateway, said("cursed", chat="-666"), said("hello")) == ["hello"]
+        assert "met a bug" in caplog.text
