@@ -1,0 +1,156 @@
+"""Messages answered through Telegram: how many a second, at what price, and what a flood does.
+
+A gateway process on the embedded database (fsync on), the Bot API emulator as another process, and
+an agent that takes no time. Everything shares the machine, so CPU for each message tells more than
+the rate. Nothing is debounced or paced, and reactions and typing are on, as by default.
+
+    python -m bench.telegram [--rounds 5] [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from bench.scheduler.report import Figure, Line, Report, Sign, Wanted, progress
+from bench.telegram import flood, rates
+from bench.telegram.flood import Flood
+from bench.telegram.gateways import CASES, Case
+from bench.telegram.rates import LANE, Load, Rates
+from bench.telegram.sampled import CALLING, shares
+
+PER_S = Wanted(Sign.AT_LEAST, 300)
+CPU_MS = Wanted(Sign.AT_MOST, 3)
+CONFIRMED_S = Wanted(Sign.BELOW, 10)
+OTHER_S = Wanted(Sign.BELOW, 2)
+GROWTH_MB = Wanted(Sign.BELOW, 50)
+_LEAST = 0.01
+"""Shares below this are not told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much is measured."""
+
+    rounds: int = 5
+    load: Load = field(default_factory=Load)
+    flood: int = 1_000
+    cases: Sequence[Case] = CASES
+
+
+QUICK = Sizes(rounds=1, load=Load(50, 10), flood=200)
+
+
+def answering(sizes: Sizes) -> Report:
+    """Measure how much is answered, library and way of receiving in turns."""
+    load = sizes.load
+    found: defaultdict[Case, list[Rates]] = defaultdict(list)
+    for done in range(sizes.rounds):
+        progress("telegram", done, sizes.rounds)
+        for case in sizes.cases:
+            found[case].append(rates.measure(case, load))
+    return Report(
+        "telegram",
+        f"{load.chats} chats, {load.each} messages in each at once, lane main of {LANE}; from the "
+        "first message to the last answer; CPU, and calls of the Bot API, per message",
+        sizes.rounds,
+        [_line(case, found[case]) for case in sizes.cases],
+    )
+
+
+def _line(case: Case, mine: Sequence[Rates]) -> Line:
+    return Line(
+        str(case),
+        (
+            Figure("answered", [one.per_s for one in mine], "/s", PER_S),
+            Figure("gateway's CPU", [one.gateway_ms for one in mine], "ms", CPU_MS),
+            Figure("database's", [one.server_ms for one in mine], "ms"),
+            Figure("emulator's", [one.emulator_ms for one in mine], "ms"),
+            Figure("memory before", [one.before_mb for one in mine], "MB"),
+            Figure("after", [one.after_mb for one in mine], "MB"),
+            Figure("calls", [sum(one.calls.values()) for one in mine]),
+        ),
+    )
+
+
+def profiles(sizes: Sizes) -> Report:
+    """Sample once what each gateway works on."""
+    lines = []
+    for done, case in enumerate(sizes.cases):
+        progress("telegram shares", done, len(sizes.cases))
+        found = shares(rates.profile(case, sizes.load))
+        calling = sum(found.get(name, 0) for name in CALLING)
+        whole = Figure("calls of the Bot API", [100 * calling], "%")
+        lines.append(Line(str(case), (whole, *_shares(found))))
+    return Report(
+        "telegram shares",
+        "which package uses the gateway's CPU, sampled; other code counts for its caller; calls of "
+        f"the Bot API are {', '.join(CALLING)}",
+        1,
+        lines,
+    )
+
+
+def _shares(found: Mapping[str, float]) -> Iterator[Figure]:
+    for name, share in found.items():
+        if share >= _LEAST:
+            yield Figure(name, [100 * share], "%")
+
+
+def flooding(sizes: Sizes) -> Report:
+    """Measure what one user can do to the others."""
+    found: defaultdict[Case, list[Flood]] = defaultdict(list)
+    for done in range(sizes.rounds):
+        progress("telegram flood", done, sizes.rounds)
+        for case in sizes.cases:
+            found[case].append(flood.measure(case, sizes.flood))
+    return Report(
+        "telegram flood",
+        f"{sizes.flood:,} messages of one user in one go; the default queue, without debounce",
+        sizes.rounds,
+        [_flood_line(case, found[case]) for case in sizes.cases],
+    )
+
+
+def _flood_line(case: Case, mine: Sequence[Flood]) -> Line:
+    return Line(
+        str(case),
+        (
+            Figure("confirmed after", [one.confirmed_s for one in mine], "s", CONFIRMED_S),
+            Figure("another user's answer", [one.other_s for one in mine], "s", OTHER_S),
+            Figure("growth", [one.growth_mb for one in mine], "MB", GROWTH_MB),
+            Figure("notices", [one.notices for one in mine]),
+        ),
+    )
+
+
+REPORTS = {"answering": answering, "shares": profiles, "flood": flooding}
+
+
+def main() -> None:
+    """Run what was asked for."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.telegram",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("report", nargs="*", help=f"some of {', '.join(REPORTS)}; all by default")
+    parser.add_argument("--rounds", type=int, help="how often each is measured (5, quick 1)")
+    parser.add_argument("--quick", action="store_true", help="small sizes: shows that it works")
+    given = parser.parse_args()
+    unknown = set(given.report) - REPORTS.keys()
+    if unknown:
+        parser.error(f"there is no report {', '.join(sorted(unknown))}")
+    sizes = QUICK if given.quick else Sizes()
+    if given.rounds is not None:
+        if given.rounds < 1:
+            parser.error("--rounds is at least 1")
+        sizes = replace(sizes, rounds=given.rounds)
+    for name in given.report or REPORTS:
+        REPORTS[name](sizes).show()
+
+
+if __name__ == "__main__":
+    main()

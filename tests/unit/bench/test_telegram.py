@@ -1,0 +1,197 @@
+"""The benchmark of Telegram runs to its end; nothing here is timed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from bench.telegram import __main__ as telegram
+from bench.telegram.agent import HOLD, answer_to
+from bench.telegram.crowd import FIRST, FLOODER, SOMEBODY, Flooded, crowd
+from bench.telegram.crowd import flood as flood_there
+from bench.telegram.crowd import write as write_there
+from bench.telegram.flood import CAPACITY, check
+from bench.telegram.gateways import CASES, Case, Mode
+from bench.telegram.processes import own_cpu_s, proportional_mb, server_of
+from bench.telegram.rates import Load
+from bench.telegram.sampled import OTHER, Sampler, Stack, read, shares, write
+from channels.telegram.settings import Library
+from goclaw_py.core.outcomes import Reason
+from goclaw_py.core.wording import dropped
+from tests.botapi import BotApi
+from tests.botapi.caller import Wire
+
+pytestmark = pytest.mark.real_time
+
+TINY = replace(telegram.QUICK, load=Load(2, 3), flood=CAPACITY + 5)
+
+
+def sizes(library: Library, mode: Mode) -> telegram.Sizes:
+    return replace(TINY, cases=(Case(library, mode),))
+
+
+def test_both_libraries_and_both_ways_of_receiving_are_measured() -> None:
+    assert {(case.library, case.mode) for case in CASES} == {
+        (library, mode) for library in Library for mode in Mode
+    }
+    assert (telegram.Sizes().load.chats, telegram.Sizes().load.each) == (500, 20)
+    assert telegram.Sizes().cases == CASES
+
+
+def test_every_message_is_answered_and_counted() -> None:
+    report = telegram.answering(sizes(Library.AIOGRAM, Mode.WEBHOOK))
+    (line,) = report.lines
+    assert line.label == "aiogram, webhook"
+    wanted = {figure.name: str(figure.wanted) for figure in line.figures if figure.wanted}
+    assert wanted == {"answered": "≥ 300", "gateway's CPU": "≤ 3"}
+    found = {figure.name: figure.median for figure in line.figures}
+    assert found["answered"] > 0
+    assert found["memory before"] > 10
+    assert found["calls"] >= 1
+
+
+def test_a_flood_leaves_the_first_message_and_the_last_ones() -> None:
+    report = telegram.flooding(sizes(Library.PTB, Mode.POLLING))
+    (line,) = report.lines
+    wanted = {figure.name: str(figure.wanted) for figure in line.figures if figure.wanted}
+    assert wanted == {
+        "confirmed after": "< 10",
+        "another user's answer": "< 2",
+        "growth": "< 50",
+    }
+    notices = line.figures[-1]
+    assert notices.name == "notices"
+    assert notices.median >= 1
+
+
+def test_a_gateway_tells_what_it_works_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(telegram, "_LEAST", 0.0)
+    tiny = replace(sizes(Library.PTB, Mode.POLLING), load=Load(10, 10))
+    (line,) = telegram.profiles(tiny).lines
+    calling, *each = line.figures
+    assert 0 < calling.median < 100
+    assert sum(figure.median for figure in each) == pytest.approx(100)
+    assert len(each) >= 3
+
+
+@pytest.fixture
+async def wire() -> AsyncIterator[Wire]:
+    async with BotApi() as api, aiohttp.ClientSession() as session:
+        yield Wire(api, session)
+
+
+async def test_a_wrong_answer_is_found_out(wire: Wire) -> None:
+    writing = asyncio.create_task(write_there(wire.api, chats=1, each=1))
+    await asyncio.sleep(0)
+    await wire.result("sendMessage", chat_id=FIRST, text="Hello yourself")
+    with pytest.raises(ValueError, match=r"was answered .*Hello yourself"):
+        await writing
+
+
+@pytest.mark.parametrize(
+    ("said", "complaint"),
+    [
+        (dropped(["one", "two"], Reason.QUEUE_DROPPED), "told of 2 messages, not 1"),
+        ("Good morning", "this is no notice: Good morning"),
+    ],
+)
+async def test_a_wrong_notice_is_found_out(wire: Wire, said: str, complaint: str) -> None:
+    flooding = asyncio.create_task(flood_there(wire.api, messages=2, dropped=1))
+    await asyncio.sleep(0)
+    wire.api.world.updates.drop()
+    await wire.result("sendMessage", chat_id=SOMEBODY, text=answer_to("Hello"))
+    await wire.result("sendMessage", chat_id=FLOODER, text=said)
+    with pytest.raises(ValueError, match=complaint):
+        await flooding
+
+
+def test_what_goes_wrong_among_people_is_told() -> None:
+    with crowd() as people:
+        assert people.pid != os.getpid()
+        with pytest.raises(RuntimeError, match="no such task"):
+            people._ask(do="dance")
+
+
+def answers(numbers: list[int]) -> list[str]:
+    return [answer_to(f"{HOLD} {number}") for number in numbers]
+
+
+KEPT = [0, *range(90, 100)]
+
+
+def test_a_queue_that_keeps_its_rule_passes() -> None:
+    check(Flooded(1, 1, [1.0, 11.0]), answers(KEPT), 100)
+
+
+@pytest.mark.parametrize("numbers", [KEPT[:-1], [*KEPT, 100], [0, 1, *KEPT[2:]], [*KEPT[::-1]]])
+def test_other_answers_break_the_queue_rule(numbers: list[int]) -> None:
+    with pytest.raises(RuntimeError, match="not the first and the last"):
+        check(Flooded(1, 1, [1.0]), answers(numbers), 100)
+
+
+def test_notices_that_come_too_often_break_the_queue_rule() -> None:
+    with pytest.raises(RuntimeError, match=r"4\.0 s apart"):
+        check(Flooded(1, 1, [1.0, 12.0, 16.0]), answers(KEPT), 100)
+
+
+def test_code_of_others_counts_for_its_caller() -> None:
+    ours, theirs = "/x/goclaw_py/runtime/runner.py", "/x/site-packages/telegram/_bot.py"
+    json, loop = "/usr/lib/python3/json/decoder.py", "/usr/lib/python3/asyncio/runners.py"
+    stacks: Counter[Stack] = Counter()
+    stacks[(loop, "run"), (ours, "work"), (json, "decode")] = 2
+    stacks[(loop, "run"), (ours, "work"), (theirs, "post"), (json, "decode")] = 1
+    stacks[(loop, "run"),] = 1
+    assert shares(stacks) == {"runtime": 0.5, "library": 0.25, OTHER: 0.25}
+
+
+def test_samples_are_taken_of_what_works_and_can_be_stored(tmp_path: Path) -> None:
+    sampler = Sampler()
+    sampler.begin()
+    end = time.process_time() + 0.2
+    while time.process_time() < end:
+        sum(range(1_000))
+    found = sampler.end()
+    assert found
+    names = {name for stack in found for _, name in stack}
+    assert "test_samples_are_taken_of_what_works_and_can_be_stored" in names
+    write(tmp_path / "stacks.json", found)
+    assert read(tmp_path / "stacks.json") == found
+
+
+def test_cpu_and_memory_of_a_process_are_told() -> None:
+    begin = own_cpu_s(os.getpid())
+    while own_cpu_s(os.getpid()) - begin < 0.02:
+        sum(range(100_000))
+    assert 5 < proportional_mb(os.getpid()) < 10_000
+
+
+def test_a_gateway_without_an_embedded_database_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="no embedded database"):
+        server_of(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["answring"], "there is no report answring"),
+        (["flood", "--rounds", "0"], "--rounds is at least 1"),
+    ],
+)
+def test_a_wrong_argument_is_refused(
+    arguments: list[str],
+    complaint: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("sys.argv", ["bench", *arguments])
+    with pytest.raises(SystemExit):
+        telegram.main()
+    assert complaint in capsys.readouterr().err
