@@ -1,0 +1,14 @@
+"""``kill -9`` on a gateway that serves Telegram: nothing lost, nothing twice (SPEC IO-2, IO-5).
+
+``python -m tests.chaos --rounds 300 --seed 1`` plays rounds over both libraries and both ways of
+receiving. In a round a few people write, the gateway is killed at a chosen moment and started
+again, and when everything has settled the judge looks at what people saw and at what the database
+holds.
+
+* ``agent`` — the agent that answers, with texts known beforehand;
+* ``script`` — what happens in a round: pure, made from a seed;
+* ``judge`` — what is wrong with what came of it: pure;
+* ``books`` — the rows of the database;
+* ``rounds`` — plays a script with a real gateway process and the emulator;
+* ``report`` — the table.
+"""
