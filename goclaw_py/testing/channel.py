@@ -72,7 +72,7 @@ class RecordingChannel(Plain):
     uploads: dict[str, bytes] = field(default_factory=dict)
     """By id of its message: what a file held that was sent."""
     deleted: set[str] = field(default_factory=set)
-    """Drafts that somebody has deleted."""
+    """Drafts that somebody has deleted, or that a message without text has removed."""
     drafted: dict[str, list[str]] = field(default_factory=dict)
     """By id: what each draft showed, one text after the other; the last may be its message."""
     receiving: int = 0
@@ -183,6 +183,8 @@ class RecordingChannel(Plain):
         A file is read, and refused if it cannot be.
         """
         self.attempts.append(message)
+        if message.draft is not None and not message.text and message.file is None:
+            return await self._take(message, self._remove)
         if message.draft in self.deleted:
             message = replace(message, draft=None)
         content = None if message.file is None else _content(Path(message.file.path))
@@ -246,6 +248,9 @@ class RecordingChannel(Plain):
             self.drafted.setdefault(draft, []).append(message.text)
         keep(message)
         self._changed.set()
+
+    def _remove(self, message: OutboundMessage) -> None:
+        self.deleted.add(message.draft or "")
 
     @staticmethod
     def _draft(message: OutboundMessage) -> None:

@@ -59,7 +59,7 @@ class DraftingChannel(RecordingChannel):
 
     def visible(self) -> list[str]:
         """What people see in the end: drafts as they are now, and messages of their own."""
-        removed = {
+        removed = self.deleted | {
             draft for draft, outcome, _ in self.closed_drafts() if outcome is Outcome.COMPLETED
         }
         drafts = [texts[-1] for draft, texts in self.drafted.items() if draft not in removed]

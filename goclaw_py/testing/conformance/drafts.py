@@ -1,0 +1,147 @@
+"""A reply that people see grow is one message, from its beginning to its end (SPEC IO-5)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from goclaw_py.core.errors import MaybeSent, NotSent, Undeliverable
+from goclaw_py.core.events import RunEnded, RunStarted
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import OutboundMessage, PeerKind
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.testing.conformance.check import check
+from goclaw_py.testing.conformance.rig import Offer, Trouble
+from goclaw_py.testing.conformance.scene import Scene, require
+from goclaw_py.testing.conformance.sending import arrives, shown, texts
+
+RUN = RunId("0190d2a4-7a2b-7c3d-8e4f-123456789abc")
+
+
+def _said(scene: Scene, text: str, draft: str | None = None) -> OutboundMessage:
+    return OutboundMessage(scene.rig.ann, text, run_id=RUN, draft=draft)
+
+
+async def _begun(scene: Scene, text: str) -> str:
+    """Post a draft and see it."""
+    draft = await scene.call(scene.rig.channel.post_draft(_said(scene, text)))
+    require(text in (await shown(scene, scene.rig.ann, draft)).text, "a draft shows its beginning")
+    return draft
+
+
+async def _grown(scene: Scene, draft: str, text: str) -> None:
+    await scene.call(scene.rig.channel.edit_draft(_said(scene, text, draft)))
+    require(text in (await shown(scene, scene.rig.ann, draft)).text, "a draft shows all so far")
+
+
+async def _finished(scene: Scene, draft: str, text: str) -> None:
+    number = await scene.call(scene.rig.channel.send(_said(scene, text, draft)))
+    require(number == draft, f"a finished draft keeps its id {draft}, not {number}")
+    require(texts(scene) == [text], f"people see the reply once, not {texts(scene)}")
+
+
+@check("CHAN-1", Offer.DRAFTS)
+async def where_drafts_are_offered_they_may_be_shown(scene: Scene) -> None:
+    """``drafts`` says so, for the chats of the rig."""
+    require(scene.rig.channel.drafts(scene.rig.ann, scene.rig.peer) is True, "drafts() is True")
+
+
+@check("CHAN-1", without=Offer.DRAFTS)
+async def where_drafts_are_not_offered_none_are_asked_for(scene: Scene) -> None:
+    """Else a rig that forgets to offer them would hide that they do not work."""
+    for peer in PeerKind:
+        require(scene.rig.channel.drafts(scene.rig.ann, peer) is False, "drafts() is False")
+
+
+@check("IO-5", Offer.DRAFTS)
+async def a_reply_grows_in_one_message(scene: Scene) -> None:
+    """Post, edit, finish."""
+    draft = await _begun(scene, "one")
+    await _grown(scene, draft, "one two")
+    await _grown(scene, draft, "one two three")
+    await _finished(scene, draft, "one two three four")
+    await arrives(scene, "next")
+
+
+@check("IO-5", Offer.DRAFTS)
+async def an_edit_can_be_repeated(scene: Scene) -> None:
+    """After a lost answer, and after a crash by another process; the last one, too."""
+    draft = await _begun(scene, "one")
+    for _ in range(3):
+        await _grown(scene, draft, "one two")
+    for _ in range(2):
+        await _finished(scene, draft, "one two three")
+    await scene.rig.restart()
+    await _finished(scene, draft, "one two three")
+
+
+@check("IO-5", Offer.DRAFTS)
+async def a_draft_that_is_gone_is_sent_as_a_new_message(scene: Scene) -> None:
+    """Somebody has deleted it, and the reply must not be lost with it."""
+    rig = scene.rig
+    draft = await _begun(scene, "one")
+    rig.delete(rig.ann, draft)
+    error = await scene.fails(rig.channel.edit_draft(_said(scene, "one two", draft)))
+    require(isinstance(error, Undeliverable), f"nobody edits it again: {error!r}")
+    number = await scene.call(rig.channel.send(_said(scene, "one two three", draft)))
+    require(number != draft, "the new message has an id of its own")
+    await shown(scene, rig.ann, number)
+    require(texts(scene) == ["one two three"], f"people see the reply once, not {texts(scene)}")
+
+
+@check("IO-5", Offer.DRAFTS)
+async def an_id_that_is_no_draft_loses_no_reply(scene: Scene) -> None:
+    """One of an older release, for instance."""
+    rig = scene.rig
+    number = await scene.call(rig.channel.send(_said(scene, "the reply", "no id of ours")))
+    require((await shown(scene, rig.ann, number)).text == "the reply", "it is a new message")
+
+
+@check("IO-5", Offer.DRAFTS, Trouble.ANSWER_LOST)
+async def an_edit_whose_answer_is_lost_is_not_sent(scene: Scene) -> None:
+    """Its repeat is harmless, so it is no possible duplicate."""
+    rig = scene.rig
+    draft = await _begun(scene, "one")
+    for call, text in ((rig.channel.edit_draft, "one two"), (rig.channel.send, "one two three")):
+        await rig.cause(Trouble.ANSWER_LOST)
+        error = await scene.fails(call(_said(scene, text, draft)))
+        require(isinstance(error, NotSent), f"it may be repeated freely (NotSent), not {error!r}")
+        await rig.calm()
+    await _finished(scene, draft, "one two three")
+
+
+@check("IO-5", Offer.DRAFTS, Trouble.ANSWER_LOST)
+async def a_first_post_whose_answer_is_lost_is_maybe_sent(scene: Scene) -> None:
+    """Nobody knows its id; the reply will be a new message."""
+    rig = scene.rig
+    await rig.cause(Trouble.ANSWER_LOST)
+    error = await scene.fails(rig.channel.post_draft(_said(scene, "one")))
+    require(isinstance(error, MaybeSent), f"it is MaybeSent, not {error!r}")
+    await rig.calm()
+    await arrives(scene, "one two three")
+
+
+@check("IO-4", Offer.DRAFTS)
+async def a_long_draft_stays_one_message(scene: Scene) -> None:
+    """It shows as much as fits; blank beginnings are shown somehow."""
+    rig = scene.rig
+    draft = await scene.call(rig.channel.post_draft(_said(scene, "")))
+    await shown(scene, rig.ann, draft)
+    for text in ("word " * 3_000, "*[`<" * 2_000, "\ud83d\x00"):
+        await scene.call(rig.channel.edit_draft(_said(scene, text, draft)))
+    await _finished(scene, draft, "short")
+
+
+@check("CMD-3", Offer.DRAFTS)
+async def a_draft_that_nobody_finishes_is_closed_by_the_end_of_its_run(scene: Scene) -> None:
+    """It stays, marked, or goes; no second message comes, however often the end is told."""
+    rig = scene.rig
+    for outcome in Outcome:
+        before = len(texts(scene))
+        scene.tell(rig.channel.signal, RunStarted(RUN, rig.ann))
+        draft = await _begun(scene, f"one {outcome}")
+        ended = RunEnded(RUN, rig.ann, outcome, draft=draft, shown=f"one {outcome}")
+        for _ in range(2):
+            scene.tell(rig.channel.signal, ended)
+        scene.tell(rig.channel.signal, replace(ended, draft="no id of ours"))
+        await arrives(scene, f"next {outcome}")
+        require(len(texts(scene)) <= before + 2, f"no message comes by itself: {texts(scene)}")

@@ -1,0 +1,273 @@
+"""What the runtime takes for granted at any time: signals, names, pace, the end, the hook."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+import time
+from dataclasses import replace
+from itertools import permutations
+
+from goclaw_py.core.errors import MaybeSent, SettingError
+from goclaw_py.core.events import RunEnded, RunSignal, RunStarted, RunText, RunWaits
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.ports.channel import WebRequest
+from goclaw_py.testing.conformance.check import check
+from goclaw_py.testing.conformance.rig import Offer, Rig
+from goclaw_py.testing.conformance.scene import HOLD_S, Scene, require
+from goclaw_py.testing.conformance.sending import arrives
+
+_AT_ONCE_S = 0.5
+"""What "returns at once" means on a busy machine."""
+_PATH = re.compile(r"/[A-Za-z0-9._/-]*")
+_HEADERS: list[dict[str, str]] = [
+    {},
+    {"authorization": "Bearer x", "content-type": "application/json"},
+]
+_NAME = re.compile(r"[a-z][a-z0-9_-]*")
+
+
+# ---------------------------------------------------------------------------- signals
+
+
+def _places(rig: Rig) -> list[Target]:
+    ann = rig.ann
+    return [
+        ann,
+        replace(ann, thread="17"),
+        replace(ann, chat="nobody"),
+        replace(ann, chat="\ud83d"),
+    ]
+
+
+def _signals(place: Target, run: RunId) -> list[RunSignal]:
+    numbers = ("1", "no id of ours", "")
+    return [
+        RunWaits(run, place, numbers),
+        RunStarted(run, place, numbers),
+        RunText(run, place, "some \ud83d <b>text"),
+        RunEnded(run, place, Outcome.COMPLETED, numbers),
+    ]
+
+
+def _tell_all(scene: Scene) -> None:
+    """Every order of signals, in known and unknown places, each run with an id of its own."""
+    channel = scene.rig.channel
+    for number, place in enumerate(_places(scene.rig)):
+        for order in permutations(range(4)):
+            signals = _signals(place, RunId(f"run-{number}-{order}"))
+            for index in order:
+                scene.tell(channel.signal, signals[index])
+        for outcome in Outcome:
+            run = RunId(f"run-{number}-{outcome}")
+            scene.tell(channel.signal, RunStarted(run, place, ("1",)))
+            ended = RunEnded(run, place, outcome, ("1", "2"), draft="no id", shown="*a* \ud83d")
+            scene.tell(channel.signal, ended)
+            scene.tell(channel.signal, ended)
+
+
+@check("CHAN-1")
+async def signals_of_any_kind_and_order_return_at_once(scene: Scene) -> None:
+    """Before it receives, meanwhile, and after; no run may fail for them."""
+    for _ in range(2):
+        began = time.perf_counter()
+        _tell_all(scene)
+        took = time.perf_counter() - began
+        require(took < _AT_ONCE_S, f"telling some hundred signals took {took:.1f} s")
+        async with scene.receiving():
+            # Its tasks, if it has any, must not die of what they were told.
+            await asyncio.sleep(HOLD_S)
+        await arrives(scene, "through")
+
+
+@check("CHAN-1")
+async def signals_after_the_end_do_no_harm(scene: Scene) -> None:
+    """Runs may outlast their channel."""
+    scene.tell(scene.rig.channel.signal, RunStarted(RunId("r"), scene.rig.ann, ("1",)))
+    await scene.call(scene.rig.channel.close())
+    _tell_all(scene)
+    await asyncio.sleep(HOLD_S)
+    scene.nothing_left("a signal after close")
+
+
+# ---------------------------------------------------------------------------- the end
+
+
+@check("CHAN-1")
+async def close_leaves_nothing_behind_and_may_be_called_twice(scene: Scene) -> None:
+    """After work, in the middle of runs."""
+    rig = scene.rig
+    async with scene.receiving():
+        rig.say(rig.ann, "one")
+        await scene.until_accepted("one")
+        await arrives(scene, "two")
+        _tell_all(scene)
+    for _ in range(2):
+        await scene.call(rig.channel.close())
+        scene.nothing_left("close")
+
+
+@check("CHAN-1")
+async def close_without_any_work_is_quick(scene: Scene) -> None:
+    """A gateway that could not start closes what it has built."""
+    await scene.call(scene.rig.channel.close())
+    scene.nothing_left("close")
+
+
+@check("IO-5")
+async def after_close_nothing_is_sent(scene: Scene) -> None:
+    """The message waits for the next process, and is no possible duplicate there."""
+    rig = scene.rig
+    await arrives(scene, "before")
+    await scene.call(rig.channel.close())
+    error = await scene.fails(rig.channel.send(OutboundMessage(rig.ann, "late")))
+    require(error.retryable and not isinstance(error, MaybeSent), f"it is NotSent, not {error!r}")
+    require(len(rig.seen(rig.ann)) == 1, "nothing arrives after close")
+    await rig.restart()
+    await arrives(scene, "late")
+
+
+# ---------------------------------------------------------------------------- names and limits
+
+
+@check("IO-7")
+async def its_names_never_change(scene: Scene) -> None:
+    """Session keys, leases and rows in the database are made of them."""
+    rig, channel = scene.rig, scene.rig.channel
+
+    def told() -> tuple[object, ...]:
+        return channel.name, channel.account, channel.lease, channel.trusted, channel.hook
+
+    names = told()
+    require(_NAME.fullmatch(channel.name), f"a name is of a-z 0-9 - _, not {channel.name!r}")
+    require(channel.account and ":" not in channel.account, "an account has a name without colon")
+    require(channel.lease is None or channel.lease, "a lease has a name")
+    async with scene.receiving():
+        rig.say(rig.ann, "one")
+        await scene.until_accepted("one")
+        require(told() == names, "they are the same while it receives")
+    await scene.call(channel.close())
+    require(told() == names, "they are the same at the end")
+    await rig.restart()
+    again = rig.channel
+    require((again.name, again.account, again.lease) == names[:3], "and in the next process")
+
+
+@check("CMD-2")
+async def its_handle_is_a_bare_word_and_stays(scene: Scene) -> None:
+    """``/stop@handle`` is compared with it."""
+    rig = scene.rig
+    async with scene.receiving():
+        rig.say(rig.ann, "one")
+        await scene.until_accepted("one")
+        handle = rig.channel.handle
+        require(handle is None or re.fullmatch(r"\w+", handle), f"a word without @, not {handle!r}")
+        await arrives(scene, "two")
+    require(rig.channel.handle == handle, "it stays as it was")
+
+
+@check("CHAN-1")
+async def its_trouble_is_empty_while_all_is_well(scene: Scene) -> None:
+    """Operators read it; None or a class would be shown to them."""
+    rig = scene.rig
+    require(isinstance(rig.channel.trouble, str), "trouble is a text, also before it receives")
+    async with scene.receiving():
+        rig.say(rig.ann, "one")
+        await scene.until_accepted("one")
+        require(rig.channel.trouble == "", f"nothing is wrong, but {rig.channel.trouble!r}")
+
+
+@check("IO-4")
+async def its_pace_is_one_that_can_be_kept(scene: Scene) -> None:
+    """For any chat; that of the account is the same for all."""
+    account = set()
+    for place in _places(scene.rig):
+        pace = scene.rig.channel.pace(place.chat)
+        require(0 <= pace.gap_s < math.inf, f"a gap of {pace.gap_s} s")
+        for limit in (pace.per_minute, pace.account_per_s):
+            require(limit is None or limit > 0, f"a limit of {limit} lets nothing pass")
+        account.add(pace.account_per_s)
+    require(len(account) == 1, f"one limit for the account, not {account}")
+
+
+@check("CHAN-1")
+async def it_says_of_any_chat_whether_it_is_reached(scene: Scene) -> None:
+    """Also of chats that it has never heard of."""
+    for place in _places(scene.rig):
+        told = scene.rig.channel.reaches(place.chat)
+        require(isinstance(told, bool), f"True or False, not {told!r}")
+    require(scene.rig.channel.reaches(scene.rig.ann.chat), "ann can be reached")
+
+
+@check("CHAN-1", Offer.SETTINGS)
+async def a_wrong_setting_is_told_by_its_name(scene: Scene) -> None:
+    """At the start, before anything is connected."""
+    kind = scene.rig.kind
+    require(kind is not None, "a rig that offers settings has a kind")
+    if kind is None:
+        return
+    require(kind.name == scene.rig.channel.name, "kind and channel have one name")
+    try:
+        kind.build("default", {"no such key": 1})
+    except SettingError as error:
+        require(error.key == "no such key", f"the error names the key, not {error.key!r}")
+    else:
+        require(kept=False, what="an unknown key is a SettingError")
+
+
+# ---------------------------------------------------------------------------- the hook
+
+
+@check("CHAN-2", without=Offer.HOOK)
+async def where_no_hook_is_offered_there_is_none(scene: Scene) -> None:
+    """Else a rig that forgets to offer it would hide an open door."""
+    require(scene.rig.channel.hook is None, "hook is None")
+
+
+@check("SEC-1", Offer.HOOK)
+async def a_hook_refuses_strangers(scene: Scene) -> None:
+    """Whatever they send, before it receives, meanwhile and after."""
+    rig = scene.rig
+    await _knock(scene)
+    async with scene.receiving():
+        rig.say(rig.ann, "one")
+        await scene.until_accepted("one")
+        await _knock(scene)
+    await _knock(scene)
+    require(scene.inbox.offered_texts() == ["one"], "nothing of a stranger reaches the intake")
+
+
+async def _knock(scene: Scene) -> None:
+    hook = scene.rig.channel.hook
+    require(hook is not None, "a rig that offers a hook has one")
+    if hook is None:
+        return
+    require(_PATH.fullmatch(hook.path), f"a path that a request can have, not {hook.path!r}")
+    require(hook.most_bytes > 0, "some body is let in")
+    said = b'{"update_id":1,"message":{"message_id":1,"text":"/stopall","chat":{"id":7}}}'
+    for method in ("POST", "GET", "PUT", "", "\ud83d"):
+        for body in (b"", b"{", b"[]", b"null", said, b"\xff\xfe", b"[" * 50_000):
+            for headers in _HEADERS:
+                answer = await scene.call(hook.handle(WebRequest(method, headers, body)))
+                refused = 400 <= answer.status < 600
+                require(refused, f"a stranger's {method} is refused, not answered {answer.status}")
+
+
+@check("QUEUE-11", Offer.HOOK)
+async def a_hook_takes_nothing_while_nobody_receives(scene: Scene) -> None:
+    """Its server keeps it and comes again."""
+    rig = scene.rig
+    async with scene.receiving():
+        rig.say(rig.ann, "one")
+        await scene.until_accepted("one")
+        await scene.until_confirmed()
+    rig.say(rig.ann, "two")
+    await asyncio.sleep(HOLD_S)
+    require(rig.unconfirmed() == 1, "it is not confirmed")
+    require(scene.inbox.offered_texts() == ["one"], "nothing is offered after receive has ended")
+    async with scene.receiving():
+        await scene.until_accepted("two")
+        await scene.until_confirmed()
