@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import sys
@@ -20,6 +21,7 @@ def run(main: Coroutine[Any, Any, int]) -> int:
     A run that ignores its cancellation was abandoned long before. It must not keep the process
     either: the loop would wait for it for ever, so the process ends without the loop.
     """
+    _collect_less_often()
     with asyncio.Runner(loop_factory=_factory()) as runner:
         code, stubborn = runner.run(_and_the_rest(main))
         if stubborn:
@@ -29,6 +31,17 @@ def run(main: Coroutine[Any, Any, int]) -> int:
             sys.stderr.flush()
             os._exit(code)
         return code
+
+
+def _collect_less_often() -> None:
+    """Let the garbage collector look at what changes, and not at every thousandth object.
+
+    Most of what a gateway makes is gone with its message, without any cycle. With Python's own
+    thresholds a fifth of the processor time went into looking through modules that never go.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 async def _and_the_rest(main: Coroutine[Any, Any, int]) -> tuple[int, list[str]]:

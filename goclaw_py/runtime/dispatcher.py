@@ -56,6 +56,7 @@ class Dispatcher:
         self._tasks: dict[RunId, asyncio.Task[None]] = {}
         self._records: dict[RunId, asyncio.Task[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
         self._changed = asyncio.Event()
 
     # ------------------------------------------------------------------ inputs
@@ -206,10 +207,12 @@ class Dispatcher:
 
     def _set_timer(self) -> None:
         at = self._scheduler.next_timer()
-        if at is None or (self._timer is not None and self._timer.when() <= at):
+        if at is None or (self._timer is not None and self._timer_at <= at):
             return
         if self._timer is not None:
             self._timer.cancel()
+        # The handle does not always know its time: uvloop gives out another kind for what is due.
+        self._timer_at = at
         self._timer = self._loop.call_at(at, self._on_timer)
 
     def _on_timer(self) -> None:

@@ -97,6 +97,7 @@ class Scheduler(Generic[M, R]):
         self._now = self._loop.time
         self._count = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
         self._timers_seen = 0
         self._changed: asyncio.Event | None = None
 
@@ -310,13 +311,15 @@ class Scheduler(Generic[M, R]):
         self._timers_seen = self._core.timers_set
         at = self._core.next_timer()
         if self._timer is not None:
-            if at is not None and self._timer.when() <= at:
+            if at is not None and self._timer_at <= at:
                 return
             self._timer.cancel()
             self._timer = None
         if at is not None:
-            # Loops do not take any number; an early look does no harm.
-            self._timer = self._loop.call_at(min(at, self._now() + _A_DAY_S), self._on_timer)
+            # Loops do not take any number; an early look does no harm. The handle does not always
+            # know its time: uvloop gives out another kind for what is due.
+            self._timer_at = min(at, self._now() + _A_DAY_S)
+            self._timer = self._loop.call_at(self._timer_at, self._on_timer)
 
     def _on_timer(self) -> None:
         self._timer = None
