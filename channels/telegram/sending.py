@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from channels.telegram.client import (
     CAPTION_LIMIT,
@@ -38,12 +40,16 @@ class Sending:
 
     def __init__(self, client: Callable[[], Awaitable[BotClient]]) -> None:
         self._client = client
+        self._edits: WeakValueDictionary[tuple[int, int], asyncio.Lock] = WeakValueDictionary()
 
     async def send(self, message: OutboundMessage) -> str:
         """See ``Channel.send``."""
         place = place_or_raise(message.target)
         if message.file is not None:
             return str(await self._send_file(place, message))
+        if message.draft is not None and not message.text:
+            await self.delete_draft(message.target, message.draft)
+            return message.draft
         text = Text(message.text, html=True) if message.rich else Text(well_formed(message.text))
         buttons = _buttons(message)
         if message.draft is not None:
@@ -103,12 +109,15 @@ class Sending:
     async def _edit(self, place: Place, draft: str, text: Text, buttons: Buttons) -> None:
         client = await self._client()
         number = _message_id(draft)
-        try:
-            await client.edit_message(place.chat_id, number, text, buttons=buttons)
-        except MarkupRefused:
-            if not text.html:
-                raise
-            await client.edit_message(place.chat_id, number, _as_plain(text), buttons=buttons)
+        # One after the other: the server might else take the last edit before an earlier one.
+        edits = self._edits.setdefault((place.chat_id, number), asyncio.Lock())
+        async with edits:
+            try:
+                await client.edit_message(place.chat_id, number, text, buttons=buttons)
+            except MarkupRefused:
+                if not text.html:
+                    raise
+                await client.edit_message(place.chat_id, number, _as_plain(text), buttons=buttons)
 
     async def _send_file(self, place: Place, message: OutboundMessage) -> int:
         client = await self._client()

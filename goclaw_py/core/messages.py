@@ -159,7 +159,7 @@ class OutboundMessage:
         run_id: The run whose reply it is, if it is one.
         rich: ``text`` is as the channel's ``parts`` wrote it, else it is shown as it stands.
         draft: The channel's id of the draft that this message finishes: it is edited instead of
-            sent, which can be repeated without harm (SPEC IO-5).
+            sent, or removed if ``text`` is empty; both can be repeated without harm (SPEC IO-5).
         file: A file to be sent, with ``text`` under it.
         buttons: Rows of buttons below it.
         unsure: Something of it may be in the chat already, though nobody knows its id.

@@ -206,6 +206,11 @@ def cut_reply(text: str, outcome: Outcome) -> str:
     return f"{text}\n{note}" if text else note
 
 
+def cut_draft(outcome: Outcome) -> str:
+    """What stands below a growing reply that nobody will finish (SPEC CMD-3)."""
+    return "⏹ Stopped." if outcome is Outcome.CANCELLED else "⚠️ This answer was cut off."
+
+
 def snippet(text: str) -> str:
     """The first words of a text, on one line."""
     return cut_text(" ".join(text.split()), _SNIPPET)

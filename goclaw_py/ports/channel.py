@@ -124,10 +124,10 @@ class Channel(Protocol):
     async def send(self, message: OutboundMessage) -> str:
         """Send one message, or finish its draft, and return the channel's id of it.
 
-        A draft that is gone is sent as a new message. Raises a ``ChannelError`` whose class says
-        what is known: ``NotSent``, ``MaybeSent``, ``RateLimited``, ``ChatMoved``,
-        ``Undeliverable``, ``ChatGone``, ``ChannelRefused``. Cancelling it leaves the outcome
-        unknown.
+        A draft that is gone is sent as a new message; one without text is removed. A message to
+        reply to that is gone is no error. Raises a ``ChannelError`` whose class says what is known:
+        ``NotSent``, ``MaybeSent``, ``RateLimited``, ``ChatMoved``, ``Undeliverable``, ``ChatGone``,
+        ``ChannelRefused``; after ``close`` ``NotSent``. Cancelling it leaves the outcome unknown.
         """
 
     def drafts(self, target: Target, peer: PeerKind) -> bool:
@@ -156,7 +156,7 @@ class Channel(Protocol):
         """Tell what happens to a run. Returns at once; never raises; showing it is optional."""
 
     async def close(self) -> None:
-        """Give back connections."""
+        """Give back connections. Again is harmless."""
 
 
 class Plain:

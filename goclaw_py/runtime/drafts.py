@@ -122,6 +122,18 @@ class Drafts:
         draft = self._drafts.get(run_id)
         return None if draft is None else draft.id
 
+    def stop(self, run_id: RunId) -> LeftDraft:
+        """Begin to show nothing more; what is in the chat now, as far as it is known.
+
+        What is under way to the channel goes on until ``end``.
+        """
+        draft = self._drafts.get(run_id)
+        if draft is None:
+            return LeftDraft()
+        if draft.task is not None:
+            draft.task.cancel()
+        return LeftDraft(draft.id, draft.shown, draft.unsure)
+
     async def end(self, run_id: RunId) -> LeftDraft:
         """Show no more of a run; takes as long as a request of its draft is under way."""
         draft = self._drafts.pop(run_id, None)

@@ -34,11 +34,17 @@ class End:
     @property
     def text(self) -> str:
         """The reply; "" if nothing is said."""
-        words = self._words
-        if not words or self.ended.outcome is Outcome.COMPLETED or not self.left.id:
+        outcome, words = self.ended.outcome, self._words
+        if outcome in (Outcome.COMPLETED, Outcome.INTERRUPTED) or not self.left.id:
             return words
-        # The draft becomes this message: what people have read in it stays.
-        return f"{''.join(self.turn.said)}\n\n{words}".strip()
+        # The draft becomes this message: what people have read in it stays, marked as cut off.
+        said = "".join(self.turn.said)
+        return f"{said}\n\n{words or wording.cut_draft(outcome)}".strip()
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it is stopped without a word: its end need not wait for what its draft does."""
+        return self.ended.outcome in (Outcome.CANCELLED, Outcome.ABANDONED) and not self._words
 
     @property
     def _words(self) -> str:
@@ -81,6 +87,9 @@ class Replies:
         if said:
             unsure = left.unsure and left.id is None
             said[0] = replace(said[0], draft=left.id, unsure=unsure)
+        elif left.id and not files and end.ended.outcome is Outcome.COMPLETED:
+            # It turned out that there was nothing to say: what was shown of it is removed.
+            said = [OutboundMessage(turn.target, "", run_id=turn.id, draft=left.id)]
         said += [OutboundMessage(turn.target, "", run_id=turn.id, file=file) for file in files]
         if said:
             said[0] = replace(said[0], reply_to=turn.reply_to)

@@ -179,7 +179,10 @@ class Runner:
         if ended.outcome is Outcome.ABANDONED and ended.reason is Reason.SHUTDOWN:
             # It ignores the shutdown too, but the process ends: its messages run after the restart.
             ended = Ending(ended.run_id, Outcome.INTERRUPTED, ended.reason)
-        end = self._write(End(turn, ended, error, await self._drafts.end(turn.id)))
+        end = End(turn, ended, error, self._drafts.stop(turn.id))
+        if not end.is_silent:
+            end = replace(end, left=await self._drafts.end(turn.id))
+        end = self._write(end)
         self._signal(turn, _ended(end))
         if error is not None:
             _log_failure(turn, error)
@@ -191,9 +194,20 @@ class Runner:
                 "another node took this session over; the run's result is discarded", extra=facts
             )
         finally:
+            await self._close_late_draft(end)
             del self._turns[ended.run_id]
 
     # ------------------------------------------------------------------ inside
+
+    async def _close_late_draft(self, end: End) -> None:
+        """Close a draft that was being posted while its run was stopped.
+
+        The end was stored before: a crash in between must not undo a stop that people have read of.
+        """
+        late = await self._drafts.end(end.turn.id)
+        if end.left.id is None and late.id is not None:
+            late_end = replace(end, left=late)
+            self._signal(end.turn, _ended(late_end))
 
     def _write(self, end: End) -> End:
         """Write what is said. If that meets a bug, the run has failed."""

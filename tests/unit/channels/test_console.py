@@ -14,7 +14,7 @@ from channels.console import ConsoleChannel, factory
 from goclaw_py.core.errors import MaybeSent, NotSent, SettingError, StoreUnavailable
 from goclaw_py.core.events import RunEnded, RunSignal, RunStarted, RunText
 from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Target
+from goclaw_py.core.messages import Inbound, InboundMessage, OutboundMessage, PeerKind, Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.control import ChatEvent, Said, Terminals
@@ -28,8 +28,8 @@ class Inbox:
     def __init__(self) -> None:
         self.messages: list[InboundMessage] = []
 
-    async def accept(self, batch: Sequence[InboundMessage]) -> None:
-        self.messages += batch
+    async def accept(self, batch: Sequence[Inbound]) -> None:
+        self.messages += [message for message in batch if isinstance(message, InboundMessage)]
 
 
 class Terminal:

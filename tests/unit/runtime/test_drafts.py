@@ -128,15 +128,15 @@ async def test_a_channel_without_drafts_is_never_asked_for_one() -> None:
 # ---------------------------------------------------------------------------- ends
 
 
-async def test_a_stop_closes_the_draft_and_tells_what_it_shows() -> None:
-    """SPEC CMD-3."""
+async def test_a_stop_marks_the_draft_below_what_it_shows() -> None:
+    """SPEC CMD-3: by a message, so that no crash leaves it open."""
     agent = ScriptedAgent(BLOCKED)
     async with a_process(agent, AT_ONCE, channels=(DraftingChannel(),)) as gateway:
         await gateway.say("hello", apart_s=5)
         await gateway.say("/stop", apart_s=5)
-        assert drafting(gateway).closed_drafts() == [("draft-1", Outcome.CANCELLED, "so far")]
-        assert gateway.channel.texts() == ["Stopped."]
-        assert await outbox(gateway) == []
+        assert drafting(gateway).closed_drafts() == []
+        assert drafting(gateway).visible() == ["so far\n\n⏹ Stopped.", "Stopped."]
+        assert [row.message.draft for row in await outbox(gateway)] == ["draft-1"]
         assert await gateway.store.drafts() == []
 
 
@@ -179,7 +179,7 @@ async def test_a_draft_whose_run_says_nothing_in_the_end_is_removed() -> None:
         await gateway.say("hello", apart_s=5)
         agent.release()
         await until(lambda: bool(gateway.channel.ended()))
-        assert drafting(gateway).closed_drafts() == [("draft-1", Outcome.COMPLETED, "hm")]
+        await until(lambda: gateway.channel.deleted == {"draft-1"})
         await asyncio.sleep(60)
         assert gateway.channel.sent == []
 
@@ -197,8 +197,7 @@ async def test_a_draft_is_removed_if_the_channel_finds_nothing_in_the_reply() ->
     async with a_process(agent, AT_ONCE, channels=(Blank(),)) as gateway:
         await gateway.say("hello", apart_s=5)
         agent.release()
-        await until(lambda: bool(gateway.channel.ended()))
-        assert [draft for draft, *_ in drafting(gateway).closed_drafts()] == ["draft-1"]
+        await until(lambda: gateway.channel.deleted == {"draft-1"})
 
 
 async def test_a_line_about_a_file_finishes_the_draft_though_the_reply_is_empty() -> None:

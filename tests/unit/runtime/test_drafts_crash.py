@@ -20,6 +20,7 @@ from tests.support.drafting import DraftingChannel, drafting, outbox
 from tests.support.harness import Ways, a_process, until
 
 AT_ONCE = Ways(QueuePolicy())
+BLOCKED = Emitting((TextDelta("so far"),), Block())
 SLOW = Stream(tuple(f"{number}," for number in range(10)), every_s=0.5)
 REPLY = "".join(SLOW.pieces)
 BURIED_S = 20.0
@@ -209,3 +210,34 @@ async def test_two_questions_of_which_one_was_being_answered_keep_their_replies_
         await until(lambda: not database.pending and not database.unsent)
         assert sorted(channel.visible()) == [REPLY, REPLY]
         assert not any(row.possible_duplicate for row in await outbox(second))
+
+
+async def test_a_kill_does_not_undo_a_stop_whose_draft_is_still_being_edited() -> None:
+    """SPEC CMD-3: people have read "Stopped."; the message is not answered after a restart."""
+    database, channel = MemoryDatabase(), DraftingChannel()
+    async with a_process(slowly(), AT_ONCE, database=database, channels=(channel,)) as gateway:
+        await gateway.say("hello", apart_s=2)
+        channel.answer_slow_s = 4.0
+        await until(lambda: len(channel.asked) == 3)  # an edit is under way now
+        await gateway.say("/stop", apart_s=0.5)
+        assert "Stopped." in channel.texts()
+        gateway.kill()
+    async with a_process(ScriptedAgent(), AT_ONCE, database=database) as gateway:
+        await asyncio.sleep(60)
+        assert gateway.scripted.prompts == []
+        assert await gateway.outcomes() == [Outcome.CANCELLED]
+
+
+async def test_a_kill_does_not_leave_the_draft_of_a_stopped_run_open() -> None:
+    """SPEC CMD-3: what closes it is stored with the end of the run."""
+    database, channel, after = MemoryDatabase(), DraftingChannel(), DraftingChannel()
+    async with a_process(
+        ScriptedAgent(BLOCKED), AT_ONCE, database=database, channels=(channel,)
+    ) as gateway:
+        await gateway.say("hello", apart_s=5)
+        channel.block("ann")
+        await gateway.say("/stop", apart_s=0.1)
+        gateway.kill()
+    async with a_process(ways=AT_ONCE, database=database, channels=(after,)):
+        await until(lambda: bool(after.sent))
+        assert (after.sent[0].draft, after.sent[0].text) == ("draft-1", "so far\n\n⏹ Stopped.")
