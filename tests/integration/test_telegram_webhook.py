@@ -80,7 +80,9 @@ async def test_another_programs_webhook_is_noticed_told_and_replaced(
         )
         await hooked.inbox.until_accepted("one")
         await eventually(lambda: not hooked.channel.trouble)
-    assert caplog.text.count("another program sets this bot's webhook") == 1
+    warnings = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert [w for w in warnings if "another program sets this bot's webhook" in w] == warnings
+    assert len(warnings) == 1
 
 
 async def test_a_poller_that_removes_the_webhook_is_noticed(
