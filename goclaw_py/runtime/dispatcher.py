@@ -19,6 +19,7 @@ from goclaw_py.core.outcomes import Ending, Outcome
 from goclaw_py.core.requests import QueuePolicy, Request
 from goclaw_py.core.scheduler import Scheduler
 from goclaw_py.core.status import LaneView, RunState, RunView
+from goclaw_py.runtime.alarm import Alarm
 
 log = logging.getLogger(__name__)
 
@@ -55,8 +56,7 @@ class Dispatcher:
         self._loop = asyncio.get_running_loop()
         self._tasks: dict[RunId, asyncio.Task[None]] = {}
         self._records: dict[RunId, asyncio.Task[None]] = {}
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_at = 0.0
+        self._alarm = Alarm(self._loop, self._on_alarm)
         self._changed = asyncio.Event()
 
     # ------------------------------------------------------------------ inputs
@@ -164,7 +164,7 @@ class Dispatcher:
                     tell_slow_wait(effect)
                 case _:
                     assert_never(effect)
-        self._set_timer()
+        self._alarm.set(self._scheduler.next_timer())
 
     def _start(self, run_id: RunId) -> None:
         task = self._loop.create_task(self._work(run_id), name=f"run {run_id}")
@@ -205,18 +205,7 @@ class Dispatcher:
             self._carry_out(self._scheduler.release(run_id, self._loop.time()))
         self._changed.set()
 
-    def _set_timer(self) -> None:
-        at = self._scheduler.next_timer()
-        if at is None or (self._timer is not None and self._timer_at <= at):
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-        # The handle does not always know its time: uvloop gives out another kind for what is due.
-        self._timer_at = at
-        self._timer = self._loop.call_at(at, self._on_timer)
-
-    def _on_timer(self) -> None:
-        self._timer = None
+    def _on_alarm(self) -> None:
         self._carry_out(self._scheduler.tick(self._loop.time()))
 
     def _live_tasks(self) -> bool:

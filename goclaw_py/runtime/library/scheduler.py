@@ -21,6 +21,7 @@ from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.requests import DEFAULT_POLICY, QueuePolicy, check_count
 from goclaw_py.core.status import LaneView, RunView
 from goclaw_py.ports.control import StopReport
+from goclaw_py.runtime.alarm import Alarm
 from goclaw_py.runtime.dispatcher import tell_slow_wait
 from goclaw_py.runtime.library.drivers import Drivers, Work
 from goclaw_py.runtime.library.failures import Failure, Failures
@@ -96,8 +97,7 @@ class Scheduler(Generic[M, R]):
         self._failures = Failures()
         self._now = self._loop.time
         self._count = 0
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_at = 0.0
+        self._alarm = Alarm(self._loop, self._on_alarm)
         self._timers_seen = 0
         self._changed: asyncio.Event | None = None
 
@@ -199,7 +199,7 @@ class Scheduler(Generic[M, R]):
             self._carry_out(self._core.interrupt_all(self._now()))
             await self._until_idle()
         # So that the loop keeps nothing of this scheduler.
-        self._set_timer()
+        self._set_alarm()
         self._failures.forget()
 
     # ------------------------------------------------------------------ looking
@@ -259,7 +259,7 @@ class Scheduler(Generic[M, R]):
             else:
                 self._carry_out_rarer(effect)
         if self._core.timers_set != self._timers_seen:
-            self._set_timer()
+            self._set_alarm()
 
     def _carry_out_rarer(self, effect: Effect) -> None:
         match effect:
@@ -307,22 +307,11 @@ class Scheduler(Generic[M, R]):
         if run is not None and run.ended is None:
             raise WouldDeadlock(f"run {run.id} cannot wait for the end of all runs, its own too")
 
-    def _set_timer(self) -> None:
+    def _set_alarm(self) -> None:
         self._timers_seen = self._core.timers_set
-        at = self._core.next_timer()
-        if self._timer is not None:
-            if at is not None and self._timer_at <= at:
-                return
-            self._timer.cancel()
-            self._timer = None
-        if at is not None:
-            # Loops do not take any number; an early look does no harm. The handle does not always
-            # know its time: uvloop gives out another kind for what is due.
-            self._timer_at = min(at, self._now() + _A_DAY_S)
-            self._timer = self._loop.call_at(self._timer_at, self._on_timer)
+        self._alarm.set(self._core.next_timer())
 
-    def _on_timer(self) -> None:
-        self._timer = None
+    def _on_alarm(self) -> None:
         self._timers_seen = -1
         self._carry_out(self._core.tick(self._now()))
 
