@@ -21,6 +21,7 @@ from channels.telegram.sending import Sending, number_of, place_of
 from channels.telegram.settings import Settings, Streaming
 from channels.telegram.updates import Updates
 from channels.telegram.webhook import Webhook
+from goclaw_py.core import wording
 from goclaw_py.core.commands import MENU
 from goclaw_py.core.errors import ChannelError, ChannelRefused, NotSent
 from goclaw_py.core.events import RunEnded, RunSignal, RunStarted, RunText, RunWaits
@@ -39,8 +40,6 @@ _MENU = {"start": "Begin", **dict(MENU)}
 _LONGEST_PAUSE_S = 30.0
 _CLOSE_TRIES = 5
 _CLOSE_APART_S = 2.0
-_STOPPED = "⏹ Stopped."
-_CUT_OFF = "⚠️ This answer was cut off."
 
 
 class TelegramChannel:
@@ -255,7 +254,7 @@ class TelegramChannel:
         if ended.outcome is Outcome.COMPLETED:
             close = partial(sending.delete_draft, target, draft)
         else:
-            mark = _STOPPED if ended.outcome is Outcome.CANCELLED else _CUT_OFF
+            mark = wording.cut_draft(ended.outcome)
             close = partial(sending.close_draft, target, draft, ended.shown, mark)
         for _ in range(_CLOSE_TRIES):
             try:

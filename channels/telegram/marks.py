@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from channels.telegram.client import Place
 from goclaw_py.core.errors import ChannelError
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.outcomes import FAILURES, Outcome
 
 _log = logging.getLogger("channels.telegram")
 
@@ -23,7 +23,6 @@ _TRIES = 3
 _APART_S = 2.0
 _AT_ONCE = 2
 """They share eight connections with "typing…" and with answers to presses, which cannot wait."""
-_FAILURES = (Outcome.FAILED, Outcome.TIMED_OUT, Outcome.ABANDONED, Outcome.LOST)
 
 _Message = tuple[int, int]
 """Chat and message."""
@@ -65,7 +64,7 @@ class Marks:
             self._unset_timer(key)
             if key in self._shown:
                 self._set(key, "")
-        if keys and outcome in _FAILURES:
+        if keys and outcome in FAILURES:
             self._set(keys[-1], FAILED)
 
     async def close(self) -> None:

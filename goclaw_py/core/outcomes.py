@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from goclaw_py.core.ids import RunId
 
@@ -34,6 +35,10 @@ class Outcome(StrEnum):
     """Cut by a shutdown; it runs again after the restart and no attempt is counted."""
     LOST = "lost"
     """Cut by crashes, as often as it may be tried."""
+
+
+FAILURES: Final = frozenset({Outcome.FAILED, Outcome.TIMED_OUT, Outcome.ABANDONED, Outcome.LOST})
+"""Ends without an answer that nobody asked for."""
 
 
 class Reason(StrEnum):

@@ -8,7 +8,7 @@ from typing import Final
 
 from goclaw_py.core.ids import AgentName, NodeId, SessionKey
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, Target
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.outcomes import FAILURES, Outcome
 from goclaw_py.core.routing import chat_session, peer_of
 from goclaw_py.ports.store import NewInbox, NewPairing, SeenChat
 from goclaw_py.store.text import storable
@@ -48,16 +48,7 @@ def apologies(
     ]
 
 
-LETTERS: Final = frozenset(
-    {
-        Outcome.FAILED,
-        Outcome.TIMED_OUT,
-        Outcome.DROPPED,
-        Outcome.REJECTED,
-        Outcome.ABANDONED,
-        Outcome.LOST,
-    }
-)
+LETTERS: Final = FAILURES | {Outcome.DROPPED, Outcome.REJECTED}
 """Ends of messages that operators hear of: not those that somebody wanted."""
 
 MOVED_AWAY: Final = "its chat has moved into a session of another node"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.outcomes import FAILURES
 from goclaw_py.core.status import Backlog
 from goclaw_py.ports.store import InboxKind, Notice, OutboxState
 from goclaw_py.store.memory.chats import Chats
@@ -18,8 +18,6 @@ from goclaw_py.store.memory.outbox import Outbox
 from goclaw_py.store.memory.people import People
 from goclaw_py.store.memory.runs import Runs
 from goclaw_py.store.memory.tables import MemoryDatabase
-
-_FAILURES = (Outcome.FAILED, Outcome.TIMED_OUT, Outcome.ABANDONED, Outcome.LOST)
 
 
 class MemoryStore(Nodes, Inbox, Letters, Runs, Drafts, Outbox, People, Chats, Incidents):
@@ -41,7 +39,7 @@ class MemoryStore(Nodes, Inbox, Letters, Runs, Drafts, Outbox, People, Chats, In
             outbox=states[OutboxState.PENDING] + states[OutboxState.SENDING],
             dead=states[OutboxState.DEAD],
             unanswered=sum(
-                row.kind is InboxKind.MESSAGE and row.outcome in _FAILURES and not row.dismissed
+                row.kind is InboxKind.MESSAGE and row.outcome in FAILURES and not row.dismissed
                 for row in self._db.inbox.values()
             ),
         )
