@@ -75,7 +75,7 @@ class Service:
         )
         self._works = works = Works(store, clock, _scheduler(settings), around, self._node)
         self.control: Control = GatewayControl(
-            store, clock, works.dispatcher, works.commands, self._status
+            store, clock, works.dispatcher, works.commands, works.stopper, self._status
         )
         store.on_notice(self._on_notice)
 

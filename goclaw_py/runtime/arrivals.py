@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from goclaw_py.core.commands import Command, Stop
@@ -10,10 +10,11 @@ from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Mode
-from goclaw_py.ports.store import InboxKind, NewInbox
+from goclaw_py.ports.store import InboxKind, NewInbox, Stops
 from goclaw_py.runtime.commands import Commands
 from goclaw_py.runtime.policies import Policies
 from goclaw_py.runtime.recent import Recent
+from goclaw_py.runtime.stopper import Stopper
 
 _REMEMBERED = 100_000
 
@@ -37,6 +38,8 @@ class Arrival:
     covered: Reason | None = None
     """The ``/stop`` that came after it, if one did."""
     acted: bool = False
+    stops: Stops | None = None
+    """What it has stopped."""
     taken_up: bool = False
 
     def row(self) -> NewInbox:
@@ -53,6 +56,7 @@ class Arrival:
             kind=InboxKind.MESSAGE if self.command is None else InboxKind.COMMAND,
             outcome=outcome,
             reason=reason,
+            stops=self.stops,
         )
 
 
@@ -61,23 +65,22 @@ class Arrivals:
 
     Args:
         meant: The run that a ``/stop`` means, if it is a reply or the press of a button.
-        messages_in: How many messages some requests answer.
     """
 
     def __init__(
         self,
         policies: Policies,
         commands: Commands,
+        stopper: Stopper,
         meant: Callable[[SessionKey, InboundMessage, Stop], RunId | None],
-        messages_in: Callable[[Collection[RunId]], int],
     ) -> None:
         self._policies = policies
         self._commands = commands
+        self._stopper = stopper
         self._meant = meant
-        self._messages_in = messages_in
         self._here: list[Arrival] = []
         self._covered: Recent[ExternalId, Reason] = Recent(_REMEMBERED)
-        self._acted: Recent[ExternalId, None] = Recent(_REMEMBERED)
+        self._acted: Recent[ExternalId, Stops | None] = Recent(_REMEMBERED)
 
     def __iter__(self) -> Iterator[Arrival]:
         return iter(self._here)
@@ -88,6 +91,7 @@ class Arrivals:
         key = external_id(arrival.message)
         arrival.covered = self._covered.get(key)
         arrival.acted = key in self._acted
+        arrival.stops = self._acted.get(key)
         self._here.append(arrival)
         self._act_at_once(arrival)
 
@@ -104,14 +108,15 @@ class Arrivals:
         """It has ended as covered; if an operator lets it run again, it is not stopped again."""
         self._covered.pop(external_id(message), None)
 
-    def stop(self, session: SessionKey, message: InboundMessage, command: Stop) -> None:
-        """Carry out a stop that has been committed, but only once."""
+    async def stop(self, session: SessionKey, message: InboundMessage, command: Stop) -> None:
+        """Carry out a stop that has been committed, but only once. Raises ``StoreUnavailable``."""
         key = external_id(message)
         if key not in self._acted:
             self._acted[key] = None
             run = self._meant(session, message, command)
-            report = self._commands.stop(session, everything=command.everything, run=run)
-            self._commands.answer_stop(message, report, self._messages_in(report.dropped))
+            stopped = self._stopper.stop(session, everything=command.everything, run=run)
+            self._commands.answer_stop(message, stopped)
+            await self._stopper.keep(stopped)
 
     def _act_at_once(self, arrival: Arrival) -> None:
         """Let a ``/stop`` take effect now, on what runs and on what came before it."""
@@ -119,20 +124,21 @@ class Arrivals:
         if not isinstance(command, Stop) or arrival.acted or arrival.message.redelivered:
             return
         arrival.acted = True
-        self._acted[external_id(arrival.message)] = None
         run = self._meant(session, arrival.message, command)
-        report = self._commands.stop(session, everything=command.everything, run=run)
+        stopped = self._stopper.stop(session, everything=command.everything, run=run)
         covered: list[Arrival] = []
         if command.everything:
             covered = self._uncommitted_in(session)
-        elif run is None and not (report.stopped or report.dropped or report.already_stopping):
+        elif run is None and stopped.nothing:
             covered = self._oldest_turn(self._uncommitted_in(session))
-        reason = Reason.STOPPED_ALL if command.everything else Reason.STOPPED
         for other in covered:
-            other.covered = reason
-            self._covered[external_id(other.message)] = reason
-        dropped = self._messages_in(report.dropped) + _messages_among(covered)
-        self._commands.answer_stop(arrival.message, report, dropped)
+            other.covered = stopped.reason
+            self._covered[external_id(other.message)] = stopped.reason
+        # Some of those are in transactions that are under way, so their names are needed too.
+        names = (*stopped.messages, *(other.message.external_id for other in covered))
+        arrival.stops = Stops(names, stopped.reason) if names else None
+        self._acted[external_id(arrival.message)] = arrival.stops
+        self._commands.answer_stop(arrival.message, stopped, covered=_messages_among(covered))
 
     def _uncommitted_in(self, session: SessionKey) -> list[Arrival]:
         """Messages of a session that have arrived, but that the dispatcher does not know yet."""

@@ -20,19 +20,16 @@ from goclaw_py.core.commands import (
     our_command_of,
 )
 from goclaw_py.core.errors import ChannelError
-from goclaw_py.core.ids import RunId, SessionKey
-from goclaw_py.core.machine import Stop as StopDone
+from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.messages import InboundMessage, OutboundMessage
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Mode
-from goclaw_py.core.status import RunView
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.control import StopReport
 from goclaw_py.ports.store import InboxRow, Place, Store
-from goclaw_py.runtime.dispatcher import Dispatcher
 from goclaw_py.runtime.doorkeeper import Doorkeeper
 from goclaw_py.runtime.policies import Policies
+from goclaw_py.runtime.stopper import Stopped, Stopper
 
 log = logging.getLogger(__name__)
 
@@ -50,43 +47,28 @@ class Commands:
         self,
         store: Store,
         clock: Clock,
-        dispatcher: Dispatcher,
+        stopper: Stopper,
         channels: Mapping[Place, Channel],
         policies: Policies,
         doorkeeper: Doorkeeper,
     ) -> None:
         self._store = store
         self._clock = clock
-        self._dispatcher = dispatcher
+        self._stopper = stopper
         self._channels = channels
         self._policies = policies
         self._doorkeeper = doorkeeper
         self._answers: set[asyncio.Task[None]] = set()
 
-    def stop(
-        self, session: SessionKey, *, everything: bool, run: RunId | None = None
-    ) -> StopReport:
-        """Stop one thing, this ``run`` or everything of a session, at once.
+    def answer_stop(self, message: InboundMessage, stopped: Stopped, *, covered: int = 0) -> None:
+        """Say what was stopped, straight through the channel, past outbox and pacing.
 
-        A run that has ended, or is of another session, is nothing to stop: nobody who presses a
-        button means whatever else works, and what a button brings can be made up.
+        ``covered``: so many messages were stopped before anything knew of them.
         """
-        if everything:
-            done = self._dispatcher.stop_all(session)
-        elif run is not None:
-            live = any(view.id == run for view in self._runs(session))
-            done = self._dispatcher.stop_one(run) if live else StopDone()
-        else:
-            done = self._dispatcher.stop_oldest(session)
-        log.info(
-            "stopped on request",
-            extra={"session": session, "runs": len(done.stopped), "dropped": len(done.dropped)},
+        report = stopped.report
+        text = wording.stopped(
+            len(report.stopped), stopped.dropped + covered, already=report.already_stopping
         )
-        return StopReport(tuple(done.stopped), tuple(done.dropped), done.already_stopping)
-
-    def answer_stop(self, message: InboundMessage, report: StopReport, dropped: int) -> None:
-        """Say what was stopped, straight through the channel, past outbox and pacing."""
-        text = wording.stopped(len(report.stopped), dropped, already=report.already_stopping)
         task = asyncio.create_task(self._send_directly(OutboundMessage(message.target, text)))
         self._answers.add(task)
         task.add_done_callback(self._answers.discard)
@@ -96,7 +78,7 @@ class Commands:
 
         Raises ``StoreUnavailable``; then it has stopped, and the history is as it was.
         """
-        self._dispatcher.stop_all(session)
+        await self._stopper.keep(self._stopper.stop(session, everything=True))
         await self._store.reset_session(session, now=self._clock.now())
         self._policies.contexts.forget(session)
 
@@ -153,7 +135,7 @@ class Commands:
                 session = await self._store.session(row.session)
                 entries = 0 if session is None else session.entries
                 used = self._policies.contexts.used(row.session)
-                return wording.status(self._runs(row.session), entries, used)
+                return wording.status(self._stopper.runs(row.session), entries, used)
             case NewSession():
                 await self.begin_anew(row.session)
                 return wording.NEW_SESSION
@@ -170,16 +152,13 @@ class Commands:
         owner = self._doorkeeper.is_owner(message.target, message.sender.id, rules)
         return wording.who(message, owner=owner, session=row.session)
 
-    def _runs(self, session: SessionKey) -> list[RunView]:
-        return [run for run in self._dispatcher.runs() if run.session == session]
-
     async def _queue(self, row: InboxRow, word: str) -> str:
         """Tell how a chat queues, or change it. Anybody who may talk may ask."""
         session, message, policies = row.session, row.message, self._policies
         if not word:
             return wording.queue(
                 policies.policy(session, message),
-                self._runs(session),
+                self._stopper.runs(session),
                 chosen=policies.chosen(session) is not None,
                 full=policies.contexts.is_full(session),
             )

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Collection
 from datetime import datetime
 from typing import TypeVar
 
+from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import LaneName, SessionKey
 from goclaw_py.core.overview import in_line, lane_uses
 from goclaw_py.core.pairing import code_hash
@@ -43,6 +44,7 @@ from goclaw_py.ports.store import (
 )
 from goclaw_py.runtime.commands import Commands
 from goclaw_py.runtime.dispatcher import Dispatcher
+from goclaw_py.runtime.stopper import Stopper
 
 log = logging.getLogger(__name__)
 
@@ -232,11 +234,13 @@ class GatewayControl(StoreControl):
         clock: Clock,
         dispatcher: Dispatcher,
         commands: Commands,
+        stopper: Stopper,
         look: Callable[[], Awaitable[Status]],
     ) -> None:
         super().__init__(store, clock)
         self._dispatcher = dispatcher
         self._commands = commands
+        self._stopper = stopper
         self._look = look
 
     async def status(self) -> Status:
@@ -275,7 +279,13 @@ class GatewayControl(StoreControl):
 
     async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
         """See ``Control``."""
-        return self._commands.stop(session, everything=everything)
+        stopped = self._stopper.stop(session, everything=everything)
+        try:
+            await self._stopper.keep(stopped)
+        except StoreUnavailable as error:
+            # It has stopped; only a crash before the database is back would bring it back.
+            log.warning("a stop is not stored yet: %s", error, extra={"session": session})
+        return stopped.report
 
     async def reset(self, key: SessionKey) -> None:
         """See ``Control``."""

@@ -29,6 +29,7 @@ from goclaw_py.runtime.dispatcher import Dispatcher
 from goclaw_py.runtime.policies import Policies, as_it_stands
 from goclaw_py.runtime.reception import Reception
 from goclaw_py.runtime.runner import Runner
+from goclaw_py.runtime.stopper import Stopper
 from goclaw_py.runtime.turn import Turn
 
 log = logging.getLogger(__name__)
@@ -59,12 +60,14 @@ class Gateway:
         self._held_up: dict[SessionKey, dict[int, None]] = {}
         """Rows that wait for one before them, which itself waits for the database. In order."""
 
-    def connect(self, dispatcher: Dispatcher, runner: Runner, commands: Commands) -> None:
+    def connect(
+        self, dispatcher: Dispatcher, runner: Runner, commands: Commands, stopper: Stopper
+    ) -> None:
         """Give it those to whom it hands over. Call it once, before anything arrives."""
         self._dispatcher = dispatcher
         self._runner = runner
         self._commands = commands
-        self._arrivals = Arrivals(self._policies, commands, self._meant, self._messages_in)
+        self._arrivals = Arrivals(self._policies, commands, stopper, self._meant)
 
     # ------------------------------------------------------------------ arriving
 
@@ -216,7 +219,7 @@ class Gateway:
         """Carry out a command, but a stop only once."""
         command = our_command_of(row.message)
         if isinstance(command, Stop):
-            self._arrivals.stop(row.session, row.message, command)
+            await self._arrivals.stop(row.session, row.message, command)
         await self._commands.execute(row)
 
     async def _edit(self, row: InboxRow) -> bool:
@@ -285,11 +288,6 @@ class Gateway:
         )
 
     # ------------------------------------------------------------------ in hand
-
-    def _messages_in(self, requests: Collection[RunId]) -> int:
-        """How many messages the requests answer: a burst is one request."""
-        turns = {turn.id: turn for turn in self._taken.values() if turn is not None}
-        return sum(len(turns[run_id].texts) for run_id in requests if run_id in turns)
 
     def _must_wait(self, row: InboxRow) -> bool:
         """Whether a row before this one in its session waits for the database; then both do."""

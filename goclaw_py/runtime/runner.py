@@ -7,7 +7,7 @@ moment. Whoever owns the run records its outcome afterwards, in one transaction 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
@@ -96,6 +96,10 @@ class Runner:
         if turn is None:
             return False
         return message_id in turn.message_ids or message_id == self._drafts.of(run_id)
+
+    def turns(self, requests: Collection[RunId]) -> list[Turn]:
+        """The turns of some requests whose ends are not stored."""
+        return [self._turns[run_id] for run_id in requests if run_id in self._turns]
 
     def rows_in_hand(self) -> set[int]:
         """The inbox rows of all turns whose end is not stored."""

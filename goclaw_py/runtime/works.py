@@ -9,7 +9,6 @@ from pathlib import Path
 from goclaw_py.core.events import RunEnded
 from goclaw_py.core.ids import AgentName, NodeId
 from goclaw_py.core.messages import PeerKind, Target
-from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.routing import GroupPolicy
 from goclaw_py.core.scheduler import Scheduler
 from goclaw_py.ports.agent import AgentLoop
@@ -31,6 +30,7 @@ from goclaw_py.runtime.received import Received
 from goclaw_py.runtime.reception import Reception
 from goclaw_py.runtime.replies import Replies
 from goclaw_py.runtime.runner import Runner, Tools
+from goclaw_py.runtime.stopper import Stopper
 from goclaw_py.runtime.supervisor import Supervisor
 
 
@@ -70,10 +70,11 @@ class Works:
         self.runner = Runner(store, around.agents, channels, clock, node, tools)
         self.dispatcher = Dispatcher(scheduler, self.runner)
         self.runner.connect(self.dispatcher)
-        self.commands = Commands(store, clock, self.dispatcher, channels, policies, self.doorkeeper)
+        self.stopper = Stopper(store, clock, self.dispatcher, self.runner.turns)
+        self.commands = Commands(store, clock, self.stopper, channels, policies, self.doorkeeper)
         reception = Reception(store, clock, policies, self.doorkeeper)
         self.gateway = Gateway(store, clock, policies, channels, reception, node)
-        self.gateway.connect(self.dispatcher, self.runner, self.commands)
+        self.gateway.connect(self.dispatcher, self.runner, self.commands, self.stopper)
         self.outbox = Outbox(
             store, clock, channels, pacing, node, goes_last=self.doorkeeper.is_strangers
         )
@@ -99,4 +100,4 @@ class Works:
                 continue
             channel = self._channels.get((run.target.channel, run.target.account))
             if channel is not None:
-                channel.signal(RunEnded(run.run_id, run.target, Outcome.LOST, draft=run.draft))
+                channel.signal(RunEnded(run.run_id, run.target, run.outcome))

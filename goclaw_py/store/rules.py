@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from goclaw_py.core.ids import AgentName, NodeId, SessionKey
+from goclaw_py.core import wording
+from goclaw_py.core.ids import AgentName, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, Target
 from goclaw_py.core.outcomes import FAILURES, Outcome
 from goclaw_py.core.routing import chat_session, peer_of
@@ -46,6 +47,12 @@ def apologies(
         (session, OutboundMessage(message.target, text, reply_to=message.message_id))
         for (session, _), message in last.items()
     ]
+
+
+def closing(run_id: RunId, target: Target, draft: str, *, stopped: bool) -> OutboundMessage:
+    """What finishes a draft of which nobody knows what it shows."""
+    text = wording.cut_draft(Outcome.CANCELLED if stopped else Outcome.LOST)
+    return OutboundMessage(target, text, run_id=run_id, draft=draft)
 
 
 LETTERS: Final = FAILURES | {Outcome.DROPPED, Outcome.REJECTED}

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from goclaw_py.core import wording
 from goclaw_py.core.errors import NeverBegan
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import Target
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.ports.store import Begun, Draft
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.ports.store import Begun, Draft, InboxKind, Stops
 from tests.support.stores import (
     ANN,
     APOLOGY,
@@ -22,6 +23,7 @@ from tests.support.stores import (
     World,
     at,
     end,
+    inbox,
     new_run,
 )
 
@@ -36,11 +38,17 @@ async def draft_of(world: World, run: RunId, external_id: str | None = None) -> 
         assert await world.a.draft_posted(run, external_id)
 
 
-async def recovered(world: World, *, max_attempts: int = 3) -> dict[RunId, str | None]:
-    """Node A dies and B takes back what it left; the drafts that nobody will finish, by run."""
+async def recovered(world: World, *, max_attempts: int = 3) -> dict[RunId, Outcome]:
+    """Node A dies and B takes back what it left: how the runs ended that it had cut."""
     now = await world.kill(A)
     recovery = await world.b.recover(now=now, max_attempts=max_attempts, apology=APOLOGY)
-    return {cut.run_id: cut.draft for cut in recovery.cut_runs}
+    return {cut.run_id: cut.outcome for cut in recovery.cut_runs}
+
+
+async def closings(world: World) -> list[tuple[str, str | None, str | None, str]]:
+    """What is to be sent that finishes a draft: its chat, run, draft and text, the oldest first."""
+    said = [row.message for row in (await world.a.outbox())[::-1]]
+    return [(one.target.chat, one.run_id, one.draft, one.text) for one in said if one.draft]
 
 
 async def test_a_draft_is_known_before_it_is_posted_and_by_its_id_after_that(
@@ -112,7 +120,7 @@ async def test_after_a_crash_the_next_run_goes_on_with_the_draft(world: World) -
     (row,) = await world.accept(ANN)
     await world.a.begin_run(new_run("r1", row), node=A)
     await draft_of(world, R1, "55")
-    assert await recovered(world) == {R1: None}
+    assert await recovered(world) == {R1: Outcome.LOST}
     await world.b.claim_pending(B, now=at(20), places=[("telegram", "default")])
     assert await world.b.begin_run(new_run("r2", row), node=B) == Begun(draft="55")
     assert await world.b.drafts() == [Draft(R2, ANN, "55")]
@@ -221,39 +229,61 @@ async def test_a_draft_without_messages_that_wait_ends_with_a_cut_run(world: Wor
     await draft_of(world, R1, "51")
     await draft_of(world, R2, "52")
     await world.a.settle([row.id], Outcome.CANCELLED, now=T0)
+    assert len(await world.a.drafts()) == 2  # their runs still work
     for name in ("r1", "r2"):
         await world.a.finish_run(end(name, Outcome.INTERRUPTED), node=A)
     assert await world.a.drafts() == []
 
 
-async def test_the_draft_of_messages_that_are_given_up_is_handed_over_to_be_closed(
+async def test_the_draft_of_messages_that_are_given_up_is_closed_by_a_message(
     world: World,
 ) -> None:
-    lost, again, job = await world.accept(ANN, ANN, BOB)
+    """SPEC CMD-3: a second crash cannot leave it open."""
+    lost, stopped, job = await world.accept(ANN, ANN, BOB)
     await world.a.begin_run(new_run("r1", lost), node=A)
     await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
-    for name, rows in (("r2", [lost]), ("r3", [again])):
+    for name, rows in (("r2", [lost]), ("r3", [stopped])):
         await world.a.begin_run(replace(new_run(name, *rows), started_at=at(int(name[1]))), node=A)
         await world.a.open_draft(RunId(name), ANN, now=T0)
         await world.a.draft_posted(RunId(name), f"draft of {name}")
-    await world.a.settle([again.id], Outcome.CANCELLED, now=T0)
+    await world.a.settle([stopped.id], Outcome.CANCELLED, now=T0, reason=Reason.STOPPED)
     await world.a.begin_run(new_run("r4", job, target=BOB, started_at=at(4)), node=A)
-    drafts = await recovered(world, max_attempts=1)
-    assert drafts == {R2: "draft of r2", R3: "draft of r3", RunId("r4"): None}
+    ended = await recovered(world, max_attempts=1)
+    assert ended == {R2: Outcome.LOST, R3: Outcome.CANCELLED, RunId("r4"): Outcome.LOST}
+    (of_stopped,) = await world.b.find_run("r3")
+    assert (of_stopped.outcome, of_stopped.reason) == (Outcome.CANCELLED, Reason.STOPPED)
+    assert sorted(await closings(world)) == [
+        ("100", "r2", "draft of r2", wording.cut_draft(Outcome.LOST)),
+        ("100", "r3", "draft of r3", wording.cut_draft(Outcome.CANCELLED)),
+    ]
     assert await world.b.drafts() == []
 
 
-async def test_a_draft_whose_messages_ended_while_they_waited_goes_at_the_next_recovery(
-    world: World,
+async def test_a_draft_whose_id_nobody_knows_ends_without_a_word(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    await draft_of(world, R1)
+    await world.a.settle([row.id], Outcome.CANCELLED, now=T0)
+    await recovered(world)
+    assert (await world.b.drafts(), await closings(world)) == ([], [])
+
+
+@pytest.mark.parametrize("by", ["settle", "stop"])
+async def test_a_draft_is_closed_when_what_waits_for_its_next_run_is_stopped(
+    world: World, by: str
 ) -> None:
     (row,) = await world.accept(ANN)
     await world.a.begin_run(new_run("r1", row), node=A)
     await draft_of(world, R1, "55")
     await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
-    await world.a.settle([row.id], Outcome.CANCELLED, now=T0)
-    assert len(await world.a.drafts()) == 1
-    assert await recovered(world) == {}
-    assert await world.b.drafts() == []
+    if by == "settle":
+        await world.a.settle([row.id], Outcome.CANCELLED, now=at(1))
+    else:
+        stop = inbox("stop", kind=InboxKind.COMMAND, outcome=Outcome.COMPLETED)
+        stops = Stops((row.message.external_id,), Reason.STOPPED)
+        await world.a.accept([replace(stop, stops=stops)], node=A, now=at(1))
+    assert await closings(world) == [("100", "r1", "55", wording.cut_draft(Outcome.CANCELLED))]
+    assert await world.a.drafts() == []
 
 
 async def test_the_draft_of_a_run_that_works_survives_the_recovery_of_another_node(

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from goclaw_py.core.ids import NodeId, RunId
+from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.ports.store import Accepted, InboxKind, Notice, RunEnd, Unanswered
+from goclaw_py.ports.store import (
+    Accepted,
+    InboxKind,
+    NewInbox,
+    Notice,
+    RunEnd,
+    Stops,
+    Unanswered,
+)
 from tests.support.stores import (
     ANN,
     APOLOGY,
@@ -410,3 +420,71 @@ async def test_what_a_stop_covered_or_crashes_ended_is_without_an_answer_too(
         at(3),
     )
     assert (lost.id, lost.outcome, lost.reason) == (row.id, Outcome.LOST, Reason.CRASHED)
+
+
+# -------------------------------------------------------------------------------- what is stopped
+
+
+def a_stop(*messages: str, target: Target = ANN, reason: Reason = Reason.STOPPED) -> NewInbox:
+    """A ``/stop`` that has acted."""
+    command = inbox("stop", target, kind=InboxKind.COMMAND, outcome=Outcome.COMPLETED)
+    return replace(command, stops=Stops(messages, reason))
+
+
+async def test_what_a_stop_has_stopped_ends_with_its_commit(world: World) -> None:
+    """SPEC CMD-3: a crash right after it brings nothing back."""
+    working, waiting, later = await world.accept(ANN, ANN, ANN)
+    await world.a.begin_run(new_run("r", working), node=A)
+    stop = a_stop("100:1", "100:2", reason=Reason.STOPPED_ALL)
+    (listed,) = (await world.a.accept([stop], node=A, now=at(5))).rows
+    assert listed.kind is InboxKind.COMMAND
+    ended = {row.id: row for row in await world.a.unanswered(key_of(ANN), ended=True)}
+    assert ended.keys() == {working.id, waiting.id}
+    assert {row.outcome for row in ended.values()} == {Outcome.CANCELLED}
+    assert {row.reason for row in ended.values()} == {Reason.STOPPED_ALL}
+    assert {row.finished_at for row in ended.values()} == {at(5)}
+    now = await world.kill(A)
+    await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
+    left = await world.b.claim_pending(B, now=now, places=PLACES)
+    assert [row.id for row in left] == [later.id]
+
+
+async def test_the_run_that_is_being_stopped_ends_as_it_ends(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r", row), node=A)
+    await world.a.accept([a_stop("100:1")], node=A, now=at(5))
+    assert [run.outcome for run in await world.a.runs()] == [None]
+    await world.a.finish_run(end("r", Outcome.CANCELLED), node=A)
+    assert [run.outcome for run in await world.a.runs()] == [Outcome.CANCELLED]
+    (ended,) = await world.a.unanswered(key_of(ANN), ended=True)
+    assert ended.finished_at == at(5)
+
+
+async def test_a_stop_ends_what_came_in_the_same_batch(world: World) -> None:
+    """Another caller's message shares the transaction, or comes in the one before."""
+    both = await asyncio.gather(
+        world.a.accept([inbox(1)], node=A, now=T0),
+        world.a.accept([a_stop("100:1")], node=A, now=T0),
+    )
+    assert [len(accepted.rows) for accepted in both] == [1, 1]
+    assert await world.a.claim_pending(A, now=T0, places=PLACES) == []
+
+
+async def test_a_stop_ends_nothing_of_others_and_nothing_that_has_ended(world: World) -> None:
+    answered, of_bob = await world.accept(ANN, BOB)
+    await world.a.begin_run(new_run("r", answered), node=A)
+    await world.a.finish_run(end("r"), node=A)
+    elsewhere = replace(ANN, account="other")
+    stop = a_stop("100:1", "200:2", "never seen", "\udcff\0", target=elsewhere)
+    await world.a.accept([stop], node=A, now=at(5))
+    await world.a.accept([a_stop("100:1")], node=A, now=at(5))
+    assert await world.a.unanswered(key_of(ANN), ended=True) == []
+    assert [row.id for row in await world.a.claim_pending(A, now=T0, places=PLACES)] == [of_bob.id]
+
+
+async def test_a_stop_that_comes_again_stops_what_it_has_stopped_once_more(world: World) -> None:
+    """The answer of the database to the first commit was lost."""
+    await world.accept(ANN)
+    for _ in range(2):
+        await world.a.accept([a_stop("100:1")], node=A, now=T0)
+    assert len(await world.a.unanswered(key_of(ANN), ended=True)) == 1

@@ -161,7 +161,9 @@ class GatewayProcess:
         self.dispatcher, self.commands = works.dispatcher, works.commands
         self.gateway, self.outbox = works.gateway, works.outbox
         self.supervisor = works.supervisor
-        self.control = GatewayControl(store, clock, self.dispatcher, self.commands, no_status)
+        self.control = GatewayControl(
+            store, clock, self.dispatcher, self.commands, works.stopper, no_status
+        )
         store.on_notice(self._on_notice)
 
     @property

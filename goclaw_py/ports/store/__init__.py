@@ -28,6 +28,7 @@ from goclaw_py.ports.store.inbox import (
     Letter,
     NewInbox,
     NewPairing,
+    Stops,
     Unanswered,
 )
 from goclaw_py.ports.store.incidents import Incident, IncidentStore
@@ -72,6 +73,7 @@ __all__ = [
     "SeenChat",
     "Session",
     "Standing",
+    "Stops",
     "Store",
     "StoredEntry",
     "Unanswered",

@@ -31,11 +31,19 @@ class InboxState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Stops:
+    """What a ``/stop`` stopped: messages of its own account, by their external ids."""
+
+    messages: tuple[str, ...]
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
 class NewInbox:
     """An inbox row to be committed.
 
     ``outcome`` is set when it was dealt with before the commit: a ``/stop`` that has acted, or a
-    message that a ``/stop`` behind it in the same batch covers.
+    message that a ``/stop`` behind it in the same batch covers. ``stops`` is what it has stopped.
     """
 
     message: InboundMessage
@@ -44,6 +52,7 @@ class NewInbox:
     kind: InboxKind = InboxKind.MESSAGE
     outcome: Outcome | None = None
     reason: Reason | None = None
+    stops: Stops | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +133,8 @@ class InboxStore(Protocol):
 
         Rows whose (channel, account, external id) is known are left as they are. Rows that come
         with an outcome are stored as done and not listed in the result, but for commands: a
-        command row is listed if it was new, done or not. Updates the session's last activity.
+        command row is listed if it was new, done or not. What a row ``stops`` ends ``cancelled``
+        with it, as by ``settle``. Updates the session's last activity.
         """
 
     async def claim_pending(
@@ -147,7 +157,11 @@ class InboxStore(Protocol):
         reason: Reason | None = None,
         say: Sequence[OutboundMessage] = (),
     ) -> None:
-        """End rows that no run will work on, and put ``say`` into the outbox with it.
+        """End rows that no run will answer, and put ``say`` into the outbox with it.
+
+        A run that works with one is not touched by that; it ends by ``finish_run`` all the same, or
+        as ``cancelled`` with the node. A draft that an earlier run for one of them has left is
+        closed: a message that finishes it goes into the outbox.
 
         Rows that are done already stay as they are; ``say`` is then dropped too unless another of
         the rows was still pending, or ``rows`` is empty.

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +26,15 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class CutRun:
-    """A run that a dead node left, now ``lost``; its channel may still show it working.
+    """A run that a dead node left; its channel may still show it working.
 
-    ``draft`` is the channel's id of a draft that nobody will finish: its messages are given up.
+    ``outcome`` is ``lost``, or ``cancelled`` if it was being stopped.
     """
 
     run_id: RunId
     session: SessionKey
     target: Target | None
-    draft: str | None = None
+    outcome: Outcome = Outcome.LOST
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,9 @@ class NodeStore(Protocol):
 
         Their runs that had started end ``lost``; inbox rows of those runs are free to run again,
         but for those that were started ``max_attempts`` times: they end ``lost``, and their sender
-        is told ``apology`` through the outbox. Their sessions become free. Outbox rows that were
+        is told ``apology`` through the outbox. Runs whose messages have ended by then, because they
+        were being stopped, end ``cancelled``. A draft that nobody will finish is closed: a message
+        that finishes it goes into the outbox. Their sessions become free. Outbox rows that were
         being sent go back to pending and are marked ``possible_duplicate``. Live nodes are never
         touched. Several nodes may call it at once; one of them does the work.
         """

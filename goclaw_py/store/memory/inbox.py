@@ -53,6 +53,8 @@ class Inbox(Part):
                 self._db.claim(session, node, now)
         owned = {key for key in work if self._db.sessions[key].owner == node}
         stored = [(self._insert(row, now), row) for row in fresh]
+        for row in rows:
+            self._stop(row, now)
         self._request_pairings(pairings, now)
         if work - owned:
             self._db.notify(Notice.INBOX)
@@ -101,6 +103,7 @@ class Inbox(Part):
             sessions = {row.session for row in ended}
             session = sessions.pop() if len(sessions) == 1 else None
             self._db.enqueue(storable(tuple(say)), session=session, now=now)
+            self._db.close_forsaken_drafts(now)
 
     async def unanswered(
         self, session: SessionKey, *, ended: bool, limit: int = 50
@@ -158,6 +161,17 @@ class Inbox(Part):
         else:
             self._db.end_row(record, row.outcome, row.reason, now)
         return record
+
+    def _stop(self, row: NewInbox, now: datetime) -> None:
+        """End what it has stopped."""
+        if row.stops is None:
+            return
+        target = row.message.target
+        for name in row.stops.messages:
+            stopped = self._db.known.get((target.channel, target.account, name))
+            if stopped and stopped.id in self._db.pending and stopped.kind is InboxKind.MESSAGE:
+                self._db.end_row(stopped, Outcome.CANCELLED, row.stops.reason, now)
+        self._db.close_forsaken_drafts(now)
 
     def _request_pairings(self, pairings: Sequence[NewPairing], now: datetime) -> None:
         kept: list[NewPairing] = []

@@ -10,7 +10,7 @@ from goclaw_py.core.ids import NodeId
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.ports.store import CutRun, Node, Recovery
 from goclaw_py.store import rules
-from goclaw_py.store.memory.tables import LeaseRecord, Part
+from goclaw_py.store.memory.tables import LeaseRecord, Part, RunRecord
 from goclaw_py.store.text import storable
 
 
@@ -36,7 +36,7 @@ class Nodes(Part):
         if node in self._db.nodes:
             cut = self._db.end_runs_of([node], Outcome.INTERRUPTED, Reason.SHUTDOWN, now)
             self._db.free_rows({run.new.id for run in cut}, attempts_back=1)
-            self._db.forget_forsaken_drafts()
+            self._db.close_forsaken_drafts(now)
             self._db.free([node])
 
     async def nodes(self) -> list[Node]:
@@ -79,13 +79,14 @@ class Nodes(Part):
         for row in lost:
             self._db.end_row(row, Outcome.LOST, Reason.CRASHED, now)
         self._db.free_rows(ids, attempts_back=0)
-        drafts = self._db.forget_forsaken_drafts()
+        self._db.close_forsaken_drafts(now)
         self._db.free(dead)
         rows = [(row.id, row.session, row.message) for row in lost]
         for session, message in rules.apologies(rows, apology):
             self._db.enqueue([message], session=session, now=now)
-        cuts = [
-            CutRun(run.new.id, run.new.session, run.new.target, drafts.get(run.new.id))
-            for run in cut
-        ]
-        return Recovery(tuple(dead), tuple(cuts), len(lost))
+        return Recovery(tuple(dead), tuple(_cut_run(run) for run in cut), len(lost))
+
+
+def _cut_run(run: RunRecord) -> CutRun:
+    outcome = Outcome.LOST if run.end is None else run.end.outcome
+    return CutRun(run.new.id, run.new.session, run.new.target, outcome)

@@ -293,8 +293,8 @@ class MemoryDatabase:
             self.last_history_id += 1
             session.history.append(HistoryRecord(self.last_history_id, epoch, entry))
 
-    def forget_forsaken_drafts(self) -> dict[RunId, str | None]:
-        """Forget the drafts of ended runs of which no message waits; their ids by run."""
+    def close_forsaken_drafts(self, now: datetime) -> None:
+        """Close the drafts of ended runs of which no message waits."""
         forsaken = [
             draft
             for draft in self.drafts.values()
@@ -302,7 +302,14 @@ class MemoryDatabase:
         ]
         for draft in forsaken:
             del self.drafts[draft.run_id]
-        return {draft.run_id: draft.external_id for draft in forsaken}
+            if draft.external_id is not None:
+                run = self.runs[draft.run_id]
+                ends = [run.end, *(self.inbox[row] for row in draft.inbox)]
+                stopped = any(end and end.outcome is Outcome.CANCELLED for end in ends)
+                closing = rules.closing(
+                    draft.run_id, draft.target, draft.external_id, stopped=stopped
+                )
+                self.enqueue([closing], session=run.new.session, now=now)
 
     def end_run(self, run: RunRecord, end: RunEnd) -> None:
         """A run has ended."""
@@ -312,10 +319,19 @@ class MemoryDatabase:
     def end_runs_of(
         self, nodes: Collection[NodeId], outcome: Outcome, reason: Reason, now: datetime
     ) -> list[RunRecord]:
-        """End the runs that these nodes did not finish, the oldest first."""
+        """End the runs that these nodes did not finish, the oldest first.
+
+        Those that were being stopped, whose messages have ended with the stop, as cancelled.
+        """
         cut = [run for run in self.runs.values() if run.end is None and run.node in nodes]
         for run in cut:
-            self.end_run(run, RunEnd(run.new.id, outcome, now, reason))
+            rows = (self.inbox[row] for row in sorted(run.new.inbox))
+            mine = (row for row in rows if row.run_id == run.new.id)
+            stopped = next((row for row in mine if row.outcome is Outcome.CANCELLED), None)
+            end = RunEnd(run.new.id, outcome, now, reason)
+            if stopped is not None:
+                end = replace(end, outcome=Outcome.CANCELLED, reason=stopped.reason)
+            self.end_run(run, end)
         return sorted(cut, key=lambda run: (run.new.started_at, run.new.id))
 
     def free(self, nodes: Collection[NodeId]) -> None:

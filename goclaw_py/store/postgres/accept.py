@@ -13,6 +13,7 @@ from goclaw_py.core.ids import NodeId, SessionKey
 from goclaw_py.ports.store import Accepted, InboxKind, InboxRow, NewInbox, NewPairing, Notice
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres.drafts import close_forsaken
 from goclaw_py.store.postgres.messages import prepared
 from goclaw_py.store.postgres.part import claim, enqueue, notify
 from goclaw_py.store.postgres.pool import Connection, Pool, Row
@@ -84,12 +85,13 @@ async def accept(pool: Pool, offers: Sequence[Offer]) -> list[Accepted]:
     """
     batch = _Batch(offers)
     pairings = [pairing for offer in offers for pairing in offer.pairings]
-    if not pairings:
+    if not pairings and not batch.stops:
         stored = await batch.store(pool)
         if stored is not None:
             return batch.answers(stored)
     async with pool.transaction() as connection:
         stored = await batch.store_whole(connection)
+        await batch.stop(connection)
         await _request_pairings(connection, pairings, now=batch.now)
     return batch.answers(stored)
 
@@ -108,6 +110,8 @@ class _Batch:
                 if self._rows.setdefault(key, offered) is offered:
                     lines.append(_line(offered, offer.now))
         self._keys = list(self._rows)
+        self.stops = [one.row for one in self._rows.values() if one.row.stops is not None]
+        """The rows that have stopped something."""
         self._json = orjson.dumps(lines).decode()
 
     async def store(self, pool: Pool) -> _Stored | None:
@@ -136,6 +140,19 @@ class _Batch:
             if stored.strange:
                 await notify(connection, [Notice.INBOX])
         return stored
+
+    async def stop(self, connection: Connection) -> None:
+        """End what was stopped: also what came in the same batch, so it is stored by now."""
+        stopped = [
+            (row.message.target.channel, row.message.target.account, name, row.stops.reason)
+            for row in self.stops
+            if row.stops is not None
+            for name in storable(row.stops.messages)
+        ]
+        if stopped:
+            columns = map(list, zip(*stopped, strict=True))
+            if await connection.fetch(_SQL["stop"], *columns, self.now):
+                await close_forsaken(connection, now=self.now)
 
     async def _store(self, connection: Connection, *, whole: bool) -> _Stored:
         found = await connection.fetch(_SQL["accept"], self._node, self.now, self._json, whole)

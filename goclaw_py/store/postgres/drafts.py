@@ -5,14 +5,26 @@ from __future__ import annotations
 from datetime import datetime
 
 from goclaw_py.core.errors import NeverBegan
-from goclaw_py.core.ids import RunId
+from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.messages import Target
 from goclaw_py.ports.store import Draft
+from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
-from goclaw_py.store.postgres.part import Part
+from goclaw_py.store.postgres.part import Part, enqueue
+from goclaw_py.store.postgres.pool import Connection
 from goclaw_py.store.sql import queries
 
 _SQL = queries("drafts")
+
+
+async def close_forsaken(connection: Connection, *, now: datetime) -> None:
+    """Close the drafts that nobody will finish, so far as they are known to be in a chat."""
+    for row in await connection.fetch(_SQL["forsaken"]):
+        if row["external_id"] is not None:
+            run_id, target = RunId(row["run_id"]), rows.target(row)
+            assert target is not None
+            closing = rules.closing(run_id, target, row["external_id"], stopped=row["stopped"])
+            await enqueue(connection, [closing], session=SessionKey(row["session"]), now=now)
 
 
 class Drafts(Part):

@@ -20,6 +20,7 @@ from goclaw_py.ports.store import (
 )
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.accept import accept, offer
+from goclaw_py.store.postgres.drafts import close_forsaken
 from goclaw_py.store.postgres.group import Group
 from goclaw_py.store.postgres.part import Part, claim, enqueue, place_columns
 from goclaw_py.store.postgres.pool import Pool
@@ -91,6 +92,8 @@ class Inbox(Part):
                 sessions = {SessionKey(row["session"]) for row in ended}
                 session = sessions.pop() if len(sessions) == 1 else None
                 await enqueue(connection, say, session=session, now=now)
+            if ended:
+                await close_forsaken(connection, now=now)
 
     async def unanswered(
         self, session: SessionKey, *, ended: bool, limit: int = 50

@@ -12,13 +12,13 @@ from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.ports.store import CutRun, Node, Notice, Recovery
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres.drafts import close_forsaken
 from goclaw_py.store.postgres.messages import inbound
 from goclaw_py.store.postgres.part import Part, enqueue, notify
 from goclaw_py.store.postgres.pool import Connection, Row
 from goclaw_py.store.sql import queries
 
 _SQL = queries("nodes")
-_DRAFTS = queries("drafts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Nodes(Part):
                 return
             runs = await _end_runs(connection, [node], Outcome.INTERRUPTED, Reason.SHUTDOWN, now)
             await connection.fetch(_SQL["free_rows"], [run["id"] for run in runs], 1)
-            await connection.fetch(_DRAFTS["forsaken"])
+            await close_forsaken(connection, now=now)
             await _free(connection, [node])
 
     async def nodes(self) -> list[Node]:
@@ -101,16 +101,15 @@ class Nodes(Part):
             ids = [run["id"] for run in runs]
             ended = await connection.fetch(_SQL["end_crashed_rows"], ids, max_attempts, now)
             await connection.fetch(_SQL["free_rows"], ids, 0)
-            forsaken = await connection.fetch(_DRAFTS["forsaken"])
+            await close_forsaken(connection, now=now)
             await _free(connection, dead)
             await _apologise(connection, [_gave_up(row) for row in ended], apology, now)
-        drafts: dict[str, str | None] = {row["run_id"]: row["external_id"] for row in forsaken}
-        cut = tuple(_cut_run(run, drafts.get(run["id"])) for run in runs)
-        return Recovery(tuple(dead), cut, len(ended))
+        return Recovery(tuple(dead), tuple(_cut_run(run) for run in runs), len(ended))
 
 
-def _cut_run(row: Row, draft: str | None) -> CutRun:
-    return CutRun(RunId(row["id"]), SessionKey(row["session"]), rows.target(row), draft)
+def _cut_run(row: Row) -> CutRun:
+    session, outcome = SessionKey(row["session"]), Outcome(row["outcome"])
+    return CutRun(RunId(row["id"]), session, rows.target(row), outcome)
 
 
 def _gave_up(row: Row) -> _GaveUp:

@@ -39,4 +39,7 @@ delete from drafts as d
 using runs as r
 where r.id = d.run_id and r.outcome is not null
   and not exists (select from inbox where id = any (d.inbox) and state = 'pending')
-returning d.run_id, d.external_id;
+returning
+    d.run_id, d.channel, d.account, d.chat, d.thread, d.external_id, r.session,
+    r.outcome = 'cancelled'
+        or exists (select from inbox where id = any (d.inbox) and outcome = 'cancelled') as stopped;

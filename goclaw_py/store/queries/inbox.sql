@@ -147,6 +147,23 @@ from open
 where inbox.id = open.id
 returning inbox.session;
 
+-- name: stop
+-- The same for messages that somebody has stopped, each named by its external id.
+with open as (
+    select i.id, s.reason
+    from unnest($1::text[], $2::text[], $3::text[], $4::text[])
+        as s (channel, account, external_id, reason)
+    join inbox as i using (channel, account, external_id)
+    where i.state = 'pending' and i.kind = 'message'
+    order by i.id
+    for update of i
+)
+update inbox
+set state = 'done', outcome = 'cancelled', reason = open.reason, finished_at = $5
+from open
+where inbox.id = open.id
+returning inbox.id;
+
 -- name: waiting
 -- The oldest messages of a session that are not done.
 select id, message, run_id, received_at, finished_at, outcome, reason

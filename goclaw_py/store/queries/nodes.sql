@@ -77,11 +77,23 @@ order by key
 for update;
 
 -- name: end_runs_of
--- Ends the unfinished runs of some nodes.
+-- Ends the unfinished runs of some nodes; those that were being stopped, whose messages have ended
+-- with the stop, as cancelled.
 update runs
-set outcome = $2, reason = $3, finished_at = $4
-where node = any ($1::text[]) and outcome is null
-returning id, session, channel, account, chat, thread, started_at;
+set outcome = coalesce(stopped.outcome, $2), reason = coalesce(stopped.reason, $3), finished_at = $4
+from runs as r
+left join lateral (
+    select outcome, reason
+    from inbox
+    where session = r.session and kind = 'message' and state = 'done' and outcome <> 'completed'
+      and run_id = r.id and outcome = 'cancelled'
+    order by id
+    limit 1
+) as stopped on true
+where r.id = runs.id and r.node = any ($1::text[]) and r.outcome is null
+returning
+    runs.id, runs.session, runs.channel, runs.account, runs.chat, runs.thread, runs.started_at,
+    runs.outcome;
 
 -- name: end_crashed_rows
 -- Ends the rows of some runs that were started as often as allowed; returns them to be apologised.

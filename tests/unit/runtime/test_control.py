@@ -94,7 +94,12 @@ async def test_the_status_is_what_the_application_sees(gateway: GatewayProcess) 
         return seen
 
     control = GatewayControl(
-        gateway.store, gateway.clock, gateway.dispatcher, gateway.commands, look
+        gateway.store,
+        gateway.clock,
+        gateway.dispatcher,
+        gateway.commands,
+        gateway.works.stopper,
+        look,
     )
     assert await control.status() is seen
 

@@ -15,7 +15,7 @@ from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
 from goclaw_py.runtime.runner import current_run
 from goclaw_py.testing.agents import Block, Emitting, Ignore, Say, ScriptedAgent, Stream
-from tests.support.harness import Ways, a_process, message, until
+from tests.support.harness import Ways, a_process, message, session_of, until
 
 AT_ONCE = Ways(direct=QueuePolicy())
 BLOCKED = Emitting((TextDelta("so far"),), Block())
@@ -158,7 +158,9 @@ async def test_stop_in_a_thread_leaves_the_rest_of_the_chat_alone() -> None:
         await agent.until_active(1)
         await asyncio.sleep(1)
         assert gateway.channel.sent[0].target.thread == "7"
-        assert agent.cancelled == [agent.requests[1].run_id]
+        # Which of the two asked its agent first is open.
+        (stopped,) = (one for one in agent.requests if one.session == session_of(thread="7"))
+        assert agent.cancelled == [stopped.run_id]
 
 
 # ---------------------------------------------------------------------------- what it shows

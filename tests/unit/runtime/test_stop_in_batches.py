@@ -150,11 +150,12 @@ async def test_a_covered_message_does_not_hold_up_the_channel_while_the_database
         accepting = asyncio.create_task(gateway.say("work"))
         await asyncio.sleep(1)
         gateway.store.broken = {"settle"}
-        await gateway.say("/stop")
-        await asyncio.wait_for(accepting, 10)
+        stopping = asyncio.create_task(gateway.say("/stop"))
+        await asyncio.wait_for(accepting, 4.5)
         assert gateway.pending == ["work"]
+        await stopping
+        assert gateway.pending == []  # its commit did it
         gateway.store.broken = set()
-        await until(lambda: gateway.pending == [])
         await asyncio.sleep(60)
         assert agent.prompts == []
 

@@ -45,7 +45,7 @@ async def works_at_once(gateway: GatewayProcess) -> int:
     await say(gateway, *"abcde")
     await asyncio.sleep(1)
     active = len(gateway.scripted.active)
-    gateway.commands.stop(GROUP, everything=True)
+    gateway.works.stopper.stop(GROUP, everything=True)
     await asyncio.sleep(1)
     return active
 

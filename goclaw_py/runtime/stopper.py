@@ -1,0 +1,105 @@
+"""Stopping on request: at once in this process, and for good in the database (SPEC CMD-1…3)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.core.machine import Stop
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.status import RunView
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.control import StopReport
+from goclaw_py.ports.store import InboxStore
+from goclaw_py.runtime.dispatcher import Dispatcher
+from goclaw_py.runtime.turn import Turn
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """What a stop did, with the turns that it met."""
+
+    report: StopReport
+    reason: Reason
+    running: Sequence[Turn] = ()
+    waiting: Sequence[Turn] = ()
+
+    @property
+    def nothing(self) -> bool:
+        """Whether there was nothing to stop."""
+        return self.report == StopReport()
+
+    @property
+    def dropped(self) -> int:
+        """How many messages that waited are not worked on: a burst is one request."""
+        return sum(len(turn.texts) for turn in self.waiting)
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """The external ids of all messages that get no answer."""
+        turns = (*self.running, *self.waiting)
+        return tuple(row.message.external_id for turn in turns for row in turn.rows)
+
+
+class Stopper:
+    """Stops runs of chats.
+
+    Args:
+        turns: The turns of some requests, as far as they are turns of chats.
+    """
+
+    def __init__(
+        self,
+        store: InboxStore,
+        clock: Clock,
+        dispatcher: Dispatcher,
+        turns: Callable[[Collection[RunId]], Sequence[Turn]],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._dispatcher = dispatcher
+        self._turns = turns
+
+    def runs(self, session: SessionKey) -> list[RunView]:
+        """What runs or waits in a session."""
+        return [run for run in self._dispatcher.runs() if run.session == session]
+
+    def stop(self, session: SessionKey, *, everything: bool, run: RunId | None = None) -> Stopped:
+        """Stop one thing, this ``run`` or everything of a session, at once.
+
+        A run that has ended, or is of another session, is nothing to stop: nobody who presses a
+        button means whatever else works, and what a button brings can be made up.
+        """
+        if everything:
+            done = self._dispatcher.stop_all(session)
+        elif run is not None:
+            live = any(view.id == run for view in self.runs(session))
+            done = self._dispatcher.stop_one(run) if live else Stop()
+        else:
+            done = self._dispatcher.stop_oldest(session)
+        log.info(
+            "stopped on request",
+            extra={"session": session, "runs": len(done.stopped), "dropped": len(done.dropped)},
+        )
+        return Stopped(
+            StopReport(tuple(done.stopped), tuple(done.dropped), done.already_stopping),
+            Reason.STOPPED_ALL if everything else Reason.STOPPED,
+            # Their ends are not stored yet, so all of them are known.
+            self._turns(done.stopped),
+            self._turns(done.dropped),
+        )
+
+    async def keep(self, stopped: Stopped) -> None:
+        """Store that these messages get no answer: no crash may bring back what people stopped.
+
+        Their runs may take a while to end, and their ends are stored after that. Raises
+        ``StoreUnavailable``.
+        """
+        rows = [row.id for turn in (*stopped.running, *stopped.waiting) for row in turn.rows]
+        if rows:
+            now, reason = self._clock.now(), stopped.reason
+            await self._store.settle(rows, Outcome.CANCELLED, now=now, reason=reason)
