@@ -6,14 +6,17 @@ import asyncio
 from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from goclaw_py.core.errors import Fenced, NeverBegan
-from goclaw_py.core.ids import NodeId, SessionKey
+from goclaw_py.core.events import Usage
+from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import Target
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.store import Accepted, Begun, NewInbox, OutboxState, Store
 from tests.support.stores import (
     ANN,
@@ -206,6 +209,111 @@ async def test_runs_of_one_session_that_end_at_once_write_one_history(world: Wor
     assert sorted(told) == sorted(f"{name} {n}" for name in names for n in (1, 2))
     # The entries of a run stand together.
     assert [text.split()[0] for text in told[::2]] == [text.split()[0] for text in told[1::2]]
+
+
+async def test_runs_that_begin_at_once_go_on_with_the_drafts_of_their_own_messages(
+    world: World,
+) -> None:
+    """SPEC IO-5: of one draft for two messages the first run gets it."""
+    rows = await world.accept(ANN, ANN, BOB, chat(3))
+    both, of_bob = new_run("both", *rows[:2]), new_run("of bob", rows[2], target=BOB)
+    for run, draft in ((both, "51"), (of_bob, None)):
+        await world.a.begin_run(run, node=A)
+        await world.a.open_draft(run.id, run.target or ANN, now=T0)
+        if draft is not None:
+            await world.a.draft_posted(run.id, draft)
+        await world.a.finish_run(end(run.id, Outcome.INTERRUPTED), node=A)
+    begun = await asyncio.gather(
+        world.a.begin_run(new_run("first", rows[0]), node=A),
+        world.a.begin_run(new_run("second", rows[1]), node=A),
+        world.a.begin_run(new_run("bob", rows[2], target=BOB), node=A),
+        world.a.begin_run(new_run("new", rows[3], target=chat(3)), node=A),
+    )
+    assert list(begun) == [Begun(draft="51"), Begun(), Begun(unsure=True), Begun()]
+    drafts = {draft.run_id: draft.external_id for draft in await world.a.drafts()}
+    assert drafts == {"first": "51", "bob": None}
+
+
+async def test_runs_that_begin_at_once_read_their_own_histories(world: World) -> None:
+    rows = await world.accept(*(chat(n) for n in range(3)))
+    for n in range(3):
+        told = tuple(entry(f"{n}.{number}") for number in range(n))
+        await world.a.begin_run(new_run(f"before {n}", target=chat(n)), node=A)
+        await world.a.finish_run(replace(end(f"before {n}"), history=told), node=A)
+    begun = await asyncio.gather(
+        *(
+            world.a.begin_run(new_run(f"now {n}", row, target=chat(n)), node=A)
+            for n, row in enumerate(rows)
+        )
+    )
+    assert [[one.text for one in run.history] for run in begun] == [[], ["1.0"], ["2.0", "2.1"]]
+
+
+async def test_a_run_that_begins_twice_at_once_begins_once(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("before"), node=A)
+    await world.a.finish_run(replace(end("before"), history=(entry("hello"),)), node=A)
+    both = await asyncio.gather(*(world.a.begin_run(new_run("r", row), node=A) for _ in range(2)))
+    assert both == [Begun((entry("hello"),))] * 2
+    (waiting,) = await world.a.claim_pending(A, now=T0, places=PLACES)
+    assert waiting.attempts == 1
+
+
+async def test_runs_that_end_at_once_end_each_in_its_own_way(world: World) -> None:
+    names = ("completed", "failed", "interrupted", "steered")
+    *rows, taken = await world.accept(*(chat(n) for n in range(4)), chat(3))
+    for n, name in enumerate(names):
+        run = new_run(name, rows[n], target=chat(n))
+        await world.a.begin_run(run, node=A)
+        await world.a.open_draft(run.id, chat(n), now=T0)
+    usage = Usage(2, 30, 40, 5, Decimal("0.25"))
+    native = HistoryEntry(Role.ASSISTANT, "hi", native=b"\0\xff", format="x")
+    await asyncio.gather(
+        world.a.finish_run(
+            replace(end("completed"), usage=usage, history=(entry("q"), native)), node=A
+        ),
+        world.a.finish_run(
+            replace(
+                end("failed", Outcome.FAILED, "sorry \0 \ud83d"),
+                error="broke: \0 \ud83d",
+                reason=Reason.RUN_TIMEOUT,
+            ),
+            node=A,
+        ),
+        world.a.finish_run(end("interrupted", Outcome.INTERRUPTED), node=A),
+        world.a.finish_run(
+            replace(end("steered", Outcome.COMPLETED, "one", "two"), taken_in=(taken.id,)), node=A
+        ),
+    )
+    runs = {run.id: run for run in await world.a.runs()}
+    assert {run.id: run.outcome for run in runs.values()} == {
+        "completed": Outcome.COMPLETED,
+        "failed": Outcome.FAILED,
+        "interrupted": Outcome.INTERRUPTED,
+        "steered": Outcome.COMPLETED,
+    }
+    assert runs[RunId("completed")].usage == usage
+    assert runs[RunId("failed")].usage is None
+    assert runs[RunId("failed")].error == "broke: \ufffd \ufffd"
+    assert runs[RunId("failed")].reason is Reason.RUN_TIMEOUT
+    told = await world.a.history(key_of(chat(0)))
+    assert [stored.entry for stored in told] == [entry("q"), native]
+    assert [stored.run_id for stored in told] == ["completed"] * 2
+    said = [row.message.text for row in (await world.a.outbox())[::-1]]
+    assert said.index("one") < said.index("two")
+    assert sorted(said) == ["one", "sorry \ufffd \ufffd", "two"]
+    (left,) = await world.a.claim_pending(A, now=T0, places=PLACES)
+    assert (left.id, left.attempts) == (rows[2].id, 0)
+    assert [draft.run_id for draft in await world.a.drafts()] == ["interrupted"]
+
+
+async def test_a_run_that_ends_twice_at_once_says_its_reply_once(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r", row), node=A)
+    same = replace(end("r", Outcome.COMPLETED, "hi"), history=(entry("q"), entry("a")))
+    await asyncio.gather(*(world.a.finish_run(same, node=A) for _ in range(2)))
+    assert len(await world.a.outbox()) == 1
+    assert len(await world.a.history(key_of(ANN))) == 2
 
 
 # ---------------------------------------------------------------------------- the outbox

@@ -123,19 +123,6 @@ def _usage(row: Row) -> Usage | None:
     )
 
 
-def usage_columns(usage: Usage | None) -> tuple[object, ...]:
-    """The five columns of a usage."""
-    if usage is None:
-        return (None,) * 5
-    return (
-        usage.requests,
-        usage.input_tokens,
-        usage.output_tokens,
-        usage.cached_tokens,
-        usage.cost_usd,
-    )
-
-
 def run(row: Row) -> Run:
     """A row of ``runs``."""
     return Run(
@@ -171,10 +158,15 @@ def session(row: Row) -> Session:
     )
 
 
+def entry(row: Row) -> HistoryEntry:
+    """What a row of ``history`` says."""
+    return HistoryEntry(Role(row["role"]), row["text"], row["native"], row["format"])
+
+
 def stored_entry(row: Row) -> StoredEntry:
     """A row of ``history``."""
     return StoredEntry(
-        entry=HistoryEntry(Role(row["role"]), row["text"], row["native"], row["format"]),
+        entry=entry(row),
         at=row["at"],
         run_id=None if row["run_id"] is None else RunId(row["run_id"]),
     )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple
+from operator import attrgetter
+from typing import NamedTuple, Protocol, TypeVar
+
+import orjson
 
 from goclaw_py.core.errors import Fenced, NeverBegan, StoreError, StoreUnavailable
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
@@ -25,13 +29,20 @@ _INBOX = queries("inbox")
 _LAST_CHARACTER = chr(0x10FFFF)
 
 
-_MOST = 16
-"""How many runs share a transaction: each has a statement of its own, and their sessions wait."""
 _FLIGHTS = 2
+
+
+class _OfRun(Protocol):
+    @property
+    def id(self) -> RunId: ...
+
+
+Item = TypeVar("Item", bound=_OfRun)
 
 
 class _Beginning(NamedTuple):
     run: NewRun
+    """As it is stored."""
     node: NodeId
 
 
@@ -51,11 +62,9 @@ class Runs(Part):
     def __init__(self, pool: Pool) -> None:
         super().__init__(pool)
         self._beginnings = self._ending(
-            Group(self._begin, keys=_session_of, flights=_FLIGHTS, most=_MOST)
+            Group(self._begin, keys=_session_of, kind=attrgetter("node"), flights=_FLIGHTS)
         )
-        self._endings = self._ending(
-            Group(self._finish, keys=_run_of, flights=_FLIGHTS, most=_MOST)
-        )
+        self._endings = self._ending(Group(self._finish, keys=_run_of, flights=_FLIGHTS))
 
     async def begin_run(self, run: NewRun, *, node: NodeId) -> Begun:
         """Beginning the same run again counts no second attempt, so a lost answer can be repeated.
@@ -63,27 +72,21 @@ class Runs(Part):
         A node that has not joined, or was declared dead, is fenced too. A run of a session whose
         chat was given another id begins in the session of the new one.
         """
-        return await self._beginnings(_Beginning(run, node))
+        return await self._beginnings(_Beginning(storable(run), node))
 
     async def _begin(self, runs: Sequence[_Beginning]) -> list[Begun | StoreError]:
         """As a rule the sessions are ours, since their messages were accepted here."""
-        if len(runs) == 1:
-            async with self._pool.connection() as connection:
-                begun = [await _begin(connection, *runs[0])]
-        else:
-            async with self._pool.transaction() as connection:
-                begun = await _begin_in_turn(connection, runs)
-        return [
-            first or await self._begin_anyhow(*one) for first, one in zip(begun, runs, strict=True)
-        ]
+        async with self._pool.connection() as connection:
+            begun = await _begin(connection, _once([one.run for one in runs]), runs[0].node)
+        return [begun.get(one.run.id) or await self._begin_anyhow(*one) for one in runs]
 
     async def _begin_anyhow(self, run: NewRun, node: NodeId) -> Begun | StoreError:
         """Begin a run that was begun before, or in a session that is to be made or claimed."""
         try:
             async with self._pool.transaction() as connection:
                 key = await _own_session(connection, run, node)
-                begun = await _begin(connection, replace(run, session=key), node)
-                return begun or await _begun_before(connection, run, node, key)
+                begun = await _begin(connection, [replace(run, session=key)], node)
+                return begun.get(run.id) or await _begun_before(connection, run, node, key)
         except Fenced as error:
             return error
 
@@ -100,9 +103,9 @@ class Runs(Part):
             locked = await connection.fetch(_SQL["lock_sessions_of_runs"], ids)
             found = {row["id"]: row for row in locked}
             refused = [_refusal(one.end, found.get(one.id), one.node) for one in endings]
-            for ending, error in zip(endings, refused, strict=True):
-                if error is None:
-                    await connection.fetch(_SQL["finish"], *_end_columns(ending.end))
+            ending = [one for one, error in zip(endings, refused, strict=True) if error is None]
+            if ending:
+                await connection.fetch(_SQL["finish"], *_end_columns(_once(ending)))
         return refused
 
     async def runs(
@@ -167,11 +170,19 @@ class Runs(Part):
 
 
 def _session_of(beginning: _Beginning) -> tuple[SessionKey]:
-    return (storable(beginning.run.session),)
+    return (beginning.run.session,)
 
 
 def _run_of(ending: _Ending) -> tuple[RunId]:
     return (ending.id,)
+
+
+def _once(items: Iterable[Item]) -> list[Item]:
+    """The first item of each run: another one is the same call again."""
+    first: dict[RunId, Item] = {}
+    for item in items:
+        first.setdefault(item.id, item)
+    return list(first.values())
 
 
 def _refusal(end: RunEnd, run: Row | None, node: NodeId) -> StoreError | None:
@@ -187,14 +198,6 @@ def _refusal(end: RunEnd, run: Row | None, node: NodeId) -> StoreError | None:
     return None
 
 
-async def _begin_in_turn(connection: Connection, runs: Sequence[_Beginning]) -> list[Begun | None]:
-    """Begin runs in the order of their sessions, as everybody locks those."""
-    begun: list[Begun | None] = [None] * len(runs)
-    for place in sorted(range(len(runs)), key=lambda place: _session_of(runs[place])):
-        begun[place] = await _begin(connection, *runs[place])
-    return begun
-
-
 async def _begun_before(
     connection: Connection, run: NewRun, node: NodeId, session: SessionKey
 ) -> Begun:
@@ -202,18 +205,37 @@ async def _begun_before(
     stored = await connection.row(_SQL["owner_of_run"], run.id)
     if stored is None or stored["node"] != node or stored["outcome"] is not None:
         raise Fenced(f"run {run.id} is not this node's any more")
-    return _begun(stored, await connection.fetch(_SQL["history"], session, None))
+    history = await connection.fetch(_SQL["history"], session, None)
+    return _begun(stored, [rows.entry(row) for row in history])
 
 
-async def _begin(connection: Connection, run: NewRun, node: NodeId) -> Begun | None:
-    """Begin a run if its session is the node's own and the run is new."""
-    found = await connection.fetch(_SQL["begin"], *_columns(run, node))
-    return _begun(found[0], found if found[0]["role"] is not None else ()) if found else None
+async def _begin(
+    connection: Connection, runs: Sequence[NewRun], node: NodeId
+) -> dict[RunId, Begun]:
+    """Begin those of the runs that are new, in sessions that are the node's own."""
+    found = await connection.fetch(
+        _SQL["begin"],
+        node,
+        orjson.dumps([_line(run) for run in runs]).decode(),
+        [run.session for run in runs],
+        [row for run in runs for row in run.inbox],
+    )
+    return {
+        RunId(run_id): _begun(lines[0], [rows.entry(row) for row in lines if row["role"]])
+        for run_id, lines in _each(found).items()
+    }
 
 
-def _begun(draft: Row, newest_first: Sequence[Row]) -> Begun:
-    history = tuple(rows.stored_entry(row).entry for row in reversed(newest_first))
-    return Begun(history, draft=draft["draft"], unsure=draft["unsure"])
+def _each(found: Iterable[Row]) -> dict[str, list[Row]]:
+    """The rows of each run."""
+    of_run: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in found:
+        of_run[row["id"]].append(row)
+    return of_run
+
+
+def _begun(draft: Row, newest_first: Sequence[HistoryEntry]) -> Begun:
+    return Begun(tuple(reversed(newest_first)), draft=draft["draft"], unsure=draft["unsure"])
 
 
 async def _own_session(connection: Connection, run: NewRun, node: NodeId) -> SessionKey:
@@ -249,39 +271,61 @@ async def _enter_session(connection: Connection, run: NewRun) -> Row:
     return session
 
 
-def _columns(run: NewRun, node: NodeId) -> tuple[object, ...]:
+def _line(run: NewRun) -> dict[str, object]:
+    """One record of what ``runs.begin`` takes."""
     place = rows.Place.of(run.target)
-    return (
-        run.id,
-        run.session,
-        run.agent,
-        run.trigger,
-        run.lane,
-        node,
-        run.parent,
-        run.model,
-        place.channel,
-        place.account,
-        place.chat,
-        place.thread,
-        run.started_at,
-        list(run.inbox),
-    )
+    return {
+        "id": run.id,
+        "session": run.session,
+        "agent": run.agent,
+        "trigger": run.trigger,
+        "lane": run.lane,
+        "parent": run.parent,
+        "model": run.model,
+        "channel": place.channel,
+        "account": place.account,
+        "chat": place.chat,
+        "thread": place.thread,
+        "started_at": run.started_at,
+        "inbox": run.inbox,
+    }
 
 
-def _end_columns(end: RunEnd) -> tuple[object, ...]:
+def _end_columns(endings: Sequence[_Ending]) -> tuple[object, ...]:
+    entries = [(one.id, entry) for one in endings for entry in one.end.history]
+    said = [(one.id, message) for one in endings for message in one.end.say]
     return (
-        end.id,
-        end.outcome,
-        end.finished_at,
-        end.reason,
-        end.error,
-        *rows.usage_columns(end.usage),
-        list(end.taken_in),
-        *_entry_columns(end.history),
-        *rows.outbox_columns(end.say),
+        orjson.dumps([_end_line(one) for one in endings]).decode(),
+        [one.id for one in endings],
+        [row for one in endings for row in one.end.taken_in],
+        [run_id for run_id, _ in entries],
+        *_entry_columns([entry for _, entry in entries]),
+        [run_id for run_id, _ in said],
+        *rows.outbox_columns([message for _, message in said]),
         Notice.OUTBOX,
     )
+
+
+def _end_line(ending: _Ending) -> dict[str, object]:
+    """One record of what ``runs.finish`` takes."""
+    end, usage = ending.end, ending.end.usage
+    line: dict[str, object] = {
+        "id": ending.id,
+        "outcome": end.outcome,
+        "finished_at": end.finished_at,
+        "reason": end.reason,
+        "error": storable(end.error),
+        "taken_in": end.taken_in,
+    }
+    if usage is not None:
+        line |= {
+            "requests": usage.requests,
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "cached_tokens": usage.cached_tokens,
+            "cost_usd": None if usage.cost_usd is None else str(usage.cost_usd),
+        }
+    return line
 
 
 def _entry_columns(entries: Sequence[HistoryEntry]) -> tuple[object, ...]:

@@ -22,57 +22,96 @@ from moved_sessions
 where key = $1;
 
 -- name: begin
--- Stores a run in a session that is its node's own, counts an attempt for its rows, and gives it the
--- draft that an earlier run for them left: of several the newest whose id is known. Returns that,
--- with each entry of the history, the newest first, or with one that is null; returns nothing if the
--- session is not the node's own or the run was stored before. One statement, so that a row never
--- counts an attempt of a run that does not exist, and so that it needs no other transaction.
-with mine as (
+-- Stores runs in sessions that are their node's own, counts an attempt for their rows, and gives each
+-- the draft that an earlier run for them left: of several the newest whose id is known. Returns for
+-- each run this with every entry of the history, the newest first, or with one that is null; nothing
+-- of a run whose session is not the node's own, or that was stored before. One statement, so that a
+-- row never counts an attempt of a run that does not exist, and so that it needs no other
+-- transaction. $2 holds the runs, $3 their sessions, $4 all their rows.
+with asked as (
+    select *
+    from rows from (
+        jsonb_to_recordset($2::jsonb) as (
+            id text, session text, agent text, trigger text, lane text, parent text, model text,
+            channel text, account text, chat text, thread text, started_at timestamptz,
+            inbox bigint[]
+        )
+    ) with ordinality as a (
+        id, session, agent, trigger, lane, parent, model, channel, account, chat, thread,
+        started_at, inbox, ordinal
+    )
+), mine as (
     select key, fence, epoch
     from sessions
-    where key = $2 and owner = $6
+    where key = any ($3::text[]) and owner = $1
+    order by key
     for update
-), begun as (
+), stored as (
     insert into runs (
         id, session, agent, trigger, lane, node, fence, epoch, parent, model, channel, account,
         chat, thread, started_at
     )
-    select $1, mine.key, $3, $4, $5, $6, mine.fence, mine.epoch, $7, $8, $9, $10, $11, $12, $13
-    from mine
+    select
+        a.id, a.session, a.agent, a.trigger, a.lane, $1, mine.fence, mine.epoch, a.parent, a.model,
+        a.channel, a.account, a.chat, a.thread, a.started_at
+    from asked as a
+    join mine on mine.key = a.session
+    order by a.ordinal
     on conflict (id) do nothing
-    returning id, session, epoch
+    returning id, session, epoch, started_at
+), begun as (
+    select stored.*, asked.inbox, asked.ordinal
+    from stored
+    join asked using (id)
 ), counted as (
-    update inbox
-    set run_id = $1, attempts = attempts + 1
-    where id = any ($14::bigint[]) and state = 'pending' and exists (select from begun)
+    -- The list of all rows lets the index find them, whatever the statistics say.
+    update inbox as i
+    set run_id = begun.id, attempts = i.attempts + 1
+    from begun, unnest(begun.inbox) as row_id
+    where i.id = row_id and i.id = any ($4::bigint[]) and i.state = 'pending'
 ), active as (
-    update sessions
-    set last_active_at = greatest(last_active_at, $13)
-    where key = $2 and exists (select from begun)
+    update sessions as s
+    set last_active_at = greatest(s.last_active_at, last.at)
+    from (select session, max(started_at) as at from begun group by session) as last
+    where s.key = last.session
 ), found as (
-    select run_id, row_number() over (order by external_id is null, opened_at desc, run_id) as place
-    from drafts
-    where inbox && $14::bigint[]
+    -- A draft of several messages goes to the first run that answers one of them.
+    select distinct on (d.run_id) d.run_id, d.external_id, d.opened_at, begun.id, begun.inbox
+    from begun
+    join drafts as d on d.inbox && begun.inbox
+    order by d.run_id, begun.ordinal
+), ranked as (
+    select
+        *,
+        row_number() over (
+            partition by id order by external_id is null, opened_at desc, run_id
+        ) as place
+    from found
 ), taken as (
     update drafts
-    set run_id = begun.id, inbox = $14
-    from begun, found
-    where drafts.run_id = found.run_id and found.place = 1
-    returning drafts.external_id
+    set run_id = ranked.id, inbox = ranked.inbox
+    from ranked
+    where drafts.run_id = ranked.run_id and ranked.place = 1
+    returning drafts.run_id, drafts.external_id
 ), surplus as (
     delete from drafts
-    using begun, found
-    where drafts.run_id = found.run_id and found.place > 1
-    returning drafts.external_id
+    using ranked
+    where drafts.run_id = ranked.run_id and ranked.place > 1
+    returning ranked.id as run_id, drafts.external_id
+), unsure as (
+    select run_id from taken where external_id is null
+    union
+    select run_id from surplus where external_id is null
 )
 select
-    (select external_id from taken) as draft,
-    exists (select from taken where external_id is null)
-        or exists (select from surplus where external_id is null) as unsure,
-    h.role, h.text, h.native, h.format, h.run_id, h.at
+    begun.id, taken.external_id as draft, unsure.run_id is not null as unsure,
+    h.role, h.text, h.native, h.format
 from begun
+left join taken on taken.run_id = begun.id
+left join unsure on unsure.run_id = begun.id
 left join lateral (
-    select * from history
+    select role, text, native, format
+    from history
     where history.session = begun.session and history.epoch = begun.epoch
     order by history.id desc
 ) as h on true;
@@ -101,42 +140,61 @@ order by s.key
 for update of s;
 
 -- name: finish
--- Ends a run that has not ended, in its locked session, with all that belongs to its end: its draft,
--- unless that waits for the run that answers the same messages (no draft can be opened meanwhile);
--- the unfinished rows that it began with or has taken in, or, if it was interrupted, those that it
--- began with are free again, an attempt taken back; history and outbox rows, in the given order.
-with ended as (
-    update runs
-    set outcome = $2, finished_at = $3, reason = $4, error = $5, requests = $6,
-        input_tokens = $7, output_tokens = $8, cached_tokens = $9, cost_usd = $10
-    where id = $1 and outcome is null
-    returning id, session, epoch
+-- Ends runs that have not ended, in their locked sessions, with all that belongs to their ends: the
+-- draft of each, unless that waits for the run that answers the same messages (no draft can be opened
+-- meanwhile); the unfinished rows that it began with or has taken in, or, if it was interrupted,
+-- those that it began with are free again, an attempt taken back; history and outbox rows, in the
+-- given order. $1 holds the runs, $2 their ids, $3 all rows that they have taken in.
+with asked as (
+    select *
+    from jsonb_to_recordset($1::jsonb) as (
+        id text, outcome text, finished_at timestamptz, reason text, error text, requests bigint,
+        input_tokens bigint, output_tokens bigint, cached_tokens bigint, cost_usd numeric,
+        taken_in bigint[]
+    )
+), ended as (
+    update runs as r
+    set outcome = a.outcome, finished_at = a.finished_at, reason = a.reason, error = a.error,
+        requests = a.requests, input_tokens = a.input_tokens, output_tokens = a.output_tokens,
+        cached_tokens = a.cached_tokens, cost_usd = a.cost_usd
+    from asked as a
+    where r.id = a.id and r.id = any ($2::text[]) and r.outcome is null
+    returning r.id, r.session, r.epoch, r.outcome, r.reason, r.finished_at, a.taken_in
 ), forgotten as (
-    delete from drafts
-    where run_id = $1 and exists (select from ended)
-      and ($2 <> 'interrupted' or not exists (
-          select from inbox where id = any (drafts.inbox) and state = 'pending'
+    delete from drafts as d
+    using ended
+    where d.run_id = ended.id
+      and (ended.outcome <> 'interrupted' or not exists (
+          select from inbox where id = any (d.inbox) and state = 'pending'
       ))
 ), answered as (
-    update inbox
-    set state = 'done', outcome = $2, reason = $4, finished_at = $3
-    where run_id = $1 and state = 'pending' and $2 <> 'interrupted' and exists (select from ended)
+    update inbox as i
+    set state = 'done', outcome = ended.outcome, reason = ended.reason,
+        finished_at = ended.finished_at
+    from ended
+    where i.run_id = ended.id and i.run_id = any ($2::text[]) and i.state = 'pending'
+      and ended.outcome <> 'interrupted'
 ), freed as (
-    update inbox
-    set run_id = null, attempts = greatest(attempts - 1, 0)
-    where run_id = $1 and state = 'pending' and $2 = 'interrupted' and exists (select from ended)
+    update inbox as i
+    set run_id = null, attempts = greatest(i.attempts - 1, 0)
+    from ended
+    where i.run_id = ended.id and i.run_id = any ($2::text[]) and i.state = 'pending'
+      and ended.outcome = 'interrupted'
 ), taken_in as (
     -- No other run has them.
-    update inbox
-    set state = 'done', outcome = $2, reason = $4, finished_at = $3, run_id = $1
-    where id = any ($11::bigint[]) and state = 'pending' and run_id is null
-      and $2 <> 'interrupted' and exists (select from ended)
+    update inbox as i
+    set state = 'done', outcome = ended.outcome, reason = ended.reason,
+        finished_at = ended.finished_at, run_id = ended.id
+    from ended, unnest(ended.taken_in) as row_id
+    where i.id = row_id and i.id = any ($3::bigint[]) and i.state = 'pending' and i.run_id is null
+      and ended.outcome <> 'interrupted'
 ), remembered as (
     insert into history (session, epoch, role, text, native, format, run_id, at)
-    select ended.session, ended.epoch, e.role, e.text, e.native, e.format, $1, $3
-    from ended
-    cross join unnest($12::text[], $13::text[], $14::bytea[], $15::text[])
-        with ordinality as e (role, text, native, format, ordinal)
+    select
+        ended.session, ended.epoch, e.role, e.text, e.native, e.format, ended.id, ended.finished_at
+    from unnest($4::text[], $5::text[], $6::text[], $7::bytea[], $8::text[])
+        with ordinality as e (run_id, role, text, native, format, ordinal)
+    join ended on ended.id = e.run_id
     order by e.ordinal
 ), said as (
     insert into outbox (
@@ -144,14 +202,14 @@ with ended as (
     )
     select
         m.channel, m.account, m.chat, m.message, ended.session,
-        coalesce((m.message -> 'unsure')::boolean, false), $3, $3
-    from ended
-    cross join unnest($16::text[], $17::text[], $18::text[], $19::jsonb[])
-        with ordinality as m (channel, account, chat, message, ordinal)
+        coalesce((m.message -> 'unsure')::boolean, false), ended.finished_at, ended.finished_at
+    from unnest($9::text[], $10::text[], $11::text[], $12::text[], $13::jsonb[])
+        with ordinality as m (run_id, channel, account, chat, message, ordinal)
+    join ended on ended.id = m.run_id
     order by m.ordinal
+    returning id
 )
-select case when cardinality($16::text[]) > 0 then pg_notify($20, '') end
-from ended;
+select case when exists (select from said) then pg_notify($14, '') end;
 
 -- name: remember
 -- Appends to a session's history outside of any run, in the given order.
