@@ -12,6 +12,8 @@ from goclaw_py.core.ids import RunId
 
 _log = logging.getLogger("channels.telegram")
 
+AFTER_S = 0.3
+"""What is answered sooner is answered at once; Telegram limits calls, and this one says nothing."""
 _EVERY_S = 4.5
 """Telegram shows it for five seconds."""
 _LONGEST_PAUSE_S = 60.0
@@ -29,6 +31,8 @@ class TypingBoard:
         """``show`` shows it once; it raises ``ChannelError``."""
         self._show = show
         self._runs: dict[Place, set[RunId]] = {}
+        self._timers: dict[Place, asyncio.TimerHandle] = {}
+        """Until it is shown for the first time."""
         self._tasks: dict[Place, asyncio.Task[None]] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(_AT_ONCE)
@@ -39,8 +43,9 @@ class TypingBoard:
         if self._closed or (place not in self._runs and len(self._runs) >= _MOST_PLACES):
             return
         self._runs.setdefault(place, set()).add(run)
-        if place not in self._tasks:
-            self._tasks[place] = asyncio.create_task(self._keep(place), name="telegram typing")
+        if place not in self._tasks and place not in self._timers:
+            loop = asyncio.get_running_loop()
+            self._timers[place] = loop.call_later(AFTER_S, self._start, place)
 
     def end(self, run: RunId, place: Place) -> None:
         """The run works no more; typing stops with the last run of its place."""
@@ -50,16 +55,25 @@ class TypingBoard:
         runs.discard(run)
         if not runs:
             del self._runs[place]
-            self._cancel(self._tasks.pop(place))
+            if (timer := self._timers.pop(place, None)) is not None:
+                timer.cancel()
+            else:
+                self._cancel(self._tasks.pop(place))
 
     async def close(self) -> None:
         """Stop everywhere, for good."""
         self._closed = True
         self._runs.clear()
+        while self._timers:
+            self._timers.popitem()[1].cancel()
         while self._tasks:
             self._cancel(self._tasks.popitem()[1])
         if self._ending:
             await asyncio.wait(self._ending)
+
+    def _start(self, place: Place) -> None:
+        del self._timers[place]
+        self._tasks[place] = asyncio.create_task(self._keep(place), name="telegram typing")
 
     def _cancel(self, task: asyncio.Task[None]) -> None:
         task.cancel()

@@ -45,7 +45,7 @@ def what_typed(client: ScriptedClient) -> list[Place]:
 # ---------------------------------------------------------------------------- typing
 
 
-async def test_typing_is_shown_at_once_and_every_four_and_a_half_seconds() -> None:
+async def test_typing_is_shown_soon_and_every_four_and_a_half_seconds() -> None:
     """SPEC CHAN-4."""
     client = ScriptedClient()
     client.takes_s["send_action"] = 0.3
@@ -55,7 +55,21 @@ async def test_typing_is_shown_at_once_and_every_four_and_a_half_seconds() -> No
         channel.signal(RunText(RUN, ANN, "so far"))
         channel.signal(ended("a"))
         await asyncio.sleep(60)
-    assert [round(one.at, 3) for one in client.typed] == [0, 4.5, 9.0]
+    assert [round(one.at, 3) for one in client.typed] == [0.3, 4.8, 9.3]
+
+
+async def test_what_is_answered_at_once_is_not_typed() -> None:
+    client = ScriptedClient()
+    async with over(client) as channel:
+        for run in ("a", "b", "c"):
+            channel.signal(started(run))
+            await asyncio.sleep(0.2)
+            channel.signal(ended(run))
+        await asyncio.sleep(60)
+        assert client.typed == []
+        channel.signal(started("d"))
+    await asyncio.sleep(60)
+    assert client.typed == []
 
 
 async def test_typing_goes_on_until_the_last_run_of_a_place_has_ended() -> None:
