@@ -14,6 +14,7 @@ from pathlib import Path
 
 from bench.inbox.contenders import CONTENDERS, Insert
 from bench.scheduler.child import loops, run_on
+from goclaw_py.app.loop import collect_less_often
 from goclaw_py.store.postgres import Address, connection
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -42,8 +43,9 @@ def measure(case: Case, address: Address, server: int, seconds: float) -> Insert
     """Store messages into a fresh database for so many seconds.
 
     ``address`` is the server's own database, ``server`` its process id. On the loop that a gateway
-    uses.
+    uses, with its settings of the garbage collector.
     """
+    collect_less_often()
     return run_on(loops()[-1], _measure(case, address, server, seconds))
 
 

@@ -21,7 +21,7 @@ def run(main: Coroutine[Any, Any, int]) -> int:
     A run that ignores its cancellation was abandoned long before. It must not keep the process
     either: the loop would wait for it for ever, so the process ends without the loop.
     """
-    _collect_less_often()
+    collect_less_often()
     with asyncio.Runner(loop_factory=_factory()) as runner:
         code, stubborn = runner.run(_and_the_rest(main))
         if stubborn:
@@ -33,7 +33,7 @@ def run(main: Coroutine[Any, Any, int]) -> int:
         return code
 
 
-def _collect_less_often() -> None:
+def collect_less_often() -> None:
     """Let the garbage collector look at what changes, and not at every thousandth object.
 
     Most of what a gateway makes is gone with its message, without any cycle. With Python's own

@@ -127,14 +127,11 @@ class Gateway:
         One call at a time. Raises ``StoreUnavailable``.
         """
         node = self._node()
-        known = set(self._taken).union(*self._held_up.values())
+        done = await self._store.ended(set(self._taken).union(*self._held_up.values()))
         self._forget_done()
         rows = await self._store.claim_pending(
-            node, now=self._clock.now(), places=self._policies.places
+            node, now=self._clock.now(), places=self._policies.places, known=set(self._taken)
         )
-        # All that is pending is in the answer. One that ended during the call may be in it too:
-        # that one is known until the next look.
-        done = known - {row.id for row in rows}
         self._hold_up_no_more(done)
         for row_id in done:
             self._taken.pop(row_id, None)

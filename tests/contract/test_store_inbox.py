@@ -422,6 +422,25 @@ async def test_what_a_stop_covered_or_crashes_ended_is_without_an_answer_too(
     assert (lost.id, lost.outcome, lost.reason) == (row.id, Outcome.LOST, Reason.CRASHED)
 
 
+async def test_what_is_known_is_claimed_and_not_returned(world: World) -> None:
+    known, new = await world.accept(ANN, BOB)
+    await world.a.release_sessions(A, [key_of(ANN), key_of(BOB)])
+    left = await world.a.claim_pending(A, now=T0, places=PLACES, known={known.id, 4711})
+    assert [row.id for row in left] == [new.id]
+    assert await world.a.claim_pending(A, now=T0, places=PLACES, known={known.id, new.id}) == []
+    assert await world.b.claim_pending(B, now=T0, places=PLACES) == []
+
+
+async def test_rows_that_have_ended_are_told_from_those_that_wait(world: World) -> None:
+    ended, working, waits = await world.accept(ANN, ANN, BOB)
+    await world.a.settle([ended.id], Outcome.CANCELLED, now=T0)
+    await world.a.begin_run(new_run("r", working), node=A)
+    assert await world.b.ended([ended.id, working.id, waits.id, 4711]) == {ended.id}
+    await world.a.finish_run(end("r"), node=A)
+    assert await world.b.ended([ended.id, working.id]) == {ended.id, working.id}
+    assert await world.b.ended([]) == set()
+
+
 # -------------------------------------------------------------------------------- what is stopped
 
 

@@ -138,15 +138,23 @@ class InboxStore(Protocol):
         """
 
     async def claim_pending(
-        self, node: NodeId, *, now: datetime, places: Collection[Place]
+        self,
+        node: NodeId,
+        *,
+        now: datetime,
+        places: Collection[Place],
+        known: Collection[int] = (),
     ) -> list[InboxRow]:
         """Claim the sessions with pending rows that are free or whose owner is dead.
 
         Only those of ``places``: what a node cannot answer is left for those that can.
 
-        Returns the pending rows of every session that ``node`` owns by now, the ones it knows
-        already included: rows that crashed a run twice last, otherwise in order of arrival.
+        Returns the pending rows of every session that ``node`` owns by now, but for those that are
+        ``known`` to it: rows that crashed a run twice last, otherwise in order of arrival.
         """
+
+    async def ended(self, rows: Collection[int]) -> set[int]:
+        """Those of some inbox rows that are done."""
 
     async def settle(
         self,

@@ -73,7 +73,12 @@ class Inbox(Part):
         return Accepted(tuple(listed), frozenset(known))
 
     async def claim_pending(
-        self, node: NodeId, *, now: datetime, places: Collection[Place]
+        self,
+        node: NodeId,
+        *,
+        now: datetime,
+        places: Collection[Place],
+        known: Collection[int] = (),
     ) -> list[InboxRow]:
         """Sessions of a dead node with an unfinished run in them wait for its recovery."""
         for key in {row.session for row in self._db.pending.values()}:
@@ -81,10 +86,16 @@ class Inbox(Part):
             if _place(session) in places and not self._has_run_of_others(session, node):
                 self._db.claim(session, node, now)
         mine = [
-            row for row in self._db.pending.values() if self._db.sessions[row.session].owner == node
+            row
+            for row in self._db.pending.values()
+            if self._db.sessions[row.session].owner == node and row.id not in known
         ]
         mine.sort(key=lambda row: (row.attempts >= rules.CRASHES_UNTIL_LAST, row.id))
         return [row.row(self._db.sessions[row.session].mode) for row in mine]
+
+    async def ended(self, rows: Collection[int]) -> set[int]:
+        """A row that does not exist has not ended."""
+        return {row for row in rows if row in self._db.inbox and row not in self._db.pending}
 
     async def settle(
         self,

@@ -61,7 +61,12 @@ class Inbox(Part):
         return await self._accepting(offer(batch, pairings, node, now))
 
     async def claim_pending(
-        self, node: NodeId, *, now: datetime, places: Collection[Place]
+        self,
+        node: NodeId,
+        *,
+        now: datetime,
+        places: Collection[Place],
+        known: Collection[int] = (),
     ) -> list[InboxRow]:
         """Sessions that somebody else is looking at in this moment are left for the next call.
 
@@ -74,7 +79,13 @@ class Inbox(Part):
             if waiting:
                 keys = [SessionKey(row["key"]) for row in waiting]
                 await claim(connection, keys, node=node, now=now)
-            return [rows.inbox_row(row) for row in await connection.fetch(_SQL["pending_of"], node)]
+            found = await connection.fetch(_SQL["pending_of"], node, list(known))
+        return [rows.inbox_row(row) for row in found]
+
+    async def ended(self, rows: Collection[int]) -> set[int]:
+        """Costs a look into the index for each."""
+        async with self._pool.connection() as connection:
+            return {row["id"] for row in await connection.fetch(_SQL["ended"], list(rows))}
 
     async def settle(
         self,

@@ -124,13 +124,20 @@ order by s.key
 for update of s skip locked;
 
 -- name: pending_of
--- The unfinished rows of all sessions of a node; what crashed its run twice comes last.
+-- The unfinished rows of all sessions of a node, without some; what crashed its run twice comes last.
 select
     i.id, i.message, i.session, i.agent, i.kind, i.attempts, i.received_at, s.queue_mode
 from sessions as s
 join inbox as i on i.session = s.key and i.state = 'pending'
 where s.owner = $1
+  and not exists (select from unnest($2::bigint[]) as known (id) where known.id = i.id)
 order by i.attempts >= 2, i.id;
+
+-- name: ended
+-- Those of some rows that are done.
+select id
+from inbox
+where id = any ($1::bigint[]) and state = 'done';
 
 -- name: settle
 -- Ends those of the rows that are not done. Locks them in order of their ids.
