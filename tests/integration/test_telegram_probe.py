@@ -1,0 +1,64 @@
+"""What ``goclaw doctor`` hears from Telegram where no gateway runs (SPEC CHAN-8, OPS-4)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from channels.telegram.settings import Library
+from goclaw_py.cli import composition
+from goclaw_py.config import Settings, load
+from goclaw_py.core.errors import ChannelError, ChannelRefused, NotSent
+from tests.botapi import BotApi, Fault, FaultKind
+
+pytestmark = pytest.mark.real_time
+pytest_plugins = ["tests.support.telegram_fixtures"]
+
+
+def _settings(api: BotApi, folder: Path, **more: str) -> Settings:
+    env = {
+        "HOME": str(folder),
+        "GOCLAW_HOME": str(folder),
+        "GOCLAW_TELEGRAM_TOKEN": api.token,
+        "GOCLAW_CHANNELS__TELEGRAM__BASE_URL": api.url,
+        **more,
+    }
+    return load(env=env)
+
+
+async def _asked(settings: Settings) -> str | ChannelError:
+    ((name, answer),) = await composition.probe_channels(settings)
+    assert name == "telegram/default"
+    return answer
+
+
+@pytest.mark.parametrize("library", [one.value for one in Library])
+async def test_a_bot_that_works_tells_its_name(api: BotApi, tmp_path: Path, library: str) -> None:
+    settings = _settings(api, tmp_path, GOCLAW_CHANNELS__TELEGRAM__LIBRARY=library)
+    answer = await _asked(settings)
+    assert isinstance(answer, str)
+    assert "@GoclawTestBot" in answer
+    assert set(api.counts()) <= {"getMe", "getWebhookInfo"}, "it changes nothing"
+
+
+async def test_a_wrong_token_is_refused(api: BotApi, tmp_path: Path) -> None:
+    settings = _settings(
+        api, tmp_path, GOCLAW_TELEGRAM_TOKEN="123456789:AAbbCCwrongwrongwrongwrongwrongwrong"
+    )
+    assert isinstance(await _asked(settings), ChannelRefused)
+
+
+async def test_a_server_that_does_not_answer_is_told_after_a_while(
+    api: BotApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(composition, "PROBE_S", 0.3)
+    api.fault(Fault("getMe", FaultKind.DELAY, seconds=30))
+    answer = await _asked(_settings(api, tmp_path))
+    assert isinstance(answer, NotSent)
+    assert "no answer within" in str(answer)
+
+
+async def test_a_console_alone_asks_nobody(tmp_path: Path) -> None:
+    env = {"HOME": str(tmp_path), "GOCLAW_HOME": str(tmp_path)}
+    assert await composition.probe_channels(load(env=env)) == []

@@ -1,0 +1,50 @@
+"""The loop of a gateway's process: how it ends, and what it changes for the process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.real_time
+
+_PROGRAM = """
+import asyncio, gc, logging, sys
+from goclaw_py.app.loop import run
+
+async def stubborn():
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            pass
+
+async def main():
+    print(gc.get_threshold()[0], gc.get_freeze_count() > 0, flush=True)
+    left = asyncio.create_task({task}, name="the rest")
+    await asyncio.sleep(0)
+    return 7
+
+logging.basicConfig(format="%(message)s %(tasks)s")
+sys.exit(run(main()))
+"""
+
+
+def _run(task: str) -> subprocess.CompletedProcess[str]:
+    program = _PROGRAM.replace("{task}", task)
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_what_is_left_is_cancelled_and_the_code_is_that_of_the_main_task() -> None:
+    ended = _run("asyncio.sleep(60)")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (7, "20000 True\n", "")
+
+
+def test_what_cannot_be_cancelled_does_not_keep_the_process() -> None:
+    """SPEC CMD-4: a run that ignores its cancellation."""
+    ended = _run("stubborn()")
+    assert (ended.returncode, ended.stdout) == (7, "20000 True\n")
+    assert ended.stderr == "work that cannot be ended is left behind ['the rest']\n"
