@@ -31,6 +31,9 @@ _SQL = queries("inbox")
 _FLIGHTS = 2
 """Transactions that accept at a time: while one waits for the disk, the next is prepared."""
 
+_MOST = 40
+"""How many calls share one: the fewest that still cost little each, for all of them end together."""
+
 
 class Inbox(Part):
     """Implements ``InboxStore``."""
@@ -43,6 +46,7 @@ class Inbox(Part):
                 keys=attrgetter("sessions"),
                 kind=attrgetter("node"),
                 flights=_FLIGHTS,
+                most=_MOST,
             )
         )
 
