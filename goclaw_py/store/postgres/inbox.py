@@ -32,7 +32,7 @@ _FLIGHTS = 2
 """Transactions that accept at a time: while one waits for the disk, the next is prepared."""
 
 _MOST = 40
-"""How many calls share one: the fewest that still cost little each, for all of them end together."""
+"""How many calls share one: larger ones end later, smaller ones cost more."""
 
 
 class Inbox(Part):

@@ -247,14 +247,17 @@ order by id
 limit 2;
 
 -- name: sessions
--- The sessions that were active last.
+-- The sessions that were active last; they are counted only after the others are gone.
 select
     s.*,
     (select count(*) from inbox as i where i.session = s.key and i.state = 'pending') as waiting,
     (select count(*) from history as h where h.session = s.key and h.epoch = s.epoch) as entries
-from sessions as s
-order by s.last_active_at desc, s.key desc
-limit $1;
+from (
+    select * from sessions
+    order by last_active_at desc, key desc
+    limit $1
+) as s
+order by s.last_active_at desc, s.key desc;
 
 -- name: session
 -- One session.
