@@ -15,13 +15,13 @@ run: $(VENV)/.ready-run   ## start the gateway: embedded database, offline agent
 	@$(BIN)/goclaw run
 
 test: $(VENV)/.ready      ## run all tests
-	@$(BIN)/python -m pytest -q -n auto
+	@$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 check: lint types layers  ## everything CI runs: linters, types, architecture, tests with coverage
 	@$(BIN)/python tests/tools/coverage_gate.py
 
 check-deep: $(VENV)/.ready  ## the scheduler and its model through 24,000 random histories, on all processors
-	@GOCLAW_HYPOTHESIS=deep $(BIN)/python -m pytest -q -n auto tests/property
+	@GOCLAW_HYPOTHESIS=deep $(BIN)/python -m pytest -q -n auto --dist worksteal tests/property
 
 # For example: make chaos ARGS="--rounds 20 --library aiogram --seed 7"
 chaos: $(VENV)/.ready     ## kill -9 under Telegram, 300 rounds; what people notice of it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,6 +12,11 @@ import pytest
 from goclaw_py.testing.loop import VirtualLoop
 
 pytest_plugins = ["tests.support.postgres", "tests.support.stores"]
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Two for each core: half of the time tests wait for other processes."""
+    return 2 * (os.cpu_count() or 1)
 
 
 def pytest_asyncio_loop_factories(

@@ -91,7 +91,7 @@ class RunEnded:
         messages: The channel's ids of the messages that it answered.
         draft: The channel's id of a draft that no message will finish: it is marked as cut off, or
             removed if the run completed without a word.
-        shown: What that draft shows, in Markdown; "" if nobody knows any more.
+        shown: What that draft shows, in Markdown; "" if that is not known.
     """
 
     run_id: RunId

@@ -100,6 +100,15 @@ class Arrivals:
         for arrival in arrivals:
             self._here.remove(arrival)
 
+    def committed(self, rows: Sequence[NewInbox]) -> None:
+        """What was decided about these is stored; if an operator undoes it, it stays undone."""
+        for row in rows:
+            key = external_id(row.message)
+            if row.outcome is Outcome.CANCELLED:
+                self._covered.pop(key, None)
+            if row.stops is not None:
+                self._acted[key] = None
+
     def covered(self, message: InboundMessage) -> Reason | None:
         """The stop that came after a message and before its commit."""
         return self._covered.get(external_id(message))
@@ -111,12 +120,14 @@ class Arrivals:
     async def stop(self, session: SessionKey, message: InboundMessage, command: Stop) -> None:
         """Carry out a stop that has been committed, but only once. Raises ``StoreUnavailable``."""
         key = external_id(message)
-        if key not in self._acted:
-            self._acted[key] = None
-            run = self._meant(session, message, command)
-            stopped = self._stopper.stop(session, everything=command.everything, run=run)
-            self._commands.answer_stop(message, stopped)
-            await self._stopper.keep(stopped)
+        if key in self._acted:
+            await self._stopper.keep()  # if it could not store before what it has stopped
+            return
+        self._acted[key] = None
+        run = self._meant(session, message, command)
+        stopped = self._stopper.stop(session, everything=command.everything, run=run)
+        self._commands.answer_stop(message, stopped)
+        await self._stopper.keep(stopped)
 
     def _act_at_once(self, arrival: Arrival) -> None:
         """Let a ``/stop`` take effect now, on what runs and on what came before it."""

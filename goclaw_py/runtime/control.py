@@ -283,7 +283,7 @@ class GatewayControl(StoreControl):
         try:
             await self._stopper.keep(stopped)
         except StoreUnavailable as error:
-            # It has stopped; only a crash before the database is back would bring it back.
+            # It has stopped. It is stored as soon as the database is back.
             log.warning("a stop is not stored yet: %s", error, extra={"session": session})
         return stopped.report
 

@@ -67,6 +67,7 @@ class Gateway:
         self._dispatcher = dispatcher
         self._runner = runner
         self._commands = commands
+        self._stopper = stopper
         self._arrivals = Arrivals(self._policies, commands, stopper, self._meant)
 
     # ------------------------------------------------------------------ arriving
@@ -82,12 +83,14 @@ class Gateway:
         try:
             await self._reception.enter(sorted_batch)
             if arrivals or sorted_batch.pairings:
+                rows = [arrival.row() for arrival in arrivals]
                 accepted = await self._store.accept(
-                    [arrival.row() for arrival in arrivals],
+                    rows,
                     node=self._node(),
                     now=self._clock.now(),
                     pairings=sorted_batch.pairings,
                 )
+                self._arrivals.committed(rows)
                 await self._take_up(accepted, {external_id(a.message): a for a in arrivals})
             self._reception.entered(sorted_batch)
         finally:
@@ -127,6 +130,7 @@ class Gateway:
         One call at a time. Raises ``StoreUnavailable``.
         """
         node = self._node()
+        await self._stopper.keep()
         done = await self._store.ended(set(self._taken).union(*self._held_up.values()))
         self._forget_done()
         rows = await self._store.claim_pending(
@@ -327,6 +331,7 @@ class Gateway:
         self._sessions.clear()
         self._policies.forget()
         self._runner.notices.forget()
+        self._stopper.forget()
 
 
 def _is_edited_by(message: InboundMessage, edit: InboundMessage) -> bool:

@@ -51,11 +51,12 @@ class Received:
         self._workspaces = workspaces
         self._made: set[AgentName] = set()
 
-    async def workspace(self, agent: AgentName) -> Path:
-        """The folder of an agent; it exists."""
+    def workspace(self, agent: AgentName) -> Path:
+        """The folder of an agent; it exists. Raises ``OSError``."""
         folder = self._workspaces[agent].absolute()
         if agent not in self._made:
-            await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+            # Not in a thread: it takes no time, and another run must not find it half done.
+            folder.mkdir(parents=True, exist_ok=True)
             self._made.add(agent)
         return folder
 

@@ -87,12 +87,12 @@ class Replies:
         if said:
             unsure = left.unsure and left.id is None
             said[0] = replace(said[0], draft=left.id, unsure=unsure)
-        elif left.id and not files and end.ended.outcome is Outcome.COMPLETED:
-            # It turned out that there was nothing to say: what was shown of it is removed.
-            said = [OutboundMessage(turn.target, "", run_id=turn.id, draft=left.id)]
         said += [OutboundMessage(turn.target, "", run_id=turn.id, file=file) for file in files]
         if said:
             said[0] = replace(said[0], reply_to=turn.reply_to)
+        if not text and left.id and end.ended.outcome is Outcome.COMPLETED:
+            # It turned out that there was nothing to say: what was shown of it is removed.
+            said.insert(0, OutboundMessage(turn.target, "", run_id=turn.id, draft=left.id))
         return tuple(said)
 
     def bare(self, end: End) -> tuple[OutboundMessage, ...]:

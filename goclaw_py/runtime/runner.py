@@ -147,7 +147,7 @@ class Runner:
             parts=turn.parts(rows, files),
             history=begun.history,
             take_messages=partial(self._take_messages, turn),
-            workspace=await self._received.workspace(turn.agent),
+            workspace=self._received.workspace(turn.agent),
         )
         turn.result = await self._agents[turn.agent].run(request, partial(self._emit, turn))
         self._note_context(turn, turn.result)
@@ -206,7 +206,7 @@ class Runner:
     async def _close_late_draft(self, end: End) -> None:
         """Close a draft that was being posted while its run was stopped.
 
-        The end was stored before: a crash in between must not undo a stop that people have read of.
+        The end is stored before: "typing…" and the next message do not wait for that request.
         """
         late = await self._drafts.end(end.turn.id)
         if end.left.id is None and late.id is not None:

@@ -63,6 +63,8 @@ class Stopper:
         self._clock = clock
         self._dispatcher = dispatcher
         self._turns = turns
+        self._unkept: dict[int, Reason] = {}
+        """Inbox rows that were stopped, by this process, and are not known to be stored so."""
 
     def runs(self, session: SessionKey) -> list[RunView]:
         """What runs or waits in a session."""
@@ -93,13 +95,22 @@ class Stopper:
             self._turns(done.dropped),
         )
 
-    async def keep(self, stopped: Stopped) -> None:
+    async def keep(self, stopped: Stopped | None = None) -> None:
         """Store that these messages get no answer: no crash may bring back what people stopped.
 
         Their runs may take a while to end, and their ends are stored after that. Raises
-        ``StoreUnavailable``.
+        ``StoreUnavailable``; then the next call stores them too.
         """
-        rows = [row.id for turn in (*stopped.running, *stopped.waiting) for row in turn.rows]
-        if rows:
-            now, reason = self._clock.now(), stopped.reason
+        if stopped is not None:
+            turns = (*stopped.running, *stopped.waiting)
+            self._unkept |= {row.id: stopped.reason for turn in turns for row in turn.rows}
+        for reason in set(self._unkept.values()):
+            rows = [row for row, why in self._unkept.items() if why is reason]
+            now = self._clock.now()
             await self._store.settle(rows, Outcome.CANCELLED, now=now, reason=reason)
+            for row in rows:
+                self._unkept.pop(row, None)
+
+    def forget(self) -> None:
+        """What was stopped belongs to another process now."""
+        self._unkept.clear()

@@ -49,9 +49,9 @@ def apologies(
     ]
 
 
-def closing(run_id: RunId, target: Target, draft: str, *, stopped: bool) -> OutboundMessage:
-    """What finishes a draft of which nobody knows what it shows."""
-    text = wording.cut_draft(Outcome.CANCELLED if stopped else Outcome.LOST)
+def closing(run_id: RunId, target: Target, draft: str, outcome: Outcome) -> OutboundMessage:
+    """What finishes a draft of which nobody knows what it shows; it goes if there is an answer."""
+    text = "" if outcome is Outcome.COMPLETED else wording.cut_draft(outcome)
     return OutboundMessage(target, text, run_id=run_id, draft=draft)
 
 

@@ -10,9 +10,9 @@ import pytest
 from goclaw_py.core import wording
 from goclaw_py.core.errors import NeverBegan
 from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import Target
+from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.ports.store import Begun, Draft, InboxKind, Stops
+from goclaw_py.ports.store import Begun, Draft, InboxKind, InboxRow, Stops
 from tests.support.stores import (
     ANN,
     APOLOGY,
@@ -284,6 +284,66 @@ async def test_a_draft_is_closed_when_what_waits_for_its_next_run_is_stopped(
         await world.a.accept([replace(stop, stops=stops)], node=A, now=at(1))
     assert await closings(world) == [("100", "r1", "55", wording.cut_draft(Outcome.CANCELLED))]
     assert await world.a.drafts() == []
+
+
+async def left(world: World, name: str, *rows: InboxRow, second: int) -> None:
+    """A run was cut and has left a draft for its messages."""
+    await world.a.begin_run(replace(new_run(name, *rows), started_at=at(second)), node=A)
+    await world.a.open_draft(RunId(name), ANN, now=at(second))
+    await world.a.draft_posted(RunId(name), f"draft of {name}")
+    await world.a.finish_run(end(name, Outcome.INTERRUPTED), node=A)
+
+
+async def test_of_two_drafts_for_the_messages_of_one_run_the_older_one_is_closed(
+    world: World,
+) -> None:
+    """SPEC CMD-3: the run goes on in the newer one."""
+    rows = await world.accept(ANN, ANN)
+    await left(world, "r1", rows[0], second=1)
+    await left(world, "r2", rows[1], second=2)
+    begun = await world.a.begin_run(new_run("r3", *rows), node=A)
+    assert begun == Begun(draft="draft of r2")
+    assert await world.a.drafts() == [Draft(R3, ANN, "draft of r2")]
+    assert await closings(world) == [
+        ("100", "r1", "draft of r1", wording.cut_draft(Outcome.INTERRUPTED))
+    ]
+
+
+async def test_the_draft_of_a_message_that_another_run_takes_in_is_removed(world: World) -> None:
+    taken, other = await world.accept(ANN, ANN)
+    await left(world, "r1", taken, second=1)
+    await world.a.begin_run(new_run("r2", other), node=A)
+    answer = replace(end("r2", Outcome.COMPLETED, "to both"), taken_in=(taken.id,))
+    await world.a.finish_run(answer, node=A)
+    assert await closings(world) == [("100", "r1", "draft of r1", "")]
+    assert await world.a.drafts() == []
+
+
+@pytest.mark.parametrize("outcome", [Outcome.CANCELLED, Outcome.COMPLETED, Outcome.FAILED])
+@pytest.mark.parametrize("said", [True, False])
+async def test_a_draft_that_no_message_of_its_run_finishes_is_closed(
+    world: World, outcome: Outcome, said: bool
+) -> None:
+    """SPEC CMD-3: who ends the run may not know of its draft."""
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    await draft_of(world, R1, "55")
+    ended = end("r1", outcome)
+    if said:
+        ended = replace(ended, say=(OutboundMessage(ANN, "hi", run_id=R1, draft="55"),))
+    await world.a.finish_run(ended, node=A)
+    text = "" if outcome is Outcome.COMPLETED else wording.cut_draft(outcome)
+    assert await closings(world) == [("100", "r1", "55", "hi" if said else text)]
+    assert await world.a.drafts() == []
+
+
+async def test_the_draft_of_a_stopped_run_is_closed_if_the_shutdown_cuts_that(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    await draft_of(world, R1, "55")
+    await world.a.settle([row.id], Outcome.CANCELLED, now=T0)
+    await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
+    assert await closings(world) == [("100", "r1", "55", wording.cut_draft(Outcome.CANCELLED))]
 
 
 async def test_the_draft_of_a_run_that_works_survives_the_recovery_of_another_node(

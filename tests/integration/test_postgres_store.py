@@ -358,14 +358,6 @@ async def test_a_server_that_hangs_is_unavailable_within_the_time_limits(
             "runs",
             "select * from runs where session = 's' order by started_at desc, id desc limit 9",
         ),
-        ("sessions", "select * from sessions order by last_active_at desc, key desc limit 9"),
-        (
-            "sessions",
-            (
-                "select from sessions where last_heard_at is not null "
-                "order by last_heard_at desc, key desc limit 9"
-            ),
-        ),
         ("history", "select from history where session = 's' and epoch = 0 order by id desc"),
     ],
 )
@@ -382,8 +374,6 @@ async def test_open_rows_are_found_without_reading_the_finished_ones(
         "runs": "insert into runs (id, session, agent, trigger, lane, node, fence, epoch, model, "
         "started_at, finished_at, outcome) select 'r' || n, 's' || n % 99, 'x', 'chat', 'main', "
         "'n', 1, 0, '', timestamptz 'epoch' + n * interval '1 s', 'epoch', 'completed' from n",
-        "sessions": "insert into sessions (key, agent, created_at, last_active_at) select 's' || "
-        "n, 'x', 'epoch', timestamptz 'epoch' + n * interval '1 s' from n",
         "history": "insert into sessions (key, agent, created_at, last_active_at) values "
         "('t', 'x', 'epoch', 'epoch'); with n as (select generate_series(1, 20000) as n) "
         "insert into history (session, epoch, role, text, at) "

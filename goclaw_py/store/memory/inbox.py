@@ -114,6 +114,7 @@ class Inbox(Part):
             sessions = {row.session for row in ended}
             session = sessions.pop() if len(sessions) == 1 else None
             self._db.enqueue(storable(tuple(say)), session=session, now=now)
+        if ended:
             self._db.close_forsaken_drafts(now)
 
     async def unanswered(
@@ -178,11 +179,19 @@ class Inbox(Part):
         if row.stops is None:
             return
         target = row.message.target
-        for name in row.stops.messages:
-            stopped = self._db.known.get((target.channel, target.account, name))
-            if stopped and stopped.id in self._db.pending and stopped.kind is InboxKind.MESSAGE:
-                self._db.end_row(stopped, Outcome.CANCELLED, row.stops.reason, now)
-        self._db.close_forsaken_drafts(now)
+        named = (
+            self._db.known.get((target.channel, target.account, name))
+            for name in row.stops.messages
+        )
+        stopped = [
+            one
+            for one in named
+            if one and one.id in self._db.pending and one.kind is InboxKind.MESSAGE
+        ]
+        for one in stopped:
+            self._db.end_row(one, Outcome.CANCELLED, row.stops.reason, now)
+        if stopped:
+            self._db.close_forsaken_drafts(now)
 
     def _request_pairings(self, pairings: Sequence[NewPairing], now: datetime) -> None:
         kept: list[NewPairing] = []

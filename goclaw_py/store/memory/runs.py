@@ -69,12 +69,14 @@ class Runs(Part):
             for row in self._db.rows_of({end.id}):
                 self._db.end_row(row, end.outcome, end.reason, end.finished_at)
         draft = self._db.drafts.get(end.id)
-        waits = draft is not None and bool(draft.inbox & self._db.pending.keys())
-        if not (waits and end.outcome is Outcome.INTERRUPTED):
-            self._db.drafts.pop(end.id, None)
+        finished = [message.draft for message in end.say if message.draft]
+        if draft is not None and draft.external_id in finished:
+            del self._db.drafts[end.id]
         written = (StoredEntry(entry, end.finished_at, end.id) for entry in end.history)
         self._db.remember(session, run.epoch, written)
         self._db.enqueue(end.say, session=session.key, now=end.finished_at)
+        if draft is not None or end.taken_in:
+            self._db.close_forsaken_drafts(end.finished_at)
 
     async def runs(
         self, *, limit: int = 50, session: SessionKey | None = None, active: bool = False
@@ -151,6 +153,12 @@ class Runs(Part):
         if found:
             taken = replace(found[0], run_id=run.id, inbox=frozenset(run.inbox))
             self._db.drafts[run.id] = taken
+        # The others wait for no message any more, so they are closed as forsaken.
+        left_over = [draft for draft in found[1:] if draft.external_id is not None]
+        for draft in left_over:
+            self._db.drafts[draft.run_id] = replace(draft, inbox=frozenset())
+        if left_over:
+            self._db.close_forsaken_drafts(run.started_at)
         return any(draft.external_id is None for draft in found)
 
     def _own_session(self, run: NewRun, node: NodeId) -> SessionRecord:

@@ -304,12 +304,20 @@ class MemoryDatabase:
             del self.drafts[draft.run_id]
             if draft.external_id is not None:
                 run = self.runs[draft.run_id]
-                ends = [run.end, *(self.inbox[row] for row in draft.inbox)]
-                stopped = any(end and end.outcome is Outcome.CANCELLED for end in ends)
                 closing = rules.closing(
-                    draft.run_id, draft.target, draft.external_id, stopped=stopped
+                    draft.run_id, draft.target, draft.external_id, self._became_of(draft)
                 )
                 self.enqueue([closing], session=run.new.session, now=now)
+
+    def _became_of(self, draft: DraftRecord) -> Outcome:
+        """Of its messages, or of its run if it had none."""
+        rows = [self.inbox[row] for row in sorted(draft.inbox)]
+        outcomes = [row.outcome for row in rows if row.outcome]
+        if Outcome.CANCELLED in outcomes:
+            return Outcome.CANCELLED
+        end = self.runs[draft.run_id].end
+        assert end is not None
+        return outcomes[-1] if outcomes else end.outcome
 
     def end_run(self, run: RunRecord, end: RunEnd) -> None:
         """A run has ended."""

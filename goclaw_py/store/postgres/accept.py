@@ -90,6 +90,8 @@ async def accept(pool: Pool, offers: Sequence[Offer]) -> list[Accepted]:
         if stored is not None:
             return batch.answers(stored)
     async with pool.transaction() as connection:
+        if batch.stops:
+            await connection.fetch(_SQL["lock_sessions_named"], batch.sessions)
         stored = await batch.store_whole(connection)
         await batch.stop(connection)
         await _request_pairings(connection, pairings, now=batch.now)
@@ -112,6 +114,7 @@ class _Batch:
         self._keys = list(self._rows)
         self.stops = [one.row for one in self._rows.values() if one.row.stops is not None]
         """The rows that have stopped something."""
+        self.sessions = sorted({one.row.session for one in self._rows.values()})
         self._json = orjson.dumps(lines).decode()
 
     async def store(self, pool: Pool) -> _Stored | None:

@@ -7,6 +7,7 @@ from datetime import datetime
 from goclaw_py.core.errors import NeverBegan
 from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import Outcome
 from goclaw_py.ports.store import Draft
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
@@ -23,7 +24,7 @@ async def close_forsaken(connection: Connection, *, now: datetime) -> None:
         if row["external_id"] is not None:
             run_id, target = RunId(row["run_id"]), rows.target(row)
             assert target is not None
-            closing = rules.closing(run_id, target, row["external_id"], stopped=row["stopped"])
+            closing = rules.closing(run_id, target, row["external_id"], Outcome(row["outcome"]))
             await enqueue(connection, [closing], session=SessionKey(row["session"]), now=now)
 
 

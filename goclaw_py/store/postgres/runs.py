@@ -18,6 +18,7 @@ from goclaw_py.core.requests import Mode
 from goclaw_py.ports.agent import HistoryEntry
 from goclaw_py.ports.store import Begun, NewRun, Notice, Run, RunEnd, Session, StoredEntry
 from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres.drafts import close_forsaken
 from goclaw_py.store.postgres.group import Group
 from goclaw_py.store.postgres.part import Part, claim
 from goclaw_py.store.postgres.pool import Connection, Pool, Row
@@ -30,6 +31,8 @@ _LAST_CHARACTER = chr(0x10FFFF)
 
 
 _FLIGHTS = 2
+_MOST = 32
+"""How many runs share a transaction: each that begins reads its history."""
 
 
 class _OfRun(Protocol):
@@ -62,9 +65,17 @@ class Runs(Part):
     def __init__(self, pool: Pool) -> None:
         super().__init__(pool)
         self._beginnings = self._ending(
-            Group(self._begin, keys=_session_of, kind=attrgetter("node"), flights=_FLIGHTS)
+            Group(
+                self._begin,
+                keys=_session_of,
+                kind=attrgetter("node"),
+                flights=_FLIGHTS,
+                most=_MOST,
+            )
         )
-        self._endings = self._ending(Group(self._finish, keys=_run_of, flights=_FLIGHTS))
+        self._endings = self._ending(
+            Group(self._finish, keys=_run_of, flights=_FLIGHTS, most=_MOST)
+        )
 
     async def begin_run(self, run: NewRun, *, node: NodeId) -> Begun:
         """Beginning the same run again counts no second attempt, so a lost answer can be repeated.
@@ -77,7 +88,12 @@ class Runs(Part):
     async def _begin(self, runs: Sequence[_Beginning]) -> list[Begun | StoreError]:
         """As a rule the sessions are ours, since their messages were accepted here."""
         async with self._pool.connection() as connection:
-            begun = await _begin(connection, _once([one.run for one in runs]), runs[0].node)
+            begun, left_over = await _begin(
+                connection, _once([one.run for one in runs]), runs[0].node
+            )
+        if left_over:
+            async with self._pool.transaction() as connection:
+                await close_forsaken(connection, now=runs[0].run.started_at)
         return [begun.get(one.run.id) or await self._begin_anyhow(*one) for one in runs]
 
     async def _begin_anyhow(self, run: NewRun, node: NodeId) -> Begun | StoreError:
@@ -85,7 +101,9 @@ class Runs(Part):
         try:
             async with self._pool.transaction() as connection:
                 key = await _own_session(connection, run, node)
-                begun = await _begin(connection, [replace(run, session=key)], node)
+                begun, left_over = await _begin(connection, [replace(run, session=key)], node)
+                if left_over:
+                    await close_forsaken(connection, now=run.started_at)
                 return begun.get(run.id) or await _begun_before(connection, run, node, key)
         except Fenced as error:
             return error
@@ -105,7 +123,11 @@ class Runs(Part):
             refused = [_refusal(one.end, found.get(one.id), one.node) for one in endings]
             ending = [one for one, error in zip(endings, refused, strict=True) if error is None]
             if ending:
-                await connection.fetch(_SQL["finish"], *_end_columns(_once(ending)))
+                told = await connection.row(_SQL["finish"], *_end_columns(_once(ending)))
+                # Also one of a message that this run has taken in.
+                if (told and told["left_over"]) or any(one.end.taken_in for one in ending):
+                    now = max(one.end.finished_at for one in ending)
+                    await close_forsaken(connection, now=now)
         return refused
 
     async def runs(
@@ -211,8 +233,11 @@ async def _begun_before(
 
 async def _begin(
     connection: Connection, runs: Sequence[NewRun], node: NodeId
-) -> dict[RunId, Begun]:
-    """Begin those of the runs that are new, in sessions that are the node's own."""
+) -> tuple[dict[RunId, Begun], bool]:
+    """Begin those of the runs that are new, in sessions that are the node's own.
+
+    Also tells whether a draft is left over that none of them goes on with.
+    """
     found = await connection.fetch(
         _SQL["begin"],
         node,
@@ -220,10 +245,11 @@ async def _begin(
         [run.session for run in runs],
         [row for run in runs for row in run.inbox],
     )
-    return {
+    begun = {
         RunId(run_id): _begun(lines[0], [rows.entry(row) for row in lines if row["role"]])
         for run_id, lines in _each(found).items()
     }
+    return begun, any(row["left_over"] for row in found[:1])
 
 
 def _each(found: Iterable[Row]) -> dict[str, list[Row]]:

@@ -34,12 +34,31 @@ from drafts
 order by opened_at, run_id;
 
 -- name: forsaken
--- Forgets the drafts of ended runs of which no message waits for another run.
+-- Forgets the drafts of ended runs of which no message waits for another run; tells what became of
+-- the messages, or of the run if it had none. What somebody else is forgetting is left to them.
+with left_over as (
+    select
+        d.run_id,
+        coalesce(
+            (
+                select outcome
+                from inbox
+                where id = any (d.inbox)
+                order by outcome = 'cancelled' desc, id desc
+                limit 1
+            ),
+            r.outcome
+        ) as outcome,
+        r.session
+    from drafts as d
+    join runs as r on r.id = d.run_id
+    where r.outcome is not null
+      and not exists (select from inbox where id = any (d.inbox) and state = 'pending')
+    for update of d skip locked
+)
 delete from drafts as d
-using runs as r
-where r.id = d.run_id and r.outcome is not null
-  and not exists (select from inbox where id = any (d.inbox) and state = 'pending')
+using left_over
+where d.run_id = left_over.run_id
 returning
-    d.run_id, d.channel, d.account, d.chat, d.thread, d.external_id, r.session,
-    r.outcome = 'cancelled'
-        or exists (select from inbox where id = any (d.inbox) and outcome = 'cancelled') as stopped;
+    d.run_id, d.channel, d.account, d.chat, d.thread, d.external_id, left_over.session,
+    left_over.outcome;

@@ -139,8 +139,24 @@ select id
 from inbox
 where id = any ($1::bigint[]) and state = 'done';
 
+-- name: lock_sessions_of
+-- Locks the sessions of those of some rows that are not done.
+select key
+from sessions
+where key in (select session from inbox where id = any ($1::bigint[]) and state = 'pending')
+order by key
+for update;
+
+-- name: lock_sessions_named
+-- Locks some sessions.
+select key
+from sessions
+where key = any ($1::text[])
+order by key
+for update;
+
 -- name: settle
--- Ends those of the rows that are not done. Locks them in order of their ids.
+-- Ends those of the rows that are not done, in locked sessions.
 with open as (
     select id
     from inbox

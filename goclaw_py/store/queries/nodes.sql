@@ -80,7 +80,9 @@ for update;
 -- Ends the unfinished runs of some nodes; those that were being stopped, whose messages have ended
 -- with the stop, as cancelled.
 update runs
-set outcome = coalesce(stopped.outcome, $2), reason = coalesce(stopped.reason, $3), finished_at = $4
+set outcome = coalesce(stopped.outcome, $2),
+    reason = case when stopped.outcome is null then $3 else stopped.reason end,
+    finished_at = $4
 from runs as r
 left join lateral (
     select outcome, reason
@@ -90,7 +92,7 @@ left join lateral (
     order by id
     limit 1
 ) as stopped on true
-where r.id = runs.id and r.node = any ($1::text[]) and r.outcome is null
+where r.id = runs.id and r.node = any ($1::text[]) and runs.outcome is null
 returning
     runs.id, runs.session, runs.channel, runs.account, runs.chat, runs.thread, runs.started_at,
     runs.outcome;

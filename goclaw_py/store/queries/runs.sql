@@ -93,28 +93,31 @@ with asked as (
     from ranked
     where drafts.run_id = ranked.run_id and ranked.place = 1
     returning drafts.run_id, drafts.external_id
-), surplus as (
+), unknown as (
     delete from drafts
     using ranked
-    where drafts.run_id = ranked.run_id and ranked.place > 1
-    returning ranked.id as run_id, drafts.external_id
+    where drafts.run_id = ranked.run_id and ranked.place > 1 and drafts.external_id is null
+    returning ranked.id as run_id
+), left_over as (
+    -- No message waits for it any more, so it is closed as forsaken.
+    update drafts
+    set inbox = '{}'
+    from ranked
+    where drafts.run_id = ranked.run_id and ranked.place > 1 and drafts.external_id is not null
+    returning ranked.id as run_id
 ), unsure as (
     select run_id from taken where external_id is null
     union
-    select run_id from surplus where external_id is null
+    select run_id from unknown
 )
 select
     begun.id, taken.external_id as draft, unsure.run_id is not null as unsure,
-    h.role, h.text, h.native, h.format
+    exists (select from left_over) as left_over, h.role, h.text, h.native, h.format
 from begun
 left join taken on taken.run_id = begun.id
 left join unsure on unsure.run_id = begun.id
-left join lateral (
-    select role, text, native, format
-    from history
-    where history.session = begun.session and history.epoch = begun.epoch
-    order by history.id desc
-) as h on true;
+left join history as h on h.session = begun.session and h.epoch = begun.epoch
+order by begun.ordinal, h.id desc;
 
 -- name: owner_of_run
 -- Tells who runs it, whether it has ended, and which draft is its own.
@@ -141,10 +144,11 @@ for update of s;
 
 -- name: finish
 -- Ends runs that have not ended, in their locked sessions, with all that belongs to their ends: the
--- draft of each, unless that waits for the run that answers the same messages (no draft can be opened
--- meanwhile); the unfinished rows that it began with or has taken in, or, if it was interrupted,
+-- draft of each that one of its messages finishes, or whose id nobody knows, unless it waits for the
+-- run that answers the same messages (no draft can be opened meanwhile); the unfinished rows that it began with or has taken in, or, if it was interrupted,
 -- those that it began with are free again, an attempt taken back; history and outbox rows, in the
--- given order. $1 holds the runs, $2 their ids, $3 all rows that they have taken in.
+-- given order. $1 holds the runs, $2 their ids, $3 all rows that they have taken in. Tells whether a
+-- draft is left over that nothing finishes.
 with asked as (
     select *
     from jsonb_to_recordset($1::jsonb) as (
@@ -160,13 +164,26 @@ with asked as (
     from asked as a
     where r.id = a.id and r.id = any ($2::text[]) and r.outcome is null
     returning r.id, r.session, r.epoch, r.outcome, r.reason, r.finished_at, a.taken_in
+), messages as (
+    select *
+    from unnest($9::text[], $10::text[], $11::text[], $12::text[], $13::jsonb[])
+        with ordinality as m (run_id, channel, account, chat, message, ordinal)
+), ends_of_drafts as (
+    select
+        d.run_id,
+        d.external_id is not null and not exists (
+            select from messages as m
+            where m.run_id = d.run_id and m.message ->> 'draft' = d.external_id
+        ) as left_over,
+        ended.outcome = 'interrupted' and exists (
+            select from inbox where id = any (d.inbox) and state = 'pending'
+        ) as waits
+    from drafts as d
+    join ended on ended.id = d.run_id
 ), forgotten as (
     delete from drafts as d
-    using ended
-    where d.run_id = ended.id
-      and (ended.outcome <> 'interrupted' or not exists (
-          select from inbox where id = any (d.inbox) and state = 'pending'
-      ))
+    using ends_of_drafts as e
+    where d.run_id = e.run_id and not e.waits and not e.left_over
 ), answered as (
     update inbox as i
     set state = 'done', outcome = ended.outcome, reason = ended.reason,
@@ -203,13 +220,14 @@ with asked as (
     select
         m.channel, m.account, m.chat, m.message, ended.session,
         coalesce((m.message -> 'unsure')::boolean, false), ended.finished_at, ended.finished_at
-    from unnest($9::text[], $10::text[], $11::text[], $12::text[], $13::jsonb[])
-        with ordinality as m (run_id, channel, account, chat, message, ordinal)
+    from messages as m
     join ended on ended.id = m.run_id
     order by m.ordinal
     returning id
 )
-select case when exists (select from said) then pg_notify($14, '') end;
+select
+    case when exists (select from said) then pg_notify($14, '') end,
+    exists (select from ends_of_drafts where left_over and not waits) as left_over;
 
 -- name: remember
 -- Appends to a session's history outside of any run, in the given order.

@@ -158,7 +158,6 @@ async def test_stop_in_a_thread_leaves_the_rest_of_the_chat_alone() -> None:
         await agent.until_active(1)
         await asyncio.sleep(1)
         assert gateway.channel.sent[0].target.thread == "7"
-        # Which of the two asked its agent first is open.
         (stopped,) = (one for one in agent.requests if one.session == session_of(thread="7"))
         assert agent.cancelled == [stopped.run_id]
 

@@ -14,7 +14,7 @@ from goclaw_py.core.events import TextDelta
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
-from goclaw_py.testing.agents import Emitting, Ignore, ScriptedAgent
+from goclaw_py.testing.agents import Block, Emitting, Ignore, ScriptedAgent
 from tests.support.drafting import DraftingChannel
 from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until
 
@@ -25,6 +25,11 @@ BURIED_S = 20.0
 def stubborn() -> ScriptedAgent:
     """An agent whose runs take long to end after they were cancelled."""
     return ScriptedAgent(otherwise=lambda _: Emitting((TextDelta("so far"),), Ignore(for_s=20)))
+
+
+def blocked() -> ScriptedAgent:
+    """An agent whose runs say something and go on for ever."""
+    return ScriptedAgent(otherwise=lambda _: Emitting((TextDelta("so far"),), Block()))
 
 
 async def _stop(process: GatewayProcess) -> None:
@@ -131,4 +136,72 @@ async def test_an_operator_hears_of_a_stop_although_the_database_is_away() -> No
         report = await gateway.control.stop(session_of(), everything=False)
         assert len(report.stopped) == 1
         await until(lambda: not database.pending)
-        assert await gateway.outcomes() == [Outcome.CANCELLED]
+        assert len(agent.active) == 1  # the next look has stored it, long before the run's end
+
+
+@pytest.mark.parametrize("way", [_stop_redelivered, _begin_anew])
+async def test_what_a_stop_could_not_store_is_stored_when_the_command_is_tried_again(
+    way: Callable[[GatewayProcess], Awaitable[None]],
+) -> None:
+    database, agent = MemoryDatabase(), stubborn()
+    async with a_process(agent, ONE_BY_ONE, database=database) as gateway:
+        await gateway.say("work", apart_s=1)
+        gateway.store.errors["settle"] = StoreUnavailable("away")
+        await way(gateway)
+        await until(lambda: not database.pending)
+        assert len(agent.active) == 1
+        assert database.inbox[1].outcome is Outcome.CANCELLED
+
+
+# ---------------------------------------------------------------------------- undone by an operator
+
+
+async def test_a_message_that_is_retried_is_not_stopped_by_the_same_stop_again() -> None:
+    database = MemoryDatabase()
+    agent = ScriptedAgent(Emitting((TextDelta("so far"),), Block()))
+    async with a_process(agent, ONE_BY_ONE, database=database) as gateway:
+        await gateway.say("work", apart_s=1)
+        stop = message("/stop")
+        await gateway.gateway.accept([stop])
+        await asyncio.sleep(5)
+        assert await gateway.store.retry_letters([1], now=gateway.clock.now()) == 1
+        await gateway.gateway.accept([replace(stop, redelivered=True)])
+        await until(lambda: not database.pending)
+        assert agent.prompts == ["work", "work"]
+        assert database.inbox[1].outcome is Outcome.COMPLETED
+
+
+async def test_a_message_that_was_stopped_in_its_own_batch_can_be_retried() -> None:
+    database, agent = MemoryDatabase(), ScriptedAgent()
+    async with a_process(agent, ONE_BY_ONE, database=database) as gateway:
+        await gateway.gateway.accept([message("work"), message("/stop")])
+        assert agent.prompts == []
+        assert await gateway.store.retry_letters([1], now=gateway.clock.now()) == 1
+        await until(lambda: not database.pending)
+        assert agent.prompts == ["work"]
+
+
+# ---------------------------------------------------------------------------- what is shown of it
+
+
+@pytest.mark.parametrize("slow", ["slow_after_s", "slow_before_s"])
+@pytest.mark.parametrize("way", [_stop, _stop_all, _stop_as_operator])
+async def test_a_stop_while_the_next_run_takes_a_draft_over_closes_it(
+    way: Callable[[GatewayProcess], Awaitable[None]], slow: str
+) -> None:
+    """SPEC CMD-3: the run never hears of the draft."""
+    database, channel = MemoryDatabase(), DraftingChannel()
+    async with a_process(blocked(), ONE_BY_ONE, database=database, channels=(channel,)) as first:
+        await first.say("hello", apart_s=5)
+        first.kill()
+    await asyncio.sleep(BURIED_S)
+    after = DraftingChannel()
+    after.drafted, after.sent = channel.drafted, channel.sent
+    async with a_process(blocked(), ONE_BY_ONE, database=database, channels=(after,)) as second:
+        getattr(second.store, slow)["begin_run"] = 2.0
+        await until(lambda: second.store.calls["begin_run"] == 1)
+        await asyncio.sleep(0.5)
+        await way(second)
+        await asyncio.sleep(60)
+        assert "so far" not in after.visible()
+        assert database.drafts == {}

@@ -1,0 +1,237 @@
+"""The store in memory, with which everything else is tested, does what PostgreSQL does.
+
+Both go through the same history of calls by chance, single and at once, with crashes. Every answer
+and all that is left are compared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import pytest
+
+from goclaw_py.core.errors import StoreError
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.ports.store import InboxKind, InboxRow, RunEnd, Stops
+from tests.support.postgres import Database
+from tests.support.stores import (
+    APOLOGY,
+    PLACES,
+    A,
+    InMemory,
+    World,
+    a_node,
+    at,
+    end,
+    entry,
+    inbox,
+    new_run,
+    say,
+    world_on,
+)
+
+pytestmark = pytest.mark.real_time
+
+Item = TypeVar("Item")
+
+CHATS = [Target("telegram", "default", chat) for chat in ("100", "200", "300")]
+STEPS = 45
+OUTCOMES = [Outcome.COMPLETED, Outcome.INTERRUPTED, Outcome.CANCELLED, Outcome.FAILED]
+
+
+@dataclass(slots=True)
+class Player:
+    """Plays one history on one store, and keeps what that answered."""
+
+    world: World
+    chance: random.Random
+    told: list[object] = field(default_factory=list)
+    rows: dict[str, InboxRow] = field(default_factory=dict)
+    """All messages, by external id."""
+    runs: dict[RunId, tuple[Target, frozenset[int]]] = field(default_factory=dict)
+    """Runs that work, with the rows that they began with."""
+    numbers: int = 0
+    second: int = 0
+
+    async def play(self) -> None:
+        moves: list[Callable[[], Awaitable[object]]] = [
+            self.accept,
+            self.accept,
+            self.stop,
+            self.begin,
+            self.begin,
+            self.draft,
+            self.draft,
+            self.finish,
+            self.finish,
+            self.settle,
+            self.retry,
+            self.crash,
+            self.leave,
+            self.look,
+        ]
+        for _ in range(STEPS):
+            self.second += 1
+            move = self.chance.choice(moves)
+            try:
+                self.told.append((move.__name__, await move()))
+            except StoreError as error:
+                self.told.append((move.__name__, type(error).__name__))
+
+    async def accept(self) -> object:
+        batch = [inbox(self.number(), self.chat()) for _ in range(self.chance.randint(1, 3))]
+        accepted = await self.world.a.accept(batch, node=A, now=at(self.second))
+        self.rows |= {row.message.external_id: row for row in accepted.rows}
+        return [row.message.external_id for row in accepted.rows]
+
+    async def stop(self) -> object:
+        chat = self.chat()
+        names = (name for name, row in self.rows.items() if row.message.target == chat)
+        stops = Stops(tuple(self.some(names)), Reason.STOPPED_ALL)
+        command = inbox(self.number(), chat, kind=InboxKind.COMMAND, outcome=Outcome.COMPLETED)
+        batch = [replace(command, stops=stops)]
+        accepted = await self.world.a.accept(batch, node=A, now=at(self.second))
+        return [row.message.external_id for row in accepted.rows]
+
+    async def begin(self) -> object:
+        """Several runs at once, also of one chat."""
+        busy = {row for _, rows in self.runs.values() for row in rows}
+        calls = []
+        for _ in range(self.chance.randint(1, 4)):
+            chat = self.chat()
+            free = [
+                row
+                for row in self.rows.values()
+                if row.message.target == chat and row.id not in busy
+            ]
+            mine = free[: self.chance.randint(0, 2)]
+            run = new_run(f"run {self.number():04}", *mine, target=chat, started_at=at(self.second))
+            busy |= set(run.inbox)
+            self.runs[run.id] = (chat, frozenset(run.inbox))
+            calls.append(self.world.a.begin_run(run, node=A))
+        return await _all(calls)
+
+    async def draft(self) -> object:
+        if not self.runs:
+            return None
+        run_id = self.chance.choice(list(self.runs))
+        await self.world.a.open_draft(run_id, self.runs[run_id][0], now=at(self.second))
+        known = self.chance.random() < 0.8
+        return known and await self.world.a.draft_posted(run_id, f"draft {self.number()}")
+
+    async def finish(self) -> object:
+        """Several at once; they may take in what no run works on."""
+        busy = {row for _, rows in self.runs.values() for row in rows}
+        ends: list[RunEnd] = []
+        for run_id in self.some(list(self.runs)):
+            chat, _ = self.runs.pop(run_id)
+            free = (
+                row.id
+                for row in self.rows.values()
+                if row.message.target == chat and row.id not in busy
+            )
+            taken_in = tuple(self.some(free)) if self.chance.random() < 0.3 else ()
+            busy |= set(taken_in)
+            outcome = self.chance.choice(OUTCOMES)
+            texts = [f"answer of {run_id}"] if outcome is Outcome.COMPLETED else []
+            ended = replace(end(run_id, outcome, *texts), history=(entry(f"of {run_id}"),))
+            ends.append(replace(ended, taken_in=taken_in, finished_at=at(self.second)))
+        return await _all([self.world.a.finish_run(one, node=A) for one in ends])
+
+    async def settle(self) -> object:
+        rows = [self.rows[name].id for name in self.some(list(self.rows))]
+        outcome = self.chance.choice([Outcome.CANCELLED, Outcome.DROPPED])
+        words = [say(f"settled at {self.second}")] if rows else []
+        await self.world.a.settle(rows, outcome, now=at(self.second), say=words)
+        return None
+
+    async def retry(self) -> object:
+        """An operator lets messages run again, which no run works on."""
+        busy = {row for _, rows in self.runs.values() for row in rows}
+        rows = [self.rows[name].id for name in self.some(list(self.rows))]
+        free = [row for row in rows if row not in busy]
+        return await self.world.a.retry_letters(free, now=at(self.second))
+
+    async def crash(self) -> object:
+        if self.chance.random() < 0.5:
+            return None
+        now = await self.world.kill(A)
+        recovery = await self.world.b.recover(now=now, max_attempts=2, apology=APOLOGY)
+        await self._come_back()
+        return [(cut.run_id, cut.session, cut.outcome) for cut in recovery.cut_runs]
+
+    async def leave(self) -> object:
+        if self.chance.random() < 0.5:
+            return None
+        await self.world.a.leave(A, now=at(self.second))
+        await self._come_back()
+        return None
+
+    async def look(self) -> object:
+        known = {self.rows[name].id for name in self.some(list(self.rows))}
+        found = await self.world.a.claim_pending(A, now=at(self.second), places=PLACES, known=known)
+        names = {row.id: name for name, row in self.rows.items()}
+        ended = await self.world.a.ended([*names])
+        return [row.message.external_id for row in found], sorted(names[row] for row in ended)
+
+    async def left(self) -> dict[str, list[object]]:
+        """All that is stored, without the ids that each database gives."""
+        store = self.world.a
+        outbox = await store.outbox(limit=1000)
+        letters = [await store.letter(row.id) for row in self.rows.values()]
+        histories = {row.session: await store.history(row.session) for row in self.rows.values()}
+        return {
+            "runs": [*await store.runs(limit=1000)],
+            "drafts": [*await store.drafts()],
+            # What ends at once may be said in any order.
+            "outbox": sorted(
+                ((row.message, row.session, row.possible_duplicate) for row in outbox), key=repr
+            ),
+            "inbox": [
+                letter and (replace(letter.row, id=0), letter.session, letter.attempts)
+                for letter in letters
+            ],
+            "history": [
+                (key, [(one.entry, one.run_id) for one in told]) for key, told in histories.items()
+            ],
+        }
+
+    async def _come_back(self) -> None:
+        self.runs.clear()
+        await self.world.a.join(a_node(A))
+        await self.world.a.claim_pending(A, now=at(self.second), places=PLACES)
+
+    def chat(self) -> Target:
+        return self.chance.choice(CHATS)
+
+    def number(self) -> int:
+        self.numbers += 1
+        return self.numbers
+
+    def some(self, items: Iterable[Item]) -> list[Item]:
+        return [item for item in items if self.chance.random() < 0.4]
+
+
+async def _all(calls: Sequence[Coroutine[Any, Any, object]]) -> object:
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    return [type(one).__name__ if isinstance(one, BaseException) else one for one in answers]
+
+
+@pytest.mark.parametrize("seed", range(40))
+async def test_both_stores_tell_and_keep_the_same(postgres_database: Database, seed: int) -> None:
+    async with world_on(postgres_database) as real, world_on(InMemory()) as memory:
+        players = [Player(world, random.Random(seed)) for world in (real, memory)]
+        for player in players:
+            await player.play()
+        mine, theirs = players
+        for step, (one, other) in enumerate(zip(mine.told, theirs.told, strict=True)):
+            assert one == other, f"step {step} of {mine.told[: step + 1]}"
+        kept = await theirs.left()
+        for what, found in (await mine.left()).items():
+            assert found == kept[what], f"{what} after {mine.told}"
