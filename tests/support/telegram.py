@@ -178,7 +178,7 @@ async def connected(
         "base_url": api.url,
         "library": library.value,
         "send_timeout_s": 1,
-        "connect_timeout_s": 1,
+        "connect_timeout_s": 5,
         **options,
     }
     async with contextlib.AsyncExitStack() as stack:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -15,6 +17,14 @@ from bench.scheduler.report import Report
 from bench.scheduler.sizes import TINY
 
 pytestmark = pytest.mark.real_time
+
+
+@pytest.fixture(autouse=True)
+def small_heap() -> Iterator[None]:
+    """Each measurement collects garbage first: not that of thousands of tests again and again."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
