@@ -28,11 +28,11 @@ def test_a_second_gateway_waits_for_the_bot_and_takes_over(
         assert [run["outcome"] for run in one.rows("runs", "list")] == ["completed"]
         assert not [call for call in api.transcript("getUpdates") if call.status == 409]
 
-        api.say(ANN, "count to 3")
+        # Without a word before its end: a draft could be under way when it dies.
+        api.say(ANN, "slow 4")
         wait_for(lambda: len(one.rows("runs", "list")) == 2, "the next run")
         first.kill()
         api.say(BOB, "echo anybody?")
-        # It goes on in the draft that the first one left, if there was one.
-        whole = ["1 2 3 4", "1 2 3"]
-        wait_for(lambda: api.texts(ANN) == whole, "the answer of the second one", limit_s=30)
+        wait_for(lambda: len(api.texts(ANN)) == 2, "the answer of the second one", limit_s=30)
+        assert api.texts(ANN)[1].startswith("That took 4 ticks")
         wait_for(lambda: "anybody?" in api.texts(BOB), "its polling", limit_s=30)
