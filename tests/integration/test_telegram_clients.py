@@ -476,9 +476,9 @@ async def test_waiting_for_a_connection_too_long_means_not_sent(
 ) -> None:
     """SPEC IO-5."""
     api.fault(Fault("sendMessage", FaultKind.HANG, count=64))
-    async with connected(library, api.url, send_timeout_s=9) as client:
+    async with connected(library, api.url, send_timeout_s=60) as client:
         sends = [asyncio.create_task(client.send_message(HERE, HELLO)) for _ in range(64)]
-        await api.wait_calls("sendMessage", 64)
+        await api.wait_calls("sendMessage", 64, timeout_s=30)
         with pytest.raises(NotSent, match="no connection"):
             await client.send_message(HERE, Text("one too many"))
         for send in sends:
