@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 
-from goclaw_py.agents import AgentSpec, build_agent
+from goclaw_py.agents import AgentSpec, CommandSpec, OutputKind, build_agent
 from goclaw_py.config import accounts, api_key, option_error, queue_policy
-from goclaw_py.config.models import Settings, Thread
+from goclaw_py.config.models import Command, Settings, Thread
 from goclaw_py.config.resolve import ChannelAccount
 from goclaw_py.core.errors import GoclawError, SettingError
 from goclaw_py.core.ids import MAIN_AGENT, AgentName
@@ -196,6 +196,21 @@ class _Level:
         )
 
 
+def _command(section: Command) -> CommandSpec:
+    return CommandSpec(
+        run=section.run,
+        first=section.first,
+        later=section.later,
+        output=OutputKind(section.output),
+        text=section.text,
+        join=section.join,
+        result=section.result,
+        session=section.session,
+        env=section.env,
+        timeout_s=section.timeout,
+    )
+
+
 def build_agents(settings: Settings) -> dict[AgentName, AgentLoop]:
     """The loop of every agent. Raises ``SettingError``."""
     agents: dict[AgentName, AgentLoop] = {}
@@ -209,6 +224,7 @@ def build_agents(settings: Settings) -> dict[AgentName, AgentLoop]:
             base_url=section.base_url,
             api_key=None if secret is None else secret.get_secret_value(),
             headers={key: value.get_secret_value() for key, value in section.headers.items()},
+            command=_command(section.command),
         )
         agents[name] = build_agent(spec)
     return agents

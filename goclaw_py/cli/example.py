@@ -36,6 +36,11 @@ EXAMPLE: Final = """\
 # context_window = 128000
 # max_concurrent = 4      # runs over all its sessions; default no limit
 # headers = { X-Team = "blue" }
+#
+# Any program can answer, with the model "command": see docs/guide/agents.md.
+# [agents.main.command]
+# run = ["my-agent", "--quiet"]         # the prompt comes on its standard input
+# timeout = "10m"
 
 # ----- Channels. Talk to @BotFather to get a token.
 # [channels.telegram]

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from goclaw_py.config.types import Duration, Flag, Ids, Matching, Whole
+from goclaw_py.config.types import Duration, Flag, Ids, Matching, Whole, Words
 from goclaw_py.core.ids import MAIN_AGENT, AgentName
 from goclaw_py.core.requests import Drop, Mode
 from goclaw_py.core.routing import DirectPolicy, GroupPolicy
@@ -85,11 +85,47 @@ class Queue(Section):
     )
 
 
+class Command(Section):
+    """``[agents.NAME.command]``: a program that answers (SPEC AGENT-2b)."""
+
+    run: Annotated[tuple[str, ...], Words()] = Field(
+        default=(),
+        description="the program and its arguments; {prompt} (else it comes on standard input), "
+        "{session} and {workspace} are put in",
+    )
+    first: Annotated[tuple[str, ...], Words()] = Field(
+        default=(), description="more arguments for the first run of a conversation"
+    )
+    later: Annotated[tuple[str, ...], Words()] = Field(
+        default=(), description="more arguments for the next ones, which go on with it"
+    )
+    output: Literal["text", "jsonl"] = Field(
+        default="text", description="text (default), or jsonl: a JSON object in each line"
+    )
+    text: Annotated[tuple[str, ...], Words()] = Field(
+        default=(),
+        description="with jsonl: where pieces of the reply are, such as "
+        '"type=assistant message.content.*.text"',
+    )
+    join: str = Field(default="", description="with jsonl: what stands between two pieces")
+    result: str = Field(default="", description="with jsonl: where the whole reply is")
+    session: str = Field(
+        default="", description="with jsonl: where the program's own id of the conversation is"
+    )
+    env: Annotated[tuple[str, ...], Words()] = Field(
+        default=(), description="environment variables that it gets beside PATH, HOME and the like"
+    )
+    timeout: Annotated[float | None, Duration(1)] = Field(
+        default=None, description="how long it may take; default as long as any run"
+    )
+
+
 class Agent(Section):
     """``[agents.NAME]``: an agent (SPEC AGENT-3). Agent ``main`` always exists."""
 
     model: Text = Field(
-        default="offline", description="offline, or provider:model such as openai:gpt-4o"
+        default="offline",
+        description="offline, command, or provider:model such as openai:gpt-4o",
     )
     system_prompt: str | None = Field(default=None, description="what the model is told first")
     base_url: Annotated[
@@ -113,6 +149,7 @@ class Agent(Section):
         default=None,
         description="runs of this agent at once, over all its sessions; default no limit",
     )
+    command: Command = Field(default_factory=Command)
     queue: Queue = Field(default_factory=Queue)
 
 

@@ -123,6 +123,20 @@ def _are_ids(values: Iterable[object]) -> bool:
     )
 
 
+class Words(_Kind):
+    """A list of texts, none of them with a NUL, which no program can be given."""
+
+    def check(self, value: object) -> tuple[str, ...]:
+        """Return the texts."""
+        if not isinstance(value, list | tuple) or not all(map(_is_word, value)):
+            raise allowed('must be a list of texts such as ["program", "--option"]')
+        return tuple(value)
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and "\0" not in value
+
+
 @dataclass(frozen=True, slots=True)
 class Matching(_Kind):
     """Text that fits a pattern as a whole; ``meaning`` says it in words."""

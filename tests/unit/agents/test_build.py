@@ -5,8 +5,9 @@ import sys
 
 import pytest
 
-from goclaw_py.agents import AgentSpec, build_agent
+from goclaw_py.agents import AgentSpec, CommandSpec, OutputKind, build_agent
 from goclaw_py.agents.callable import CallableAgent
+from goclaw_py.agents.command import CommandAgent
 from goclaw_py.agents.models import ModelAgent
 from goclaw_py.agents.offline import OfflineAgent
 from goclaw_py.core.errors import AgentError, SettingError
@@ -25,11 +26,30 @@ MAIN = AgentName("main")
         ("openai:gpt-4o", ModelAgent),
         ("anthropic:claude-x", ModelAgent),
         ("openai:ft:gpt:org", ModelAgent),
+        ("command", CommandAgent),
     ],
 )
 def test_the_model_setting_chooses_the_loop(model: str, kind: type) -> None:
     """SPEC AGENT-2."""
-    assert type(build_agent(AgentSpec(MAIN, model))) is kind
+    spec = AgentSpec(MAIN, model, command=CommandSpec(("true",)))
+    assert type(build_agent(spec)) is kind
+
+
+@pytest.mark.parametrize(
+    ("command", "key"),
+    [
+        (CommandSpec(), "run"),
+        (CommandSpec(("",)), "run"),
+        (CommandSpec(("x",), output=OutputKind.JSONL), "text"),
+        (CommandSpec(("x",), text=("a",)), "output"),
+        (CommandSpec(("x",), session="a"), "output"),
+    ],
+)
+def test_a_program_that_could_say_nothing_is_refused(command: CommandSpec, key: str) -> None:
+    """SPEC AGENT-2b."""
+    with pytest.raises(SettingError) as caught:
+        build_agent(AgentSpec(MAIN, "command", command=command))
+    assert caught.value.key == f"agents.main.command.{key}"
 
 
 @pytest.mark.parametrize(

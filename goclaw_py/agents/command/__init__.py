@@ -1,0 +1,8 @@
+"""Any program as an agent (SPEC AGENT-2b): ``model = "command"``."""
+
+from __future__ import annotations
+
+from goclaw_py.agents.command.loop import CommandAgent
+from goclaw_py.agents.command.spec import CommandSpec, OutputKind
+
+__all__ = ["CommandAgent", "CommandSpec", "OutputKind"]

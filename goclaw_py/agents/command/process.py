@@ -1,0 +1,107 @@
+"""A program with everything that it starts: when it is ended, nothing of it survives.
+
+The program is the leader of a process group of its own. Whatever leaves that group is found by a
+variable in its environment, which children inherit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+MARK = "GOCLAW_RUN_ID"
+"""The variable that all processes of a run have."""
+
+END_S = 5.0
+"""How long a program may take to end after SIGTERM, before SIGKILL."""
+
+_KILLED_S = 5.0
+_LOOK_S = 0.02
+_PROC = Path("/proc")
+
+
+@asynccontextmanager
+async def program(
+    arguments: Sequence[str], *, folder: Path, env: Mapping[str, str], run_id: str
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Start a program; however this is left, it ends with all that it has started.
+
+    Raises ``OSError`` if it cannot be started.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *arguments,
+        cwd=folder,
+        env={**env, MARK: run_id},
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        # Shielded: a second cancellation must not leave anything running.
+        await asyncio.shield(_end(process, run_id))
+
+
+async def exit_code(process: asyncio.subprocess.Process) -> int:
+    """Wait until a program has ended, whoever still holds its output open.
+
+    ``Process.wait`` waits for the output too.
+    """
+    while True:
+        if process.returncode is not None:
+            return process.returncode
+        await asyncio.sleep(_LOOK_S)
+
+
+async def _end(process: asyncio.subprocess.Process, run_id: str) -> None:
+    """SIGTERM, some time, SIGKILL; to the group and to all that have left it."""
+    loop = asyncio.get_running_loop()
+    for number, for_s in ((signal.SIGTERM, END_S), (signal.SIGKILL, _KILLED_S)):
+        end = loop.time() + for_s
+        _signal(process, run_id, number)
+        while _is_there(process, run_id) and loop.time() < end:
+            await asyncio.sleep(_LOOK_S)
+            if number is signal.SIGKILL:
+                # It may have started another one meanwhile.
+                _signal(process, run_id, number)
+    # Else its pipes stay open as long as somebody holds their other ends. There is no public way.
+    process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - see above
+    if _is_there(process, run_id):
+        # For example one that waits for a disk that is gone: the kernel ends it when that is back.
+        log.error("a program does not end", extra={"run_id": run_id, "pid": process.pid})
+
+
+def _is_there(process: asyncio.subprocess.Process, run_id: str) -> bool:
+    return process.returncode is None or any(True for _ in _family(process.pid, run_id))
+
+
+def _signal(process: asyncio.subprocess.Process, run_id: str, number: signal.Signals) -> None:
+    if process.returncode is None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, number)
+    for pid in list(_family(process.pid, run_id)):
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def _family(group: int, run_id: str) -> Iterator[int]:
+    """The living processes of a run, wherever they have gone. None where there is no ``/proc``."""
+    mark = f"{MARK}={run_id}".encode()
+    for folder in _PROC.glob("[0-9]*"):
+        # A process may end while we look; others' are not ours to read.
+        with suppress(OSError):
+            text = (folder / "stat").read_text(errors="replace")
+            state, _, its_group = text[text.rindex(")") + 2 :].split()[:3]
+            if state in "ZX":
+                continue
+            if int(its_group) == group or mark in (folder / "environ").read_bytes().split(b"\0"):
+                yield int(folder.name)
