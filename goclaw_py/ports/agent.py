@@ -8,10 +8,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from goclaw_py.core.budget import NO_BUDGET, Budget
 from goclaw_py.core.events import AgentEvent, Usage
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import FileKind, OutFile
 from goclaw_py.core.outcomes import Trigger
+from goclaw_py.ports.tools import NO_TOOLS, Toolbox
 
 
 class Role(StrEnum):
@@ -80,6 +82,14 @@ class RunRequest:
 
     A loop need not call ``take_messages``: what nobody takes becomes a turn of its own.
     ``workspace`` is the agent's folder, absolute; it exists.
+
+    Args:
+        system: What the agent is told beside its own system prompt.
+        summary: What the conversation held before ``history`` begins; "" for nothing.
+        pinned: What it must not forget, whatever becomes of the history.
+        tools: What it may call.
+        budget: What the run may use up. A loop that makes several model requests looks at it
+            before each, and before it calls tools, and raises ``BudgetReached``.
     """
 
     run_id: RunId
@@ -91,6 +101,10 @@ class RunRequest:
     system: tuple[str, ...] = ()
     take_messages: TakeMessages = field(default=no_messages, repr=False, compare=False)
     workspace: Path = Path()
+    summary: str = ""
+    pinned: tuple[str, ...] = ()
+    tools: Toolbox = field(default=NO_TOOLS, repr=False, compare=False)
+    budget: Budget = NO_BUDGET
 
     @property
     def prompt(self) -> str:
@@ -104,7 +118,8 @@ class AgentResult:
 
     Empty ``entries`` mean: store the prompt and ``text`` as a plain pair. ``context_tokens`` is how
     much the conversation takes by now, the last answer included; None if that is not known.
-    ``files`` are sent after the text; they have to be in the agent's workspace.
+    ``files`` are sent after the text; they have to be in the agent's workspace. ``model`` is the
+    one that has answered, "" if there is none.
     """
 
     text: str
@@ -112,9 +127,31 @@ class AgentResult:
     usage: Usage = field(default_factory=Usage)
     context_tokens: int | None = None
     files: tuple[OutFile, ...] = ()
+    model: str = ""
 
 
-Emit = Callable[[AgentEvent], None]
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An agent loop has got an answer from its model; ``usage`` is what the run used so far.
+
+    ``done``: with this answer the reply is complete, and nothing more will be used.
+
+    Should the run end before its reply is complete, this is what is known of it. ``entries`` then
+    makes its entries for the history, everything up to that moment included; it is given a note
+    about how the run ended, which stands at the end of them. They must be valid: no call of a tool
+    without a result.
+    """
+
+    usage: Usage
+    model: str = ""
+    done: bool = False
+    entries: Callable[[str], tuple[HistoryEntry, ...]] | None = field(default=None, compare=False)
+
+
+LoopEvent = AgentEvent | Step
+"""What a loop reports while it works."""
+
+Emit = Callable[[LoopEvent], None]
 """Reports an event of a run. Never blocks, never raises; events after a stop are discarded."""
 
 

@@ -6,14 +6,15 @@ and, when no gateway runs, the database alone. A command needs to know none of t
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncGenerator, AsyncIterator, Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
 from goclaw_py.core.errors import GoclawError
-from goclaw_py.core.events import RunEnded, RunStarted, RunText
+from goclaw_py.core.events import RunEnded, RunStarted, RunText, RunTool
 from goclaw_py.core.ids import LaneName, RunId, SessionKey
+from goclaw_py.core.live import LiveEvent
 from goclaw_py.core.messages import Sender
 from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.core.status import ActiveRuns, LanesView, LaneView, RunView, Status
@@ -101,7 +102,7 @@ class Said:
     run_id: RunId | None
 
 
-ChatEvent = RunStarted | RunText | RunEnded | Said
+ChatEvent = RunStarted | RunText | RunTool | RunEnded | Said
 
 
 @runtime_checkable
@@ -169,6 +170,15 @@ class Control(Protocol):
 
     async def run(self, prefix: str) -> Run:
         """The run whose id starts with ``prefix``. Raises ``NotFound``."""
+
+    def follow(self, session: str | None = None) -> AsyncGenerator[LiveEvent]:
+        """What runs do from now on, ``LiveNow`` first. Close the iterator.
+
+        Of all sessions, or of the one with this key or unique part of a key and of the runs that
+        it pays for. Whoever reads too slowly is told ``LiveMissed``; no run waits for a reader.
+        Ends with the gateway that it is asked of; raises ``NoGateway`` when one in another process
+        goes away, or is not there. Raises ``NotFound`` at the first step.
+        """
 
     async def outbox(self, *, limit: int = 50, state: OutboxState | None = None) -> list[OutboxRow]:
         """Messages on their way out, the newest first."""

@@ -35,7 +35,17 @@ from goclaw_py.ports.store.incidents import Incident, IncidentStore
 from goclaw_py.ports.store.nodes import CutRun, Node, NodeStore, Place, Recovery
 from goclaw_py.ports.store.outbox import OutboxRow, OutboxState, OutboxStore
 from goclaw_py.ports.store.people import PairingRequest, PeopleStore, Person, Standing
-from goclaw_py.ports.store.runs import Begun, NewRun, Run, RunEnd, RunStore, Session, StoredEntry
+from goclaw_py.ports.store.runs import (
+    Begun,
+    NewRun,
+    Run,
+    RunEnd,
+    RunStore,
+    Session,
+    StoredEntry,
+    Summary,
+    ToolCall,
+)
 
 __all__ = [
     "Accepted",
@@ -76,6 +86,8 @@ __all__ = [
     "Stops",
     "Store",
     "StoredEntry",
+    "Summary",
+    "ToolCall",
     "Unanswered",
 ]
 

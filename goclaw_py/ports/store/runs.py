@@ -29,6 +29,10 @@ class NewRun:
     started_at: datetime
     parent: RunId | None = None
     model: str = ""
+    payer: SessionKey | None = None
+    """The session whose daily budget it uses: of a child that of its parent; None: its own."""
+    submitted_at: datetime | None = None
+    """When it was asked for; None: when it started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +41,48 @@ class Begun:
 
     ``draft`` is the channel's id of the draft that an earlier run for the same messages left, to go
     on with. ``unsure``: that run may have posted one whose id nobody knows.
+
+    Args:
+        history: The entries since the last reset that ``summary`` does not stand for.
+        places: Where each of them is, for ``Summary.upto``.
+        summary: What stands for older entries, "" if nothing does.
+        pinned: What the conversation must not forget.
     """
 
     history: tuple[HistoryEntry, ...] = ()
     draft: str | None = None
     unsure: bool = False
+    places: tuple[int, ...] = ()
+    summary: str = ""
+    pinned: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A text that stands for the entries of a history up to and including the one at ``upto``.
+
+    It is kept only if the conversation was not reset since the run began, and if no other summary
+    stands for as much by now.
+    """
+
+    text: str
+    upto: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool that a run has called. ``ok`` is None if it never came back.
+
+    ``arguments`` is their JSON text; it and ``result`` may be cut.
+    """
+
+    name: str
+    arguments: str
+    started_at: datetime
+    side_effects: bool = True
+    seconds: float | None = None
+    ok: bool | None = None
+    result: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +90,12 @@ class RunEnd:
     """How a run ended and everything that is stored with it in one transaction.
 
     ``taken_in`` are inbox rows that joined the run after it had begun; they end with it.
+
+    Args:
+        model: The model that has answered, "": the one that it began with.
+        tools: What it has called, in order.
+        first_text_at: When it said its first word.
+        summary: What stands for the older part of its session's history from now on.
     """
 
     id: RunId
@@ -60,6 +107,10 @@ class RunEnd:
     say: tuple[OutboundMessage, ...] = ()
     usage: Usage | None = None
     taken_in: tuple[int, ...] = ()
+    model: str = ""
+    tools: tuple[ToolCall, ...] = ()
+    first_text_at: datetime | None = None
+    summary: Summary | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +131,11 @@ class Run:
     usage: Usage | None
     model: str
     parent: RunId | None
+    payer: SessionKey
+    submitted_at: datetime
+    target: Target | None = None
+    first_text_at: datetime | None = None
+    tools: tuple[ToolCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +153,9 @@ class Session:
     """Inbox rows that are not done."""
     entries: int
     """History entries since the last reset."""
+    summaries: int = 0
+    """How often its history was compacted since the last reset."""
+    pinned: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +182,7 @@ class RunStore(Protocol):
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
         """End a run: its row, inbox rows, draft, history and outbox rows, in one transaction.
 
+        Usage, tools and summary are stored whatever the outcome is.
         With ``Outcome.INTERRUPTED`` the inbox rows stay pending and the attempt is taken back; rows
         that it had taken in stay as they were: no attempt was counted for them. Its draft stays.
         The history entries belong to the conversation in which the run
@@ -152,6 +212,32 @@ class RunStore(Protocol):
 
     async def reset_session(self, key: SessionKey, *, now: datetime) -> None:
         """Begin a fresh history. Older entries stay stored but are read no more."""
+
+    async def pin(self, key: SessionKey, pinned: Collection[str], *, run: RunId) -> bool:
+        """Keep what a conversation must not forget, in place of what was kept.
+
+        False, and nothing happens, if the conversation was reset since the run began, or the run
+        has ended.
+        """
+
+    async def spent(
+        self,
+        *,
+        since: datetime,
+        payer: SessionKey | None = None,
+        agent: AgentName | None = None,
+    ) -> Usage:
+        """What the runs that started at ``since`` or later have used, as far as they have ended.
+
+        Only those that ``payer`` pays for, and only those of ``agent``, where these are given.
+        """
+
+    async def unannounced(self, *, since: datetime) -> list[Run]:
+        """Lost and interrupted subagents, ended since then, whose chat waits for word of them.
+
+        They have a target, and no inbox row of its account has the external id
+        ``routing.announcement_id``. At most 100, the oldest first.
+        """
 
     async def choose_mode(self, key: SessionKey, mode: Mode | None) -> None:
         """Keep the queue mode that was chosen in a chat; None goes back to that of the settings.

@@ -1,0 +1,131 @@
+"""What an agent may call while it works (SPEC AGENT-6).
+
+A *tool* is offered to agents; a *toolbox* holds the tools of one run. An agent loop sees only the
+toolbox. Whoever makes toolboxes is given the place from which their tools are called (``Here``),
+and through it what the runtime does for tools: run other agents, send messages, remember facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from goclaw_py.core.errors import ToolFailed
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.messages import OutFile, Target
+from goclaw_py.core.outcomes import Trigger
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as a model sees it; ``parameters`` is the JSON schema of its arguments, an object.
+
+    ``side_effects``: it may change something outside of the run, so that to do it again is not the
+    same as to do it once (SPEC CRON-7).
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, object] = field(compare=False)
+    side_effects: bool = True
+
+
+class Toolbox(Protocol):
+    """The tools of one run."""
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """What can be called. Names are unique."""
+
+    async def call(self, name: str, arguments: Mapping[str, object]) -> str:
+        """Call a tool and return what the model is to read.
+
+        The arguments are checked here. Raises ``ToolFailed`` for an unknown tool, wrong arguments,
+        and whatever else the model should know. Cancelling the call ends the tool's work.
+        """
+
+
+class _NoTools:
+    """A toolbox with nothing in it."""
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        return ()
+
+    async def call(self, name: str, arguments: Mapping[str, object]) -> str:
+        del arguments
+        raise ToolFailed(f"there is no tool {name!r}")
+
+
+NO_TOOLS: Toolbox = _NoTools()
+"""Nothing can be called."""
+
+
+class Children(Protocol):
+    """Asks for other runs on behalf of one (SPEC LANE-8)."""
+
+    async def subagent(self, prompt: str) -> str:
+        """Let the same agent work on ``prompt`` in a conversation of its own; its reply.
+
+        Works in the lane ``subagent``. Raises ``ToolFailed`` if it was not let in, or failed.
+        """
+
+    async def spawn(self, prompt: str, label: str) -> RunId | None:
+        """The same without waiting: its reply comes into this conversation as a message.
+
+        None if nothing can come into this conversation (it ends with this run): wait for the
+        subagent instead. Raises ``ToolFailed`` if it was not let in.
+        """
+
+    async def delegate(self, agent: AgentName, prompt: str) -> str:
+        """Let another agent work on ``prompt`` in the lane ``delegate``; its reply.
+
+        Raises ``ToolFailed`` if there is no such agent, it was not let in, or failed.
+        """
+
+
+class Post(Protocol):
+    """Sends messages to chats."""
+
+    async def send(self, target: Target, text: str) -> None:
+        """Put a message into the outbox, and into the history of that chat.
+
+        It is sent at least once, whatever becomes of the run. Raises ``ToolFailed`` if the channel
+        is not there, or the database is away.
+        """
+
+
+class Pins(Protocol):
+    """What a conversation must not forget, until ``/new`` (SPEC AGENT-4)."""
+
+    async def change(self, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> tuple[str, ...]:
+        """Store what ``change`` makes of the facts; returns it. Raises ``ToolFailed``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """Where tools are called from, and what the runtime does for them.
+
+    ``target`` is the chat that the run answers, None if there is none. ``attach`` lets a file,
+    which has to be in the workspace, be sent with the reply.
+    """
+
+    run_id: RunId
+    session: SessionKey
+    agent: AgentName
+    trigger: Trigger
+    target: Target | None
+    workspace: Path
+    children: Children
+    post: Post
+    pins: Pins
+    attach: Callable[[OutFile], None]
+
+
+class Toolmaker(Protocol):
+    """Makes the toolbox of each run, by what its agent may use."""
+
+    def toolbox(self, here: Here) -> Toolbox:
+        """The tools of one run."""
