@@ -11,10 +11,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr, model_validator
+from pydantic import Field, PrivateAttr, SecretStr, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from goclaw_py.config.types import Duration, Flag, Ids, Matching, Whole, Words
+from goclaw_py.config.budgets import RunBudget
+from goclaw_py.config.command import Command
+from goclaw_py.config.mcp import HeaderKey, HeaderText, McpServer
+from goclaw_py.config.section import Section
+from goclaw_py.config.tools import Tools, WorkspaceFiles
+from goclaw_py.config.types import Duration, Flag, Ids, Matching, Names, Number, Whole
 from goclaw_py.core.ids import MAIN_AGENT, AgentName
 from goclaw_py.core.requests import Drop, Mode
 from goclaw_py.core.routing import DirectPolicy, GroupPolicy
@@ -51,12 +56,6 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
-class Section(BaseModel):
-    """A table of the file: no unknown keys, never changed."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
 class Queue(Section):
     """``[queue]``, and the same below an agent or a channel, where it overrides (SPEC section 2).
 
@@ -85,41 +84,6 @@ class Queue(Section):
     )
 
 
-class Command(Section):
-    """``[agents.NAME.command]``: a program that answers (SPEC AGENT-2b)."""
-
-    run: Annotated[tuple[str, ...], Words()] = Field(
-        default=(),
-        description="the program and its arguments; {prompt} (else it comes on standard input), "
-        "{session} and {workspace} are put in",
-    )
-    first: Annotated[tuple[str, ...], Words()] = Field(
-        default=(), description="more arguments for the first run of a conversation"
-    )
-    later: Annotated[tuple[str, ...], Words()] = Field(
-        default=(), description="more arguments for the next ones, which go on with it"
-    )
-    output: Literal["text", "jsonl"] = Field(
-        default="text", description="text (default), or jsonl: a JSON object in each line"
-    )
-    text: Annotated[tuple[str, ...], Words()] = Field(
-        default=(),
-        description="with jsonl: where pieces of the reply are, such as "
-        '"type=assistant message.content.*.text"',
-    )
-    join: str = Field(default="", description="with jsonl: what stands between two pieces")
-    result: str = Field(default="", description="with jsonl: where the whole reply is")
-    session: str = Field(
-        default="", description="with jsonl: where the program's own id of the conversation is"
-    )
-    env: Annotated[tuple[str, ...], Words()] = Field(
-        default=(), description="environment variables that it gets beside PATH, HOME and the like"
-    )
-    timeout: Annotated[float | None, Duration(1)] = Field(
-        default=None, description="how long it may take; default as long as any run"
-    )
-
-
 class Agent(Section):
     """``[agents.NAME]``: an agent (SPEC AGENT-3). Agent ``main`` always exists."""
 
@@ -127,20 +91,35 @@ class Agent(Section):
         default="offline",
         description="offline, command, or provider:model such as openai:gpt-4o",
     )
+    fallback: Annotated[tuple[str, ...], Names()] = Field(
+        default=(),
+        description="models that are asked where the one before cannot answer; keys from the "
+        "environment",
+    )
+    temperature: Annotated[float | None, Number(0, 2)] = Field(
+        default=None,
+        description="0 (always the likeliest word) to 2; default the provider's. Some models "
+        "take none, or none while they think: these are not given it",
+    )
+    thinking: Literal["off", "low", "medium", "high"] | None = Field(
+        default=None, description="how much it thinks before it answers; default the provider's"
+    )
     system_prompt: str | None = Field(default=None, description="what the model is told first")
     base_url: Annotated[
         str | None, Matching(r"https?://\S+", "an address that starts with http:// or https://")
-    ] = Field(default=None, description="address of an OpenAI-compatible server")
+    ] = Field(default=None, description="another server that speaks the provider's protocol")
     api_key: SecretStr | None = Field(default=None, description="the provider's key itself")
     api_key_file: Path | None = Field(default=None, description="a file that holds the key")
     api_key_env: Text | None = Field(
         default=None, description="the environment variable with the key"
     )
-    headers: dict[str, SecretStr] = Field(
-        default_factory=dict, description="HTTP headers sent with every model request"
+    headers: dict[HeaderKey, HeaderText] = Field(
+        default_factory=dict,
+        description="HTTP headers sent with every request to the model, not to fallback models",
     )
     workspace: Path | None = Field(
-        default=None, description="folder; default <home>/workspace for main, <home>/workspace/NAME"
+        default=None,
+        description="folder; default <home>/workspace for main, <home>/workspaces/NAME",
     )
     context_window: Annotated[int, Whole(1_000)] = Field(
         default=128_000, description="tokens that the model can take"
@@ -149,8 +128,18 @@ class Agent(Section):
         default=None,
         description="runs of this agent at once, over all its sessions; default no limit",
     )
+    budget: RunBudget = Field(default_factory=RunBudget)
     command: Command = Field(default_factory=Command)
+    mcp: dict[NameKey, McpServer] = Field(
+        default_factory=dict, description="servers of tools (Model Context Protocol), by name"
+    )
     queue: Queue = Field(default_factory=Queue)
+    tools: Tools = Field(default_factory=Tools)
+    instructions: WorkspaceFiles | None = Field(
+        default=None,
+        description="files of the workspace with what it is told, each of which has to be there; "
+        "default AGENTS.md, if there is one",
+    )
 
 
 class Thread(Section):
@@ -256,6 +245,11 @@ class Runs(Section):
         alias="deadline",
         description="from submission to end, waiting included; default none",
     )
+    outage_hold_s: Annotated[float, Duration()] = Field(
+        default=1800.0,
+        alias="outage_hold",
+        description="how long messages wait for a model provider to come back; 0s: not at all",
+    )
     max_depth: Annotated[int, Whole(1, 100)] = Field(
         default=3, description="how many runs may be above one: its parent, grandparent …"
     )
@@ -352,8 +346,8 @@ class Settings(BaseSettings):
         configured = self.agents[agent].workspace
         if configured is not None:
             return configured
-        base = self.home / "workspace"
-        return base if agent == MAIN_AGENT else base / agent
+        # Beside each other: an agent must not write what another one is told.
+        return self.home / "workspace" if agent == MAIN_AGENT else self.home / "workspaces" / agent
 
     def remember(self, origins: Mapping[tuple[str, ...], str]) -> None:
         """Note where values come from that are neither from the file nor defaults."""

@@ -7,14 +7,19 @@ Every check fails with a sentence that says what is allowed.
 
 from __future__ import annotations
 
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 
+from pydantic import SecretStr
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+_AMOUNT = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{0,18})?")
 _DURATION = re.compile(r"([0-9]{1,9})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _TRUE = frozenset({"true", "1", "yes", "on"})
@@ -74,6 +79,25 @@ class Whole(_Kind):
         return self.low <= value and (self.high is None or value <= self.high)
 
 
+@dataclass(frozen=True, slots=True)
+class Number(_Kind):
+    """A number from ``low`` to ``high``, with or without decimals."""
+
+    low: float
+    high: float
+
+    def check(self, value: object) -> float:
+        """Return the number."""
+        if isinstance(value, EnvText) and _NUMBER.fullmatch(value.strip()):
+            value = float(value)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            value = math.nan
+        # A NaN, which TOML has too, lies between no two numbers.
+        if self.low <= value <= self.high:
+            return float(value)
+        raise allowed(f"must be a number from {self.low:g} to {self.high:g}")
+
+
 class Flag(_Kind):
     """True or false."""
 
@@ -103,6 +127,23 @@ class Duration(_Kind):
         return seconds
 
 
+class Money(_Kind):
+    """An amount of money, more than nothing, written as a number."""
+
+    def check(self, value: object) -> Decimal:
+        """Return the amount."""
+        if isinstance(value, str):
+            if not isinstance(value, EnvText) or not _AMOUNT.fullmatch(value.strip()):
+                raise allowed("must be an amount such as 0.5")
+            value = Decimal(value.strip())
+        if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+            raise allowed("must be an amount such as 0.5")
+        amount = Decimal(str(value))
+        if not amount.is_finite() or amount <= 0:
+            raise allowed("must be an amount above 0")
+        return amount
+
+
 class Ids(_Kind):
     """A list of ids, written as text or as whole numbers; in the environment with commas."""
 
@@ -121,6 +162,22 @@ def _are_ids(values: Iterable[object]) -> bool:
         or (isinstance(item, str) and item.strip() != "")
         for item in values
     )
+
+
+class Names(_Kind):
+    """A list of names, each one once; in the environment with commas."""
+
+    def check(self, value: object) -> tuple[str, ...]:
+        """Return the names."""
+        if isinstance(value, EnvText):
+            value = [item.strip() for item in value.split(",") if item.strip()]
+        if not isinstance(value, list | tuple) or not all(map(_is_name, value)):
+            raise allowed('must be a list of texts such as ["one", "two"]')
+        return tuple(dict.fromkeys(value))
+
+
+def _is_name(value: object) -> bool:
+    return _is_word(value) and value != ""
 
 
 class Words(_Kind):
@@ -149,3 +206,17 @@ class Matching(_Kind):
         if not isinstance(value, str) or not re.fullmatch(self.pattern, value):
             raise allowed(f"must be {self.meaning}")
         return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenText(_Kind):
+    """A secret that fits a pattern as a whole; ``meaning`` says it in words."""
+
+    pattern: str
+    meaning: str
+
+    def check(self, value: object) -> SecretStr:
+        """Return the secret."""
+        if not isinstance(value, str) or not re.fullmatch(self.pattern, value):
+            raise allowed(f"must be {self.meaning}")
+        return SecretStr(value)

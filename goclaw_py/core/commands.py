@@ -46,6 +46,11 @@ class WhoAmI:
 
 
 @dataclass(frozen=True, slots=True)
+class ShowUsage:
+    """``/usage``: what this conversation and its agent have used today, beside their budgets."""
+
+
+@dataclass(frozen=True, slots=True)
 class QueueMode:
     """``/queue``: tell how this chat queues; ``/queue MODE``: change it.
 
@@ -55,7 +60,7 @@ class QueueMode:
     word: str
 
 
-Command = Stop | Greet | Help | ShowStatus | NewSession | WhoAmI | QueueMode
+Command = Stop | Greet | Help | ShowStatus | NewSession | ShowUsage | WhoAmI | QueueMode
 
 _STOP_DATA = "stop:"
 """What the button below a growing reply brings when it is pressed, before the run's id."""
@@ -68,6 +73,7 @@ _COMMANDS: dict[str, Command] = {
     "status": ShowStatus(),
     "new": NewSession(),
     "reset": NewSession(),
+    "usage": ShowUsage(),
     "whoami": WhoAmI(),
 }
 
@@ -77,6 +83,7 @@ MENU: tuple[tuple[str, str], ...] = (
     ("status", "What is running and waiting"),
     ("new", "Stop everything and forget this conversation"),
     ("queue", "How messages wait here; /queue MODE changes it"),
+    ("usage", "What was used today, and how much is left"),
     ("whoami", "How I know you"),
     ("help", "What I understand"),
 )

@@ -10,6 +10,8 @@
     │   ├── NeverBegan          this run was never recorded as begun; nothing was written
     │   └── MigrationError      the schema is not what this release needs
     ├── AgentError              a run failed; carries one sentence for the person in the chat
+    │   └── BudgetReached       it has used up what it may use
+    ├── ToolFailed              a tool did not do what the model asked; the model reads why
     └── ChannelError
         ├── ChannelRefused      the channel does not accept us (wrong token): it stops
         ├── NotSent             a repeat shows nothing twice: safe to try again
@@ -71,6 +73,14 @@ class AgentError(GoclawError):
         super().__init__(cause)
         self.friendly = friendly
         self.retryable = retryable
+
+
+class BudgetReached(AgentError):
+    """A run has used up a budget (SPEC AGENT-5). What it has said so far counts."""
+
+
+class ToolFailed(GoclawError):
+    """A tool did not do what it was asked to. ``str()`` is for the model, which may try again."""
 
 
 class ChannelError(GoclawError):

@@ -20,6 +20,37 @@ class Usage:
     cached_tokens: int = 0
     cost_usd: Decimal | None = None
 
+    @property
+    def tokens(self) -> int:
+        """Those that went in and those that came out."""
+        return self.input_tokens + self.output_tokens
+
+    def plus(self, other: Usage) -> Usage:
+        """Both together. Money of unknown amount counts as nothing beside money that is known."""
+        known = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
+        return Usage(
+            requests=self.requests + other.requests,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            cost_usd=sum(known, Decimal(0)) if known else None,
+        )
+
+    def minus(self, other: Usage) -> Usage:
+        """What was used since ``other``, an earlier state of the same."""
+        cost = self.cost_usd
+        return Usage(
+            requests=self.requests - other.requests,
+            input_tokens=self.input_tokens - other.input_tokens,
+            output_tokens=self.output_tokens - other.output_tokens,
+            cached_tokens=self.cached_tokens - other.cached_tokens,
+            cost_usd=None if cost is None else cost - (other.cost_usd or Decimal(0)),
+        )
+
+
+NO_USAGE = Usage()
+"""Nothing was used."""
+
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
@@ -30,23 +61,41 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
-    """The agent calls a tool; ``arguments`` is their JSON text."""
+    """The agent calls a tool; ``arguments`` is their JSON text.
+
+    ``side_effects``: it may change something outside of the run, so that to do it again is not the
+    same as to do it once (SPEC CRON-7).
+    """
 
     call_id: str
     name: str
     arguments: str
+    side_effects: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class ToolEnded:
-    """A tool call came back."""
+    """A tool call came back; ``result`` is what the agent was told, or the beginning of it."""
 
     call_id: str
     name: str
     ok: bool
+    result: str = ""
 
 
-AgentEvent = TextDelta | ToolStarted | ToolEnded
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """The older part of the conversation became a summary (SPEC AGENT-4).
+
+    ``replaced`` is how many entries of the request's history, the oldest ones, ``summary`` stands
+    for from now on. It also stands for what the request's own summary stood for.
+    """
+
+    replaced: int
+    summary: str
+
+
+AgentEvent = TextDelta | ToolStarted | ToolEnded | Compacted
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +130,16 @@ class RunText:
 
 
 @dataclass(frozen=True, slots=True)
+class RunTool:
+    """A run calls a tool, or one of its calls came back; ``ok`` is None while it works."""
+
+    run_id: RunId
+    target: Target
+    name: str
+    ok: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RunEnded:
     """The run works no more: typing stops, status marks are cleared, a draft is closed.
 
@@ -102,4 +161,4 @@ class RunEnded:
     shown: str = ""
 
 
-RunSignal = RunWaits | RunStarted | RunText | RunEnded
+RunSignal = RunWaits | RunStarted | RunText | RunTool | RunEnded

@@ -84,6 +84,7 @@ class InboundMessage:
         press: The data of the button that was pressed; ``text`` is what the button says.
         unsupported: The kind of content that cannot be given to an agent, in plain words.
         place_name: What people call the chat, for operators.
+        source: What has brought it, if no person has: ``subagent``.
     """
 
     external_id: str
@@ -104,6 +105,7 @@ class InboundMessage:
     press: str | None = None
     unsupported: str = ""
     place_name: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ class Outcome(StrEnum):
     ABANDONED = "abandoned"
     """It ignored its cancellation for the whole grace period; nothing it says counts any more."""
     INTERRUPTED = "interrupted"
-    """Cut by a shutdown; it runs again after the restart and no attempt is counted."""
+    """Cut by a shutdown or an outage; it runs again after that and no attempt is counted."""
     LOST = "lost"
     """Cut by crashes, as often as it may be tried."""
 
@@ -60,6 +60,10 @@ class Reason(StrEnum):
     TOO_MANY_CHILDREN = "too_many_children"
     WAITS_FOR_ITSELF = "waits_for_itself"
     """It could start only after the run that waits for it had ended."""
+    BUDGET = "budget"
+    """It has used up what it may use (SPEC AGENT-5)."""
+    OUTAGE = "outage"
+    """The agent's provider is down; it runs again when that is back (SPEC AGENT-8)."""
     CRASHED = "crashed"
 
 

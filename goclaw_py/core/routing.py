@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage, PeerKind, Target
+from goclaw_py.core.outcomes import Trigger
 
 DEFAULT_ACCOUNT = "default"
 
@@ -45,6 +46,28 @@ def peer_of(session: SessionKey) -> PeerKind:
             return PeerKind.GROUP
         case _:
             return PeerKind.DIRECT
+
+
+def child_session(agent: AgentName, trigger: Trigger, run: RunId) -> SessionKey:
+    """The session key of a subagent or a delegate: each works in one of its own (SPEC IO-7)."""
+    return SessionKey(f"agent:{agent}:{trigger.value}:{run}")
+
+
+def agent_of(session: SessionKey) -> AgentName | None:
+    """The agent in a session key; None if that has another form."""
+    match session.split(":"):
+        case ["agent", agent, _, *_]:
+            return AgentName(agent)
+        case _:
+            return None
+
+
+def announcement_id(run: RunId) -> str:
+    """The external id of the message by which a subagent's result comes into its chat.
+
+    There is one for each run, so that a result comes in once, whoever brings it.
+    """
+    return f"subagent:{run}"
 
 
 class Access(StrEnum):

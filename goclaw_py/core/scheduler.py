@@ -173,6 +173,16 @@ class Scheduler:
         family = with_descendants(request, machine.kin)
         return self._cut(family, Outcome.CANCELLED, Reason.STOPPED, now)
 
+    def fail(self, run_id: RunId, reason: Reason, now: float) -> list[Effect]:
+        """End one request as failed, with the children that it waits for (SPEC AGENT-5).
+
+        Nothing happens if it has ended or is being stopped.
+        """
+        request = self._machine.requests.get(run_id)
+        if request is None or not (request.waits or request.state is RUNNING):
+            return []
+        return self._cut([request], Outcome.FAILED, reason, now).effects
+
     def stop_all(self, session_key: SessionKey, now: float) -> Stop:
         """Cancel all of a session: runs, queue, debounce buffer, children (``cancel_all``)."""
         machine = self._machine

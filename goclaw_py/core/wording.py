@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+from goclaw_py.core.budget import Budget, Limit, Scope, Spent
 from goclaw_py.core.commands import MENU
-from goclaw_py.core.ids import SessionKey
+from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.core.messages import Attachment, InboundMessage, Sender
-from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.outcomes import Ending, Outcome, Reason, Trigger
 from goclaw_py.core.requests import Drop, Mode, QueuePolicy
 from goclaw_py.core.status import RunState, RunView
 from goclaw_py.core.text import cut_text
@@ -24,6 +26,10 @@ LOST = (
     "Please send it again, perhaps in other words."
 )
 FAILED = "Something went wrong while I worked on this. The operator finds the cause in the log."
+KEPT = (
+    "I cannot reach my model right now. I keep your message and answer as soon as it is back; "
+    "/stop takes it back."
+)
 NOT_AN_OWNER = "Only an owner may change how messages wait here."
 EMPTY_MESSAGE = "There was no text in that message that I could read."
 
@@ -122,8 +128,23 @@ def unsupported(kind: str) -> str:
     return f"I cannot read {kind} yet. Please send it as text, a picture or a file."
 
 
-def status(runs: Sequence[RunView], entries: int, context: float | None = None) -> str:
-    """The answer to ``/status`` for one session; ``context`` is the share of it that is used."""
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What a session remembers.
+
+    ``context`` is the share of the model's context that it takes, None if that is not known.
+    """
+
+    entries: int
+    context: float | None = None
+    summaries: int = 0
+    """How often its older part became a summary."""
+    pinned: int = 0
+    """Facts that it must not forget."""
+
+
+def status(runs: Sequence[RunView], history: Conversation) -> str:
+    """The answer to ``/status`` for one session."""
     working = [run for run in runs if run.state in (RunState.RUNNING, RunState.FINISHING)]
     stopping = [run for run in runs if run.state in (RunState.STOPPING, RunState.ABANDONED)]
     waiting = [run for run in runs if run not in working and run not in stopping]
@@ -133,10 +154,43 @@ def status(runs: Sequence[RunView], entries: int, context: float | None = None) 
     ]
     if stopping:
         lines.append(f"Stopping: {len(stopping)}")
-    lines.append(f"Messages in this conversation: {entries}")
-    if context is not None:
-        lines.append(f"Context used: {context:.0%}")
+    lines.append(f"Messages in this conversation: {history.entries}")
+    if history.context is not None:
+        lines.append(f"Context used: {history.context:.0%}")
+    if history.summaries:
+        times = _count(history.summaries, "time")
+        lines.append(f"Older messages were summarised {times}")
+    if history.pinned:
+        lines.append(f"Facts to remember: {history.pinned}")
     return "\n".join(lines)
+
+
+def usage(agent: AgentName, session: Spent, whole: Spent) -> str:
+    """The answer to ``/usage``."""
+    lines = [
+        "Today (UTC):",
+        f"This conversation: {_spent(session)}",
+        f"Agent {agent}, all conversations: {_spent(whole)}",
+    ]
+    if whole.used.tokens and whole.used.cost_usd is None:
+        lines.append("What the model costs is not known to me.")
+    return "\n".join(lines)
+
+
+def _spent(spent: Spent) -> str:
+    used, budget = spent.used, spent.budget
+    of_turns = f" of {budget.turns:,}" if budget.turns else ""
+    of_tokens = f" of {budget.tokens:,}" if budget.tokens else ""
+    parts = [f"{used.requests:,}{of_turns} model requests", f"{used.tokens:,}{of_tokens} tokens"]
+    if used.cost_usd is not None or budget.usd is not None:
+        of_usd = f" of ${budget.usd:.2f}" if budget.usd is not None else ""
+        parts.append(f"${used.cost_usd or 0:.2f}{of_usd}")
+    return ", ".join(parts)
+
+
+def tools(names: Sequence[str]) -> str:
+    """What stands below a growing reply while its agent uses tools."""
+    return f"⚙ {', '.join(dict.fromkeys(names))} …" if names else ""
 
 
 def who(message: InboundMessage, *, owner: bool, session: SessionKey) -> str:
@@ -200,10 +254,81 @@ _MEANING: Mapping[Mode, str] = {
 _WAITING = (RunState.COLLECTING, RunState.QUEUED, RunState.READY)
 
 
+def cut_note(outcome: Outcome) -> str:
+    """What stands in the history at the end of a reply that was cut off."""
+    return f"[{outcome.value.replace('_', ' ')}]"
+
+
 def cut_reply(text: str, outcome: Outcome) -> str:
     """What the history holds for a reply that was cut off."""
-    note = f"[{outcome.value.replace('_', ' ')}]"
-    return f"{text}\n{note}" if text else note
+    return "\n".join(filter(None, [text, cut_note(outcome)]))
+
+
+def over_budget(scope: Scope, limit: Limit, budget: Budget) -> str:
+    """What stands below what a run has said when it has used up a budget (SPEC AGENT-5)."""
+    amount = {
+        Limit.TURNS: f"{budget.turns} model requests",
+        Limit.TOKENS: f"{budget.tokens or 0:,} tokens",
+        Limit.USD: f"${budget.usd or 0:.2f}",
+        Limit.SECONDS: f"{budget.seconds or 0:g} seconds",
+    }[limit]
+    match scope:
+        case Scope.RUN:
+            return f"I stopped here: one task may take {amount}, and this one has."
+        case Scope.SESSION_DAY:
+            return f"I stopped here: this conversation has used up {amount}, its budget for today."
+        case Scope.AGENT_DAY:
+            return f"I stopped here: I have used up {amount}, my budget for today."
+
+
+def sent_from(session: SessionKey, text: str) -> str:
+    """What the history of a chat holds for a message that a run of another session sent there."""
+    return f"[sent by {session}]\n{text}"
+
+
+def child_task(trigger: Trigger, parent: AgentName) -> str:
+    """What a subagent or delegate is told about itself."""
+    who = "a subagent" if trigger is Trigger.SUBAGENT else "asked"
+    return (
+        f"You work as {who} for the agent “{parent}”. It gets your last answer and nothing else of "
+        "what you do, so put all that it needs into that. Nobody can answer questions meanwhile."
+    )
+
+
+def subagent_said(label: str, outcome: Outcome, text: str) -> str:
+    """The message by which a subagent's result comes into the chat of its parent."""
+    ended = "finished" if outcome is Outcome.COMPLETED else "did not finish"
+    return f"[Subagent “{snippet(label)}” {ended}]\n{text}"
+
+
+def subagent_lost() -> str:
+    """The same for one that a crash has cut off, of which nothing else is known."""
+    return "[Subagent did not finish]\nIt was cut off by a crash."
+
+
+def with_files(text: str, paths: Sequence[str]) -> str:
+    """A child's answer with the files that it wants to be sent, for its parent to decide."""
+    return "\n".join(filter(None, [text, *(f"[file: {path}]" for path in paths)]))
+
+
+def child_failed(ended: Ending, friendly: str, said: str) -> str:
+    """Why there is no result of a child, for its parent."""
+    why = _REFUSED.get(ended.reason) or friendly or f"It ended: {ended.outcome.value}."
+    return f"{why}\nUntil then it said: {said}" if said else why
+
+
+_REFUSED: Mapping[Reason | None, str] = {
+    Reason.TOO_DEEP: "Not started: subagents and delegates may nest no deeper. Do this yourself.",
+    Reason.TOO_MANY_CHILDREN: "Not started: too many of yours work at once. Wait for some first.",
+    Reason.WAITS_FOR_ITSELF: "Not started: what it needs is held by those who would wait for it. "
+    "Do this yourself.",
+    Reason.PARENT_ENDED: "Not started: you are being stopped.",
+    Reason.DRAINING: "Not started: the program is about to end.",
+    Reason.LANE_CLOSED: "Not started: its lane is closed.",
+    Reason.SHUTDOWN: "It was cut off, because the program ends.",
+    Reason.RUN_TIMEOUT: "It took too long and was stopped.",
+    Reason.DEADLINE: "It took too long and was stopped.",
+}
 
 
 def cut_draft(outcome: Outcome) -> str:

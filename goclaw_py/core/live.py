@@ -1,0 +1,137 @@
+"""What operators are told of runs while they work.
+
+Of what is said, only the reply's own text is in here, and of a call of a tool only its name:
+arguments and results may be private, and the run's record has them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from goclaw_py.core.events import Usage
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.outcomes import Outcome, Reason, Trigger
+from goclaw_py.core.status import RunView
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRun:
+    """The run that an event is about.
+
+    ``payer`` is the session whose budget it uses: its own, or that of the run at the top of those
+    that have asked for it.
+    """
+
+    id: RunId
+    session: SessionKey
+    agent: AgentName
+    trigger: Trigger
+    parent: RunId | None
+    payer: SessionKey
+
+
+@dataclass(frozen=True, slots=True)
+class LiveNow:
+    """The first event: what is not done at this moment. From here on nothing is left out.
+
+    ``session`` is the one that is followed, None for all.
+    """
+
+    at: datetime
+    session: SessionKey | None
+    runs: tuple[RunView, ...]
+    kind: Literal["now"] = "now"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveAsked:
+    """A run was asked for. It waits until it starts."""
+
+    at: datetime
+    run: LiveRun
+    kind: Literal["asked"] = "asked"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveJoined:
+    """A request became part of ``into``, so there will be no run of its own."""
+
+    at: datetime
+    run: LiveRun
+    into: RunId
+    kind: Literal["joined"] = "joined"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveStarted:
+    """A run works."""
+
+    at: datetime
+    run: LiveRun
+    kind: Literal["started"] = "started"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveText:
+    """The next piece of its reply; ``at`` is when the piece began."""
+
+    at: datetime
+    run: LiveRun
+    text: str
+    kind: Literal["text"] = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTool:
+    """It calls a tool, or one of its calls came back; ``ok`` is None while the tool works."""
+
+    at: datetime
+    run: LiveRun
+    name: str
+    call_id: str
+    ok: bool | None = None
+    kind: Literal["tool"] = "tool"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveUsage:
+    """Its model has answered; ``usage`` is all that it has used so far."""
+
+    at: datetime
+    run: LiveRun
+    usage: Usage
+    model: str
+    kind: Literal["usage"] = "usage"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveEnded:
+    """It has ended, and its record can be read; ``usage`` is None where nothing is known of it."""
+
+    at: datetime
+    run: LiveRun
+    outcome: Outcome
+    reason: Reason | None
+    usage: Usage | None
+    kind: Literal["ended"] = "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveMissed:
+    """So many events were lost, because whoever looks takes them too slowly.
+
+    Text is lost before anything else, the oldest first; ``at`` is when the last of them happened.
+    """
+
+    at: datetime
+    count: int
+    kind: Literal["missed"] = "missed"
+
+
+RunEvent = LiveAsked | LiveJoined | LiveStarted | LiveText | LiveTool | LiveUsage | LiveEnded
+"""What happens to one run."""
+
+LiveEvent = LiveNow | RunEvent | LiveMissed
+"""What somebody who follows runs is told."""
