@@ -84,6 +84,16 @@ def merged(old: Claim, new: Claim) -> Claim:
     )
 
 
+def merged_summary(old: str, new: str) -> str:
+    """What stands for what two summaries stood for. The chat that has moved was there before."""
+    return "\n\n".join(summary for summary in (old, new) if summary)
+
+
+def merged_pins(old: Iterable[str], new: Iterable[str]) -> list[str]:
+    """What two conversations must not forget, once each."""
+    return list(dict.fromkeys((*old, *new)))
+
+
 def moved_key(
     key: SessionKey, agent: AgentName, old: Target, thread: str | None, new: str
 ) -> SessionKey:

@@ -153,8 +153,9 @@ class Inbox(Part):
             row.session, SessionRecord(row.session, row.agent, target, now, now)
         )
         session.target = target
-        heard_at = now if session.heard is None else max(session.heard.at, now)
-        session.heard = Heard(target, message.peer, session.agent, message.sender.id, heard_at)
+        if not message.source:
+            heard_at = now if session.heard is None else max(session.heard.at, now)
+            session.heard = Heard(target, message.peer, session.agent, message.sender.id, heard_at)
         session.last_active_at = max(session.last_active_at, now)
 
     def _insert(self, row: NewInbox, now: datetime) -> InboxRecord:

@@ -69,6 +69,8 @@ class Moves:
         for run in self._db.runs.values():
             if run.new.session == old.key:
                 run.new = replace(run.new, session=new.key)
+            if run.new.payer == old.key:
+                run.new = replace(run.new, payer=new.key)
         new.pending.update(old.pending)
         new.unanswered.extend(old.unanswered)
         new.active |= old.active
@@ -76,6 +78,9 @@ class Moves:
         new.created_at = min(old.created_at, new.created_at)
         new.last_active_at = max(old.last_active_at, new.last_active_at)
         new.mode = new.mode or old.mode
+        new.summary = rules.merged_summary(old.summary, new.summary)
+        new.summaries += old.summaries
+        new.pinned = tuple(rules.merged_pins(old.pinned, new.pinned))
         if old.heard and (new.heard is None or old.heard.at > new.heard.at):
             new.heard = old.heard
         self._retarget(new)
@@ -101,11 +106,11 @@ class Moves:
                 run.epoch = merged.epoch
 
     def _merge_history(self, old: SessionRecord, new: SessionRecord, epoch: int) -> None:
+        """What a summary stands for comes first, then the rest, each in order of time."""
         present = [
-            record
+            (record.id > session.summarized_upto, record.entry.at, record.id, record.entry)
             for session in (old, new)
-            for record in session.history
-            if record.epoch == session.epoch
+            for record in session.current()
         ]
         past = [
             record
@@ -113,9 +118,12 @@ class Moves:
             for record in session.history
             if record.epoch != session.epoch
         ]
-        present.sort(key=lambda record: (record.entry.at, record.id))
+        present.sort(key=lambda one: one[:3])
         new.history = past
-        self._db.remember(new, epoch, [record.entry for record in present])
+        summarized = [entry for is_read, _, _, entry in present if not is_read]
+        self._db.remember(new, epoch, summarized)
+        new.summarized_upto = self._db.last_history_id if summarized else 0
+        self._db.remember(new, epoch, [entry for is_read, _, _, entry in present if is_read])
 
     def _remember_move(self, old: SessionKey, new: SessionKey) -> None:
         self._db.moved.pop(new, None)

@@ -7,17 +7,17 @@ from dataclasses import replace
 from datetime import datetime
 
 from goclaw_py.core.errors import Fenced, NeverBegan
-from goclaw_py.core.ids import NodeId, SessionKey
+from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.requests import Mode
 from goclaw_py.ports.agent import HistoryEntry
-from goclaw_py.ports.store import Begun, NewRun, Run, RunEnd, Session, StoredEntry
+from goclaw_py.ports.store import Begun, NewRun, RunEnd, StoredEntry, Summary
 from goclaw_py.store.memory.tables import Part, RunRecord, SessionRecord
 from goclaw_py.store.text import storable
 
 
 class Runs(Part):
-    """Implements ``RunStore``."""
+    """Implements ``RunStore`` but for what ``Records`` reads."""
 
     async def begin_run(self, run: NewRun, *, node: NodeId) -> Begun:
         """Beginning the same run again counts no second attempt.
@@ -26,7 +26,8 @@ class Runs(Part):
         """
         run = storable(run)
         session = self._own_session(run, node)
-        run = replace(run, session=session.key)
+        payer = None if run.payer is None else self._db.present_key(run.payer)
+        run = replace(run, session=session.key, payer=payer)
         known = self._db.runs.get(run.id)
         if known is None:
             self._db.runs[run.id] = RunRecord(run, node, session.fence, session.epoch)
@@ -42,10 +43,14 @@ class Runs(Part):
             own = self._db.drafts.get(run.id)
             unsure = own is not None and own.external_id is None
         draft = self._db.drafts.get(run.id)
+        read = [one for one in session.current() if one.id > session.summarized_upto]
         return Begun(
-            tuple(stored.entry for stored in session.current()),
+            tuple(one.entry.entry for one in read),
             draft=None if draft is None else draft.external_id,
             unsure=unsure,
+            places=tuple(one.id for one in read),
+            summary=session.summary,
+            pinned=session.pinned,
         )
 
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
@@ -61,6 +66,8 @@ class Runs(Part):
         session = self._db.sessions[run.new.session]
         if (run.node, session.owner, session.fence) != (node, node, run.fence):
             raise Fenced(f"session {session.key} has changed hands since {end.id} began")
+        if end.summary is not None and run.epoch == session.epoch:
+            _summarize(session, end.summary)
         self._db.end_run(run, end)
         if end.outcome is Outcome.INTERRUPTED:
             self._db.free_rows({end.id}, attempts_back=1)
@@ -78,51 +85,25 @@ class Runs(Part):
         if draft is not None or end.taken_in:
             self._db.close_forsaken_drafts(end.finished_at)
 
-    async def runs(
-        self, *, limit: int = 50, session: SessionKey | None = None, active: bool = False
-    ) -> list[Run]:
-        """Looks at all of them."""
-        session = storable(session)
-        found = [
-            run
-            for run in self._db.runs.values()
-            if (session is None or run.new.session == session) and not (active and run.end)
-        ]
-        found.sort(key=lambda run: (run.new.started_at, run.new.id), reverse=True)
-        return [_run(run) for run in found[:limit]]
-
-    async def find_run(self, prefix: str) -> list[Run]:
-        """The prefix is compared character by character; nothing in it is a pattern."""
-        prefix = storable(prefix)
-        found = sorted(run_id for run_id in self._db.runs if run_id.startswith(prefix))
-        return [_run(self._db.runs[run_id]) for run_id in found[:2]]
-
-    async def sessions(self, *, limit: int = 50) -> list[Session]:
-        """A message, a run and a reset are activity."""
-        records = sorted(
-            self._db.sessions.values(),
-            key=lambda session: (session.last_active_at, session.key),
-            reverse=True,
-        )
-        return [_session(record) for record in records[:limit]]
-
-    async def session(self, key: SessionKey) -> Session | None:
-        """None if nobody ever wrote or ran there."""
-        record = self._db.sessions.get(storable(key))
-        return None if record is None else _session(record)
-
-    async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
-        """Empty for a session that does not exist."""
-        record = self._db.sessions.get(storable(key))
-        entries = [] if record is None else record.current()
-        return entries[max(0, len(entries) - limit) :]
-
     async def reset_session(self, key: SessionKey, *, now: datetime) -> None:
         """A session that does not exist has a fresh history already."""
         record = self._db.sessions.get(storable(key))
         if record is not None:
             record.epoch += 1
             record.last_active_at = max(record.last_active_at, now)
+            record.summary, record.summarized_upto, record.summaries = "", 0, 0
+            record.pinned = ()
+
+    async def pin(self, key: SessionKey, pinned: Collection[str], *, run: RunId) -> bool:
+        """False for a run that has ended, too."""
+        key, begun = storable(key), self._db.runs.get(storable(run))
+        if begun is None or begun.end is not None:
+            return False
+        session = self._db.sessions[begun.new.session]
+        if begun.epoch != session.epoch or session.key not in (key, self._db.moved.get(key)):
+            return False
+        session.pinned = storable(tuple(pinned))
+        return True
 
     async def choose_mode(self, key: SessionKey, mode: Mode | None) -> None:
         """Stays through a reset."""
@@ -163,9 +144,7 @@ class Runs(Part):
 
     def _own_session(self, run: NewRun, node: NodeId) -> SessionRecord:
         """The run's session, claimed for the node. Raises ``Fenced``; then it is not made."""
-        key = run.session
-        if key not in self._db.sessions:
-            key = self._db.moved.get(key, key)
+        key = self._db.present_key(run.session)
         session = self._db.sessions.get(key) or SessionRecord(
             key, run.agent, run.target, run.started_at, run.started_at
         )
@@ -175,45 +154,9 @@ class Runs(Part):
         return self._db.sessions.setdefault(key, session)
 
 
-def _run(record: RunRecord) -> Run:
-    new, end = record.new, record.end
-    begun = Run(
-        id=new.id,
-        session=new.session,
-        agent=new.agent,
-        trigger=new.trigger,
-        lane=new.lane,
-        node=record.node,
-        started_at=new.started_at,
-        finished_at=None,
-        outcome=None,
-        reason=None,
-        error=None,
-        usage=None,
-        model=new.model,
-        parent=new.parent,
-    )
-    if end is None:
-        return begun
-    return replace(
-        begun,
-        finished_at=end.finished_at,
-        outcome=end.outcome,
-        reason=end.reason,
-        error=end.error,
-        usage=end.usage,
-    )
-
-
-def _session(record: SessionRecord) -> Session:
-    return Session(
-        key=record.key,
-        agent=record.agent,
-        target=record.target,
-        created_at=record.created_at,
-        last_active_at=record.last_active_at,
-        owner=record.owner,
-        fence=record.fence,
-        waiting=len(record.pending),
-        entries=len(record.current()),
-    )
+def _summarize(session: SessionRecord, summary: Summary) -> None:
+    """Let a summary stand for a history up to one of its entries, unless one does for as much."""
+    places = [record.id for record in session.current()]
+    if summary.upto in places and summary.upto > session.summarized_upto:
+        session.summary, session.summarized_upto = summary.text, summary.upto
+        session.summaries += 1

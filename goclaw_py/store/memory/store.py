@@ -16,11 +16,12 @@ from goclaw_py.store.memory.letters import Letters
 from goclaw_py.store.memory.nodes import Nodes
 from goclaw_py.store.memory.outbox import Outbox
 from goclaw_py.store.memory.people import People
+from goclaw_py.store.memory.records import Records
 from goclaw_py.store.memory.runs import Runs
 from goclaw_py.store.memory.tables import MemoryDatabase
 
 
-class MemoryStore(Nodes, Inbox, Letters, Runs, Drafts, Outbox, People, Chats, Incidents):
+class MemoryStore(Nodes, Inbox, Letters, Runs, Records, Drafts, Outbox, People, Chats, Incidents):
     """Implements ``goclaw_py.ports.store.Store`` for tests in virtual time and for simulations.
 
     No method really waits, so each is atomic. Two objects over one ``MemoryDatabase`` are two

@@ -80,15 +80,20 @@ class SessionRecord:
     """The queue mode that was chosen in its chat."""
     heard: Heard | None = None
     """Who spoke in it last."""
+    summary: str = ""
+    summarized_upto: int = 0
+    """The last entry of the history that the summary stands for."""
+    summaries: int = 0
+    pinned: tuple[str, ...] = ()
 
     @property
     def claim(self) -> rules.Claim:
         """Whose it is, and which of its histories is read."""
         return rules.Claim(self.owner, self.fence, self.epoch)
 
-    def current(self) -> list[StoredEntry]:
+    def current(self) -> list[HistoryRecord]:
         """The history since the last reset."""
-        return [record.entry for record in self.history if record.epoch == self.epoch]
+        return [record for record in self.history if record.epoch == self.epoch]
 
 
 @dataclass(slots=True)
@@ -225,6 +230,10 @@ class MemoryDatabase:
         self.people: dict[PersonKey, Person] = {}
         self.requests: dict[PersonKey, PairingRequest] = {}
         self.hearers: dict[object, list[Callable[[Notice], None]]] = {}
+
+    def present_key(self, key: SessionKey) -> SessionKey:
+        """Where a session is now: its chat may have been given another id."""
+        return key if key in self.sessions else self.moved.get(key, key)
 
     def notify(self, *notices: Notice) -> None:
         """Call everybody who listens, in the event loop, after the present step."""

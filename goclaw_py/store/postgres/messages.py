@@ -99,6 +99,7 @@ def inbound(text: str) -> InboundMessage:
         press=get("press"),
         unsupported=get("unsupported", ""),
         place_name=get("place_name", ""),
+        source=get("source", ""),
     )
 
 

@@ -76,6 +76,7 @@ async def _move_sessions(
         await _merge(connection, by_key[before], by_key[after], now=now)
     keys = (list(renamed), list(renamed.values()))
     await connection.fetch(_SQL["rename_in_runs"], *keys)
+    await connection.fetch(_SQL["rename_payers"], *keys)
     await connection.fetch(_SQL["rename_in_inbox"], *keys)
     await connection.fetch(_SQL["remember_moves"], *keys)
     for before in renamed:
@@ -105,10 +106,25 @@ async def _merge(connection: Connection, old: Row, new: Row, *, now: datetime) -
             session["epoch"],
             merged.epoch,
         )
-    await connection.fetch(
-        _SQL["merge_history"], old["key"], old["epoch"], new["key"], new["epoch"], merged.epoch
+    put = await connection.row(
+        _SQL["merge_history"],
+        old["key"],
+        old["epoch"],
+        new["key"],
+        new["epoch"],
+        merged.epoch,
+        old["summarized_upto"],
+        new["summarized_upto"],
     )
     await connection.fetch(_SQL["move_old_history"], old["key"], new["key"])
     await connection.fetch(
-        _SQL["merge_sessions"], old["key"], new["key"], merged.owner, merged.fence, merged.epoch
+        _SQL["merge_sessions"],
+        old["key"],
+        new["key"],
+        merged.owner,
+        merged.fence,
+        merged.epoch,
+        rules.merged_summary(old["summary"], new["summary"]),
+        0 if put is None else put["upto"],
+        rules.merged_pins(old["pinned"], new["pinned"]),
     )

@@ -31,6 +31,7 @@ from goclaw_py.ports.store import (
 )
 from goclaw_py.store.postgres.messages import inbound, outbound, packed
 from goclaw_py.store.postgres.pool import Row
+from goclaw_py.store.postgres.tools import calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +112,13 @@ def letter(row: Row) -> Letter:
     )
 
 
-def _usage(row: Row) -> Usage | None:
-    if row["requests"] is None:
-        return None
+def usage(row: Row) -> Usage:
+    """The usage of a run, or a sum of several."""
     return Usage(
-        requests=row["requests"],
-        input_tokens=row["input_tokens"],
-        output_tokens=row["output_tokens"],
-        cached_tokens=row["cached_tokens"],
+        requests=int(row["requests"]),
+        input_tokens=int(row["input_tokens"]),
+        output_tokens=int(row["output_tokens"]),
+        cached_tokens=int(row["cached_tokens"]),
         cost_usd=row["cost_usd"],
     )
 
@@ -137,9 +137,14 @@ def run(row: Row) -> Run:
         outcome=None if row["outcome"] is None else Outcome(row["outcome"]),
         reason=None if row["reason"] is None else Reason(row["reason"]),
         error=row["error"],
-        usage=_usage(row),
+        usage=None if row["requests"] is None else usage(row),
         model=row["model"],
         parent=None if row["parent"] is None else RunId(row["parent"]),
+        payer=SessionKey(row["payer"] or row["session"]),
+        submitted_at=row["submitted_at"] or row["started_at"],
+        target=target(row),
+        first_text_at=row["first_text_at"],
+        tools=calls(row["tools"]),
     )
 
 
@@ -155,6 +160,8 @@ def session(row: Row) -> Session:
         fence=row["fence"],
         waiting=row["waiting"],
         entries=row["entries"],
+        summaries=row["summaries"],
+        pinned=tuple(row["pinned"]),
     )
 
 

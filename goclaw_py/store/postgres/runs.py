@@ -16,7 +16,7 @@ from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.requests import Mode
 from goclaw_py.ports.agent import HistoryEntry
-from goclaw_py.ports.store import Begun, NewRun, Notice, Run, RunEnd, Session, StoredEntry
+from goclaw_py.ports.store import Begun, NewRun, Notice, RunEnd
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.drafts import close_forsaken
 from goclaw_py.store.postgres.group import Group
@@ -27,8 +27,6 @@ from goclaw_py.store.text import storable
 
 _SQL = queries("runs")
 _INBOX = queries("inbox")
-_LAST_CHARACTER = chr(0x10FFFF)
-
 
 _FLIGHTS = 2
 _MOST = 32
@@ -57,7 +55,7 @@ class _Ending(NamedTuple):
 
 
 class Runs(Part):
-    """Implements ``RunStore``.
+    """Implements ``RunStore`` but for what ``Records`` reads.
 
     Runs that begin, or end, while others are being committed share the next transaction.
     """
@@ -121,55 +119,31 @@ class Runs(Part):
             locked = await connection.fetch(_SQL["lock_sessions_of_runs"], ids)
             found = {row["id"]: row for row in locked}
             refused = [_refusal(one.end, found.get(one.id), one.node) for one in endings]
-            ending = [one for one, error in zip(endings, refused, strict=True) if error is None]
+            ending = _once(
+                one for one, error in zip(endings, refused, strict=True) if error is None
+            )
+            for one in ending:
+                if (summary := one.end.summary) is not None:
+                    # Before the end, which nothing may follow.
+                    await connection.fetch(_SQL["summarize"], one.id, summary.text, summary.upto)
             if ending:
-                told = await connection.row(_SQL["finish"], *_end_columns(_once(ending)))
+                told = await connection.row(_SQL["finish"], *_end_columns(ending))
                 # Also one of a message that this run has taken in.
                 if (told and told["left_over"]) or any(one.end.taken_in for one in ending):
                     now = max(one.end.finished_at for one in ending)
                     await close_forsaken(connection, now=now)
         return refused
 
-    async def runs(
-        self, *, limit: int = 50, session: SessionKey | None = None, active: bool = False
-    ) -> list[Run]:
-        """Each kind of question has its own index."""
-        async with self._pool.connection() as connection:
-            if active:
-                found = await connection.fetch(_SQL["active"], limit, session)
-            elif session is not None:
-                found = await connection.fetch(_SQL["newest_of_session"], limit, session)
-            else:
-                found = await connection.fetch(_SQL["newest"], limit)
-        return [rows.run(row) for row in found]
-
-    async def find_run(self, prefix: str) -> list[Run]:
-        """The prefix is compared character by character; nothing in it is a pattern."""
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["find"], prefix, prefix + _LAST_CHARACTER)
-        return [rows.run(row) for row in found]
-
-    async def sessions(self, *, limit: int = 50) -> list[Session]:
-        """A message, a run and a reset are activity."""
-        async with self._pool.connection() as connection:
-            return [rows.session(row) for row in await connection.fetch(_SQL["sessions"], limit)]
-
-    async def session(self, key: SessionKey) -> Session | None:
-        """None if nobody ever wrote or ran there."""
-        async with self._pool.connection() as connection:
-            row = await connection.row(_SQL["session"], key)
-        return None if row is None else rows.session(row)
-
-    async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
-        """Empty for a session that does not exist."""
-        async with self._pool.connection() as connection:
-            newest_first = await connection.fetch(_SQL["history"], key, limit)
-        return [rows.stored_entry(row) for row in reversed(newest_first)]
-
     async def reset_session(self, key: SessionKey, *, now: datetime) -> None:
         """A session that does not exist has a fresh history already."""
         async with self._pool.connection() as connection:
             await connection.fetch(_SQL["reset"], key, now)
+
+    async def pin(self, key: SessionKey, pinned: Collection[str], *, run: RunId) -> bool:
+        """Waits for whoever takes the session over; then the run has ended, and it is False too."""
+        async with self._pool.transaction() as connection:
+            await connection.fetch(_SQL["lock_sessions_of_runs"], [run])
+            return await connection.row(_SQL["pin"], key, list(pinned), run) is not None
 
     async def choose_mode(self, key: SessionKey, mode: Mode | None) -> None:
         """Stays through a reset."""
@@ -224,11 +198,10 @@ async def _begun_before(
     connection: Connection, run: NewRun, node: NodeId, session: SessionKey
 ) -> Begun:
     """What a run was told that this node has begun before. Raises ``Fenced`` for any other."""
-    stored = await connection.row(_SQL["owner_of_run"], run.id)
-    if stored is None or stored["node"] != node or stored["outcome"] is not None:
+    told = await connection.fetch(_SQL["begun_before"], run.id, session)
+    if not told or told[0]["node"] != node or told[0]["outcome"] is not None:
         raise Fenced(f"run {run.id} is not this node's any more")
-    history = await connection.fetch(_SQL["history"], session, None)
-    return _begun(stored, [rows.entry(row) for row in history])
+    return _begun(told)
 
 
 async def _begin(
@@ -245,10 +218,7 @@ async def _begin(
         [run.session for run in runs],
         [row for run in runs for row in run.inbox],
     )
-    begun = {
-        RunId(run_id): _begun(lines[0], [rows.entry(row) for row in lines if row["role"]])
-        for run_id, lines in _each(found).items()
-    }
+    begun = {RunId(run_id): _begun(told) for run_id, told in _each(found).items()}
     return begun, any(row["left_over"] for row in found[:1])
 
 
@@ -260,8 +230,17 @@ def _each(found: Iterable[Row]) -> dict[str, list[Row]]:
     return of_run
 
 
-def _begun(draft: Row, newest_first: Sequence[HistoryEntry]) -> Begun:
-    return Begun(tuple(reversed(newest_first)), draft=draft["draft"], unsure=draft["unsure"])
+def _begun(told: Sequence[Row]) -> Begun:
+    """What ``runs.begin`` tells of one run."""
+    first, entries = told[0], [row for row in told if row["role"]]
+    return Begun(
+        tuple(map(rows.entry, entries)),
+        draft=first["draft"],
+        unsure=first["unsure"],
+        places=tuple(row["place"] for row in entries),
+        summary=first["summary"],
+        pinned=tuple(first["pinned"]),
+    )
 
 
 async def _own_session(connection: Connection, run: NewRun, node: NodeId) -> SessionKey:
@@ -313,6 +292,8 @@ def _line(run: NewRun) -> dict[str, object]:
         "chat": place.chat,
         "thread": place.thread,
         "started_at": run.started_at,
+        "payer": run.payer,
+        "submitted_at": run.submitted_at,
         "inbox": run.inbox,
     }
 
@@ -341,6 +322,9 @@ def _end_line(ending: _Ending) -> dict[str, object]:
         "finished_at": end.finished_at,
         "reason": end.reason,
         "error": storable(end.error),
+        "model": storable(end.model) or None,
+        "tools": storable(end.tools) or None,
+        "first_text_at": end.first_text_at,
         "taken_in": end.taken_in,
     }
     if usage is not None:

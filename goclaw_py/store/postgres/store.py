@@ -18,6 +18,7 @@ from goclaw_py.store.postgres.nodes import Nodes
 from goclaw_py.store.postgres.outbox import Outbox
 from goclaw_py.store.postgres.people import People
 from goclaw_py.store.postgres.pool import CLOSE_S, Address, Connection, Pool, connect
+from goclaw_py.store.postgres.records import Records
 from goclaw_py.store.postgres.runs import Runs
 
 
@@ -31,7 +32,7 @@ async def connection(address: Address) -> AsyncIterator[Connection]:
         await opened.close()
 
 
-class PostgresStore(Nodes, Inbox, Letters, Runs, Drafts, Outbox, People, Chats, Incidents):
+class PostgresStore(Nodes, Inbox, Letters, Runs, Records, Drafts, Outbox, People, Chats, Incidents):
     """Implements ``goclaw_py.ports.store.Store``; the schema must be up to date."""
 
     def __init__(self, pool: Pool, listener: Listener) -> None:

@@ -34,22 +34,25 @@ with me as (
         )
     )
 ), places as (
+    -- The last one of each session that a person has said, if there is one.
     select distinct on (session collate "C")
         session as key, agent, channel, account,
         message #>> '{target,chat}' as chat,
         message #>> '{target,thread}' as thread,
         message ->> 'peer' as peer,
-        message #>> '{sender,id}' as sender,
+        case when not message ? 'source' then message #>> '{sender,id}' end as sender,
         bool_or(outcome is null) over (partition by session) as work
     from fresh
-    order by session collate "C", ordinal desc
+    order by session collate "C", message ? 'source', ordinal desc
 ), entered as (
     insert into sessions as s (
         key, agent, channel, account, chat, thread, peer, last_sender, last_heard_at, created_at,
         last_active_at, owner, fence
     )
     select
-        p.key, p.agent, p.channel, p.account, p.chat, p.thread, p.peer, p.sender, $2, $2, $2,
+        p.key, p.agent, p.channel, p.account, p.chat, p.thread,
+        case when p.sender is not null then p.peer end, p.sender,
+        case when p.sender is not null then $2::timestamptz end, $2, $2,
         case when p.work then me.id end,
         case when p.work and me.id is not null then 1 else 0 end
     from places as p
@@ -60,8 +63,8 @@ with me as (
         account = excluded.account,
         chat = excluded.chat,
         thread = excluded.thread,
-        peer = excluded.peer,
-        last_sender = excluded.last_sender,
+        peer = coalesce(excluded.peer, s.peer),
+        last_sender = coalesce(excluded.last_sender, s.last_sender),
         last_heard_at = greatest(s.last_heard_at, excluded.last_heard_at),
         last_active_at = greatest(s.last_active_at, excluded.last_active_at)
     returning s.key, s.owner, s.queue_mode

@@ -29,7 +29,7 @@ from unnest($4::text[], $5::text[], $6::text[], $7::timestamptz[])
     as k (key, agent, thread, created_at)
 order by k.key collate "C"
 on conflict (key) do update set agent = s.agent
-returning s.key, s.owner, s.fence, s.epoch;
+returning s.key, s.owner, s.fence, s.epoch, s.summary, s.summarized_upto, s.pinned;
 
 -- name: cut_runs
 -- Ends the runs of a node in a locked session that it loses.
@@ -47,17 +47,27 @@ set fence = case when node = $2 and fence = $3 then $4 else fence end,
 where session = $1 and outcome is null;
 
 -- name: merge_history
--- Makes one history of what two sessions remember since their last resets, in order of time. A run
--- writes all its entries at one instant, so they stay together.
+-- Makes one history of what two sessions remember since their last resets: first what a summary
+-- stands for, then the rest, each in order of time. A run writes all its entries at one instant, so
+-- they stay together. Tells where the last one is that a summary stands for.
 with taken as (
     delete from history
     where (session = $1 and epoch = $2) or (session = $3 and epoch = $4)
-    returning *
+    returning *, id <= case session when $1 then $6::bigint else $7::bigint end as summarized
+), put as (
+    insert into history (session, epoch, role, text, native, format, run_id, at)
+    select $3, $5, role, text, native, format, run_id, at
+    from taken
+    order by summarized desc, at, id
+    returning id
 )
-insert into history (session, epoch, role, text, native, format, run_id, at)
-select $3, $5, role, text, native, format, run_id, at
-from taken
-order by at, id;
+select coalesce(max(id), 0) as upto
+from (
+    select id
+    from put
+    order by id
+    limit (select count(*) from taken where summarized)
+) as summarized;
 
 -- name: move_old_history
 -- Moves what was written before the last reset.
@@ -74,6 +84,10 @@ set owner = $3,
     created_at = least(s.created_at, o.created_at),
     last_active_at = greatest(s.last_active_at, o.last_active_at),
     queue_mode = coalesce(s.queue_mode, o.queue_mode),
+    summary = $6,
+    summarized_upto = $7,
+    summaries = s.summaries + o.summaries,
+    pinned = $8,
     peer = coalesce(s.peer, o.peer),
     last_sender = case
         when o.last_heard_at > s.last_heard_at then o.last_sender
@@ -118,6 +132,13 @@ update runs
 set session = move.new
 from unnest($1::text[], $2::text[]) as move (old, new)
 where session = move.old;
+
+-- name: rename_payers
+-- Lets those who paid for runs of other sessions have paid under their new names.
+update runs
+set payer = move.new
+from unnest($1::text[], $2::text[]) as move (old, new)
+where payer = move.old and payer = any ($1::text[]);
 
 -- name: retarget_sessions
 -- Lets the sessions that are left, which are not named after their chat, speak to the new one.

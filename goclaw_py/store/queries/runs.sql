@@ -22,26 +22,27 @@ from moved_sessions
 where key = $1;
 
 -- name: begin
--- Stores runs in sessions that are their node's own, counts an attempt for their rows, and gives each
--- the draft that an earlier run for them left: of several the newest whose id is known. Returns for
--- each run this with every entry of the history, the newest first, or with one that is null; nothing
--- of a run whose session is not the node's own, or that was stored before. One statement, so that a
--- row never counts an attempt of a run that does not exist, and so that it needs no other
--- transaction. $2 holds the runs, $3 their sessions, $4 all their rows.
+-- Stores runs in sessions that are their node's own, counts an attempt for their rows, and gives
+-- each the draft that an earlier run for them left: of several the newest whose id is known.
+-- Returns for each run a row with this and with what stands for older entries of the history, and
+-- then one for every entry that is still read, the oldest first; nothing of a run whose session is
+-- not the node's own, or that was stored before. One statement, so that a row never counts an
+-- attempt of a run that does not exist, and so that it needs no other transaction. $2 holds the
+-- runs, $3 their sessions, $4 all their rows.
 with asked as (
     select *
     from rows from (
         jsonb_to_recordset($2::jsonb) as (
             id text, session text, agent text, trigger text, lane text, parent text, model text,
             channel text, account text, chat text, thread text, started_at timestamptz,
-            inbox bigint[]
+            payer text, submitted_at timestamptz, inbox bigint[]
         )
     ) with ordinality as a (
         id, session, agent, trigger, lane, parent, model, channel, account, chat, thread,
-        started_at, inbox, ordinal
+        started_at, payer, submitted_at, inbox, ordinal
     )
 ), mine as (
-    select key, fence, epoch
+    select key, fence, epoch, summary, summarized_upto, pinned
     from sessions
     where key = any ($3::text[]) and owner = $1
     order by key
@@ -49,11 +50,24 @@ with asked as (
 ), stored as (
     insert into runs (
         id, session, agent, trigger, lane, node, fence, epoch, parent, model, channel, account,
-        chat, thread, started_at
+        chat, thread, started_at, payer, submitted_at
     )
     select
         a.id, a.session, a.agent, a.trigger, a.lane, $1, mine.fence, mine.epoch, a.parent, a.model,
-        a.channel, a.account, a.chat, a.thread, a.started_at
+        a.channel, a.account, a.chat, a.thread, a.started_at,
+        -- Its chat may have been given another id since the run was asked for.
+        nullif(
+            coalesce(
+                (
+                    select moved_to
+                    from moved_sessions
+                    where key = a.payer and not exists (select from sessions where key = a.payer)
+                ),
+                a.payer
+            ),
+            a.session
+        ),
+        a.submitted_at
     from asked as a
     join mine on mine.key = a.session
     order by a.ordinal
@@ -112,21 +126,35 @@ with asked as (
 )
 select
     begun.id, taken.external_id as draft, unsure.run_id is not null as unsure,
-    exists (select from left_over) as left_over, h.role, h.text, h.native, h.format
+    exists (select from left_over) as left_over, mine.summary, mine.pinned, null::bigint as place,
+    null::text as role, null::text as text, null::bytea as native, null::text as format
 from begun
+join mine on mine.key = begun.session
 left join taken on taken.run_id = begun.id
 left join unsure on unsure.run_id = begun.id
-left join history as h on h.session = begun.session and h.epoch = begun.epoch
-order by begun.ordinal, h.id desc;
+union all
+select
+    begun.id, null, null, null, null, null, h.id, h.role, h.text, h.native, h.format
+from begun
+join mine on mine.key = begun.session
+join history as h
+    on h.session = begun.session and h.epoch = begun.epoch and h.id > mine.summarized_upto
+order by place nulls first;
 
--- name: owner_of_run
--- Tells who runs it, whether it has ended, and which draft is its own.
+-- name: begun_before
+-- Tells who runs it and whether it has ended, and then what `begin` tells, of what is read of a
+-- session's history now.
 select
     r.node, r.outcome, d.external_id as draft,
-    d.run_id is not null and d.external_id is null as unsure
+    d.run_id is not null and d.external_id is null as unsure, s.summary, s.pinned, h.id as place,
+    h.role, h.text, h.native, h.format
 from runs as r
+join sessions as s on s.key = $2
 left join drafts as d on d.run_id = r.id
-where r.id = $1;
+left join history as h
+    on h.session = s.key and h.epoch = s.epoch and h.id > s.summarized_upto
+where r.id = $1
+order by h.id;
 
 -- name: lock_sessions_of_runs
 -- Locks the sessions of some runs, in the order of their keys, and tells whose both are. Locking the
@@ -143,24 +171,26 @@ order by s.key
 for update of s;
 
 -- name: finish
--- Ends runs that have not ended, in their locked sessions, with all that belongs to their ends: the
--- draft of each that one of its messages finishes, or whose id nobody knows, unless it waits for the
--- run that answers the same messages (no draft can be opened meanwhile); the unfinished rows that it began with or has taken in, or, if it was interrupted,
--- those that it began with are free again, an attempt taken back; history and outbox rows, in the
--- given order. $1 holds the runs, $2 their ids, $3 all rows that they have taken in. Tells whether a
--- draft is left over that nothing finishes.
+-- Ends runs that have not ended, in their locked sessions, with all that belongs to their ends:
+-- the draft of each that one of its messages finishes, or whose id nobody knows, unless it waits
+-- for the run that answers the same messages (no draft can be opened meanwhile); the unfinished rows
+-- that it began with or has taken in, or, if it was interrupted, those that it began with are free
+-- again, an attempt taken back; history and outbox rows, in the given order. $1 holds the runs, $2
+-- their ids, $3 all rows that they have taken in. Tells whether a draft is left over that nothing
+-- finishes.
 with asked as (
     select *
     from jsonb_to_recordset($1::jsonb) as (
         id text, outcome text, finished_at timestamptz, reason text, error text, requests bigint,
         input_tokens bigint, output_tokens bigint, cached_tokens bigint, cost_usd numeric,
-        taken_in bigint[]
+        model text, tools jsonb, first_text_at timestamptz, taken_in bigint[]
     )
 ), ended as (
     update runs as r
     set outcome = a.outcome, finished_at = a.finished_at, reason = a.reason, error = a.error,
         requests = a.requests, input_tokens = a.input_tokens, output_tokens = a.output_tokens,
-        cached_tokens = a.cached_tokens, cost_usd = a.cost_usd
+        cached_tokens = a.cached_tokens, cost_usd = a.cost_usd, model = coalesce(a.model, r.model),
+        tools = a.tools, first_text_at = a.first_text_at
     from asked as a
     where r.id = a.id and r.id = any ($2::text[]) and r.outcome is null
     returning r.id, r.session, r.epoch, r.outcome, r.reason, r.finished_at, a.taken_in
@@ -229,6 +259,20 @@ select
     case when exists (select from said) then pg_notify($14, '') end,
     exists (select from ends_of_drafts where left_over and not waits) as left_over;
 
+-- name: summarize
+-- Lets a summary stand for a history up to one of its entries, for a run that has not ended, in its
+-- locked session; unless that was reset since the run began, another summary stands for as much, or
+-- there is no such entry any more.
+update sessions as s
+set summary = $2, summarized_upto = $3, summaries = s.summaries + 1
+from runs as r
+where r.id = $1 and r.outcome is null and s.key = r.session and s.epoch = r.epoch
+  and s.summarized_upto < $3
+  and exists (
+      select from history as h
+      where h.id = $3 and h.session = s.key and h.epoch = s.epoch
+  );
+
 -- name: remember
 -- Appends to a session's history outside of any run, in the given order.
 insert into history (session, epoch, role, text, native, format, at)
@@ -237,69 +281,22 @@ from unnest($4::text[], $5::text[], $6::bytea[], $7::text[])
     with ordinality as e (role, text, native, format, ordinal)
 order by e.ordinal;
 
--- name: newest
--- The newest runs.
-select * from runs
-order by started_at desc, id desc
-limit $1;
-
--- name: newest_of_session
--- The newest runs of one session.
-select * from runs
-where session = $2
-order by started_at desc, id desc
-limit $1;
-
--- name: active
--- The newest runs that have not ended, of one session or of all.
-select * from runs
-where outcome is null and ($2::text is null or session = $2)
-order by started_at desc, id desc
-limit $1;
-
--- name: find
--- Runs whose id lies between a prefix and the last id that has it.
-select * from runs
-where id >= $1 and id <= $2
-order by id
-limit 2;
-
--- name: sessions
--- The sessions that were active last; they are counted only after the others are gone.
-select
-    s.*,
-    (select count(*) from inbox as i where i.session = s.key and i.state = 'pending') as waiting,
-    (select count(*) from history as h where h.session = s.key and h.epoch = s.epoch) as entries
-from (
-    select * from sessions
-    order by last_active_at desc, key desc
-    limit $1
-) as s
-order by s.last_active_at desc, s.key desc;
-
--- name: session
--- One session.
-select
-    s.*,
-    (select count(*) from inbox as i where i.session = s.key and i.state = 'pending') as waiting,
-    (select count(*) from history as h where h.session = s.key and h.epoch = s.epoch) as entries
-from sessions as s
-where s.key = $1;
-
--- name: history
--- The newest entries since the last reset, newest first.
-select h.role, h.text, h.native, h.format, h.run_id, h.at
-from sessions as s
-join history as h on h.session = s.key and h.epoch = s.epoch
-where s.key = $1
-order by h.id desc
-limit $2;
-
 -- name: reset
 -- Begins a fresh history. A run that began before writes to the old one.
 update sessions
-set epoch = epoch + 1, last_active_at = greatest(last_active_at, $2)
+set epoch = epoch + 1, last_active_at = greatest(last_active_at, $2), summary = '',
+    summarized_upto = 0, summaries = 0, pinned = '{}'
 where key = $1;
+
+-- name: pin
+-- Keeps what a conversation must not forget, for a run that works, in its locked session; unless
+-- that was reset since the run began. Its chat may have been given another id meanwhile.
+update sessions as s
+set pinned = $2
+from runs as r
+where r.id = $3 and r.outcome is null and s.key = r.session and s.epoch = r.epoch
+  and (s.key = $1 or s.key = (select moved_to from moved_sessions where key = $1))
+returning s.key;
 
 -- name: choose_mode
 -- Keeps the queue mode of a session; null goes back to that of the settings.

@@ -1,0 +1,146 @@
+"""What is stored of runs and sessions: for operators, and for budgets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from goclaw_py.core.events import NO_USAGE, Usage
+from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.routing import announcement_id
+from goclaw_py.ports.store import Run, Session, StoredEntry
+from goclaw_py.store.memory.tables import Part, RunRecord, SessionRecord
+from goclaw_py.store.text import storable
+
+
+class Records(Part):
+    """Implements what ``RunStore`` reads."""
+
+    async def runs(
+        self, *, limit: int = 50, session: SessionKey | None = None, active: bool = False
+    ) -> list[Run]:
+        """Looks at all of them."""
+        session = storable(session)
+        found = [
+            run
+            for run in self._db.runs.values()
+            if (session is None or run.new.session == session) and not (active and run.end)
+        ]
+        found.sort(key=lambda run: (run.new.started_at, run.new.id), reverse=True)
+        return [_run(run) for run in found[:limit]]
+
+    async def find_run(self, prefix: str) -> list[Run]:
+        """The prefix is compared character by character; nothing in it is a pattern."""
+        prefix = storable(prefix)
+        found = sorted(run_id for run_id in self._db.runs if run_id.startswith(prefix))
+        return [_run(self._db.runs[run_id]) for run_id in found[:2]]
+
+    async def sessions(self, *, limit: int = 50) -> list[Session]:
+        """A message, a run and a reset are activity."""
+        records = sorted(
+            self._db.sessions.values(),
+            key=lambda session: (session.last_active_at, session.key),
+            reverse=True,
+        )
+        return [_session(record) for record in records[:limit]]
+
+    async def session(self, key: SessionKey) -> Session | None:
+        """None if nobody ever wrote or ran there."""
+        record = self._db.sessions.get(storable(key))
+        return None if record is None else _session(record)
+
+    async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
+        """Empty for a session that does not exist."""
+        record = self._db.sessions.get(storable(key))
+        entries = [] if record is None else [one.entry for one in record.current()]
+        return entries[max(0, len(entries) - limit) :]
+
+    async def spent(
+        self,
+        *,
+        since: datetime,
+        payer: SessionKey | None = None,
+        agent: AgentName | None = None,
+    ) -> Usage:
+        """Looks at all of them."""
+        key = None if payer is None else self._db.present_key(storable(payer))
+        used = NO_USAGE
+        for record in self._db.runs.values():
+            run = _run(record)
+            counts = run.started_at >= since and agent in (None, run.agent)
+            if counts and key in (None, run.payer) and run.usage is not None:
+                used = used.plus(run.usage)
+        return used
+
+    async def unannounced(self, *, since: datetime) -> list[Run]:
+        """The order is that in which they ended."""
+        found = [
+            (record.end.finished_at, run_id, record)
+            for run_id, record in self._db.runs.items()
+            if record.end is not None
+            and record.end.outcome in (Outcome.LOST, Outcome.INTERRUPTED)
+            and record.end.finished_at >= since
+            and record.new.trigger is Trigger.SUBAGENT
+            and not self._is_announced(record)
+        ]
+        return [_run(record) for _, _, record in sorted(found, key=lambda one: one[:2])[:100]]
+
+    def _is_announced(self, run: RunRecord) -> bool:
+        """Whether its chat, if it has one, has got the message about it."""
+        target = run.new.target
+        if target is None:
+            return True
+        return (target.channel, target.account, announcement_id(run.new.id)) in self._db.known
+
+
+def _run(record: RunRecord) -> Run:
+    new, end = record.new, record.end
+    begun = Run(
+        id=new.id,
+        session=new.session,
+        agent=new.agent,
+        trigger=new.trigger,
+        lane=new.lane,
+        node=record.node,
+        started_at=new.started_at,
+        finished_at=None,
+        outcome=None,
+        reason=None,
+        error=None,
+        usage=None,
+        model=new.model,
+        parent=new.parent,
+        payer=new.payer or new.session,
+        submitted_at=new.submitted_at or new.started_at,
+        target=new.target,
+    )
+    if end is None:
+        return begun
+    return replace(
+        begun,
+        finished_at=end.finished_at,
+        outcome=end.outcome,
+        reason=end.reason,
+        error=end.error,
+        usage=end.usage,
+        model=end.model or new.model,
+        first_text_at=end.first_text_at,
+        tools=end.tools,
+    )
+
+
+def _session(record: SessionRecord) -> Session:
+    return Session(
+        key=record.key,
+        agent=record.agent,
+        target=record.target,
+        created_at=record.created_at,
+        last_active_at=record.last_active_at,
+        owner=record.owner,
+        fence=record.fence,
+        waiting=len(record.pending),
+        entries=len(record.current()),
+        summaries=record.summaries,
+        pinned=record.pinned,
+    )
