@@ -1,7 +1,15 @@
 """Level 3: the agent loops that come with the product (SPEC AGENT-2)."""
 
 from goclaw_py.agents.build import build_agent
-from goclaw_py.agents.command import CommandSpec, OutputKind
-from goclaw_py.agents.spec import AgentSpec
+from goclaw_py.agents.command import CommandSpec, OutputKind, UsagePaths
+from goclaw_py.agents.spec import AgentSpec, McpServer, Thinking
 
-__all__ = ["AgentSpec", "CommandSpec", "OutputKind", "build_agent"]
+__all__ = [
+    "AgentSpec",
+    "CommandSpec",
+    "McpServer",
+    "OutputKind",
+    "Thinking",
+    "UsagePaths",
+    "build_agent",
+]

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from goclaw_py.agents.callable import CallableAgent
-from goclaw_py.agents.command import CommandAgent, OutputKind
-from goclaw_py.agents.models import ModelAgent, Provider
+from goclaw_py.agents.command import CommandAgent, OutputKind, UsagePaths
+from goclaw_py.agents.models import ModelAgent, Provider, read_model
 from goclaw_py.agents.offline import OfflineAgent
 from goclaw_py.agents.spec import AgentSpec
 from goclaw_py.core.errors import SettingError
 from goclaw_py.ports.agent import AgentLoop
 
-_ALLOWED = "allowed are offline, command, python:module:callable, openai:NAME, anthropic:NAME"
+_PROVIDERS = ", ".join(Provider)
+_ALLOWED = (
+    "allowed are offline, command, python:module:callable, openai:NAME, anthropic:NAME and other "
+    f"PROVIDER:NAME; providers are {_PROVIDERS}"
+)
 
 
 def _command(spec: AgentSpec) -> CommandAgent:
@@ -21,17 +27,47 @@ def _command(spec: AgentSpec) -> CommandAgent:
     reads_json = command.output is OutputKind.JSONL
     if reads_json and not (command.text or command.result):
         raise SettingError(f"{key}.text", [], 'output = "jsonl" needs text, result or both')
-    if not reads_json and (command.text or command.result or command.session):
-        raise SettingError(f"{key}.output", "text", 'text, result and session need "jsonl"')
+    needs_json = command.text or command.result or command.session or command.usage != UsagePaths()
+    if needs_json and not reads_json:
+        raise SettingError(f"{key}.output", "text", 'text, result, session and usage need "jsonl"')
     return CommandAgent(spec.name, command)
+
+
+def _model(spec: AgentSpec, provider: Provider, name: str) -> ModelAgent:
+    """A language model. Raises ``SettingError`` where its provider could not do as it is told."""
+    place = f"agents.{spec.name}"
+    if spec.base_url and not provider.takes_url:
+        raise SettingError(f"{place}.base_url", "***", f"{provider.value} takes no address")
+    if spec.base_url and not _is_address(spec.base_url):
+        raise SettingError(f"{place}.base_url", "***", "cannot be read as an address")
+    if spec.headers and not provider.takes_headers:
+        raise SettingError(f"{place}.headers", "***", f"{provider.value} takes no headers")
+    for other in spec.fallback:
+        if read_model(other) is None:
+            known = f'must be models such as "openai:gpt-4o"; providers are {_PROVIDERS}'
+            raise SettingError(f"{place}.fallback", other, known)
+    return ModelAgent(spec, provider, name)
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def build_agent(spec: AgentSpec) -> AgentLoop:
     """Make the loop that ``spec.model`` names.
 
     Touches no network and needs no key, so that a gateway starts without one. Raises
-    ``SettingError`` with the key ``agents.<name>.model``.
+    ``SettingError`` with the key of the setting that is wrong, mostly ``agents.<name>.model``.
     """
+    if model := read_model(spec.model):
+        return _model(spec, *model)
+    if spec.fallback:
+        only = 'only a model such as "openai:gpt-4o" has others to fall back on'
+        raise SettingError(f"agents.{spec.name}.fallback", list(spec.fallback), only)
     prefix, colon, name = spec.model.strip().partition(":")
     if not colon and prefix == "offline":
         return OfflineAgent()
@@ -39,6 +75,4 @@ def build_agent(spec: AgentSpec) -> AgentLoop:
         return _command(spec)
     if prefix == "python" and name:
         return CallableAgent.load(name, key=spec.model_key)
-    if name and prefix in set(Provider):
-        return ModelAgent(spec, Provider(prefix), name)
     raise SettingError(spec.model_key, spec.model, _ALLOWED)

@@ -14,8 +14,7 @@ from functools import partial
 from typing import ParamSpec, TypeVar
 
 from goclaw_py.core.errors import AgentError, SettingError
-from goclaw_py.core.events import AgentEvent
-from goclaw_py.ports.agent import AgentResult, Emit, MessagePart, RunRequest
+from goclaw_py.ports.agent import AgentResult, Emit, LoopEvent, MessagePart, RunRequest
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -93,7 +92,7 @@ class CallableAgent:
     async def _in_thread(self, request: RunRequest, emit: Emit) -> object:
         loop = asyncio.get_running_loop()
 
-        def emit_from_thread(event: AgentEvent) -> None:
+        def emit_from_thread(event: LoopEvent) -> None:
             loop.call_soon_threadsafe(emit, event)
 
         def take_from_thread() -> tuple[MessagePart, ...]:

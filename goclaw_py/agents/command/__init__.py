@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from goclaw_py.agents.command.loop import CommandAgent
-from goclaw_py.agents.command.spec import CommandSpec, OutputKind
+from goclaw_py.agents.command.spec import CommandSpec, OutputKind, UsagePaths
 
-__all__ = ["CommandAgent", "CommandSpec", "OutputKind"]
+__all__ = ["CommandAgent", "CommandSpec", "OutputKind", "UsagePaths"]

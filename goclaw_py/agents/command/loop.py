@@ -11,12 +11,14 @@ from contextlib import suppress
 import orjson
 
 from goclaw_py.agents.command.output import Output, output_of
-from goclaw_py.agents.command.process import exit_code, program
-from goclaw_py.agents.command.spec import CommandSpec
+from goclaw_py.agents.command.process import NotStarted, program
+from goclaw_py.agents.command.spec import Call, CommandSpec, Told
+from goclaw_py.agents.command.talk import Talk, too_much
+from goclaw_py.agents.models.scrub import hide
 from goclaw_py.core.errors import AgentError
-from goclaw_py.core.events import TextDelta
+from goclaw_py.core.events import NO_USAGE, TextDelta
 from goclaw_py.core.ids import AgentName
-from goclaw_py.ports.agent import AgentResult, Emit, HistoryEntry, Role, RunRequest
+from goclaw_py.ports.agent import AgentResult, Emit, HistoryEntry, Role, RunRequest, Step
 
 FORMAT = "command"
 """Names our entries in a history; their native form holds the id of the conversation."""
@@ -25,10 +27,6 @@ MAX_REPLY = 1_000_000
 """Characters of a reply; a program that says more is ended."""
 
 _USUAL = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
-_READ = 64 * 1024
-_ERRORS_KEPT = 4_000
-_REST_S = 0.5
-"""How long the output of a program that has ended is still read."""
 
 
 class CommandAgent:
@@ -48,27 +46,24 @@ class CommandAgent:
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
         """Raises ``AgentError`` if the program cannot be started, fails, or takes too long."""
         known = _conversation(request)
-        session = known or str(uuid.uuid4())
-        arguments = self._spec.arguments(
-            request.prompt, session, str(request.workspace), is_first=known is None
+        is_first = known is None
+        answer = _Answer(request, emit, known or str(uuid.uuid4()), output_of(self._spec))
+        told = Told(
+            prompt=_prompt(request, is_first=is_first),
+            system=_system(request),
+            session=answer.session,
+            workspace=str(request.workspace),
         )
-        output = output_of(self._spec)
+        call = self._spec.call(told, is_first=is_first)
         try:
             async with asyncio.timeout(self._spec.timeout_s):
-                text = await self._answer(request, emit, arguments, output)
+                await self._answer(call, request, answer)
         except TimeoutError:
             raise AgentError(
                 "The agent program took too long, so I stopped it.",
                 f"agent {self._name}: no end after {self._spec.timeout_s} s",
             ) from None
-        native = orjson.dumps({"session": output.session or session})
-        return AgentResult(
-            text,
-            entries=(
-                HistoryEntry(Role.USER, request.prompt, native, FORMAT),
-                HistoryEntry(Role.ASSISTANT, text, native, FORMAT),
-            ),
-        )
+        return answer.result()
 
     async def warm_up(self) -> None:
         """Nothing to do."""
@@ -76,112 +71,99 @@ class CommandAgent:
     async def close(self) -> None:
         """Nothing is left: programs end with their runs."""
 
-    async def _answer(
-        self, request: RunRequest, emit: Emit, arguments: list[str], output: Output
-    ) -> str:
-        prompt = b"" if self._spec.takes_prompt else request.prompt.encode(errors="replace")
+    async def _answer(self, call: Call, request: RunRequest, answer: _Answer) -> None:
         running = program(
-            arguments, folder=request.workspace, env=self._env(), run_id=request.run_id
+            call.arguments, folder=request.workspace, env=self._env(), run_id=request.run_id
         )
         try:
-            process = await running.__aenter__()
-        except (OSError, ValueError) as error:
-            raise AgentError(
-                "The agent program could not be started.",
-                f"agent {self._name}: {arguments[0]}: {error}",
-            ) from error
-        talk = _Talk(process, prompt, output, emit)
-        try:
-            code = await talk.run()
-        finally:
-            await running.__aexit__(None, None, None)
+            async with running as process:
+                talk = Talk(process, call.stdin, answer)
+                try:
+                    code = await talk.run()
+                finally:
+                    answer.report()
+        except NotStarted as error:
+            raise self._not_started(error) from error
         if code != 0:
+            answer.forget()
+            # A program that does not like its key may print it.
+            complaint = hide(talk.errors, [self._environ.get(name, "") for name in self._spec.env])
             raise AgentError(
                 f"The agent program failed (exit code {code}).",
-                f"agent {self._name}: {arguments[0]} ended with {code}: {talk.errors}",
+                f"agent {self._name}: {call.arguments[0]} ended with {code}: {complaint}",
             )
-        return talk.text if output.result is None else output.result
+
+    def _not_started(self, error: NotStarted) -> AgentError:
+        if not error.too_long:
+            friendly = "The agent program could not be started."
+            return AgentError(friendly, f"agent {self._name}: {error}")
+        return AgentError(
+            "Your message is too long for this agent program. "
+            "Please send it in parts, or as a file.",
+            f"agent {self._name}: {error}: Linux gives no program an argument above 128 KiB; take "
+            f"{{prompt}} out of agents.{self._name}.command, then it comes on standard input",
+        )
 
     def _env(self) -> dict[str, str]:
         names = (*_USUAL, *self._spec.env)
         return {name: self._environ[name] for name in names if name in self._environ}
 
 
-class _Talk:
-    """What goes into a program and what comes out of it."""
+class _Answer:
+    """What a program answers, and what is known of its run.
 
-    def __init__(
-        self, process: asyncio.subprocess.Process, prompt: bytes, output: Output, emit: Emit
-    ) -> None:
-        self._process = process
-        self._prompt = prompt
-        self._output = output
+    The session remembers the program's conversation once that has begun to answer, however the run
+    ends: until ``/new`` the next one goes on with it.
+    """
+
+    def __init__(self, request: RunRequest, emit: Emit, session: str, output: Output) -> None:
+        self.session = session
+        self._prompt = request.prompt
         self._emit = emit
+        self._output = output
         self._pieces: list[str] = []
         self._length = 0
-        self._errors = bytearray()
 
-    @property
-    def text(self) -> str:
-        """What it has said so far."""
-        return "".join(self._pieces)
-
-    @property
-    def errors(self) -> str:
-        """The end of what it wrote to its standard error."""
-        return self._errors.decode(errors="replace").strip()
-
-    async def run(self) -> int:
-        """Talk until it has ended; its exit code. Raises ``AgentError`` if it says too much."""
-        reading = asyncio.create_task(self._read(), name="agent program")
-        rest = [asyncio.create_task(self._write()), asyncio.create_task(self._keep_errors())]
-        ended = asyncio.create_task(exit_code(self._process))
-        try:
-            await asyncio.wait({reading, ended}, return_when=asyncio.FIRST_COMPLETED)
-            if reading.done():
-                reading.result()
-            code = await ended
-            # What it has started may hold its output open for ever.
-            await asyncio.wait({reading, *rest}, timeout=_REST_S)
-            if reading.done():
-                reading.result()
-            return code
-        finally:
-            for task in (reading, ended, *rest):
-                task.cancel()
-            await asyncio.wait({reading, ended, *rest})
-
-    async def _write(self) -> None:
-        assert self._process.stdin is not None
-        # It need not read its prompt.
-        with suppress(BrokenPipeError, ConnectionResetError):
-            self._process.stdin.write(self._prompt)
-            await self._process.stdin.drain()
-        self._process.stdin.close()
-
-    async def _read(self) -> None:
-        assert self._process.stdout is not None
-        while data := await self._process.stdout.read(_READ):
-            self._say(self._output.feed(data))
-        self._say(self._output.feed(b"", last=True))
-
-    def _say(self, piece: str) -> None:
+    def hear(self, data: bytes, *, last: bool = False) -> None:
+        """Tell what it says. Raises ``AgentError`` if that is too much."""
+        piece = self._output.feed(data, last=last)
         if not piece:
             return
+        has_begun = bool(self._pieces)
         self._pieces.append(piece)
         self._length += len(piece)
         self._emit(TextDelta(piece))
+        if not has_begun:
+            self._emit(Step(NO_USAGE, entries=self._cut))
         if self._length > MAX_REPLY:
-            raise AgentError(
-                "The agent program said far too much, so I stopped it.",
-                f"more than {MAX_REPLY:,} characters",
-            )
+            raise too_much(f"more than {MAX_REPLY:,} characters")
 
-    async def _keep_errors(self) -> None:
-        assert self._process.stderr is not None
-        while data := await self._process.stderr.read(_READ):
-            self._errors += data
-            del self._errors[:-_ERRORS_KEPT]
+    def report(self) -> None:
+        """The program has ended or is about to be; tell what it has used."""
+        entries = self._cut if self._pieces else None
+        self._emit(Step(self._output.usage, done=True, entries=entries))
+
+    def forget(self) -> None:
+        """It has failed: there may be no conversation that it could go on with."""
+        self._emit(Step(self._output.usage, done=True))
+
+    def result(self) -> AgentResult:
+        """The whole reply. Raises ``AgentError`` if it is too long."""
+        told = self._output.result
+        text = "".join(self._pieces) if told is None else told
+        if len(text) > MAX_REPLY:
+            raise too_much(f"a reply of {len(text):,} characters")
+        return AgentResult(text, self._entries(text), self._output.usage)
+
+    def _cut(self, note: str) -> tuple[HistoryEntry, ...]:
+        return self._entries("\n".join(filter(None, ["".join(self._pieces), note])))
+
+    def _entries(self, text: str) -> tuple[HistoryEntry, ...]:
+        native = orjson.dumps({"session": self._output.session or self.session})
+        return (
+            HistoryEntry(Role.USER, self._prompt, native, FORMAT),
+            HistoryEntry(Role.ASSISTANT, text, native, FORMAT),
+        )
 
 
 def _conversation(request: RunRequest) -> str | None:
@@ -191,3 +173,18 @@ def _conversation(request: RunRequest) -> str | None:
             with suppress(orjson.JSONDecodeError, KeyError, TypeError):
                 return str(orjson.loads(entry.native)["session"])
     return None
+
+
+def _system(request: RunRequest) -> str:
+    """What it is told in each run. It has its own memory, but not of what we pin."""
+    lines = [*request.system]
+    if request.pinned:
+        lines.append("Facts to remember:\n" + "\n".join(f"- {fact}" for fact in request.pinned))
+    return "\n\n".join(line for line in lines if line.strip())
+
+
+def _prompt(request: RunRequest, *, is_first: bool) -> str:
+    """What it answers. Of what was said before it came it knows nothing (SPEC AGENT-7)."""
+    if not is_first or not request.summary:
+        return request.prompt
+    return f"[What was said before this, in short]\n{request.summary}\n\n{request.prompt}"

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import Protocol
 
 import orjson
 
-from goclaw_py.agents.command.spec import CommandSpec, OutputKind
+from goclaw_py.agents.command.spec import CommandSpec, OutputKind, UsagePaths
+from goclaw_py.core.events import Usage
 
 MAX_LINE = 4 * 1024 * 1024
 """Bytes of a line of JSON: a tool's result may be in it."""
+
+_MOST = 10**12
+"""No run uses more of anything: a number above it is none."""
 
 
 class Output(Protocol):
@@ -27,6 +32,10 @@ class Output(Protocol):
     def result(self) -> str | None:
         """The whole reply, if the program has told it apart from the pieces."""
 
+    @property
+    def usage(self) -> Usage:
+        """What it has told that it used; at least one request, and no cost that it has not told."""
+
 
 def output_of(spec: CommandSpec) -> Output:
     """What reads the output of a program."""
@@ -38,6 +47,7 @@ class Plain:
 
     session = ""
     result: str | None = None
+    usage = Usage(requests=1)
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -54,66 +64,132 @@ class Lines:
         self._text = [_Path(path) for path in spec.text]
         self._result = _Path(spec.result)
         self._session = _Path(spec.session)
+        self._used = _Used(spec.usage)
         self._join = spec.join
         self._begun = False
-        self._rest = b""
+        self._rest = bytearray()
         self._too_long = False
         self.session = ""
         self.result: str | None = None
 
+    @property
+    def usage(self) -> Usage:
+        """What it has told so far."""
+        return self._used.usage
+
     def feed(self, data: bytes, *, last: bool = False) -> str:
         """The pieces of whole lines."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
+        begin, *following = data.split(b"\n")
+        self._rest += begin
+        lines: list[bytes] = []
+        if following:
+            lines += [self._take_rest(), *following[:-1]]
+            self._rest += following[-1]
         if last:
-            lines.append(self._rest)
-        pieces: list[str] = []
-        for line in lines:
-            if self._too_long:
-                self._too_long = False
-                continue
-            pieces += self._read(line)
+            lines.append(self._take_rest())
         if len(self._rest) > MAX_LINE:
-            self._rest, self._too_long = b"", True
+            self._rest.clear()
+            self._too_long = True
+        # Looked at here first: one that floods makes millions of lines, none of them JSON.
+        pieces = [piece for line in lines if b"{" in line for piece in self._read(line)]
         text = self._join.join(pieces)
         if not text:
             return ""
         begun, self._begun = self._begun, True
         return self._join + text if begun else text
 
+    def _take_rest(self) -> bytes:
+        """The line that has ended; nothing, if it was too long."""
+        line = b"" if self._too_long else bytes(self._rest)
+        self._rest.clear()
+        self._too_long = False
+        return line
+
     def _read(self, line: bytes) -> Iterator[str]:
         try:
             value = orjson.loads(line)
         except orjson.JSONDecodeError:
             return
-        self.session = next(self._session.strings(value), self.session)
-        self.result = next(self._result.strings(value), self.result)
+        self.session = next(self._session.texts(value), self.session)
+        self.result = next(self._result.texts(value), self.result)
+        self._used.read(value)
         for path in self._text:
-            yield from path.strings(value)
+            yield from path.texts(value)
+
+
+class _Used:
+    """What a program tells of its usage. Numbers that cannot be right are passed over."""
+
+    def __init__(self, paths: UsagePaths) -> None:
+        self._input = [_Number(path) for path in paths.input]
+        self._output = [_Number(path) for path in paths.output]
+        self._cost = [_Number(path) for path in paths.cost]
+        self._turns = [_Number(path) for path in paths.turns]
+
+    def read(self, value: object) -> None:
+        """Look at a line."""
+        for number in (*self._input, *self._output, *self._turns):
+            number.read(value, whole=True)
+        for number in self._cost:
+            number.read(value, whole=False)
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(
+            requests=int(_sum(self._turns) or 1),
+            input_tokens=int(_sum(self._input) or 0),
+            output_tokens=int(_sum(self._output) or 0),
+            cost_usd=_sum(self._cost),
+        )
+
+
+class _Number:
+    """The last number at a path."""
+
+    def __init__(self, written: str) -> None:
+        self._path = _Path(written)
+        self.last: Decimal | None = None
+
+    def read(self, value: object, *, whole: bool) -> None:
+        for found in self._path.values(value):
+            # True is an int for Python.
+            if isinstance(found, bool) or not isinstance(found, int | float):
+                continue
+            if 0 <= found <= _MOST and (found == int(found) or not whole):
+                self.last = Decimal(str(found))
+
+
+def _sum(numbers: Sequence[_Number]) -> Decimal | None:
+    told = [number.last for number in numbers if number.last is not None]
+    return sum(told, Decimal(0)) if told else None
 
 
 class _Path:
-    """Where texts are in a line; an empty one is nowhere."""
+    """Where values are in a line; an empty one is nowhere."""
 
     def __init__(self, written: str) -> None:
         *conditions, place = written.split() or [""]
         self._conditions = [condition.partition("=")[::2] for condition in conditions]
         self._place = place
 
-    def strings(self, value: object) -> Iterator[str]:
-        """The texts at it, if the line is as it has to be."""
+    def values(self, line: object) -> Iterator[object]:
+        """What is at it, if the line is as it has to be."""
         if self._place and all(
-            wanted in _strings(value, place.split(".")) for place, wanted in self._conditions
+            wanted in _leaves(line, place.split(".")) for place, wanted in self._conditions
         ):
-            yield from _strings(value, self._place.split("."))
+            yield from _leaves(line, self._place.split("."))
+
+    def texts(self, line: object) -> Iterator[str]:
+        """The texts among them."""
+        return (value for value in self.values(line) if isinstance(value, str))
 
 
-def _strings(value: object, path: Sequence[str]) -> Iterator[str]:
-    """The strings at a path; ``*`` stands for all elements of a list."""
+def _leaves(value: object, path: Sequence[str]) -> Iterator[object]:
+    """What is at a path; ``*`` stands for all elements of a list."""
     if not path:
-        if isinstance(value, str):
-            yield value
+        yield value
     elif path[0] == "*" and isinstance(value, list):
         for one in value:
-            yield from _strings(one, path[1:])
+            yield from _leaves(one, path[1:])
     elif isinstance(value, dict) and path[0] in value:
-        yield from _strings(value[path[0]], path[1:])
+        yield from _leaves(value[path[0]], path[1:])

@@ -7,12 +7,15 @@ variable in its environment, which children inherit.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+
+from goclaw_py.core.errors import GoclawError
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +27,16 @@ END_S = 5.0
 
 _KILLED_S = 5.0
 _LOOK_S = 0.02
+_NO_GROUP = -1
 _PROC = Path("/proc")
+
+
+class NotStarted(GoclawError):
+    """A program could not be started; ``too_long``: an argument is longer than the system takes."""
+
+    def __init__(self, cause: str, *, too_long: bool = False) -> None:
+        super().__init__(cause)
+        self.too_long = too_long
 
 
 @asynccontextmanager
@@ -33,22 +45,70 @@ async def program(
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """Start a program; however this is left, it ends with all that it has started.
 
-    Raises ``OSError`` if it cannot be started.
+    Raises ``NotStarted``.
     """
-    process = await asyncio.create_subprocess_exec(
-        *arguments,
-        cwd=folder,
-        env={**env, MARK: run_id},
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
-    )
+    # A task of its own: whoever is cancelled here could not end what is about to start.
+    starting = asyncio.create_task(_start(arguments, folder, {**env, MARK: run_id}))
     try:
-        yield process
+        yield await asyncio.shield(starting)
     finally:
         # Shielded: a second cancellation must not leave anything running.
-        await asyncio.shield(_end(process, run_id))
+        await asyncio.shield(_end_started(starting, run_id))
+
+
+async def _start(
+    arguments: Sequence[str], folder: Path, env: Mapping[str, str]
+) -> asyncio.subprocess.Process:
+    try:
+        return await asyncio.create_subprocess_exec(
+            *arguments,
+            cwd=folder,
+            env=env,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise _not_started(arguments[0], folder, error) from error
+
+
+def _not_started(name: str, folder: Path, error: OSError) -> NotStarted:
+    # Not every loop tells which of the two does not exist.
+    if not folder.is_dir():
+        return NotStarted(f"{name}: the workspace {folder} is not there")
+    return NotStarted(f"{name}: {error.strerror or error}", too_long=error.errno == errno.E2BIG)
+
+
+async def _end_started(starting: asyncio.Task[asyncio.subprocess.Process], run_id: str) -> None:
+    await asyncio.wait({starting})
+    if not starting.cancelled() and starting.exception() is None:
+        await _end(starting.result(), run_id)
+
+
+async def end_marked(run_id: str) -> None:
+    """End what has the mark of a run: SIGTERM, some time, SIGKILL.
+
+    For programs that others have started, with ``MARK`` in their environment, and have ended.
+    It goes on to the end where its caller is cancelled.
+    """
+    await asyncio.shield(_end_marked(run_id))
+
+
+async def _end_marked(run_id: str) -> None:
+    loop = asyncio.get_running_loop()
+    for number, for_s in ((signal.SIGTERM, END_S), (signal.SIGKILL, _KILLED_S)):
+        end = loop.time() + for_s
+        is_first = True
+        while (pids := list(_family(_NO_GROUP, run_id))) and loop.time() < end:
+            # SIGKILL again and again: they may have started another one meanwhile.
+            if is_first or number is signal.SIGKILL:
+                _signal_all(pids, number)
+            is_first = False
+            await asyncio.sleep(_LOOK_S)
+        if not pids:
+            return
+    log.error("a program does not end", extra={"run_id": run_id})
 
 
 async def exit_code(process: asyncio.subprocess.Process) -> int:
@@ -88,7 +148,11 @@ def _signal(process: asyncio.subprocess.Process, run_id: str, number: signal.Sig
     if process.returncode is None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)
-    for pid in list(_family(process.pid, run_id)):
+    _signal_all(list(_family(process.pid, run_id)), number)
+
+
+def _signal_all(pids: Sequence[int], number: signal.Signals) -> None:
+    for pid in pids:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
 

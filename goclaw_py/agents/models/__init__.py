@@ -1,10 +1,32 @@
-"""Agents on models of OpenAI, Anthropic and compatible servers (SPEC AGENT-2a).
+"""Agents on language models, whoever serves them (SPEC AGENT-2a).
 
 The only package that imports ``pydantic_ai`` and the providers' libraries, and only when an agent
 is warmed up or runs for the first time: importing this package costs nothing.
 """
 
 from goclaw_py.agents.models.agent import ModelAgent
-from goclaw_py.agents.models.connection import Connection, Provider, Retry
+from goclaw_py.agents.models.catalog import Provider, read_model
+from goclaw_py.agents.models.connection import (
+    Connection,
+    Options,
+    Retry,
+    find_key,
+    find_url,
+    is_sendable,
+    lacks,
+)
+from goclaw_py.agents.models.prices import is_priced
 
-__all__ = ["Connection", "ModelAgent", "Provider", "Retry"]
+__all__ = [
+    "Connection",
+    "ModelAgent",
+    "Options",
+    "Provider",
+    "Retry",
+    "find_key",
+    "find_url",
+    "is_priced",
+    "is_sendable",
+    "lacks",
+    "read_model",
+]

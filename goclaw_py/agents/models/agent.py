@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from goclaw_py.agents.models.connection import Connection, Provider, Retry
+from goclaw_py.agents.models.catalog import Provider, read_model
+from goclaw_py.agents.models.connection import (
+    NO_ENTRY,
+    Connection,
+    Options,
+    Retry,
+    find_key,
+    find_url,
+    is_sendable,
+    lacks,
+)
 from goclaw_py.agents.spec import AgentSpec
 from goclaw_py.core.errors import AgentError
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
@@ -15,13 +26,16 @@ from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
 if TYPE_CHECKING:
     from goclaw_py.agents.models.engine import Engine
 
+_log = logging.getLogger(__name__)
+
 
 class ModelAgent:
     """An agent on a language model.
 
     It can be made, and the gateway can start, without a key; runs then fail with a sentence that
     names the variable to set. A key is looked for in the spec, then in the environment. A server
-    of one's own (``base_url``) is asked without a key if there is none.
+    of one's own (``base_url``) is asked without a key if there is none. Fallback models without a
+    key are left out.
     """
 
     def __init__(
@@ -30,18 +44,13 @@ class ModelAgent:
         provider: Provider,
         model: str,
         *,
-        tools: Sequence[Callable[..., object]] = (),
         retry: Retry | None = None,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        """Take what ``build_agent`` has read from the settings.
-
-        ``tools`` are functions whose signature and docstring tell the model how to call them.
-        """
+        """Take what ``build_agent`` has read from the settings."""
         self._spec = spec
         self._provider = provider
         self._model = model
-        self._tools = tuple(tools)
         self._retry = retry or Retry()
         self._environ = environ
         self._connecting: asyncio.Task[Engine] | None = None
@@ -56,7 +65,7 @@ class ModelAgent:
 
     async def warm_up(self) -> None:
         """Import the provider's library in a thread (1 to 2 s), unless there is no key for it."""
-        if self._credential() is not None:
+        if self._lacks() is None:
             await self._engine()
 
     async def close(self) -> None:
@@ -70,41 +79,63 @@ class ModelAgent:
             await task.result().close()
 
     async def _engine(self) -> Engine:
-        key = self._credential()
-        if key is None:
-            variable = self._provider.key_variable
+        if variable := self._lacks():
+            what = "key" if variable in self._provider.key_variables else "address"
             raise AgentError(
-                f"I have no key for {self._provider.value}: set {variable} in the gateway's "
+                f"I have no {what} for {self._provider.value}: set {variable} in the gateway's "
                 "environment and restart it.",
-                f"agent {self._spec.name}: neither api_key nor {variable} is set",
+                f"agent {self._spec.name}: neither its settings nor {variable} name the {what}",
             )
+        if not is_sendable(self._found()[0]):
+            cause = f"agent {self._spec.name}: its key has characters that cannot be sent"
+            raise AgentError(NO_ENTRY, cause)
         # One task for all who wait: a cancelled run must not cancel the import for the others.
         if self._connecting is None or _failed(self._connecting):
-            self._connecting = asyncio.create_task(asyncio.to_thread(self._connect, key))
+            self._connecting = asyncio.create_task(asyncio.to_thread(self._connect))
         return await asyncio.shield(self._connecting)
 
-    def _connect(self, key: str) -> Engine:
+    def _connect(self) -> Engine:
         from goclaw_py.agents.models.engine import Engine  # noqa: PLC0415 - costs 1 s
 
-        connection = Connection(
+        return Engine(self._connection(), self._spec)
+
+    def _lacks(self) -> str | None:
+        key, url = self._found()
+        return lacks(self._provider, key, url)
+
+    def _found(self) -> tuple[str, str | None]:
+        """Key and address of the first model."""
+        key = find_key(self._provider, self._spec.api_key, self._environ)
+        return key, find_url(self._provider, self._spec.base_url, self._environ)
+
+    def _connection(self) -> Connection:
+        key, url = self._found()
+        return Connection(
             provider=self._provider,
             model=self._model,
             key=key,
-            base_url=self._base_url(),
+            base_url=url,
             headers=dict(self._spec.headers),
             retry=self._retry,
+            options=self._options(),
+            fallback=tuple(self._fallback()),
         )
-        return Engine(connection, system_prompt=self._spec.system_prompt, tools=self._tools)
 
-    def _base_url(self) -> str | None:
-        return self._spec.base_url or self._environ.get(self._provider.url_variable) or None
+    def _fallback(self) -> Iterator[Connection]:
+        for text in self._spec.fallback:
+            read = read_model(text)
+            assert read is not None, "build_agent has checked it"
+            provider, model = read
+            key = find_key(provider, None, self._environ)
+            url = find_url(provider, None, self._environ)
+            if variable := lacks(provider, key, url):
+                facts = {"agent": self._spec.name, "model": text, "variable": variable}
+                _log.warning("a fallback model is left out: no key", extra=facts)
+                continue
+            yield Connection(provider, model, key, url, {}, self._retry, self._options())
 
-    def _credential(self) -> str | None:
-        """The key; empty for a server of one's own without one; None where it is missing."""
-        given = self._spec.api_key or self._environ.get(self._provider.key_variable) or ""
-        # A line end from a file would make the header invalid, and the error would show the key.
-        key = given.strip()
-        return key if key or self._base_url() else None
+    def _options(self) -> Options:
+        return Options(self._spec.temperature, self._spec.thinking)
 
 
 def _failed(task: asyncio.Task[Engine]) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from pydantic_ai.exceptions import (
     AgentRunError,
     ContentFilterError,
+    FallbackExceptionGroup,
     ModelAPIError,
     ModelAuthenticationError,
     ModelConnectionError,
@@ -24,6 +26,7 @@ from pydantic_ai.exceptions import (
     UsageLimitExceeded,
 )
 
+from goclaw_py.agents.models.connection import NO_ENTRY
 from goclaw_py.agents.models.scrub import scrub
 from goclaw_py.core.errors import AgentError
 
@@ -39,7 +42,6 @@ _BUSY = "The model is overloaded. Please try again in a minute."
 _TROUBLE = "The model provider has a problem. Please try again in a minute."
 _SILENT = "The model did not answer in time. Please try again."
 _BROKEN = "The connection to the model broke. Please try again in a minute."
-_NO_ENTRY = "The model provider does not accept my key. The operator must set a valid one."
 _TOO_LONG = "This conversation is too long for the model by now. Say /new to begin a fresh one."
 _CUT = "The model's answer was cut off. Please try again."
 _REJECTED = "The model provider did not accept the request."
@@ -52,7 +54,7 @@ _TOLD = (
     _Told(ModelTimeoutError, _SILENT, retryable=True),
     _Told(ModelRequestTimeout, _SILENT, retryable=True),
     _Told(ModelConnectionError, _BROKEN, retryable=True),
-    _Told(ModelAuthenticationError, _NO_ENTRY),
+    _Told(ModelAuthenticationError, NO_ENTRY),
     _Told(ModelNotFoundError, "The configured model does not exist at its provider."),
     _Told(ModelContextWindowExceededError, _TOO_LONG),
     _Told(ModelRequestRejectedError, _REJECTED),
@@ -60,18 +62,61 @@ _TOLD = (
     _Told(ModelAPIError, _CUT, retryable=True),
     _Told(ContentFilterError, "The model provider's content filter stopped the answer."),
     _Told(UsageLimitExceeded, "This took more model requests than one run may make, so I stopped."),
-    _Told(AgentRunError, "The model gave an answer that I cannot use."),
 )
 """The first that fits is told, so subclasses stand before their base."""
 
+_STRANGE = _Told(AgentRunError, "The model gave an answer that I cannot use.")
 
-def explain(error: AgentRunError, secrets: Iterable[str]) -> AgentError:
-    """Translate a failure. The cause keeps the provider's words, cut and without secrets."""
-    told = next(entry for entry in _TOLD if isinstance(error, entry.kind))
-    cause = scrub(f"{type(error).__name__}: {error}", secrets)
-    return AgentError(told.friendly, cause, retryable=told.retryable)
+_PASSES = _Told(ModelHTTPError, _TROUBLE, retryable=True)
+_BY_STATUS = {
+    HTTPStatus.REQUEST_TIMEOUT: _PASSES,
+    HTTPStatus.CONFLICT: _PASSES,
+    HTTPStatus.TOO_EARLY: _PASSES,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: _Told(ModelHTTPError, _TOO_LONG),
+}
+"""What pydantic-ai has no kind of its own for."""
+
+
+FAILURES = (AgentRunError, FallbackExceptionGroup)
+"""What ``explain`` translates."""
+
+
+def explain(error: AgentRunError | FallbackExceptionGroup, secrets: Iterable[str]) -> AgentError:
+    """Translate a failure. The cause keeps the provider's words, cut and without secrets.
+
+    Where several models failed, a failure that may pass is told before one that needs somebody to
+    act, and the cause has them all.
+    """
+    errors = _flat(error)
+    told = [_told(each) for each in errors]
+    first = next((entry for entry in told if entry.retryable), told[0])
+    hidden = tuple(secrets)
+    causes = [scrub(_words(each, alone=len(errors) == 1), hidden) for each in errors]
+    return AgentError(first.friendly, "; ".join(causes), retryable=first.retryable)
+
+
+def _flat(error: Exception) -> list[Exception]:
+    if isinstance(error, ExceptionGroup):
+        return [leaf for each in error.exceptions for leaf in _flat(each)]
+    return [error]
+
+
+def _told(error: Exception) -> _Told:
+    if isinstance(error, ModelHTTPError) and error.status_code in _BY_STATUS:
+        return _BY_STATUS[HTTPStatus(error.status_code)]
+    return next((entry for entry in _TOLD if isinstance(error, entry.kind)), _STRANGE)
+
+
+def _words(error: Exception, *, alone: bool) -> str:
+    model = "" if alone else f"{getattr(error, 'model_name', 'a model')}: "
+    return f"{model}{type(error).__name__}: {error}"
 
 
 def cut_off() -> AgentError:
     """An answer whose stream ended without a finish reason."""
     return AgentError(_CUT, "the model's stream ended without a finish reason", retryable=True)
+
+
+def nothing_said() -> AgentError:
+    """A model that neither said nor did anything."""
+    return AgentError("The model gave an empty answer. Please try again.", "an empty answer")

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 
 MAX_CHARS = 300
+_LOOKED_AT = 20_000
+"""Characters that are looked at for what may be a secret: the rest is cut in any case."""
 _HIDDEN = "***"
 _MIN_SECRET = 4
 _MIN_FOR_FRAGMENTS = 16
@@ -13,11 +15,15 @@ _FRAGMENT = 8
 
 # Keys of the usual forms, keys in headers, and keys that the provider masked only in part
 # ("Incorrect API key provided: abcd*****wxyz").
+# Each alternative begins where a word does and gives nothing back: texts are anything, and may be
+# long words without end.
 _LIKE_A_KEY = re.compile(
     r"""(?ix)
-    \b(?: sk | pk | rk | xai | gsk )[-_] [\w.*…-]{6,}
+    \b(?: sk | pk | rk | csk | xai | gsk | nvapi )[-_] [\w.*…-]{6,}
+    | \b(?: hf | r8 | gh[oprsu] | github_pat | pylf | tgp )_ [\w.*…-]{6,}
+    | \b(?: AIza [\w-]{10,} | A[KS]IA [A-Z0-9]{12,} )
     | (?<= bearer[ ] ) [^\s"',}]+
-    | [\w.-]* \*{3,} [\w.*-]*
+    | (?<![\w.-]) [\w.-]*+ \*{3,} [\w.*-]*
     """
 )
 
@@ -27,12 +33,21 @@ def scrub(text: str, secrets: Iterable[str] = ()) -> str:
 
     At most ``MAX_CHARS`` characters come back. The cut is last: half a secret would not be found.
     """
+    known = sorted(secrets, key=len, reverse=True)
+    for secret in known:
+        if len(secret) >= _MIN_SECRET:
+            text = text.replace(secret, _HIDDEN)
+    text = hide(text[:_LOOKED_AT], known)
+    return text if len(text) <= MAX_CHARS else f"{text[: MAX_CHARS - 1]}…"
+
+
+def hide(text: str, secrets: Iterable[str] = ()) -> str:
+    """Hide them in the whole text."""
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) < _MIN_SECRET:
             continue
         text = text.replace(secret, _HIDDEN)
         if len(secret) >= _MIN_FOR_FRAGMENTS:
             head, tail = re.escape(secret[:_FRAGMENT]), re.escape(secret[-_FRAGMENT:])
-            text = re.sub(rf"{head}[\w.*…-]*|[\w.*…-]*{tail}", _HIDDEN, text)
-    text = _LIKE_A_KEY.sub(_HIDDEN, text)
-    return text if len(text) <= MAX_CHARS else f"{text[: MAX_CHARS - 1]}…"
+            text = re.sub(rf"{head}[\w.*…-]*|(?<![\w.*…-])[\w.*…-]*{tail}", _HIDDEN, text)
+    return _LIKE_A_KEY.sub(_HIDDEN, text)

@@ -13,7 +13,8 @@ from tenacity import (
     retry_if_exception_type,
     stop_after_attempt,
     stop_before_delay,
-    wait_exponential_jitter,
+    wait_exponential,
+    wait_random,
 )
 
 from goclaw_py.agents.models.connection import Retry
@@ -21,8 +22,9 @@ from goclaw_py.agents.models.connection import Retry
 _log = logging.getLogger(__name__)
 
 CONNECT_S = 10.0
-SILENCE_S = 300.0
-"""No byte for that long is a failure. Models that think before they answer are silent meanwhile."""
+
+_LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
+"""A stream holds a connection. The default would fail the 101st run at once of an agent."""
 
 _LONGEST_WAIT_S = 86_400.0
 _TRANSIENT = frozenset(
@@ -30,9 +32,9 @@ _TRANSIENT = frozenset(
 )
 
 
-def timeout() -> httpx2.Timeout:
+def timeout(retry: Retry) -> httpx2.Timeout:
     """Time limits of one request, in seconds."""
-    return httpx2.Timeout(SILENCE_S, connect=CONNECT_S, pool=CONNECT_S)
+    return httpx2.Timeout(retry.silence_s, connect=CONNECT_S, pool=CONNECT_S)
 
 
 def retrying_client(retry: Retry) -> httpx2.AsyncClient:
@@ -45,15 +47,16 @@ def retrying_client(retry: Retry) -> httpx2.AsyncClient:
         retry=retry_if_exception_type((httpx2.HTTPStatusError, httpx2.TransportError)),
         # Never capped to `within_s`: asking earlier than the server wants would only fail again.
         wait=wait_retry_after(
-            fallback_strategy=wait_exponential_jitter(multiplier=retry.first_wait_s, max=30),
+            fallback_strategy=wait_exponential(multiplier=retry.first_wait_s, max=30)
+            + wait_random(0, retry.first_wait_s),
             max_wait=_LONGEST_WAIT_S,
         ),
         stop=stop_after_attempt(retry.tries) | stop_before_delay(retry.within_s),
         before_sleep=_note,
         retry_error_callback=_last_response,
     )
-    transport = AsyncHTTPX2TenacityTransport(config, wrapped=_ReadFailures())
-    return create_async_httpx2_client(timeout=timeout(), transport=transport)
+    transport = AsyncHTTPX2TenacityTransport(config, wrapped=_ReadFailures(limits=_LIMITS))
+    return create_async_httpx2_client(timeout=timeout(retry), transport=transport)
 
 
 class _ReadFailures(httpx2.AsyncHTTPTransport):

@@ -1,0 +1,101 @@
+"""What goes into a program and what comes out of it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Protocol
+
+from goclaw_py.agents.command.process import exit_code
+from goclaw_py.core.errors import AgentError
+
+MAX_OUTPUT = 256 * 1024 * 1024
+"""Bytes that a program may write in one run, errors included; one that writes more is ended."""
+
+_READ = 64 * 1024
+_ERRORS_KEPT = 4_000
+_REST_S = 0.5
+"""How long the output of a program that has ended is still read."""
+
+
+class Hearer(Protocol):
+    """Is told what a program writes to its standard output."""
+
+    def hear(self, data: bytes, *, last: bool = False) -> None:
+        """More of it has come. Raises ``AgentError`` to end the program."""
+
+
+class Talk:
+    """One conversation with a program that has been started; ``run`` is called once."""
+
+    def __init__(self, process: asyncio.subprocess.Process, prompt: bytes, hearer: Hearer) -> None:
+        self._process = process
+        self._prompt = prompt
+        self._hearer = hearer
+        self._written = 0
+        self._errors = bytearray()
+
+    @property
+    def errors(self) -> str:
+        """The end of what it wrote to its standard error."""
+        return self._errors.decode(errors="replace").strip()
+
+    async def run(self) -> int:
+        """Talk until it has ended; its exit code. Raises ``AgentError`` if it says too much."""
+        ended = asyncio.create_task(exit_code(self._process))
+        reading = asyncio.create_task(self._read(), name="agent program")
+        complaints = asyncio.create_task(self._keep_errors())
+        writing = asyncio.create_task(self._write())
+        tasks = {ended, reading, complaints, writing}
+        try:
+            await _until(ended, {reading, complaints})
+            # What it has started may hold its output open for ever.
+            done, _ = await asyncio.wait(tasks, timeout=_REST_S)
+            for task in done:
+                task.result()
+            return ended.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+
+    async def _write(self) -> None:
+        assert self._process.stdin is not None
+        # It need not read its prompt.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self._process.stdin.write(self._prompt)
+            await self._process.stdin.drain()
+        self._process.stdin.close()
+
+    async def _read(self) -> None:
+        assert self._process.stdout is not None
+        while data := await self._process.stdout.read(_READ):
+            self._count(data)
+            self._hearer.hear(data)
+        self._hearer.hear(b"", last=True)
+
+    async def _keep_errors(self) -> None:
+        assert self._process.stderr is not None
+        while data := await self._process.stderr.read(_READ):
+            self._count(data)
+            self._errors += data
+            del self._errors[:-_ERRORS_KEPT]
+
+    def _count(self, data: bytes) -> None:
+        self._written += len(data)
+        if self._written > MAX_OUTPUT:
+            raise too_much(f"more than {MAX_OUTPUT:,} bytes of output")
+
+
+def too_much(cause: str) -> AgentError:
+    """The error of a program that says more than anybody could read."""
+    return AgentError("The agent program said far too much, so I stopped it.", cause)
+
+
+async def _until(ended: asyncio.Task[int], others: set[asyncio.Task[None]]) -> None:
+    """Wait for the end of a program. Raises what one of the others raises meanwhile."""
+    waiting: set[asyncio.Task[int] | asyncio.Task[None]] = {ended, *others}
+    while not ended.done():
+        done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()

@@ -1,0 +1,227 @@
+"""Who serves models, and what each of them needs. Light: imports no library (SPEC AGENT-2a)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.util import find_spec
+
+_AWS = ("AWS_BEARER_TOKEN_BEDROCK",)
+_GOOGLE = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
+_GATEWAY = ("PYDANTIC_AI_GATEWAY_API_KEY", "PAIG_API_KEY")
+_GATEWAY_URL = "PYDANTIC_AI_GATEWAY_BASE_URL"
+
+
+class Provider(StrEnum):
+    """Who serves a model; the prefix of the ``model`` setting.
+
+    These are the names that pydantic-ai knows, except those of models that write no text, one whose
+    key cannot stand in settings, and one that is no more. Whoever speaks OpenAI's protocol and is
+    not named here is reached as ``openai`` with a ``base_url``.
+    """
+
+    ALIBABA = "alibaba"
+    ANTHROPIC = "anthropic"
+    AZURE = "azure"
+    AZURE_RESPONSES = "azure-responses"
+    BEDROCK = "bedrock"
+    BEDROCK_MANTLE = "bedrock-mantle"
+    CEREBRAS = "cerebras"
+    COHERE = "cohere"
+    CRUSOE = "crusoe"
+    DEEPSEEK = "deepseek"
+    FIREWORKS = "fireworks"
+    GATEWAY_ANTHROPIC = "gateway/anthropic"
+    GATEWAY_BEDROCK = "gateway/bedrock"
+    GATEWAY_GOOGLE = "gateway/google"
+    GATEWAY_GOOGLE_CLOUD = "gateway/google-cloud"
+    GATEWAY_GROQ = "gateway/groq"
+    GATEWAY_OPENAI = "gateway/openai"
+    GATEWAY_OPENAI_CHAT = "gateway/openai-chat"
+    GATEWAY_OPENAI_RESPONSES = "gateway/openai-responses"
+    GITHUB_COPILOT = "github-copilot"
+    GOOGLE = "google"
+    GOOGLE_CLOUD = "google-cloud"
+    GROQ = "groq"
+    HEROKU = "heroku"
+    HUGGINGFACE = "huggingface"
+    LITELLM = "litellm"
+    META = "meta"
+    MISTRAL = "mistral"
+    MOONSHOTAI = "moonshotai"
+    NEBIUS = "nebius"
+    OLLAMA = "ollama"
+    OPENAI = "openai"
+    OPENAI_CHAT = "openai-chat"
+    OPENAI_CODEX = "openai-codex"
+    OPENAI_RESPONSES = "openai-responses"
+    OPENROUTER = "openrouter"
+    OVHCLOUD = "ovhcloud"
+    SAMBANOVA = "sambanova"
+    SNOWFLAKE = "snowflake"
+    TOGETHER = "together"
+    VERCEL = "vercel"
+    VLLM = "vllm"
+    XAI = "xai"
+    ZAI = "zai"
+
+    @property
+    def key_variables(self) -> tuple[str, ...]:
+        """The environment variables that may hold the key; people are told the first."""
+        return _facts(self).keys or (f"{_variable(self)}_API_KEY",)
+
+    @property
+    def key_variable(self) -> str:
+        """The environment variable that holds the key."""
+        return self.key_variables[0]
+
+    @property
+    def needs_key(self) -> bool:
+        """False for those that find credentials of their own, or have servers without a key."""
+        return _facts(self).needs_key
+
+    @property
+    def url_variable(self) -> str:
+        """The environment variable that holds the address of another server; empty: none."""
+        return _facts(self).url
+
+    @property
+    def needs_url(self) -> bool:
+        """True for those that have no server of their own."""
+        return _facts(self).needs_url
+
+    @property
+    def takes_url(self) -> bool:
+        """Whether the settings can name another server."""
+        return _facts(self).takes_url
+
+    @property
+    def takes_headers(self) -> bool:
+        """Whether the settings can add HTTP headers."""
+        return _facts(self).takes_headers
+
+    @property
+    def takes_our_client(self) -> bool:
+        """Whether requests go through our HTTP client; else its library's own may try again."""
+        return _facts(self).takes_our_client
+
+    @property
+    def install(self) -> str:
+        """The command that installs its library."""
+        return f"pip install 'pydantic-ai-slim[{_facts(self).extra}]'"
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether its library is there. Looks, but imports nothing except empty namespaces."""
+        try:
+            return find_spec(_facts(self).library) is not None
+        except ModuleNotFoundError:
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What is not as with most of them, who speak OpenAI's protocol over its library."""
+
+    keys: tuple[str, ...] = ()
+    needs_key: bool = True
+    url: str = ""
+    needs_url: bool = False
+    takes_url: bool = True
+    takes_headers: bool = True
+    takes_our_client: bool = True
+    library: str = "openai"
+    extra: str = "openai"
+
+
+_USUAL = _Facts()
+
+_OTHERS = {
+    Provider.ALIBABA: _Facts(("ALIBABA_API_KEY", "DASHSCOPE_API_KEY")),
+    Provider.ANTHROPIC: _Facts(url="ANTHROPIC_BASE_URL", library="anthropic", extra="anthropic"),
+    Provider.AZURE: _Facts(("AZURE_OPENAI_API_KEY",), url="AZURE_OPENAI_ENDPOINT", needs_url=True),
+    Provider.AZURE_RESPONSES: _Facts(
+        ("AZURE_OPENAI_API_KEY",), url="AZURE_OPENAI_ENDPOINT", needs_url=True
+    ),
+    # Whoever works on AWS or Google Cloud has credentials there that are no keys.
+    Provider.BEDROCK: _Facts(
+        _AWS, needs_key=False, takes_our_client=False, library="boto3", extra="bedrock"
+    ),
+    Provider.BEDROCK_MANTLE: _Facts(
+        _AWS, needs_key=False, library="botocore", extra="bedrock-mantle"
+    ),
+    Provider.COHERE: _Facts(
+        ("CO_API_KEY",),
+        takes_url=False,
+        takes_headers=False,
+        takes_our_client=False,
+        library="cohere",
+        extra="cohere",
+    ),
+    Provider.GATEWAY_ANTHROPIC: _Facts(
+        _GATEWAY, url=_GATEWAY_URL, library="anthropic", extra="anthropic"
+    ),
+    Provider.GATEWAY_BEDROCK: _Facts(
+        _GATEWAY, url=_GATEWAY_URL, takes_our_client=False, library="boto3", extra="bedrock"
+    ),
+    Provider.GATEWAY_GOOGLE: _Facts(
+        _GATEWAY, url=_GATEWAY_URL, library="google.genai", extra="google"
+    ),
+    Provider.GATEWAY_GOOGLE_CLOUD: _Facts(
+        _GATEWAY, url=_GATEWAY_URL, library="google.genai", extra="google"
+    ),
+    Provider.GATEWAY_GROQ: _Facts(
+        _GATEWAY, url=_GATEWAY_URL, takes_our_client=False, library="groq", extra="groq"
+    ),
+    Provider.GATEWAY_OPENAI: _Facts(_GATEWAY, url=_GATEWAY_URL),
+    Provider.GATEWAY_OPENAI_CHAT: _Facts(_GATEWAY, url=_GATEWAY_URL),
+    Provider.GATEWAY_OPENAI_RESPONSES: _Facts(_GATEWAY, url=_GATEWAY_URL),
+    Provider.GITHUB_COPILOT: _Facts(
+        ("GITHUB_COPILOT_API_KEY", "GITHUB_COPILOT_API_TOKEN", "COPILOT_GITHUB_TOKEN"),
+        url="GITHUB_COPILOT_BASE_URL",
+    ),
+    Provider.GOOGLE: _Facts(_GOOGLE, library="google.genai", extra="google"),
+    Provider.GOOGLE_CLOUD: _Facts(_GOOGLE, needs_key=False, library="google.genai", extra="google"),
+    Provider.GROQ: _Facts(
+        url="GROQ_BASE_URL", takes_our_client=False, library="groq", extra="groq"
+    ),
+    Provider.HEROKU: _Facts(("HEROKU_INFERENCE_KEY",), url="HEROKU_INFERENCE_URL"),
+    Provider.HUGGINGFACE: _Facts(
+        ("HF_TOKEN",),
+        takes_headers=False,
+        takes_our_client=False,
+        library="huggingface_hub",
+        extra="huggingface",
+    ),
+    Provider.LITELLM: _Facts(needs_key=False, url="LITELLM_BASE_URL", needs_url=True),
+    Provider.MISTRAL: _Facts(library="mistralai", extra="mistral"),
+    Provider.MOONSHOTAI: _Facts(url="MOONSHOTAI_BASE_URL"),
+    Provider.OLLAMA: _Facts(needs_key=False, url="OLLAMA_BASE_URL", needs_url=True),
+    Provider.OPENAI: _Facts(url="OPENAI_BASE_URL"),
+    Provider.OPENAI_CHAT: _Facts(("OPENAI_API_KEY",), url="OPENAI_BASE_URL"),
+    # It reads what the command `codex` has stored when somebody logged in.
+    Provider.OPENAI_CODEX: _Facts(needs_key=False, takes_url=False),
+    Provider.OPENAI_RESPONSES: _Facts(("OPENAI_API_KEY",), url="OPENAI_BASE_URL"),
+    Provider.SAMBANOVA: _Facts(url="SAMBANOVA_BASE_URL"),
+    Provider.SNOWFLAKE: _Facts(("SNOWFLAKE_TOKEN",)),
+    Provider.VERCEL: _Facts(("VERCEL_AI_GATEWAY_API_KEY", "VERCEL_OIDC_TOKEN")),
+    Provider.VLLM: _Facts(needs_key=False, url="VLLM_BASE_URL", needs_url=True),
+    # Its library speaks another protocol than HTTP/1.1 to one fixed address.
+    Provider.XAI: _Facts(
+        takes_url=False, takes_headers=False, takes_our_client=False, library="xai_sdk", extra="xai"
+    ),
+}
+
+
+def read_model(text: str) -> tuple[Provider, str] | None:
+    """Read ``PROVIDER:NAME``; None if it is anything else, or nobody knows the provider."""
+    prefix, _, name = text.strip().partition(":")
+    return (Provider(prefix), name) if name.strip() and prefix in set(Provider) else None
+
+
+def _facts(provider: Provider) -> _Facts:
+    return _OTHERS.get(provider, _USUAL)
+
+
+def _variable(provider: Provider) -> str:
+    return provider.value.upper().replace("-", "_").replace("/", "_")

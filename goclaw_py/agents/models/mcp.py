@@ -1,0 +1,371 @@
+"""Tools of MCP servers (SPEC AGENT-6). Imports heavy libraries, 40 MB: only if there are any.
+
+A server is started, or connected to, for the first run, and kept. One that cannot be reached is
+missing, no more: later runs try it again, less and less often.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import uuid
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import TextIO
+
+from fastmcp.client.transports import StdioTransport
+from mcp import MCPError
+from mcp.types import CONNECTION_CLOSED, Tool
+from pydantic_ai.exceptions import ModelRetry
+from pydantic_ai.exceptions import ToolFailed as ToolRefused
+from pydantic_ai.mcp import MCPToolset
+
+from goclaw_py.agents.command.process import MARK, end_marked
+from goclaw_py.agents.models.mcp_text import failure_of, name_of, text_of
+from goclaw_py.agents.models.scrub import scrub
+from goclaw_py.agents.spec import McpServer
+from goclaw_py.core.errors import ToolFailed
+from goclaw_py.ports.tools import ToolSpec
+
+_log = logging.getLogger(__name__)
+
+# At its import the library puts its log lines on the terminal and hides them from our handlers.
+# Both log addresses, which may hold secrets (SPEC SEC-2).
+for _theirs in (logging.getLogger("fastmcp"), logging.getLogger("mcp")):
+    _theirs.handlers.clear()
+    _theirs.propagate = True
+    _theirs.setLevel(logging.WARNING)
+
+PATIENCE_S = 10.0
+"""How long after its start runs wait for a server. It goes on starting after that."""
+
+START_S = 60.0
+"""How long a server may take until it answers: some install themselves first."""
+
+ANSWER_S = 5.0
+CLOSE_S = 15.0
+FIRST_PAUSE_S = 5.0
+LONGEST_PAUSE_S = 60.0
+
+MOST_TOOLS = 100
+"""Tools of one server that a model is offered."""
+
+MOST_DESCRIPTION = 4_000
+"""Characters of a tool's description that a model gets to read."""
+
+_ENVIRONMENT = ("LANG", "LC_ALL", "TMPDIR", "TZ")
+"""What programs inherit besides HOME, LOGNAME, PATH, SHELL, TERM and USER, which the library gives
+to all of them (SPEC SEC-4)."""
+
+_ERRORS_KEPT = 2_000
+_SHOWN = 300
+
+
+class Servers:
+    """The MCP servers of one agent. Any number of runs use them at once."""
+
+    def __init__(self, servers: Mapping[str, McpServer]) -> None:
+        self._servers = [_Server(name, spec) for name, spec in servers.items()]
+
+    async def tools(self) -> ServerTools:
+        """The tools of all servers that answer by now, or within ``PATIENCE_S`` of their start."""
+        await _ready(self._servers)
+        for server in self._servers:
+            await server.refresh()
+        return ServerTools(self._servers)
+
+    async def close(self) -> None:
+        """End all programs and connections."""
+        await asyncio.gather(*(server.close() for server in self._servers))
+
+
+class ServerTools:
+    """The toolbox of one run: the tools of all servers, each under its server's name.
+
+    Names are such that every model provider takes them.
+    """
+
+    def __init__(self, servers: Sequence[_Server]) -> None:
+        self.missing = tuple(server.name for server in servers if server.tools is None)
+        """The servers that cannot be used now."""
+        self._called: dict[str, tuple[_Server, str]] = {}
+        specs = []
+        for server in servers:
+            for tool in server.tools or ():
+                name = name_of(server.name, tool.name, self._called)
+                self._called[name] = server, tool.name
+                specs.append(_spec(name, tool))
+        self._specs = tuple(specs)
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """What can be called."""
+        return self._specs
+
+    async def call(self, name: str, arguments: Mapping[str, object]) -> str:
+        """See ``Toolbox``. The server checks the arguments."""
+        if name not in self._called:
+            raise ToolFailed(f"there is no tool {name!r}")
+        server, tool = self._called[name]
+        return await server.call(tool, arguments)
+
+
+class _Server:
+    """One server, with a task that holds the connection to it as long as it lasts."""
+
+    def __init__(self, name: str, spec: McpServer) -> None:
+        self.name = name
+        self.tools: tuple[Tool, ...] | None = None
+        """Those that may be called; None while there is no connection."""
+        self._spec = spec
+        self._secrets = _secrets(spec)
+        self._connection: MCPToolset[None] | None = None
+        self._living: asyncio.Task[None] | None = None
+        self._known = asyncio.Event()
+        """It is known whether the server is there."""
+        self._look = asyncio.Event()
+        """The connection may have ended."""
+        self._is_lost = False
+        self._is_closing = False
+        self._has_told_of_more = False
+        self._patient_until = 0.0
+        self._again_at = 0.0
+        self._pause_s = FIRST_PAUSE_S
+
+    def start(self) -> None:
+        """Begin to connect, unless that was done, or has failed a moment ago."""
+        if self._living is not None and not self._living.done():
+            return
+        now = asyncio.get_running_loop().time()
+        if now < self._again_at:
+            return
+        self._patient_until = now + PATIENCE_S
+        self._known.clear()
+        self._look.clear()
+        self._is_lost = False
+        self._living = asyncio.create_task(self._live(), name=f"mcp {self.name}")
+
+    async def until_known(self) -> None:
+        """Wait until it is known whether the server is there, if it was started a moment ago.
+
+        One that hangs costs the runs of its first ``PATIENCE_S`` some time, and later ones none.
+        """
+        if self._living is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(self._patient_until):
+                    await self._known.wait()
+
+    async def refresh(self) -> None:
+        """Hear of tools that have come or gone. Asks the server only if it said that some have."""
+        connection = self._connection
+        if connection is not None:
+            try:
+                async with asyncio.timeout(ANSWER_S):
+                    tools = self._usable(await connection.list_tools())
+            except Exception:
+                # A boundary, as in ``call``.
+                self._lose(connection)
+            else:
+                if self._connection is connection:
+                    self.tools = tools
+
+    async def call(self, tool: str, arguments: Mapping[str, object]) -> str:
+        """Call one of its tools: once, whatever becomes of it."""
+        await _ready([self])
+        connection = self._connection
+        if connection is None:
+            raise ToolFailed(f"the server {self.name} is not available now")
+        try:
+            given = await connection.direct_call_tool(tool, dict(arguments))
+        except ToolRefused as error:
+            raise ToolFailed(failure_of(error.message, self._secrets)) from error
+        except ModelRetry as error:
+            # Servers use the number of a closed connection for errors of their own.
+            if _is_closed(error.__cause__) and not await _answers(connection):
+                raise self._broken(connection, error) from error
+            raise ToolFailed(failure_of(error.message, self._secrets)) from error
+        except Exception as error:
+            # A boundary: whatever the transports of other people raise.
+            raise self._broken(connection, error) from error
+        return text_of(given)
+
+    async def close(self) -> None:
+        """End it: politely, unless nobody knows whether it can hear."""
+        self._is_closing = True
+        self._look.set()
+        if self._living is None:
+            return
+        if self._known.is_set():
+            await asyncio.wait([self._living], timeout=CLOSE_S)
+        self._living.cancel()
+        await asyncio.wait([self._living], timeout=CLOSE_S)
+
+    def _broken(self, connection: MCPToolset[None], error: Exception) -> ToolFailed:
+        self._lose(connection)
+        why = scrub(str(error), self._secrets)
+        return ToolFailed(
+            f"the connection to the server {self.name} broke ({why}): "
+            "nobody knows whether it has done this"
+        )
+
+    def _lose(self, connection: MCPToolset[None]) -> None:
+        # There may be a new one by now, that is well.
+        if connection is self._connection:
+            self.tools = self._connection = None
+            self._is_lost = True
+            self._look.set()
+
+    async def _live(self) -> None:
+        """Connect, and hold the connection until it ends or is not wanted any more."""
+        errors = _ErrorOutput(self.name, self._secrets, self._look.set)
+        cause = ""
+        try:
+            async with self._connected(errors) as connection:
+                async with asyncio.timeout(START_S):
+                    self.tools = self._usable(await connection.list_tools())
+                self._connection = connection
+                self._pause_s = FIRST_PAUSE_S
+                self._known.set()
+                await self._until_over(connection)
+                cause = "the connection has ended"
+        except Exception as error:
+            # A boundary: whatever the transports of other people raise, when a server is not there
+            # and also when a connection is closed that has ended by itself.
+            if not cause:
+                cause = f"{type(error).__name__}: {error}"
+                self._again_at = asyncio.get_running_loop().time() + self._pause_s
+                self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+        finally:
+            self.tools = self._connection = None
+            self._known.set()
+        if not self._is_closing:
+            facts = {"server": self.name, "cause": scrub(cause, self._secrets), "said": errors.text}
+            _log.warning("an MCP server cannot be used", extra=facts)
+
+    async def _until_over(self, connection: MCPToolset[None]) -> None:
+        while not self._is_closing and not self._is_lost:
+            await self._look.wait()
+            self._look.clear()
+            if not await _answers(connection):
+                return
+
+    @asynccontextmanager
+    async def _connected(self, errors: _ErrorOutput) -> AsyncIterator[MCPToolset[None]]:
+        if self._spec.url:
+            headers = dict(self._spec.headers) or None
+            async with _toolset(self.name, self._spec.url, headers) as connection:
+                yield connection
+            return
+        async with AsyncExitStack() as stack:
+            file = await stack.enter_async_context(errors.opened())
+            program, *arguments = self._spec.command
+            mark = f"mcp-{uuid.uuid4().hex}"
+            # After the program itself has ended: what it has started, wherever that has gone.
+            stack.push_async_callback(end_marked, mark)
+            inherited = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+            transport = StdioTransport(
+                program,
+                arguments,
+                env={**inherited, **self._spec.env, MARK: mark},
+                keep_alive=False,
+                log_file=file,
+            )
+            connection = await stack.enter_async_context(_toolset(self.name, transport))
+            # The program holds the other end by now. When it ends, so does what it says.
+            file.close()
+            yield connection
+
+    def _usable(self, tools: Sequence[Tool]) -> tuple[Tool, ...]:
+        wanted = self._spec.tools
+        usable = tuple(tool for tool in tools if not wanted or tool.name in wanted)
+        if len(usable) > MOST_TOOLS and not self._has_told_of_more:
+            self._has_told_of_more = True
+            facts = {"server": self.name, "tools": len(usable), "offered": MOST_TOOLS}
+            _log.warning("an MCP server has too many tools: some are left out", extra=facts)
+        return usable[:MOST_TOOLS]
+
+
+class _ErrorOutput:
+    """What a program writes to its standard error: a line of the log, and the end of it kept."""
+
+    def __init__(self, server: str, secrets: Collection[str], ended: Callable[[], None]) -> None:
+        self._server = server
+        self._secrets = secrets
+        self._ended = ended
+        self._kept = ""
+
+    @property
+    def text(self) -> str:
+        """The end of it, without secrets."""
+        return scrub(self._kept.strip()[-_SHOWN:], self._secrets)
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[TextIO]:
+        """A file for the program; whoever gets it closes it."""
+        reading, writing = os.pipe()
+        lines = asyncio.StreamReader()
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(lines), os.fdopen(reading, "rb", 0)
+        )
+        task = asyncio.create_task(self._read(lines), name=f"mcp {self._server} stderr")
+        file = os.fdopen(writing, "w")
+        try:
+            yield file
+        finally:
+            file.close()
+            task.cancel()
+            transport.close()
+
+    async def _read(self, lines: asyncio.StreamReader) -> None:
+        while data := await lines.read(_ERRORS_KEPT):
+            text = data.decode(errors="replace")
+            self._kept = (self._kept + text)[-_ERRORS_KEPT:]
+            facts = {"server": self._server, "text": scrub(text, self._secrets)}
+            _log.debug("an MCP server says", extra=facts)
+        self._ended()
+
+
+async def _ready(servers: Sequence[_Server]) -> None:
+    for server in servers:
+        server.start()
+    for server in servers:
+        await server.until_known()
+
+
+def _toolset(
+    name: str, where: str | StdioTransport, headers: dict[str, str] | None = None
+) -> MCPToolset[None]:
+    return MCPToolset(
+        where, id=name, headers=headers, init_timeout=START_S, tool_error_behavior="failed"
+    )
+
+
+async def _answers(connection: MCPToolset[None]) -> bool:
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            await connection.client.ping()
+    except MCPError as error:
+        # Servers of the newest protocol know no ping, and say so.
+        return not _is_closed(error)
+    except Exception:
+        # A boundary, as in ``_Server.call``.
+        return False
+    return True
+
+
+def _is_closed(error: BaseException | None) -> bool:
+    return isinstance(error, MCPError) and error.error.code == CONNECTION_CLOSED
+
+
+def _secrets(spec: McpServer) -> tuple[str, ...]:
+    # ``Bearer KEY`` is a secret, and so is the key alone.
+    words = (word for value in spec.headers.values() for word in value.split()[1:])
+    return (*spec.env.values(), *spec.headers.values(), *words, spec.url)
+
+
+def _spec(name: str, tool: Tool) -> ToolSpec:
+    hints = tool.annotations
+    is_harmless = hints is not None and hints.read_only_hint is True
+    description = (tool.description or "")[:MOST_DESCRIPTION]
+    return ToolSpec(name, description, tool.input_schema, side_effects=not is_harmless)

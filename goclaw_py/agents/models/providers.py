@@ -1,0 +1,227 @@
+"""From connections to a model of pydantic-ai. Imports heavy libraries.
+
+Each provider's library costs 25 MB and 0.6 s, so only those in use are imported. Trying again is
+the business of our transport wherever a provider takes our HTTP client: the libraries, which would
+multiply it, are told not to.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, cast
+
+import httpx2
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.models import Model, infer_model
+from pydantic_ai.providers import Provider as Source
+from pydantic_ai.providers import infer_provider_class
+from pydantic_ai.settings import ModelSettings, ThinkingLevel
+
+from goclaw_py.agents.models.catalog import Provider
+from goclaw_py.agents.models.connection import Connection
+from goclaw_py.agents.models.fallback import Fallback
+from goclaw_py.agents.models.scrub import scrub
+from goclaw_py.agents.models.transport import retrying_client, timeout
+from goclaw_py.agents.spec import Thinking
+from goclaw_py.core.errors import AgentError
+
+_log = logging.getLogger(__name__)
+
+for _name in ("openai", "anthropic", "groq", "mistralai", "google_genai", "botocore", "urllib3"):
+    # At DEBUG they print requests with all headers, and keys are among them (SPEC SEC-2).
+    logging.getLogger(_name).setLevel(logging.WARNING)
+
+_NO_KEY = "none"
+"""Sent to servers of one's own that need no key; the libraries insist on one."""
+
+_THINKING: Mapping[Thinking, ThinkingLevel] = {
+    Thinking.OFF: False,
+    Thinking.LOW: "low",
+    Thinking.MEDIUM: "medium",
+    Thinking.HIGH: "high",
+}
+
+_EITHER = frozenset(
+    {
+        Provider.ANTHROPIC,
+        Provider.BEDROCK,
+        Provider.GATEWAY_ANTHROPIC,
+        Provider.GATEWAY_BEDROCK,
+    }
+)
+"""Where Claude is: while it thinks, it refuses a temperature."""
+
+_GATEWAY = "gateway/"
+_KEY_ARGUMENTS = ("api_key", "token")
+_URL_ARGUMENTS = ("base_url", "azure_endpoint", "api_base")
+
+
+class Access:
+    """A model, with those that stand in for it, and the HTTP clients of all of them."""
+
+    def __init__(self, connection: Connection) -> None:
+        """Make them. Reads certificates from disk: not in the event loop's thread.
+
+        Raises ``AgentError`` where a library or a setting of the first model is missing. Of the
+        others, those that cannot be made are left out.
+        """
+        self._clients: list[httpx2.AsyncClient] = []
+        self.model = self._make(connection)
+        others = [other for each in connection.fallback if (other := self._spare(each))]
+        if others:
+            self.model = Fallback(self.model, *others)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        # Entering and leaving is how a provider closes a client that it made itself.
+        async with self.model:
+            pass
+        for client in self._clients:
+            await client.aclose()
+
+    def _make(self, connection: Connection) -> Model:
+        http = retrying_client(connection.retry)
+        self._clients.append(http)
+        model = _model(connection, http)
+        if connection.options.thinks and not _can_think(model):
+            facts = {"model": connection.model, "setting": "thinking"}
+            _log.warning("a setting has no effect on this model", extra=facts)
+        return model
+
+    def _spare(self, connection: Connection) -> Model | None:
+        try:
+            return self._make(connection)
+        except AgentError as error:
+            facts = {"model": connection.model, "reason": str(error)}
+            _log.warning("a fallback model is left out", extra=facts)
+            return None
+
+
+def settings(connection: Connection) -> ModelSettings:
+    """What goes with each request to a model. A model leaves out what it does not know."""
+    wanted = ModelSettings()
+    options = connection.options
+    if options.temperature is not None and not (options.thinks and connection.provider in _EITHER):
+        wanted["temperature"] = options.temperature
+    if options.thinking is not None:
+        wanted["thinking"] = _THINKING[options.thinking]
+    if connection.headers:
+        wanted["extra_headers"] = dict(connection.headers)
+    if connection.provider.takes_our_client:
+        wanted["max_retries"] = 0
+    return wanted
+
+
+def _can_think(model: Model) -> bool:
+    profile = model.profile
+    return bool(profile.get("supports_thinking") or profile.get("thinking_always_enabled"))
+
+
+def _model(connection: Connection, http: httpx2.AsyncClient) -> Model:
+    provider = connection.provider
+    if not provider.is_installed:
+        raise AgentError(
+            f"I cannot talk to {provider.value} yet: the operator must install its library.",
+            f"the library of {provider.value} is not installed: {provider.install}",
+        )
+    try:
+        match provider:
+            case Provider.OPENAI | Provider.OPENAI_CHAT:
+                return _openai(connection, http)
+            case Provider.ANTHROPIC:
+                return _anthropic(connection, http)
+            case _:
+                return _other(connection, http)
+    except (UserError, httpx2.InvalidURL) as error:
+        cause = scrub(f"{provider.value}: {error}", connection.secrets)
+        friendly = "Something is wrong with the settings of my model; the log says what."
+        raise AgentError(friendly, cause) from None
+
+
+def _openai(connection: Connection, http: httpx2.AsyncClient) -> Model:
+    from openai import AsyncOpenAI  # noqa: PLC0415 - see above
+    from pydantic_ai.models.openai import OpenAIChatModel  # noqa: PLC0415
+    from pydantic_ai.profiles.openai import OpenAIModelProfile  # noqa: PLC0415
+    from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415
+    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider  # noqa: PLC0415
+
+    client = AsyncOpenAI(
+        api_key=connection.key or _NO_KEY,
+        base_url=connection.base_url,
+        timeout=timeout(connection.retry),
+        http_client=http,
+    )
+    # Other servers are not assumed to have what only OpenAI's own has, nor to cost the same.
+    source = (
+        OpenAIProvider(openai_client=client)
+        if connection.base_url is None
+        else OpenAICompatibleProvider("openai-compatible", openai_client=client)
+    )
+    # Else a stream that just ends is taken for a complete answer.
+    profile = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
+    if connection.base_url is not None and connection.options.thinking is not None:
+        # Nothing is known of this server's models, and the operator should know what it can do.
+        profile["supports_thinking"] = True
+    return OpenAIChatModel(
+        connection.model, provider=source, profile=profile, settings=settings(connection)
+    )
+
+
+def _anthropic(connection: Connection, http: httpx2.AsyncClient) -> Model:
+    from anthropic import AsyncAnthropic  # noqa: PLC0415 - see above
+    from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415
+    from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: PLC0415
+
+    client = AsyncAnthropic(
+        api_key=connection.key or _NO_KEY,
+        base_url=connection.base_url,
+        timeout=timeout(connection.retry),
+        http_client=http,
+    )
+    return AnthropicModel(
+        connection.model,
+        provider=AnthropicProvider(anthropic_client=client),
+        settings=settings(connection),
+    )
+
+
+def _other(connection: Connection, http: httpx2.AsyncClient) -> Model:
+    """Whatever pydantic-ai makes of the provider's name."""
+    source = _source(connection, http)
+    inferred = infer_model(f"{connection.provider.value}:{connection.model}", lambda _: source)
+    wanted = settings(connection)
+    if "extra_headers" in inferred.unsupported_settings:
+        http.headers.update(wanted.pop("extra_headers", {}))
+    # Only the class of a model takes settings that are its own, and `infer_model` hands none on.
+    make = cast("Callable[..., Model]", type(inferred))
+    return make(connection.model, provider=source, settings=wanted)
+
+
+def _source(connection: Connection, http: httpx2.AsyncClient) -> Source[Any]:
+    """The provider with key, address and HTTP client, as far as it takes them."""
+    make = _maker(connection.provider)
+    takes = inspect.signature(make).parameters
+    given: dict[str, object] = {}
+    if key := connection.key or (_NO_KEY if connection.base_url else ""):
+        given |= {name: key for name in _KEY_ARGUMENTS if name in takes}
+    if connection.provider.takes_our_client:
+        given["http_client"] = http
+    url_argument = next((name for name in _URL_ARGUMENTS if name in takes), None)
+    if connection.base_url and url_argument:
+        given[url_argument] = connection.base_url
+    source = make(**given)
+    if connection.base_url and not url_argument:
+        # All of these are OpenAI's library with an address that is written into pydantic-ai.
+        source.client.base_url = connection.base_url
+    return source
+
+
+def _maker(provider: Provider) -> Callable[..., Source[Any]]:
+    if not provider.value.startswith(_GATEWAY):
+        return infer_provider_class(provider.value)
+    from pydantic_ai.providers.gateway import gateway_provider  # noqa: PLC0415 - rarely used
+
+    return partial(gateway_provider, provider.value.removeprefix(_GATEWAY))

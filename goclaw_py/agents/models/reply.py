@@ -1,0 +1,137 @@
+"""What a run says and does, as it becomes known. Imports heavy libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pydantic_ai import AgentRun
+from pydantic_ai.messages import (
+    FunctionToolCallEvent,
+    FunctionToolResultEvent,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    UserPromptPart,
+)
+from pydantic_ai.result import AgentStream
+
+from goclaw_py.agents.models.history import BETWEEN_PARTS, cut_entries
+from goclaw_py.core.events import TextDelta, ToolEnded, ToolStarted
+from goclaw_py.core.text import cut_text
+from goclaw_py.ports.agent import Emit, HistoryEntry
+
+MOST_RESULT = 2_000
+"""Characters of a tool's result that are reported; the model reads all of it."""
+
+
+class Reply:
+    """The text so far. What is emitted and what is kept cannot differ."""
+
+    def __init__(self, emit: Emit, has_side_effects: Callable[[str], bool]) -> None:
+        self._emit = emit
+        self._has_side_effects = has_side_effects
+        self._pieces: list[str] = []
+        self._new_part = False
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return "".join(self._pieces)
+
+    def hear(self, event: object) -> None:
+        """Report an event of the library, if anybody wants to know of it."""
+        match event:
+            case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+                self._add(text)
+            case PartStartEvent(part=TextPart(content=text)):
+                # A text of its own, for example after a tool call.
+                self._new_part = bool(self._pieces)
+                self._add(text)
+            case FunctionToolCallEvent(part=call):
+                effects = self._has_side_effects(call.tool_name)
+                arguments = call.args_as_json_str()
+                self._emit(ToolStarted(call.tool_call_id, call.tool_name, arguments, effects))
+            case FunctionToolResultEvent(part=part):
+                ok = part.outcome == "success"
+                result = cut_text(part.model_response_str(wrap_if_error=False), MOST_RESULT)
+                self._emit(ToolEnded(part.tool_call_id, part.tool_name, ok, result))
+            case _:
+                # Thinking, and bookkeeping of the library.
+                pass
+
+    def _add(self, piece: str) -> None:
+        if not piece:
+            return
+        if self._new_part:
+            piece = BETWEEN_PARTS + piece
+            self._new_part = False
+        self._pieces.append(piece)
+        self._emit(TextDelta(piece))
+
+
+@dataclass(slots=True)
+class Trace:
+    """What is known of a run at any moment, also after it has been cut.
+
+    Args:
+        prompt: What it answers.
+        mark: Of the summary that it works under; see ``history.mark_of``.
+        run: The run, once it makes requests.
+        request: The one that is made now, or was made last.
+        stream: The answer that is coming in, or the last that did and was cut.
+        taken: What a person said meanwhile and goes with ``request``.
+    """
+
+    prompt: str
+    mark: str = ""
+    run: AgentRun[None, str | None] | None = None
+    request: ModelRequest | None = None
+    stream: AgentStream[None, str | None] | None = None
+    taken: str = ""
+
+    def messages(self) -> list[ModelMessage]:
+        """The new messages, of which the last may not be complete."""
+        if self.run is None:
+            return []
+        messages = self.run.new_messages()
+        # The library adds a request to its messages only when it is about to send it.
+        if self.request is not None and not _holds(messages, self.request):
+            messages.append(self.request)
+        if self.taken and not _is_last_said(messages, self.taken):
+            messages.append(ModelRequest(parts=[UserPromptPart(self.taken)]))
+        if self.stream is not None and messages and isinstance(messages[-1], ModelRequest):
+            # Cancelled runs get what came so far from the library; those that go on do not.
+            messages.append(self.stream.response)
+        return messages
+
+    def entries(self, note: str) -> tuple[HistoryEntry, ...]:
+        """See ``Step``. Works at any time, and costs nothing before it is called."""
+        return cut_entries(self.prompt, self.messages(), note, mark=self.mark)
+
+
+def _holds(messages: Sequence[ModelMessage], request: ModelRequest) -> bool:
+    """Whether a request is among messages, be it as a copy."""
+    if not request.parts:
+        return True
+    return any(message.parts and message.parts[0] is request.parts[0] for message in messages)
+
+
+def _is_last_said(messages: Sequence[ModelMessage], text: str) -> bool:
+    said = [
+        part.content
+        for message in messages
+        for part in message.parts
+        if isinstance(part, UserPromptPart)
+    ]
+    return bool(said) and said[-1] == text
+
+
+def context_tokens(messages: Sequence[ModelMessage]) -> int | None:
+    """What the last request and its answer took; None if the server does not count."""
+    answers = [message for message in messages if isinstance(message, ModelResponse)]
+    return answers[-1].usage.total_tokens or None if answers else None

@@ -1,0 +1,289 @@
+"""One run: from the request to the answer. Imports heavy libraries."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from pydantic_ai import Agent, AgentRun
+from pydantic_ai.exceptions import (
+    ModelAuthenticationError,
+    ModelContextWindowExceededError,
+    ModelNotFoundError,
+    ModelRequestRejectedError,
+)
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, UserContent
+from pydantic_ai.usage import RunUsage, UsageLimits
+
+from goclaw_py.agents.models.compaction import (
+    CHARS_PER_TOKEN,
+    KEPT,
+    KEPT_AFTER_OVERFLOW,
+    PICTURE_TOKENS,
+    TASK,
+    Context,
+    compact,
+    relieve,
+    units,
+)
+from goclaw_py.agents.models.failures import FAILURES, cut_off, explain, nothing_said
+from goclaw_py.agents.models.history import drop_blanks, to_entries
+from goclaw_py.agents.models.prompt import prompt_of
+from goclaw_py.agents.models.reply import Reply, Trace, context_tokens
+from goclaw_py.agents.models.toolset import RunTools
+from goclaw_py.core import wording
+from goclaw_py.core.budget import Limit, Scope
+from goclaw_py.core.errors import AgentError, BudgetReached
+from goclaw_py.core.events import Usage
+from goclaw_py.ports.agent import AgentResult, Emit, RunRequest, Step
+from goclaw_py.ports.tools import Toolbox
+
+_log = logging.getLogger(__name__)
+
+MOST_REQUESTS = 50
+"""Model requests of a run without a budget of them: the brake for one that goes in circles."""
+
+_NO_LIMITS = UsageLimits(request_limit=None)
+"""The run counts itself: before tools are called too, and with our words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a run works with.
+
+    Args:
+        agent: The model.
+        window: How many tokens it can take.
+        secrets: What must not be in any text.
+        system_prompt: What the agent is told in every run.
+        servers: The toolbox of its MCP servers, if it has any.
+        missing: The names of those that cannot be used now.
+    """
+
+    agent: Agent[None, str | None]
+    window: int
+    secrets: tuple[str, ...] = field(repr=False)
+    system_prompt: str
+    servers: Toolbox | None = None
+    missing: tuple[str, ...] = ()
+
+
+class Run:
+    """One run; ``answer`` is called once."""
+
+    def __init__(self, asked: Asked, request: RunRequest, emit: Emit) -> None:
+        self._agent = asked.agent
+        self._asked = asked
+        self._request = request
+        self._emit = emit
+        turns = request.budget.turns
+        self._budget = replace(request.budget, turns=MOST_REQUESTS if turns is None else turns)
+        self._used = RunUsage()
+        boxes = (request.tools,) if asked.servers is None else (request.tools, asked.servers)
+        self._tools = RunTools(boxes)
+        self._instructions = _instructions(asked, request)
+        self._reply = Reply(emit, self._tools.has_side_effects)
+        self._trace = Trace(request.prompt)
+        self._has_answered = False
+
+    async def answer(self) -> AgentResult | AgentError:
+        """Work until the answer is complete. Errors that have something to say are returned.
+
+        They are raised where no foreign exception, whose text may hold parts of a key, can hang on
+        them as their context and reach a log.
+        """
+        self._note(None)
+        clock = asyncio.timeout(self._budget.seconds)
+        try:
+            async with clock:
+                return await self._answer()
+        except FAILURES as error:
+            return explain(error, self._asked.secrets)
+        except AgentError as error:
+            return error
+        except TimeoutError:
+            if not clock.expired():
+                raise
+            return self._over(Limit.SECONDS)
+
+    async def _answer(self) -> AgentResult:
+        prompt = await prompt_of(self._request.parts)
+        context = self._context(prompt)
+        if context.is_full:
+            await self._compact(context, KEPT * context.window)
+        may_compact = True
+        while True:
+            try:
+                return await self._attempt(context, prompt)
+            except FAILURES as error:
+                if self._has_answered:
+                    raise
+                is_too_long = _is(error, ModelContextWindowExceededError)
+                if is_too_long and (not context.units or not may_compact):
+                    raise
+                if not is_too_long and (isinstance(prompt, str) or not _is_refusal(error)):
+                    raise
+            # Not inside of ``except``: the failure must not hang on what comes of this.
+            if is_too_long:
+                may_compact = False
+                # It takes more than we have thought, or the window is smaller than we were told.
+                taken = min(context.sent, context.window)
+                await self._compact(context, KEPT_AFTER_OVERFLOW * taken)
+            else:
+                _log.info("a model takes no pictures", extra={"run_id": self._request.run_id})
+                prompt = self._request.prompt
+
+    def _context(self, prompt: str | Sequence[UserContent]) -> Context:
+        pictures = 0 if isinstance(prompt, str) else len(prompt) - 1
+        return Context(
+            window=self._asked.window,
+            summary=self._request.summary,
+            units=units(self._request.history),
+            around=len(self._instructions or "") + self._tools.chars,
+            asked=len(self._request.prompt) + pictures * PICTURE_TOKENS * CHARS_PER_TOKEN,
+        )
+
+    async def _compact(self, context: Context, room: float) -> None:
+        await compact(context, room, self._sum_up, self._emit)
+
+    async def _sum_up(self, question: str) -> str:
+        """Ask the same model for a summary."""
+        self._check()
+        failure: AgentError
+        try:
+            async with self._agent.iter(
+                question, instructions=TASK, usage=self._used, usage_limits=_NO_LIMITS
+            ) as run:
+                async for node in run:
+                    if Agent.is_call_tools_node(node):
+                        self._note(node.model_response)
+                    if Agent.is_model_request_node(node):
+                        async with node.stream(run.ctx) as events:
+                            async for _ in events:
+                                pass
+        except FAILURES as error:
+            failure = explain(error, self._asked.secrets)
+        else:
+            assert run.result is not None
+            response = run.result.response
+            if response.finish_reason != "length" and response.text and response.text.strip():
+                return response.text
+            # Nothing, or the beginning of it, must not stand for a conversation.
+            failure = nothing_said()
+        raise failure
+
+    async def _attempt(self, context: Context, prompt: str | Sequence[UserContent]) -> AgentResult:
+        self._trace.mark = context.mark
+        async with self._agent.iter(
+            prompt,
+            message_history=context.messages,
+            instructions=self._instructions,
+            usage=self._used,
+            usage_limits=_NO_LIMITS,
+            toolsets=[self._tools] if self._tools.definitions else None,
+        ) as run:
+            await self._follow(run)
+        messages = run.new_messages()
+        if not self._reply.text.strip() and not any(_acts(message) for message in messages):
+            raise nothing_said()
+        last = next(m for m in reversed(messages) if isinstance(m, ModelResponse))
+        return AgentResult(
+            self._reply.text if self._reply.text.strip() else "",
+            entries=to_entries(self._request.prompt, self._reply.text, messages, mark=context.mark),
+            usage=_usage(self._used),
+            context_tokens=context_tokens(messages),
+            model=last.model_name or "",
+        )
+
+    async def _follow(self, run: AgentRun[None, str | None]) -> None:
+        trace, hear = self._trace, self._reply.hear
+        async for node in run:
+            if Agent.is_model_request_node(node):
+                self._prepare(run, node.request)
+                async with node.stream(run.ctx) as events:
+                    trace.stream = events
+                    async for event in events:
+                        hear(event)
+                trace.stream = None
+            elif Agent.is_call_tools_node(node):
+                self._has_answered = True
+                self._note(node.model_response)
+                if node.model_response.tool_calls:
+                    self._check()
+                async with node.stream(run.ctx) as results:
+                    async for result in results:
+                        hear(result)
+
+    def _prepare(self, run: AgentRun[None, str | None], request: ModelRequest) -> None:
+        """Look at what is about to be asked."""
+        self._trace.run, self._trace.request, self._trace.taken = run, request, ""
+        self._check()
+        if not self._has_answered:
+            return
+        messages = run.new_messages()
+        drop_blanks(messages)
+        relieve(messages, request, self._asked.window)
+        # Between two requests only: after the last one the answer is complete, and a message that
+        # came meanwhile gets an answer of its own.
+        if parts := self._request.take_messages():
+            self._trace.taken = "\n".join(part.text for part in parts)
+            run.enqueue(self._trace.taken)
+
+    def _note(self, response: ModelResponse | None) -> None:
+        """Report what is known by now. Raises ``AgentError`` for an answer that was cut off."""
+        usage, entries = _usage(self._used), self._trace.entries
+        if response is None:
+            self._emit(Step(usage, entries=entries))
+            return
+        done = not response.tool_calls and self._has_answered
+        self._emit(Step(usage, response.model_name or "", done=done, entries=entries))
+        # Before any tool runs: the arguments of a cut call are not what the model meant.
+        if response.finish_reason is None:
+            raise cut_off()
+
+    def _check(self) -> None:
+        """Raises ``BudgetReached``."""
+        limit = self._budget.reached(_usage(self._used))
+        if limit is not None:
+            raise self._over(limit)
+
+    def _over(self, limit: Limit) -> BudgetReached:
+        said = wording.over_budget(Scope.RUN, limit, self._budget)
+        return BudgetReached(said, f"the run's budget of {limit.value} is used up")
+
+
+def _acts(message: ModelMessage) -> bool:
+    return isinstance(message, ModelResponse) and bool(message.tool_calls)
+
+
+def _instructions(asked: Asked, request: RunRequest) -> str | None:
+    lines = [asked.system_prompt, *request.system]
+    if request.pinned:
+        lines.append("Facts to remember:\n" + "\n".join(f"- {fact}" for fact in request.pinned))
+    lines += [f"The tools of the server {name} are not available now." for name in asked.missing]
+    return "\n\n".join(line for line in lines if line.strip()) or None
+
+
+def _is(error: Exception, kind: type[Exception]) -> bool:
+    """Whether an error, or one of several, is of this kind."""
+    if isinstance(error, ExceptionGroup):
+        return error.subgroup(kind) is not None
+    return isinstance(error, kind)
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether a model did not take a request, and neither key nor name are to blame."""
+    blamed = (ModelAuthenticationError, ModelNotFoundError)
+    return _is(error, ModelRequestRejectedError) and not any(_is(error, kind) for kind in blamed)
+
+
+def _usage(used: RunUsage) -> Usage:
+    return Usage(
+        requests=used.requests,
+        input_tokens=used.input_tokens,
+        output_tokens=used.output_tokens,
+        cached_tokens=used.cache_read_tokens,
+        cost_usd=used.cost,
+    )

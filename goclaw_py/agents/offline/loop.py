@@ -1,0 +1,82 @@
+"""The agent loop over the table of phrases."""
+
+from __future__ import annotations
+
+import asyncio
+
+from goclaw_py.agents.offline.talking import TALKING
+from goclaw_py.agents.offline.tooling import TOOLING, announced
+from goclaw_py.agents.offline.turn import Answer, Turn, phrase, quote
+from goclaw_py.core.errors import ToolFailed
+from goclaw_py.ports.agent import AgentResult, Emit, FilePart, RunRequest
+
+
+async def _help(turn: Turn) -> str:
+    width = max(len(known.usage) for known in PHRASES)
+    lines = [f"{known.usage:<{width}}  {known.does}" for known in PHRASES]
+    return turn.reply("\n".join(["I am the offline agent. I understand:", *lines]))
+
+
+async def _thank(turn: Turn) -> str:
+    files = [part for part in turn.request.parts if isinstance(part, FilePart)]
+    sizes = await asyncio.to_thread(lambda: [file.path.stat().st_size for file in files])
+    lines = [
+        f"- {file.kind.value} “{file.name}”, {size:,} bytes"
+        for file, size in zip(files, sizes, strict=True)
+    ]
+    return turn.reply("\n".join(["I got this, but I cannot look into it:", *lines]))
+
+
+async def _announce(turn: Turn) -> str:
+    return turn.reply(turn.said)
+
+
+async def _introduce(turn: Turn) -> str:
+    said = quote(turn.request.prompt)
+    return turn.reply(
+        "I am the offline agent: no model is configured, so I cannot think about "
+        f"“{said}”. Set the `model` key of the agent in goclaw.toml (for example "
+        '`model = "openai:NAME"`) to talk to a model, or say `help`.'
+    )
+
+
+PHRASES = (phrase("help", "this list", r"(help|\?)", _help), *TALKING, *TOOLING)
+"""In the order in which they are tried."""
+
+
+def _find(request: RunRequest, prompt: str) -> tuple[Answer, str, str]:
+    """What answers a request, and what it works with."""
+    if any(isinstance(part, FilePart) for part in request.parts):
+        return _thank, prompt, ""
+    if results := announced(prompt):
+        return _announce, results, ""
+    for known in PHRASES:
+        if match := known.pattern.fullmatch(prompt):
+            said, rest, *_ = (*((group or "").strip() for group in match.groups()), "", "")
+            return known.answer, said, rest
+    return _introduce, prompt, ""
+
+
+class OfflineAgent:
+    """Answers a few phrases. ``tick_s`` is the pace of the slow ones, in seconds.
+
+    The same request always gets the same answer, as far as it depends on nobody else.
+    """
+
+    def __init__(self, *, tick_s: float = 1.0) -> None:
+        self._tick_s = tick_s
+
+    async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
+        """Answer the prompt. What is streamed is exactly the reply."""
+        answer, said, rest = _find(request, request.prompt.strip())
+        turn = Turn(said, rest, request, self._tick_s, emit)
+        try:
+            return AgentResult(await answer(turn))
+        except ToolFailed as error:
+            return AgentResult(turn.reply(f"That did not work: {error}"))
+
+    async def warm_up(self) -> None:
+        """Nothing is slow here."""
+
+    async def close(self) -> None:
+        """Nothing is open."""

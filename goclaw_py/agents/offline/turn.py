@@ -1,0 +1,76 @@
+"""One turn of the offline agent: what a phrase works with."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from goclaw_py.core.errors import ToolFailed
+from goclaw_py.core.events import TextDelta, ToolEnded, ToolStarted
+from goclaw_py.core.text import cut_text
+from goclaw_py.ports.agent import Emit, RunRequest
+
+_QUOTE_CHARS = 120
+_RESULT_CHARS = 2_000
+
+
+@dataclass(slots=True)
+class Turn:
+    """What a phrase works with; ``said`` and ``rest`` are its first two groups, without blanks."""
+
+    said: str
+    rest: str
+    request: RunRequest
+    tick_s: float
+    emit: Emit
+    calls: int = 0
+    """Tools called so far."""
+
+    def reply(self, text: str) -> str:
+        """Stream ``text`` in one piece; the whole reply of most phrases."""
+        self.emit(TextDelta(text))
+        return text
+
+    async def use(self, name: str, /, **arguments: object) -> str:
+        """Call a tool, and report it as any agent loop does. Raises ``ToolFailed``."""
+        tools = self.request.tools
+        self.calls += 1
+        call_id = f"call-{self.calls}"
+        effects = any(spec.side_effects for spec in tools.specs if spec.name == name)
+        given = json.dumps(arguments, ensure_ascii=False)
+        self.emit(ToolStarted(call_id, name, given, side_effects=effects))
+        try:
+            result = await tools.call(name, arguments)
+        except ToolFailed as error:
+            self.emit(
+                ToolEnded(call_id, name, ok=False, result=cut_text(str(error), _RESULT_CHARS))
+            )
+            raise
+        self.emit(ToolEnded(call_id, name, ok=True, result=cut_text(result, _RESULT_CHARS)))
+        return result
+
+
+Answer = Callable[[Turn], Awaitable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """Something the offline agent understands. ``pattern`` is matched against the whole prompt."""
+
+    usage: str
+    does: str
+    pattern: re.Pattern[str]
+    answer: Answer
+
+
+def phrase(usage: str, does: str, pattern: str, answer: Answer) -> Phrase:
+    """A line of the table."""
+    return Phrase(usage, does, re.compile(pattern, re.IGNORECASE | re.DOTALL), answer)
+
+
+def quote(text: str) -> str:
+    """The beginning of a text in one line."""
+    said = " ".join(text.split())
+    return said if len(said) <= _QUOTE_CHARS else said[: _QUOTE_CHARS - 1] + "…"

@@ -1,0 +1,114 @@
+"""Letting other runs do a part of the work (SPEC LANE-8)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from pydantic import Field, create_model
+
+from goclaw_py.core.errors import ToolFailed
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.text import cut_text
+from goclaw_py.ports.tools import Here
+from goclaw_py.tools.arguments import NOT_BLANK, Arguments, one_line, one_of
+from goclaw_py.tools.permissions import Permissions
+from goclaw_py.tools.tool import Tool
+
+MAX_TASK_CHARS: Final = 20_000
+MAX_REPLY_CHARS: Final = 50_000
+MAX_LABEL_CHARS: Final = 60
+_LABEL_FROM_TASK_CHARS = 40
+_QUOTES: Final = str.maketrans(dict.fromkeys('"“”', "'"))
+
+Task = Annotated[str, Field(max_length=MAX_TASK_CHARS), NOT_BLANK]
+
+
+class Subtask(Arguments):
+    """Arguments of ``spawn_subagent``."""
+
+    task: Task = Field(
+        description="What the subagent is to do. It sees nothing of this conversation, so say "
+        "everything that it has to know."
+    )
+    label: str | None = Field(
+        default=None, max_length=MAX_LABEL_CHARS, description="A short name for the task."
+    )
+    wait: bool = Field(
+        default=False,
+        description="true: wait, and get its result from this call. false: go on at once; its "
+        "result comes into this conversation later, as a message.",
+    )
+
+
+class SpawnSubagent(Tool[Subtask]):
+    """Lets the same agent work on something in a conversation of its own."""
+
+    name = "spawn_subagent"
+    description = (
+        "Start a subagent: another instance of yourself that works on one task with a fresh mind. "
+        "Use it for what takes long, or for several things that can be done at the same time."
+    )
+    arguments = Subtask
+
+    async def call(self, arguments: Subtask, here: Here) -> str:
+        """Start it; wait for it if that is asked for, or there is no other way."""
+        if not arguments.wait:
+            label = _label(arguments)
+            if await here.children.spawn(arguments.task, label) is not None:
+                return (
+                    "Started. Its result will come into this conversation as a message that begins "
+                    f"with [Subagent “{label}”."
+                )
+        return _reply(await here.children.subagent(arguments.task))
+
+
+class Errand(Arguments):
+    """Arguments of ``delegate``."""
+
+    agent: str
+    task: Task = Field(
+        description="What it is to do. It sees nothing of this conversation, so say everything "
+        "that it has to know."
+    )
+
+
+class Delegate(Tool[Errand]):
+    """Lets another agent work on something."""
+
+    name = "delegate"
+    description = "Give a task to another agent, wait, and get its answer."
+
+    def __init__(self, agents: tuple[AgentName, ...] = ()) -> None:
+        named = (one_of(agents), Field(description="The agent that does it."))
+        self.arguments = create_model("Errand", __base__=Errand, agent=named)
+
+    def permitted(self, permissions: Permissions) -> Tool[Any] | None:
+        """The tool with the agents that this one may ask."""
+        if not permissions.delegates or self.name in permissions.deny:
+            return None
+        return Delegate(permissions.delegates)
+
+    async def call(self, arguments: Errand, here: Here) -> str:
+        """Ask it, and wait for its reply."""
+        agent = AgentName(arguments.agent)
+        if agent == here.agent:
+            raise ToolFailed(f"{agent}: that is you; do it yourself, or ask another agent")
+        return _reply(await here.children.delegate(agent, arguments.task))
+
+
+def _label(arguments: Subtask) -> str:
+    """A label that may stand in one line and in quotation marks."""
+    label, task = (arguments.label or "", MAX_LABEL_CHARS), (arguments.task, _LABEL_FROM_TASK_CHARS)
+    for given, most in (label, task):
+        if words := one_line(given.translate(_QUOTES)):
+            return cut_text(words, most)
+    return "task"
+
+
+def _reply(text: str) -> str:
+    if not text.strip():
+        return "(It has ended without a word.)"
+    if len(text) <= MAX_REPLY_CHARS:
+        return text
+    left_out = len(text) - MAX_REPLY_CHARS
+    return f"{cut_text(text, MAX_REPLY_CHARS)}\n[{left_out:,} more characters are left out]"

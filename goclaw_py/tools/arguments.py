@@ -1,0 +1,134 @@
+"""The arguments of tools: their types, the schema that models see, mistakes in words."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Final, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from goclaw_py.core.errors import ToolFailed
+from goclaw_py.core.text import is_blank, well_formed
+
+_GIVEN_CHARS = 60
+_MAX_MISTAKES = 20
+
+
+class Arguments(BaseModel):
+    """The arguments of a tool: nothing beside its fields, no text where a number belongs."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+A = TypeVar("A", bound=Arguments)
+
+
+def _not_blank(text: str) -> str:
+    if is_blank(text):
+        raise ValueError("must not be empty")
+    return text
+
+
+NOT_BLANK: Final = AfterValidator(_not_blank)
+"""Something can be seen in this text."""
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks, control characters and needless blanks."""
+    plain = "".join(" " if unicodedata.category(char) == "Cc" else char for char in text)
+    return " ".join(plain.split())
+
+
+def one_of(names: tuple[str, ...]) -> Any:
+    """Make the type of a text that is one of some names."""
+
+    def check(value: str) -> str:
+        if value not in names:
+            raise ValueError(f"must be one of {', '.join(names)}")
+        return value
+
+    return Annotated[str, AfterValidator(check), Field(json_schema_extra={"enum": list(names)})]
+
+
+def read(model: type[A], given: Mapping[str, object]) -> A:
+    """Check arguments. Raises ``ToolFailed`` with a line for each mistake."""
+    try:
+        # Half characters are no text that could be stored or sent.
+        return model.model_validate(
+            {
+                key: well_formed(value) if isinstance(value, str) else value
+                for key, value in given.items()
+            }
+        )
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        mistakes = [_mistake(dict(detail), model) for detail in details[:_MAX_MISTAKES]]
+    # Not below ``except``: pydantic's own error would go along, with all that was given.
+    raise ToolFailed("\n".join(["wrong arguments:", *mistakes]))
+
+
+def _mistake(detail: Mapping[str, Any], model: type[Arguments]) -> str:
+    where = ".".join(_shown(part) for part in detail["loc"])
+    match detail["type"]:
+        case "missing":
+            return f"{where}: is required"
+        case "extra_forbidden":
+            return f"{where}: is unknown; known here: {', '.join(model.model_fields) or 'nothing'}"
+        case _:
+            # What our own checks say comes as "Value error, …".
+            said = str(detail["msg"]).removeprefix("Value error, ")
+            allowed = (said[:1].lower() + said[1:]).replace("input should", "must")
+            allowed = allowed.replace("string should", "must")
+    return ": ".join(filter(None, [where, f"{allowed}; given {_given(detail['input'])}"]))
+
+
+def _given(value: object) -> str:
+    """The beginning of a value."""
+    text = repr(value[: _GIVEN_CHARS + 1]) if isinstance(value, str) else repr(value)
+    return text if len(text) <= _GIVEN_CHARS else text[:_GIVEN_CHARS] + "…"
+
+
+def _shown(part: object) -> str:
+    text = str(part)
+    text = text if text.isprintable() else repr(text)
+    return text if len(text) <= _GIVEN_CHARS else text[:_GIVEN_CHARS] + "…"
+
+
+def schema(model: type[Arguments]) -> dict[str, object]:
+    """The JSON schema of a model without what only costs tokens, such as titles."""
+    plain = _plain(model.model_json_schema())
+    assert isinstance(plain, dict)
+    plain.pop("description", None)
+    return {**plain, "properties": plain.get("properties", {})}
+
+
+def _plain(node: object) -> object:
+    if isinstance(node, list):
+        return [_plain(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    return {key: _named(value) if key in _OF_NAMES else _plain(value) for key, value in _kept(node)}
+
+
+_OF_NAMES = ("properties", "$defs")
+"""Below these, keys are names that somebody chose."""
+
+
+def _named(node: object) -> object:
+    assert isinstance(node, dict)
+    return {name: _plain(value) for name, value in node.items()}
+
+
+def _kept(node: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """The members of a schema; what may be left out need not be offered as null."""
+    members = dict(node)
+    members.pop("title", None)
+    match members.get("anyOf"):
+        case [dict() as kind, {"type": "null"}] if members.get("default", "") is None:
+            members.pop("anyOf")
+            members.pop("default")
+            members |= {key: value for key, value in kind.items() if key != "title"}
+        case _:
+            pass
+    yield from members.items()

@@ -1,0 +1,106 @@
+"""Writing files of the workspace (SPEC SEC-4)."""
+
+from __future__ import annotations
+
+import threading
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from goclaw_py.ports.tools import Here
+from goclaw_py.tools.arguments import Arguments
+from goclaw_py.tools.files import FilePath, as_text
+from goclaw_py.tools.tool import Tool, in_workspace
+from goclaw_py.workspace import Workspace, WorkspaceError
+
+MAX_WRITTEN_BYTES: Final = 1_000_000
+
+Text = Annotated[str, Field(max_length=MAX_WRITTEN_BYTES)]
+
+
+class Written(Arguments):
+    """Arguments of ``write_file``."""
+
+    path: FilePath = Field(description="The file, relative to the workspace.")
+    text: Text = Field(description="The whole content.")
+
+
+class WriteFile(Tool[Written]):
+    """Makes or replaces a file."""
+
+    name = "write_file"
+    description = (
+        "Write a text file into your workspace, with the folders that it needs. A file that is "
+        "there already is replaced."
+    )
+    arguments = Written
+
+    async def call(self, arguments: Written, here: Here) -> str:
+        """Write it in one moment."""
+        path = arguments.path
+
+        def write(workspace: Workspace) -> str:
+            data = _data(path, arguments.text)
+            replaced = workspace.write(path, data)
+            return f"{'Replaced' if replaced else 'Wrote'} {path}, {len(data):,} bytes."
+
+        return await in_workspace(here, write)
+
+
+class Change(Arguments):
+    """Arguments of ``edit_file``."""
+
+    path: FilePath = Field(description="The file, relative to the workspace.")
+    old: Annotated[Text, Field(min_length=1)] = Field(
+        description="The passage to be replaced, exactly as it stands in the file, and with so "
+        "much around it that it is there only once."
+    )
+    new: Text = Field(description="What stands there instead.")
+
+
+class EditFile(Tool[Change]):
+    """Replaces one passage of a file."""
+
+    name = "edit_file"
+    description = "Replace one passage of a text file in your workspace."
+    arguments = Change
+
+    def __init__(self) -> None:
+        # Models ask for several changes at once, also of one file: none may undo another one. A
+        # lock of threads, because files are worked on in threads, of several event loops perhaps.
+        self._turn = threading.Lock()
+
+    async def call(self, arguments: Change, here: Here) -> str:
+        """Replace it, if it is there exactly once."""
+
+        def edit(workspace: Workspace) -> str:
+            with self._turn:
+                return _edit(workspace, arguments)
+
+        return await in_workspace(here, edit)
+
+
+def _edit(workspace: Workspace, change: Change) -> str:
+    path = change.path
+    if change.old == change.new:
+        raise WorkspaceError(path, "old and new are the same, so there is nothing to change")
+    before = workspace.read(path, MAX_WRITTEN_BYTES)
+    text = as_text(path, before.data)
+    start = text.find(change.old)
+    # Not only ``count``, which does not see that one place overlaps the next.
+    if start < 0 or text.find(change.old, start + 1) >= 0:
+        times = max(text.count(change.old), 2)
+        found = "is not in it" if start < 0 else f"is in it {times:,} times, not once"
+        raise WorkspaceError(path, f"nothing was changed, because old {found}")
+    data = _data(path, text[:start] + change.new + text[start + len(change.old) :])
+    workspace.write(path, data, expected=before.version)
+    line = text.count("\n", 0, start) + 1
+    return f"Changed {path} at line {line:,}; it has {len(data):,} bytes now."
+
+
+def _data(path: str, text: str) -> bytes:
+    data = text.encode()
+    if len(data) > MAX_WRITTEN_BYTES:
+        reason = f"would have {len(data):,} bytes; the most is {MAX_WRITTEN_BYTES:,}"
+        raise WorkspaceError(path, reason)
+    return data
