@@ -15,7 +15,7 @@ from typing import Final
 from uuid import uuid4
 
 from goclaw_py.core.errors import MaybeSent, NotSent, SettingError, StoreUnavailable
-from goclaw_py.core.events import RunEnded, RunSignal, RunStarted, RunText, RunWaits
+from goclaw_py.core.events import RunEnded, RunSignal, RunStarted, RunText, RunTool, RunWaits
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
 from goclaw_py.core.routing import is_chat_name
@@ -39,7 +39,7 @@ SIGNALS: Final = 256
 """How many signals wait for a slow terminal."""
 
 
-_Shown = RunStarted | RunText | RunEnded
+_Shown = RunStarted | RunText | RunTool | RunEnded
 """Signals that a terminal is told."""
 
 

@@ -10,7 +10,8 @@ from contextlib import AsyncExitStack, closing, contextmanager
 from goclaw_py.app.database import Database
 from goclaw_py.app.logs import configure
 from goclaw_py.app.parts import build_parts
-from goclaw_py.app.service import Front, Service
+from goclaw_py.app.service import RELEASE, Front, Service
+from goclaw_py.app.tracing import tracing
 from goclaw_py.config.models import Settings
 from goclaw_py.ports.control import Control, Terminals
 from goclaw_py.store.postgres import PostgresStore
@@ -91,6 +92,7 @@ async def run_gateway(
     database = Database(settings, say)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(database.close)
+        spans = await stack.enter_async_context(tracing(RELEASE))
         listener = stack.enter_context(closing(listen_unix(socket_path(folder))))
         # Before the database is opened: an address that is taken must stop the start at once.
         web = None
@@ -102,7 +104,7 @@ async def run_gateway(
         if store is None:
             return 0
         stack.push_async_callback(store.close)
-        service = Service(settings, parts, database, store)
+        service = Service(settings, parts, database, store, spans)
         shown = None if front is None else signals.behind(front)
         return await service.run(listener, signals.stop, signals.hurry, say, shown, web)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import structlog
@@ -40,6 +41,19 @@ def configure(settings: Settings, *, file: Path | None) -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
+def mark_traces(trace_of: Callable[[str], str | None]) -> None:
+    """Give lines about a run the id of its trace, from now until the log is configured anew."""
+
+    def mark(record: logging.LogRecord) -> bool:
+        run_id = getattr(record, "run_id", None)
+        if isinstance(run_id, str) and (trace := trace_of(run_id)) is not None:
+            record.trace_id = trace
+        return True
+
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(mark)
+
+
 def _formatter(*, as_json: bool, colors: bool) -> logging.Formatter:
     shared: list[structlog.typing.Processor] = [
         structlog.stdlib.add_log_level,
@@ -50,7 +64,9 @@ def _formatter(*, as_json: bool, colors: bool) -> logging.Formatter:
     if as_json:
         last = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     else:
-        last = [structlog.dev.ConsoleRenderer(colors=colors)]
+        # The usual one prints local variables, and keys are among them (SPEC SEC-2).
+        plain = structlog.dev.plain_traceback
+        last = [structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=plain)]
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=shared,
         processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],

@@ -7,19 +7,35 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 
-from goclaw_py.agents import AgentSpec, CommandSpec, OutputKind, build_agent
+from goclaw_py.agents import (
+    AgentSpec,
+    CommandSpec,
+    McpServer,
+    OutputKind,
+    Thinking,
+    UsagePaths,
+    build_agent,
+)
 from goclaw_py.config import accounts, api_key, option_error, queue_policy
-from goclaw_py.config.models import Command, Settings, Thread
+from goclaw_py.config.command import Command
+from goclaw_py.config.load import wrong
+from goclaw_py.config.mcp import McpServer as McpSection
+from goclaw_py.config.mcp import reveal
+from goclaw_py.config.models import Settings, Thread
 from goclaw_py.config.resolve import ChannelAccount
+from goclaw_py.config.tools import EVERYBODY
 from goclaw_py.core.errors import GoclawError, SettingError
 from goclaw_py.core.ids import MAIN_AGENT, AgentName
-from goclaw_py.core.messages import PeerKind
+from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.routing import DEFAULT_ACCOUNT, AccessRules, DirectPolicy
+from goclaw_py.core.targets import TARGET_FORM, parse_target
 from goclaw_py.ports.agent import AgentLoop
 from goclaw_py.ports.channel import Channel, ChannelKind, Hook
 from goclaw_py.ports.control import Terminals
 from goclaw_py.ports.store import Place
+from goclaw_py.ports.tools import Toolmaker
 from goclaw_py.runtime.policies import ChatRules
+from goclaw_py.tools import SAFE, TOOLS, Delegate, Permissions, Registry, SendMessage
 from goclaw_py.web.hooks import collect_hooks
 
 GROUP = "goclaw_py.channels"
@@ -33,6 +49,7 @@ class Parts:
     channels: Mapping[Place, Channel]
     rules: Mapping[Place, ChatRules]
     agents: Mapping[AgentName, AgentLoop]
+    toolmaker: Toolmaker
 
     @property
     def hooks(self) -> list[Hook]:
@@ -50,7 +67,8 @@ class Parts:
 def build_parts(settings: Settings) -> Parts:
     """Make everything that the settings name. Raises ``SettingError``; touches no network."""
     channels = build_channels(settings)
-    return Parts(channels, chat_rules(settings, channels), build_agents(settings))
+    rules = chat_rules(settings, channels)
+    return Parts(channels, rules, build_agents(settings), build_tools(settings))
 
 
 def channel_kinds() -> dict[str, ChannelKind]:
@@ -206,8 +224,24 @@ def _command(section: Command) -> CommandSpec:
         join=section.join,
         result=section.result,
         session=section.session,
+        usage=UsagePaths(
+            input=section.usage.input,
+            output=section.usage.output,
+            cost=section.usage.cost,
+            turns=section.usage.turns,
+        ),
         env=section.env,
         timeout_s=section.timeout,
+    )
+
+
+def _mcp(section: McpSection) -> McpServer:
+    return McpServer(
+        command=section.command,
+        url=section.url,
+        env=reveal(section.env),
+        headers=reveal(section.headers),
+        tools=section.tools,
     )
 
 
@@ -223,8 +257,81 @@ def build_agents(settings: Settings) -> dict[AgentName, AgentLoop]:
             system_prompt=section.system_prompt or "",
             base_url=section.base_url,
             api_key=None if secret is None else secret.get_secret_value(),
-            headers={key: value.get_secret_value() for key, value in section.headers.items()},
+            headers=reveal(section.headers),
             command=_command(section.command),
+            fallback=section.fallback,
+            temperature=section.temperature,
+            thinking=None if section.thinking is None else Thinking(section.thinking),
+            context_window=section.context_window,
+            mcp={key: _mcp(server) for key, server in section.mcp.items()},
         )
         agents[name] = build_agent(spec)
     return agents
+
+
+def build_tools(settings: Settings) -> Toolmaker:
+    """The tools of every agent, as far as each may call them. Raises ``SettingError``."""
+    names = [AgentName(name) for name in settings.agents]
+    return Registry({name: _permissions(settings, name) for name in names})
+
+
+def _permissions(settings: Settings, agent: AgentName) -> Permissions:
+    section = settings.agents[agent].tools
+    tools = [tool.name for tool in TOOLS]
+    for key, names in (("allow", section.allow or ()), ("deny", section.deny)):
+        for name in names:
+            if name not in tools:
+                allowed = f"no such tool; there are {', '.join(tools)}"
+                raise wrong(settings, _tools_path(agent, key), name, allowed)
+    delegates = _delegates(settings, agent)
+    targets = tuple(_target(settings, agent, text) for text in section.send_to)
+    for name, given, key in (
+        (Delegate.name, delegates, "delegates"),
+        (SendMessage.name, targets, "send_to"),
+    ):
+        if name in (section.allow or ()) and not given:
+            allowed = f"this tool is there if {key} is not empty"
+            raise wrong(settings, _tools_path(agent, "allow"), name, allowed)
+    allow = SAFE if section.allow is None else frozenset(section.allow)
+    return Permissions(allow, frozenset(section.deny), delegates, targets)
+
+
+def _delegates(settings: Settings, agent: AgentName) -> tuple[AgentName, ...]:
+    others = [AgentName(name) for name in settings.agents if name != agent]
+    given = settings.agents[agent].tools.delegates
+    if EVERYBODY in given:
+        given = (*given, *others)
+    for name in given:
+        if name not in (*others, EVERYBODY):
+            there = ", ".join([*others, f'"{EVERYBODY}" for all others'])
+            reason = "an agent cannot delegate to itself" if name == agent else "no such agent"
+            raise wrong(
+                settings, _tools_path(agent, "delegates"), name, f"{reason}; there are {there}"
+            )
+    return tuple(dict.fromkeys(AgentName(name) for name in given if name != EVERYBODY))
+
+
+def _target(settings: Settings, agent: AgentName, text: str) -> Target:
+    path = _tools_path(agent, "send_to")
+    target = parse_target(text)
+    if target is None:
+        raise wrong(settings, path, text, f"must have the form {TARGET_FORM}")
+    channels = settings.channels
+    accounts_of = {
+        CONSOLE: [DEFAULT_ACCOUNT],
+        **{name: [DEFAULT_ACCOUNT, *section.accounts] for name, section in channels.items()},
+    }
+    if target.account not in accounts_of.get(target.channel, ()):
+        known = [
+            name if account == DEFAULT_ACCOUNT else f"{name}.{account}"
+            for name, own in accounts_of.items()
+            for account in own
+        ]
+        raise wrong(
+            settings, path, text, f"no such channel or account; there are {', '.join(known)}"
+        )
+    return target
+
+
+def _tools_path(agent: AgentName, key: str) -> tuple[str, ...]:
+    return ("agents", agent, "tools", key)

@@ -16,6 +16,7 @@ from typing import Any
 from goclaw_py.app.banner import banner
 from goclaw_py.app.database import Database
 from goclaw_py.app.parts import Parts
+from goclaw_py.app.surroundings import surroundings
 from goclaw_py.config.models import Settings
 from goclaw_py.core.errors import StoreError, StoreUnavailable
 from goclaw_py.core.ids import AgentName, LaneName, NodeId
@@ -30,9 +31,11 @@ from goclaw_py.ports.store import Notice, Recovery, Store
 from goclaw_py.runtime.clock import SystemClock
 from goclaw_py.runtime.cluster import Cluster
 from goclaw_py.runtime.control import GatewayControl
+from goclaw_py.runtime.outages import OutageView
 from goclaw_py.runtime.retry import until_available
+from goclaw_py.runtime.spans import NO_SPANS, Spans
 from goclaw_py.runtime.wake import Wake
-from goclaw_py.runtime.works import Surroundings, Works
+from goclaw_py.runtime.works import Works
 from goclaw_py.web.api import make_api
 from goclaw_py.web.hooks import HookApp
 from goclaw_py.web.server import ApiServer, HttpServer
@@ -54,7 +57,14 @@ _RESTART_S = 5.0
 class Service:
     """One gateway over an open store."""
 
-    def __init__(self, settings: Settings, parts: Parts, database: Database, store: Store) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        parts: Parts,
+        database: Database,
+        store: Store,
+        spans: Spans = NO_SPANS,
+    ) -> None:
         self._settings = settings
         self._parts = parts
         self._database = database
@@ -66,17 +76,9 @@ class Service:
         self._cluster = Cluster(
             store, clock, RELEASE, on_recovery=self._on_recovery, on_lost=self._lost.set
         )
-        around = Surroundings(
-            parts.channels,
-            parts.rules,
-            parts.agents,
-            {AgentName(name): settings.workspace(AgentName(name)) for name in settings.agents},
-            _context_windows(settings),
-        )
+        around = replace(surroundings(settings, parts), spans=spans)
         self._works = works = Works(store, clock, _scheduler(settings), around, self._node)
-        self.control: Control = GatewayControl(
-            store, clock, works.dispatcher, works.commands, works.stopper, self._status
-        )
+        self.control: Control = GatewayControl(store, clock, works, self._status)
         store.on_notice(self._on_notice)
 
     async def run(
@@ -108,7 +110,7 @@ class Service:
         """Enter the cluster and take up what waits; takes as long as the database is away."""
         await self._cluster.join()
         await until_available(self._works.doorkeeper.refresh)
-        await until_available(self._works.gateway.take_pending)
+        await until_available(self._works.take_up)
 
     async def _work(
         self,
@@ -203,7 +205,7 @@ class Service:
         while True:
             self._pending.clear()
             async with _database_may_be_away():
-                await self._works.gateway.take_pending()
+                await self._works.take_up()
                 await self._works.gateway.release_idle()
             await self._pending.wait(_PENDING_POLL_S)
 
@@ -236,6 +238,7 @@ class Service:
             log.warning("some outcomes were not stored; they are recovered at the next start")
         await self._works.commands.close()
         await self._works.outbox.close(_LAST_WORDS_S)
+        self._works.feed.close()
 
     async def _leave(self) -> None:
         try:
@@ -291,8 +294,17 @@ class Service:
             runs=runs,
             channels=channels,
             backlog=backlog,
-            warnings=_warnings(backlog, channels) + slow_waits(lanes, runs),
+            warnings=(
+                *_warnings(backlog, channels),
+                *(_outage(view) for view in self._works.outages.views()),
+                *slow_waits(lanes, runs),
+            ),
         )
+
+
+def _outage(view: OutageView) -> str:
+    kept = f"{view.kept} message{'s' if view.kept != 1 else ''} kept"
+    return f"agent {view.agent}: its provider is down for {view.for_s:.0f} s, {kept}: {view.cause}"
 
 
 def _warnings(backlog: Backlog | None, channels: tuple[ChannelView, ...]) -> tuple[str, ...]:
@@ -321,10 +333,6 @@ def _scheduler(settings: Settings) -> Scheduler:
         cancel_grace_s=settings.runs.cancel_grace_s,
         nesting=Nesting(settings.runs.max_depth, settings.runs.max_children),
     )
-
-
-def _context_windows(settings: Settings) -> dict[AgentName, int]:
-    return {AgentName(name): agent.context_window for name, agent in settings.agents.items()}
 
 
 async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:

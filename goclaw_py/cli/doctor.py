@@ -21,7 +21,6 @@ from goclaw_py.cli.output import plain
 from goclaw_py.core.errors import ChannelRefused, GoclawError, SettingError
 
 if TYPE_CHECKING:
-    from goclaw_py.agents.models import Provider
     from goclaw_py.config import Settings
     from goclaw_py.core.status import ChannelView
 
@@ -78,6 +77,7 @@ def examine(options: Cli) -> Iterator[Finding]:
     yield check_parts(settings)
     yield from check_telegram(settings)
     yield from check_keys(settings)
+    yield from check_prices(settings)
     yield from check_database(settings)
     yield check_gateway(settings)
 
@@ -182,30 +182,71 @@ def _channels_asked(settings: Settings) -> Iterator[Finding]:
 
 
 def check_keys(settings: Settings) -> Iterator[Finding]:
-    """Whether every agent on a model has a key for it, or a server that may need none."""
-    from goclaw_py.agents.models import Provider  # noqa: PLC0415
+    """Whether every model of an agent has a library, and a key or a server that may need none."""
     from goclaw_py.config import api_key  # noqa: PLC0415
     from goclaw_py.core.ids import AgentName  # noqa: PLC0415
 
     for name, agent in settings.agents.items():
-        subject = f"agent {name}"
+        subject, place = f"agent {name}", f"agents.{name}"
         try:
             key = api_key(settings, AgentName(name), os.environ)
         except SettingError as error:
             yield Finding(subject, str(error), "correct this setting")
             continue
-        prefix = agent.model.strip().partition(":")[0]
-        provider = Provider(prefix) if prefix in set(Provider) else None
-        if provider is None or key is not None or agent.base_url or _in_environment(provider):
-            yield Finding(subject, agent.model)
-        else:
-            cure = f"set {provider.key_variable}, or agents.{name}.api_key_file"
-            yield Finding(subject, f"{agent.model} without a key", cure)
+        given = None if key is None else key.get_secret_value()
+        yield _check_model(subject, agent.model, given, agent.base_url, place)
+        for other in agent.fallback:
+            yield _check_model(f"{subject}, fallback", other, None, None)
 
 
-def _in_environment(provider: Provider) -> bool:
-    key = os.environ.get(provider.key_variable, "").strip()
-    return bool(key or os.environ.get(provider.url_variable))
+def _check_model(
+    subject: str, model: str, key: str | None, base_url: str | None, place: str = ""
+) -> Finding:
+    """One model. ``place``: where the settings may hold its key and its address."""
+    from goclaw_py.agents.models import (  # noqa: PLC0415
+        find_key,
+        find_url,
+        is_sendable,
+        lacks,
+        read_model,
+    )
+
+    read = read_model(model)
+    if read is None:
+        # ``check_parts`` has judged it.
+        return Finding(subject, model)
+    provider = read[0]
+    if not provider.is_installed:
+        return Finding(subject, f"{model} without its library", provider.install)
+    found = find_key(provider, key, os.environ)
+    missing = lacks(provider, found, find_url(provider, base_url, os.environ))
+    if missing is not None:
+        is_key = missing in provider.key_variables
+        what, setting = ("a key", "api_key_file") if is_key else ("an address", "base_url")
+        cure = f"set {missing}, or {place}.{setting}" if place else f"set {missing}"
+        return Finding(subject, f"{model} without {what}", cure)
+    if not is_sendable(found):
+        return Finding(subject, f"{model} with a key that is none", "correct the key")
+    return Finding(subject, model)
+
+
+def check_prices(settings: Settings) -> Iterator[Finding]:
+    """Whether budgets of money can hold (SPEC AGENT-5)."""
+    from goclaw_py.agents.models import find_url, is_priced, read_model  # noqa: PLC0415
+
+    for name, agent in settings.agents.items():
+        budget = agent.budget
+        parts = (("", budget), ("session_day.", budget.session_day), ("day.", budget.day))
+        in_usd = [f"{part}usd" for part, one in parts if one.usd is not None]
+        for place, model in enumerate((agent.model, *agent.fallback)):
+            read = read_model(model)
+            if read is None or not in_usd:
+                continue
+            url = find_url(read[0], None if place else agent.base_url, os.environ)
+            if not is_priced(*read, url):
+                fact = f"the price of {model} is not known, so {', '.join(in_usd)} cannot hold"
+                cure = f"set agents.{name}.budget.tokens too"
+                yield Finding(f"agent {name}, budget", fact, cure, is_hint=bool(budget.tokens))
 
 
 def check_database(settings: Settings) -> Iterator[Finding]:

@@ -28,14 +28,43 @@ EXAMPLE: Final = """\
 
 # ----- Agents. "main" always exists. "offline" needs no key and says what it is.
 [agents.main]
-# model = "offline"       # or openai:gpt-4o, anthropic:claude-sonnet-4-5, python:module:callable
+# model = "offline"       # or openai:gpt-4o, anthropic:claude-sonnet-5-5, python:module:callable
+# fallback = ["anthropic:claude-sonnet-5-5"]   # asked where the model cannot answer
+# temperature = 0.7       # 0 to 2; default the provider's
+# thinking = "medium"     # off, low, medium or high; default the provider's
 # system_prompt = "You are a helpful assistant."
 # base_url = "https://example.com/v1"   # another server that speaks the provider's protocol
 # api_key_env = "OPENAI_API_KEY"        # or api_key_file = "key.txt", or api_key = "..."
 # workspace = "workspace" # its HEARTBEAT.md is there
 # context_window = 128000
 # max_concurrent = 4      # runs over all its sessions; default no limit
+# instructions = ["AGENTS.md"]   # files of the workspace with what it is told
 # headers = { X-Team = "blue" }
+#
+# What it may use up. A run that reaches one of these ends there.
+# [agents.main.budget]
+# turns = 30              # of one run: requests to the model, its subagents included
+# tokens = 500000
+# usd = 0.50              # as far as the model's price is known
+# time = "10m"
+# session_day = { tokens = 2000000 }   # of one conversation on one day (UTC): turns, tokens, usd
+# day = { usd = 5 }       # of the agent on one day
+#
+# What it may do. Default: its own files, subagents, facts; it may send files to who asks.
+# [agents.main.tools]
+# allow = ["read_file", "list_files"]   # only these; or all of the default but some:
+# deny = ["spawn_subagent"]
+# delegates = ["*"]       # agents that it may give tasks to; "*" is all others
+# send_to = ["telegram:12345"]   # chats that it may write to: channel[.account]:chat[:thread]
+#
+# Servers of more tools (Model Context Protocol): a program, or an address.
+# [agents.main.mcp.files]
+# command = ["my-server", "--stdio"]
+# env = { MY_KEY = "..." }
+# tools = ["search"]      # only these
+# [agents.main.mcp.tickets]
+# url = "https://tickets.example.com/mcp"
+# headers = { Authorization = "Bearer ..." }
 #
 # Any program can answer, with the model "command": see docs/guide/agents.md.
 # [agents.main.command]
@@ -86,6 +115,7 @@ EXAMPLE: Final = """\
 [runs]
 # timeout = "30m"         # how long a run may work
 # cancel_grace = "10s"    # how long a cancelled run may take to end
+# outage_hold = "30m"     # how long messages wait for a model provider that is down; 0s: not
 # deadline = "1d"         # from submission to end, waiting included; default none
 # max_depth = 3           # how many runs may be above one: its parent, grandparent ...
 # max_children = 8        # how many runs one may have asked for that are not done

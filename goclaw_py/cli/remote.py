@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Self, TypeVar
@@ -14,6 +14,7 @@ import httpx
 
 from goclaw_py.core.errors import GoclawError, StoreUnavailable
 from goclaw_py.core.ids import LaneName, SessionKey
+from goclaw_py.core.live import LiveEvent
 from goclaw_py.core.status import ActiveRuns, LanesView, Status
 from goclaw_py.ports.control import (
     Asking,
@@ -144,6 +145,18 @@ class RemoteControl:
         """The run whose id starts with this."""
         return await self._get(Run, f"/api/runs/{_segment(prefix)}")
 
+    async def follow(self, session: str | None = None) -> AsyncGenerator[LiveEvent]:
+        """What runs do. Raises ``NoGateway`` when the gateway goes away."""
+        params = {} if session is None else {"session": session}
+        reader = wire.EventReader(wire.LIVE_EVENTS)
+        with _translated():
+            async with AsyncExitStack() as exits:
+                response = await self._open(exits, "/api/runs/events", params)
+                async for chunk in while_alive(response.aiter_bytes()):
+                    for event in reader.feed(chunk):
+                        yield event
+        raise NoGateway("the gateway has gone away")
+
     async def outbox(self, *, limit: int = 50, state: OutboxState | None = None) -> list[OutboxRow]:
         """Messages on their way out, the newest first."""
         params: dict[str, str | int | bool] = {"limit": limit}
@@ -219,18 +232,10 @@ class RemoteControl:
 
     async def attach(self, chat: str) -> AsyncIterator[ChatEvent]:
         """Events for one terminal. Raises ``NoGateway`` when the gateway goes away."""
-        timeout = httpx.Timeout(TIMEOUT_S, read=None)
-        reader = wire.EventReader()
+        reader = wire.EventReader(wire.CHAT_EVENTS)
         with _translated():
-            path = f"/api/chat/{_segment(chat)}/events"
             async with AsyncExitStack() as exits:
-                async with asyncio.timeout(STREAM_SILENCE_S):
-                    response = await exits.enter_async_context(
-                        self._client.stream("GET", path, timeout=timeout)
-                    )
-                if response.is_error:
-                    await response.aread()
-                    _raise_for(response)
+                response = await self._open(exits, f"/api/chat/{_segment(chat)}/events")
                 try:
                     async for chunk in while_alive(response.aiter_bytes()):
                         # The first bytes say that the terminal is attached.
@@ -267,6 +272,20 @@ class RemoteControl:
                 return
 
     # ------------------------------------------------------------------ HTTP
+
+    async def _open(
+        self, exits: AsyncExitStack, path: str, params: Params | None = None
+    ) -> httpx.Response:
+        """An event stream, from its first line on; ``exits`` closes it."""
+        timeout = httpx.Timeout(TIMEOUT_S, read=None)
+        async with asyncio.timeout(STREAM_SILENCE_S):
+            response = await exits.enter_async_context(
+                self._client.stream("GET", path, params=params, timeout=timeout)
+            )
+        if response.is_error:
+            await response.aread()
+            _raise_for(response)
+        return response
 
     async def _get(self, kind: type[T], path: str, params: Params | None = None) -> T:
         return wire.read(kind, await self._request("GET", path, params=params))

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goclaw_py.cli.context import AsJson, Limit, Name, cli
+from goclaw_py.cli.context import AsJson, Limit, Name, cli, named
 from goclaw_py.cli.output import clock, duration, show_facts, show_json, show_table
 
 if TYPE_CHECKING:
     from goclaw_py.core.status import ActiveRuns
     from goclaw_py.ports.control import Control
-    from goclaw_py.ports.store import Run
+    from goclaw_py.ports.store import Run, ToolCall
 
 app = typer.Typer(no_args_is_help=True, invoke_without_command=True)
 
@@ -33,7 +33,7 @@ def runs(
             raise typer.BadParameter("options stand behind the last word: runs list --active")
         return
     if not active:
-        raise typer.BadParameter("say what to show: --active, list or show")
+        raise typer.BadParameter("say what to show: --active, list, show or follow")
 
     async def ask(control: Control) -> ActiveRuns:
         return await control.active()
@@ -119,7 +119,9 @@ def show(ctx: typer.Context, run: Name, *, as_json: AsJson = False) -> None:
         ("lane", found.lane),
         ("node", found.node),
         ("model", found.model or "unknown"),
+        ("asked for", clock(found.submitted_at)),
         ("started", clock(found.started_at)),
+        ("first word", clock(found.first_text_at) or "none"),
         ("finished", clock(found.finished_at) or "not yet"),
         ("took", _took(found) or "still working"),
         ("outcome", _outcome(found)),
@@ -127,8 +129,41 @@ def show(ctx: typer.Context, run: Name, *, as_json: AsJson = False) -> None:
     if found.error:
         facts.append(("error", found.error))
     if found.parent:
-        facts.append(("parent", found.parent))
+        facts += [("parent", found.parent), ("paid by", found.payer)]
     show_facts(facts + _usage(found))
+    if found.tools:
+        typer.echo()
+        calls = [_call(call) for call in found.tools]
+        show_table(("TOOL", "STARTED", "TOOK", "RESULT", "ARGUMENTS"), calls, empty="")
+
+
+def _maybe_named(text: str | None) -> str | None:
+    return None if text is None else named(text)
+
+
+@app.command()
+def follow(
+    ctx: typer.Context,
+    session: Annotated[
+        str | None,
+        typer.Argument(callback=_maybe_named, help="Only this one: any unique part of its key."),
+    ] = None,
+    *,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="For programs: one JSON object a line.")
+    ] = False,
+) -> None:
+    """Show what runs do while they do it, until Ctrl-C."""
+    from goclaw_py.cli.follow import follow_runs  # noqa: PLC0415
+
+    follow_runs(cli(ctx).settings(), session, as_json=as_json)
+
+
+def _call(call: ToolCall) -> tuple[str, str, str, str, str]:
+    took = "" if call.seconds is None else duration(call.seconds)
+    ended = {None: "never came back", True: "ok", False: "failed"}[call.ok]
+    result = ended if call.ok else f"{ended}: {call.result}"
+    return call.name, clock(call.started_at), took, result, call.arguments
 
 
 def _took(run: Run) -> str:

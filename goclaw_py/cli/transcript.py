@@ -6,7 +6,7 @@ from collections import OrderedDict
 from typing import Final
 
 from goclaw_py.cli.output import plain
-from goclaw_py.core.events import RunEnded, RunStarted, RunText
+from goclaw_py.core.events import RunEnded, RunStarted, RunText, RunTool
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.ports.control import ChatEvent, Said
@@ -61,6 +61,8 @@ class Transcript:
                 return ""
             case RunText(run_id, _, text):
                 return self._stream(run_id, plain(text))
+            case RunTool(_, _, name, ok):
+                return self._tool(plain(name), ok)
             case RunEnded(run_id, _, outcome):
                 return self._ended(run_id, outcome)
             case Said(_, text, run_id):
@@ -77,6 +79,12 @@ class Transcript:
         self._streamed.setdefault(run_id, "")
         self._remember(run_id, text)
         return before + text
+
+    def _tool(self, name: str, ok: bool | None) -> str:  # noqa: FBT001 - of an event
+        """A call of a tool, when it begins and if it fails."""
+        if ok:
+            return ""
+        return self.note(f"⚙ {name}" if ok is None else f"⚙ {name} failed")
 
     def _remember(self, run_id: RunId, text: str) -> str:
         self._streamed[run_id] += text

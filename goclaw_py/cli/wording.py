@@ -26,6 +26,8 @@ _REASONS = {
     Reason.TOO_DEEP: "too many runs above it",
     Reason.TOO_MANY_CHILDREN: "the run that asked for it has too many children",
     Reason.WAITS_FOR_ITSELF: "it would have waited for the run that waits for it",
+    Reason.BUDGET: "a budget was used up (agents.NAME.budget)",
+    Reason.OUTAGE: "the provider of its agent is down",
     Reason.CRASHED: "the gateway crashed each time it was tried",
 }
 

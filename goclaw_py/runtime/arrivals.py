@@ -15,6 +15,7 @@ from goclaw_py.runtime.commands import Commands
 from goclaw_py.runtime.policies import Policies
 from goclaw_py.runtime.recent import Recent
 from goclaw_py.runtime.stopper import Stopper
+from goclaw_py.runtime.turn import goes_on
 
 _REMEMBERED = 100_000
 
@@ -172,11 +173,6 @@ class Arrivals:
             if policy.mode is Mode.INTERRUPT or (same_sender and joins):
                 turn.append(arrival)
         return turn
-
-
-def goes_on(message: InboundMessage) -> bool:
-    """Whether the sender's next message may be the rest of this one."""
-    return message.cut or message.album is not None
 
 
 def _messages_among(arrivals: Sequence[Arrival]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import assert_never
 
 from goclaw_py.core import wording
@@ -15,6 +16,7 @@ from goclaw_py.core.commands import (
     NewSession,
     QueueMode,
     ShowStatus,
+    ShowUsage,
     Stop,
     WhoAmI,
     our_command_of,
@@ -28,6 +30,7 @@ from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import InboxRow, Place, Store
 from goclaw_py.runtime.doorkeeper import Doorkeeper
+from goclaw_py.runtime.ledger import Ledger, Payer
 from goclaw_py.runtime.policies import Policies
 from goclaw_py.runtime.stopper import Stopped, Stopper
 
@@ -40,24 +43,29 @@ _MODES: Mapping[str, Mode | None] = {**{mode.value: mode for mode in Mode}, "def
 """What may follow ``/queue``."""
 
 
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What commands ask, and act on."""
+
+    stopper: Stopper
+    policies: Policies
+    doorkeeper: Doorkeeper
+    ledger: Ledger
+
+
 class Commands:
     """Carries out commands."""
 
     def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        stopper: Stopper,
-        channels: Mapping[Place, Channel],
-        policies: Policies,
-        doorkeeper: Doorkeeper,
+        self, store: Store, clock: Clock, channels: Mapping[Place, Channel], means: Means
     ) -> None:
         self._store = store
         self._clock = clock
-        self._stopper = stopper
         self._channels = channels
-        self._policies = policies
-        self._doorkeeper = doorkeeper
+        self._stopper = means.stopper
+        self._policies = means.policies
+        self._doorkeeper = means.doorkeeper
+        self._ledger = means.ledger
         self._answers: set[asyncio.Task[None]] = set()
 
     def answer_stop(self, message: InboundMessage, stopped: Stopped, *, covered: int = 0) -> None:
@@ -132,10 +140,10 @@ class Commands:
             case Help():
                 return wording.help_text()
             case ShowStatus():
-                session = await self._store.session(row.session)
-                entries = 0 if session is None else session.entries
-                used = self._policies.contexts.used(row.session)
-                return wording.status(self._stopper.runs(row.session), entries, used)
+                return await self._status(row.session)
+            case ShowUsage():
+                today = await self._ledger.today(Payer(row.session, row.agent))
+                return wording.usage(row.agent, *today)
             case NewSession():
                 await self.begin_anew(row.session)
                 return wording.NEW_SESSION
@@ -145,6 +153,16 @@ class Commands:
                 return await self._queue(row, word)
             case _:
                 assert_never(command)
+
+    async def _status(self, key: SessionKey) -> str:
+        session = await self._store.session(key)
+        history = wording.Conversation(
+            0 if session is None else session.entries,
+            self._policies.contexts.used(key),
+            0 if session is None else session.summaries,
+            0 if session is None else len(session.pinned),
+        )
+        return wording.status(self._stopper.runs(key), history)
 
     def _who(self, row: InboxRow) -> str:
         message = row.message

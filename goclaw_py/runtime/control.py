@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from datetime import datetime
 from typing import TypeVar
 
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import LaneName, SessionKey
+from goclaw_py.core.live import LiveEvent, LiveNow
 from goclaw_py.core.overview import in_line, lane_uses
 from goclaw_py.core.pairing import code_hash
 from goclaw_py.core.requests import QueuePolicy
@@ -42,9 +43,7 @@ from goclaw_py.ports.store import (
     Store,
     StoredEntry,
 )
-from goclaw_py.runtime.commands import Commands
-from goclaw_py.runtime.dispatcher import Dispatcher
-from goclaw_py.runtime.stopper import Stopper
+from goclaw_py.runtime.works import Works
 
 log = logging.getLogger(__name__)
 
@@ -121,6 +120,11 @@ class StoreControl:
         """See ``Control``."""
         found = await self._store.find_run(prefix)
         return _only(found, lambda _: True, lambda run: run.id, f"run {prefix!r}")
+
+    def follow(self, session: str | None = None) -> AsyncGenerator[LiveEvent]:
+        """Raises ``NoGateway``: nobody tells what runs do."""
+        del session
+        raise NoGateway("no gateway is running here, so there is nothing to follow")
 
     async def outbox(self, *, limit: int = 50, state: OutboxState | None = None) -> list[OutboxRow]:
         """See ``Control``."""
@@ -232,15 +236,15 @@ class GatewayControl(StoreControl):
         self,
         store: Store,
         clock: Clock,
-        dispatcher: Dispatcher,
-        commands: Commands,
-        stopper: Stopper,
+        works: Works,
         look: Callable[[], Awaitable[Status]],
     ) -> None:
         super().__init__(store, clock)
-        self._dispatcher = dispatcher
-        self._commands = commands
-        self._stopper = stopper
+        self._dispatcher = works.dispatcher
+        self._children = works.children
+        self._commands = works.commands
+        self._stopper = works.stopper
+        self._feed = works.feed
         self._look = look
 
     async def status(self) -> Status:
@@ -266,16 +270,19 @@ class GatewayControl(StoreControl):
         return ActiveRuns(self._clock.now(), live=True, runs=self._dispatcher.runs())
 
     async def queue(self, key: str) -> QueueView:
-        """See ``Control``. A session whose first request still waits may not be stored yet."""
-        keys = {run.session for run in self._dispatcher.runs()}
-        stored = await self._store.session(SessionKey(key))
-        if stored is not None or key in keys:
-            found = SessionKey(key)
-        else:
-            keys.update(session.key for session in await self._store.sessions(limit=_SEARCHED))
-            found = _only(sorted(keys), lambda k: key in k, lambda k: k, f"session {key!r}")
+        """See ``Control``."""
+        found = await self._find(key)
         live = [run for run in self._dispatcher.runs() if run.session == found]
         return await self._queue(found, live, self._dispatcher.policy(found))
+
+    async def follow(self, session: str | None = None) -> AsyncGenerator[LiveEvent]:
+        """See ``Control``."""
+        key = None if session is None else await self._find(session)
+        with self._feed.subscribe(key) as events:
+            runs = tuple(run for run in self._dispatcher.runs() if self._belongs(run, key))
+            yield LiveNow(self._clock.now(), key, runs)
+            async for event in events:
+                yield event
 
     async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
         """See ``Control``."""
@@ -290,6 +297,17 @@ class GatewayControl(StoreControl):
     async def reset(self, key: SessionKey) -> None:
         """See ``Control``."""
         await self._commands.begin_anew(key)
+
+    async def _find(self, key: str) -> SessionKey:
+        """One session. Its first request may still wait, and then it is not stored yet."""
+        keys = {run.session for run in self._dispatcher.runs()}
+        if key in keys or await self._store.session(SessionKey(key)) is not None:
+            return SessionKey(key)
+        keys.update(session.key for session in await self._store.sessions(limit=_SEARCHED))
+        return _only(sorted(keys), lambda k: key in k, lambda k: k, f"session {key!r}")
+
+    def _belongs(self, run: RunView, key: SessionKey | None) -> bool:
+        return key is None or key in (run.session, self._children.payer(run.id))
 
     def _lane(self, name: LaneName) -> LaneView:
         lanes = {lane.name: lane for lane in self._dispatcher.lanes()}

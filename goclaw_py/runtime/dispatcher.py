@@ -15,7 +15,7 @@ from typing import Protocol, assert_never
 from goclaw_py.core.effects import Cancel, Effect, Ended, Join, Offer, SlowWait, Start
 from goclaw_py.core.ids import LaneName, RunId, SessionKey
 from goclaw_py.core.machine import Stop
-from goclaw_py.core.outcomes import Ending, Outcome
+from goclaw_py.core.outcomes import Ending, Outcome, Reason
 from goclaw_py.core.requests import QueuePolicy, Request
 from goclaw_py.core.scheduler import Scheduler
 from goclaw_py.core.status import LaneView, RunState, RunView
@@ -91,6 +91,10 @@ class Dispatcher:
         self._carry_out(stop.effects)
         return stop
 
+    def fail(self, run_id: RunId, reason: Reason) -> None:
+        """End a run as failed, with the children that it waits for; before this returns."""
+        self._carry_out(self._scheduler.fail(run_id, reason, self._loop.time()))
+
     def interrupt(self) -> None:
         """Cut everything off: this node owns nothing any more. New requests are still taken."""
         self._carry_out(self._scheduler.interrupt_all(self._loop.time()))
@@ -118,6 +122,10 @@ class Dispatcher:
     def is_running(self, run_id: RunId) -> bool:
         """Whether a run works and may speak: not stopped, not abandoned, not ended."""
         return self._scheduler.state(run_id) is RunState.RUNNING
+
+    def state(self, run_id: RunId) -> RunState:
+        """Where a request is on its way; DONE if it is not known."""
+        return self._scheduler.state(run_id)
 
     def has_session(self, key: SessionKey) -> bool:
         """Whether anything of a session runs, waits or is being collected."""

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from goclaw_py.core import wording
 from goclaw_py.core.errors import ChannelError, MaybeSent, NeverBegan, StoreError, Undeliverable
 from goclaw_py.core.events import RunEnded
 from goclaw_py.core.ids import RunId
@@ -65,6 +66,8 @@ class _Draft:
     id: str | None
     unsure: bool
     said: list[str] = field(default_factory=list)
+    tools: list[str] = field(default_factory=list)
+    """The tools that the agent uses now."""
     shown: str = ""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     kept: bool = False
@@ -76,6 +79,12 @@ class _Draft:
     @property
     def text(self) -> str:
         return "".join(self.said)
+
+    @property
+    def view(self) -> str:
+        """What people see: the text, and the tools that are in use."""
+        text = self.text if self.text.strip() else ""
+        return "\n\n".join(filter(None, [text, wording.tools(self.tools)]))
 
 
 class Drafts:
@@ -113,9 +122,23 @@ class Drafts:
         if draft is None:
             return
         draft.said.append(text)
+        self._change(draft)
+
+    def tool(self, run_id: RunId, name: str, *, works: bool) -> None:
+        """The agent uses a tool, or does not any more."""
+        draft = self._drafts.get(run_id)
+        if draft is None:
+            return
+        if works:
+            draft.tools.append(name)
+        elif name in draft.tools:
+            draft.tools.remove(name)
+        self._change(draft)
+
+    def _change(self, draft: _Draft) -> None:
         draft.changed.set()
         if draft.task is None:
-            draft.task = asyncio.create_task(self._show(draft), name=f"draft {run_id}")
+            draft.task = asyncio.create_task(self._show(draft), name=f"draft {draft.run_id}")
 
     def of(self, run_id: RunId) -> str | None:
         """The channel's id of a run's draft, as far as it is known."""
@@ -170,6 +193,12 @@ class Drafts:
             while not draft.unsure:
                 await draft.changed.wait()
                 draft.changed.clear()
+                if not draft.view:
+                    if draft.id is not None:
+                        continue  # there is nothing that it could be edited to
+                    # A tool was used too shortly to be seen: the first word begins anew.
+                    draft.task = None
+                    return
                 pause = await self._show_once(draft)
                 if pause is None:
                     return
@@ -215,7 +244,7 @@ async def _request(draft: _Draft) -> ChannelError | None:
     text = draft.text
     try:
         message = OutboundMessage(
-            draft.target, text, reply_to=draft.reply_to, run_id=draft.run_id, draft=draft.id
+            draft.target, draft.view, reply_to=draft.reply_to, run_id=draft.run_id, draft=draft.id
         )
         if draft.id is None:
             draft.id = await draft.channel.post_draft(message)

@@ -6,6 +6,7 @@ of the batch; everything else is worked on only after the commit (SPEC IO-1, CMD
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -21,16 +22,17 @@ from goclaw_py.core.text import is_blank
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import Accepted, InboxKind, InboxRow, Place, Store
-from goclaw_py.runtime.arrivals import Arrival, Arrivals, ExternalId, external_id, goes_on
+from goclaw_py.ports.store import Accepted, InboxKind, InboxRow, NewInbox, Place, Store
+from goclaw_py.runtime.arrivals import Arrival, Arrivals, ExternalId, external_id
 from goclaw_py.runtime.clock import new_run_id
 from goclaw_py.runtime.commands import Commands
 from goclaw_py.runtime.dispatcher import Dispatcher
+from goclaw_py.runtime.outages import Outages
 from goclaw_py.runtime.policies import Policies, as_it_stands
 from goclaw_py.runtime.reception import Reception
 from goclaw_py.runtime.runner import Runner
 from goclaw_py.runtime.stopper import Stopper
-from goclaw_py.runtime.turn import Turn
+from goclaw_py.runtime.turn import Turn, goes_on
 
 log = logging.getLogger(__name__)
 
@@ -61,10 +63,16 @@ class Gateway:
         """Rows that wait for one before them, which itself waits for the database. In order."""
 
     def connect(
-        self, dispatcher: Dispatcher, runner: Runner, commands: Commands, stopper: Stopper
+        self,
+        dispatcher: Dispatcher,
+        runner: Runner,
+        commands: Commands,
+        stopper: Stopper,
+        outages: Outages,
     ) -> None:
         """Give it those to whom it hands over. Call it once, before anything arrives."""
         self._dispatcher = dispatcher
+        self._outages = outages
         self._runner = runner
         self._commands = commands
         self._stopper = stopper
@@ -95,6 +103,15 @@ class Gateway:
             self._reception.entered(sorted_batch)
         finally:
             self._arrivals.leave(arrivals)
+
+    async def bring(self, rows: Sequence[NewInbox]) -> None:
+        """Let messages in that nobody has sent, such as the result of a subagent.
+
+        One that is known falls out. Raises ``StoreUnavailable``.
+        """
+        accepted = await self._store.accept(rows, node=self._node(), now=self._clock.now())
+        for row in accepted.rows:
+            await self._take(row, late=True)
 
     def _arrive(self, message: InboundMessage, agent: AgentName) -> Arrival | None:
         handle = self._channels[message.target.channel, message.target.account].handle
@@ -150,7 +167,7 @@ class Gateway:
     def _forget_done(self) -> None:
         """Forget rows whose end is stored: one that is pending again is to be tried again."""
         if not self._dispatcher.draining:  # what it gives back stays there until the restart
-            in_hand = self._runner.rows_in_hand() | self._being_taken
+            in_hand = self._runner.rows_in_hand() | self._stopper.rows() | self._being_taken
             self._taken = {row: turn for row, turn in self._taken.items() if row in in_hand}
 
     async def _take(self, row: InboxRow, *, late: bool = False) -> None:
@@ -270,20 +287,33 @@ class Gateway:
                     turn.rows[place] = replace(row, message=changed)
 
     def _submit(self, row: InboxRow, policy: QueuePolicy, *, late: bool) -> None:
-        message = row.message
-        rules = self._policies.rules(message.target)
         turn = Turn(new_run_id(self._clock), row.session, row.agent, [row], policy, late)
         self._taken[row.id] = turn
+        if not self._outages.keeps(turn):
+            self.submit(turn)
+
+    def submit(self, turn: Turn) -> None:
+        """Let a turn run that is in hand."""
+        message = turn.rows[0].message
+        rules = self._policies.rules(message.target)
+        policy, deadline_s = turn.policy, rules.deadline_s
+        if turn.kept_since is not None:
+            # Whoever was told that it is kept is not dropped now, and its burst is over.
+            policy = as_it_stands(policy)
+            if deadline_s is not None:
+                kept_s = asyncio.get_running_loop().time() - turn.kept_since
+                deadline_s = max(deadline_s - kept_s, 0.0)
+        self._taken |= dict.fromkeys((row.id for row in turn.rows), turn)
         self._runner.add(turn)
         self._dispatcher.submit(
             Request(
                 id=turn.id,
-                session=row.session,
-                agent=row.agent,
+                session=turn.session,
+                agent=turn.agent,
                 sender=message.sender.id,
-                policy=self._policies.contexts.throttled(row.session, policy),
+                policy=self._policies.contexts.throttled(turn.session, policy),
                 cut=goes_on(message),
-                deadline_s=rules.deadline_s,
+                deadline_s=deadline_s,
                 run_timeout_s=rules.run_timeout_s,
             )
         )
@@ -312,7 +342,9 @@ class Gateway:
         idle = {
             key
             for key in self._sessions
-            if key not in busy and not self._dispatcher.has_session(key)
+            if key not in busy
+            and not self._dispatcher.has_session(key)
+            and not self._outages.has_session(key)
         }
         if idle:
             # Before the call: one that becomes busy during it is entered again.
@@ -331,6 +363,7 @@ class Gateway:
         self._sessions.clear()
         self._policies.forget()
         self._runner.notices.forget()
+        self._outages.forget()
         self._stopper.forget()
 
 

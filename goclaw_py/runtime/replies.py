@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from goclaw_py.core import wording
-from goclaw_py.core.errors import AgentError
+from goclaw_py.core.errors import AgentError, Fenced
+from goclaw_py.core.events import RunEnded
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import OutboundMessage, OutFile
 from goclaw_py.core.outcomes import Ending, Outcome, Reason
-from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.store import Place
 from goclaw_py.runtime.drafts import LeftDraft
+from goclaw_py.runtime.outages import Held
 from goclaw_py.runtime.turn import Turn
 
 log = logging.getLogger(__name__)
@@ -35,11 +36,12 @@ class End:
     def text(self) -> str:
         """The reply; "" if nothing is said."""
         outcome, words = self.ended.outcome, self._words
-        if outcome in (Outcome.COMPLETED, Outcome.INTERRUPTED) or not self.left.id:
+        if outcome in (Outcome.COMPLETED, Outcome.INTERRUPTED):
+            return words
+        if not self.left.id and self.ended.reason is not Reason.BUDGET:
             return words
         # The draft becomes this message: what people have read in it stays, marked as cut off.
-        said = "".join(self.turn.said)
-        return f"{said}\n\n{words or wording.cut_draft(outcome)}".strip()
+        return f"{self.turn.progress.text}\n\n{words or wording.cut_draft(outcome)}".strip()
 
     @property
     def is_silent(self) -> bool:
@@ -50,8 +52,8 @@ class End:
     def _words(self) -> str:
         turn, ended, error = self.turn, self.ended, self.error
         match ended.outcome:
-            case Outcome.COMPLETED if turn.result is not None:
-                return turn.result.text
+            case Outcome.COMPLETED if turn.progress.result is not None:
+                return turn.progress.result.text
             case Outcome.FAILED:
                 return error.friendly if isinstance(error, AgentError) else wording.FAILED
             case Outcome.TIMED_OUT:
@@ -106,7 +108,7 @@ class Replies:
 
     def _files(self, end: End) -> tuple[list[OutFile], list[str]]:
         """The files that may be sent, and a line about each of the others."""
-        result = end.turn.result
+        result = end.turn.progress.result
         if result is None or end.ended.outcome is not Outcome.COMPLETED:
             return [], []
         workspace = self._workspaces[end.turn.agent]
@@ -138,13 +140,27 @@ def _refusal(file: OutFile, workspace: Path) -> str | None:
     return None if found else "there is no such file"
 
 
-def history(turn: Turn, outcome: Outcome) -> tuple[HistoryEntry, ...]:
-    """What the session remembers of a turn. A run that was cut short leaves readable entries."""
-    asked = HistoryEntry(Role.USER, turn.prompt())
-    result = turn.result
-    if outcome is Outcome.COMPLETED and result is not None:
-        return result.entries or (asked, HistoryEntry(Role.ASSISTANT, result.text))
-    if outcome is Outcome.INTERRUPTED:
-        return ()
-    said = "" if outcome is Outcome.ABANDONED else "".join(turn.said)
-    return asked, HistoryEntry(Role.ASSISTANT, wording.cut_reply(said, outcome))
+def signal_of(end: End) -> RunEnded:
+    """The signal of an end; it closes a draft that no message will finish."""
+    turn, outcome = end.turn, end.ended.outcome
+    finished = any(message.draft is not None for message in end.say)
+    unfinished = not finished and outcome is not Outcome.INTERRUPTED
+    return RunEnded(
+        turn.id,
+        turn.target,
+        outcome,
+        turn.message_ids,
+        draft=end.left.id if unfinished else None,
+        shown=end.left.shown,
+    )
+
+
+def log_failure(turn: Turn, error: BaseException) -> None:
+    """Write down why a run failed."""
+    facts = {"run_id": turn.id, "session": turn.session, "agent": turn.agent}
+    if isinstance(error, Held):
+        log.debug("%s", error, extra=facts)
+    elif isinstance(error, AgentError | Fenced):
+        log.warning("run failed: %s", error, extra=facts)
+    else:
+        log.error("run failed", extra=facts, exc_info=error)

@@ -12,30 +12,38 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 
-from goclaw_py.core.errors import AgentError, Fenced, NeverBegan
+from goclaw_py.core.errors import Fenced, NeverBegan
 from goclaw_py.core.events import (
     AgentEvent,
-    RunEnded,
     RunSignal,
     RunStarted,
     RunText,
+    RunTool,
     RunWaits,
     TextDelta,
+    ToolEnded,
+    ToolStarted,
 )
-from goclaw_py.core.ids import MAIN_LANE, AgentName, NodeId, RunId
+from goclaw_py.core.ids import MAIN_LANE, NodeId, RunId
 from goclaw_py.core.outcomes import Ending, Outcome, Reason, Trigger
-from goclaw_py.ports.agent import AgentLoop, AgentResult, MessagePart, RunRequest
+from goclaw_py.ports.agent import AgentResult, MessagePart
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import NewRun, Place, RunEnd, Store
+from goclaw_py.runtime.children import Asker, ChildRuns
 from goclaw_py.runtime.contexts import Contexts
 from goclaw_py.runtime.dispatcher import Dispatcher
 from goclaw_py.runtime.drafts import Drafts
+from goclaw_py.runtime.feed import Feed, taken_over
+from goclaw_py.runtime.ledger import Ledger
 from goclaw_py.runtime.notices import Notices
+from goclaw_py.runtime.outages import Outages
+from goclaw_py.runtime.progress import Progress
 from goclaw_py.runtime.received import Received
-from goclaw_py.runtime.replies import End, Replies, history
+from goclaw_py.runtime.replies import End, Replies, log_failure, signal_of
 from goclaw_py.runtime.retry import until_available, until_stored
 from goclaw_py.runtime.turn import Turn
+from goclaw_py.runtime.workshop import Job, Workshop
 
 log = logging.getLogger(__name__)
 
@@ -47,8 +55,11 @@ current_run: ContextVar[RunId | None] = ContextVar("current_run", default=None)
 class Tools:
     """What a run uses besides its agent."""
 
+    children: ChildRuns
     contexts: Contexts
     drafts: Drafts
+    feed: Feed
+    ledger: Ledger
     received: Received
     replies: Replies
 
@@ -63,7 +74,6 @@ class Runner:
     def __init__(
         self,
         store: Store,
-        agents: Mapping[AgentName, AgentLoop],
         channels: Mapping[Place, Channel],
         clock: Clock,
         node: Callable[[], NodeId],
@@ -71,23 +81,37 @@ class Runner:
     ) -> None:
         self._node = node
         self._store = store
-        self._agents = agents
         self._channels = channels
         self._clock = clock
         self._turns: dict[RunId, Turn] = {}
+        self._children = tools.children
         self._contexts = tools.contexts
         self._drafts = tools.drafts
+        self._feed = tools.feed
+        self._ledger = tools.ledger
         self._received = tools.received
         self._replies = tools.replies
         self.notices = Notices(store, clock)
 
-    def connect(self, dispatcher: Dispatcher) -> None:
-        """Give it the dispatcher that it is the host of. Call it once, before anything runs."""
+    def connect(self, dispatcher: Dispatcher, workshop: Workshop, outages: Outages) -> None:
+        """Give it those with whom it works. Call it once, before anything runs."""
         self._dispatcher = dispatcher
+        self._workshop = workshop
+        self._outages = outages
+
+    def owns(self, run_id: RunId) -> bool:
+        """Whether it is a turn of a chat whose end is not stored."""
+        return run_id in self._turns
+
+    def progress(self, run_id: RunId) -> Progress | None:
+        """What is known of a turn while it works."""
+        turn = self._turns.get(run_id)
+        return None if turn is None else turn.progress
 
     def add(self, turn: Turn) -> None:
         """Know a turn before it is submitted."""
         self._turns[turn.id] = turn
+        self._feed.asked(turn)
         self._signal(turn, RunWaits(turn.id, turn.target, turn.message_ids, turn.late))
 
     def answers(self, run_id: RunId, message_id: str) -> bool:
@@ -104,7 +128,12 @@ class Runner:
     def rows_in_hand(self) -> set[int]:
         """The inbox rows of all turns whose end is not stored."""
         rows = {row.id for turn in self._turns.values() for row in turn.rows}
-        return rows | self.notices.rows()
+        return rows | self.notices.rows() | self._outages.rows()
+
+    def drop(self, turn: Turn, ended: Ending) -> None:
+        """Tell that a turn which never ran gets no answer."""
+        rows = [row.id for row in turn.rows]
+        self.notices.add(turn.session, turn.target, ended, rows, turn.texts)
 
     # ------------------------------------------------------------------ the dispatcher's host
 
@@ -112,6 +141,8 @@ class Runner:
         """Make one turn of two; the older one answers both."""
         younger = self._turns.pop(request_id)
         self._turns[into].rows += younger.rows
+        self._outages.lost(request_id, self._turns[into])
+        self._feed.joined(younger, into)
 
     def offered(self, request_id: RunId, run_id: RunId) -> None:
         """Let a run know about a message that it may take in."""
@@ -122,8 +153,10 @@ class Runner:
     async def work(self, run_id: RunId) -> None:
         """Run the agent loop."""
         turn = self._turns[run_id]
+        self._outages.check(turn)
         current_run.set(run_id)
         self._signal(turn, RunStarted(run_id, turn.target, turn.message_ids))
+        self._feed.started(turn)
         # Known before it is stored: a cancellation can hit between the commit and the answer.
         turn.run = run = NewRun(
             id=run_id,
@@ -134,27 +167,27 @@ class Runner:
             inbox=tuple(row.id for row in turn.rows),
             target=turn.target,
             started_at=self._clock.now(),
+            submitted_at=turn.rows[0].received_at,
         )
         begun = await until_available(lambda: self._store.begin_run(run, node=self._node()))
+        turn.progress.begun = begun
         self._drafts.begin(turn, begun)
         rows = list(turn.rows)
         files = await self._received.fetch(rows)
-        request = RunRequest(
-            run_id=run_id,
-            session=turn.session,
-            agent=turn.agent,
-            trigger=Trigger.CHAT,
+        asker = Asker(run_id, turn.agent, turn.session, turn.target)
+        job = Job(
+            run=run,
             parts=turn.parts(rows, files),
-            history=begun.history,
+            children=self._children.of(asker),
+            target=turn.target,
             take_messages=partial(self._take_messages, turn),
-            workspace=self._received.workspace(turn.agent),
         )
-        turn.result = await self._agents[turn.agent].run(request, partial(self._emit, turn))
-        self._note_context(turn, turn.result)
+        result = await self._workshop.work(job, turn.progress, partial(self._hear, turn))
+        self._note_context(turn, result)
 
     def _take_messages(self, turn: Turn) -> tuple[MessagePart, ...]:
         """Take in what was offered to a run and still waits (SPEC QUEUE-4)."""
-        if turn.result is not None:
+        if turn.progress.result is not None:
             # Something that the agent has left behind asks; nothing could answer a message now.
             return ()
         known = len(turn.rows)
@@ -183,22 +216,32 @@ class Runner:
         if ended.outcome is Outcome.ABANDONED and ended.reason is Reason.SHUTDOWN:
             # It ignores the shutdown too, but the process ends: its messages run after the restart.
             ended = Ending(ended.run_id, Outcome.INTERRUPTED, ended.reason)
+        ended, error = turn.progress.judge(ended, error)
+        ended = self._outages.judge(turn, ended, error)
         end = End(turn, ended, error, self._drafts.stop(turn.id))
         if not end.is_silent:
             end = replace(end, left=await self._drafts.end(turn.id))
         end = self._write(end)
-        self._signal(turn, _ended(end))
+        self._signal(turn, signal_of(end))
         if error is not None:
-            _log_failure(turn, error)
+            log_failure(turn, error)
         facts = {"run_id": turn.id, "session": turn.session}
+        told = end.ended
         try:
-            await self._store_end(end, facts)
+            told = await self._store_end(end, facts)
         except Fenced:
             log.warning(
                 "another node took this session over; the run's result is discarded", extra=facts
             )
+            told = taken_over(turn.id)
+            self._outages.lost(turn.id)
+        else:
+            self._outages.recorded(turn, end.ended, end.error)
         finally:
+            self._feed.ended(turn, told, turn.progress.usage)
+            self._workshop.ended(told, turn.progress, error)
             await self._close_late_draft(end)
+            self._ledger.close(turn.id)
             del self._turns[ended.run_id]
 
     # ------------------------------------------------------------------ inside
@@ -211,7 +254,7 @@ class Runner:
         late = await self._drafts.end(end.turn.id)
         if end.left.id is None and late.id is not None:
             late_end = replace(end, left=late)
-            self._signal(end.turn, _ended(late_end))
+            self._signal(end.turn, signal_of(late_end))
 
     def _write(self, end: End) -> End:
         """Write what is said. If that meets a bug, the run has failed."""
@@ -225,7 +268,8 @@ class Runner:
                 end = replace(end, ended=Ending(end.ended.run_id, Outcome.FAILED), error=bug)
             return replace(end, say=self._replies.bare(end))
 
-    async def _store_end(self, end: End, facts: Mapping[str, object]) -> None:
+    async def _store_end(self, end: End, facts: Mapping[str, object]) -> Ending:
+        """How it ended by what is stored. Raises ``Fenced``."""
         try:
             if end.turn.run is not None:
                 await self._record_run(end.turn.run, self._end_of(end))
@@ -239,6 +283,7 @@ class Runner:
             if end.ended.outcome is Outcome.COMPLETED:
                 end = replace(end, ended=Ending(end.ended.run_id, Outcome.FAILED))
             await until_stored(partial(self._store_bare_end, end, bug), facts)
+        return end.ended
 
     async def _store_bare_end(self, end: End, bug: Exception) -> None:
         """Store an end with nothing in it that came from outside."""
@@ -274,10 +319,10 @@ class Runner:
         turn, ended = end.turn, end.ended
         if ended.outcome is Outcome.INTERRUPTED or ended.reason is Reason.DRAINING:
             return  # its rows stay as they are and run after the restart
-        rows = [row.id for row in turn.rows]
         if ended.outcome in (Outcome.DROPPED, Outcome.REJECTED):
-            self.notices.add(turn.session, turn.target, ended, rows, turn.texts)
+            self.drop(turn, ended)
             return
+        rows = [row.id for row in turn.rows]
         say, now = end.say, self._clock.now()
         await until_available(
             lambda: self._store.settle(rows, ended.outcome, now=now, reason=ended.reason, say=say)
@@ -285,26 +330,32 @@ class Runner:
 
     def _end_of(self, end: End) -> RunEnd:
         turn, ended, error = end.turn, end.ended, end.error
-        return RunEnd(
+        stored = RunEnd(
             id=turn.id,
             outcome=ended.outcome,
             finished_at=self._clock.now(),
             reason=ended.reason,
             error=None if error is None else f"{type(error).__name__}: {error}",
-            history=history(turn, ended.outcome),
+            history=turn.progress.history(turn.prompt(), ended.outcome),
             say=end.say,
-            usage=None if turn.result is None else turn.result.usage,
             taken_in=turn.taken_in,
         )
+        return turn.progress.recorded(stored)
 
-    def _emit(self, turn: Turn, event: AgentEvent) -> None:
-        # A run that swallows its cancellation must not speak afterwards.
-        if not self._dispatcher.is_running(turn.id):
-            return
-        if isinstance(event, TextDelta):
-            turn.said.append(event.text)
-            self._drafts.add(turn.id, event.text)
-            self._signal(turn, RunText(turn.id, turn.target, event.text))
+    def _hear(self, turn: Turn, event: AgentEvent) -> None:
+        """Show what an agent says and does."""
+        match event:
+            case TextDelta(text):
+                self._drafts.add(turn.id, text)
+                self._signal(turn, RunText(turn.id, turn.target, text))
+            case ToolStarted():
+                self._drafts.tool(turn.id, event.name, works=True)
+                self._signal(turn, RunTool(turn.id, turn.target, event.name))
+            case ToolEnded():
+                self._drafts.tool(turn.id, event.name, works=False)
+                self._signal(turn, RunTool(turn.id, turn.target, event.name, event.ok))
+            case _:
+                pass  # what concerns the history
 
     def _signal(self, turn: Turn, signal: RunSignal) -> None:
         channel = self._channels.get((turn.target.channel, turn.target.account))
@@ -315,26 +366,3 @@ class Runner:
         except Exception:
             # A channel is a boundary: what it fails to show must not cost the answer.
             log.exception("a channel broke on a signal", extra={"run_id": signal.run_id})
-
-
-def _ended(end: End) -> RunEnded:
-    """The signal of an end; it closes a draft that no message will finish."""
-    turn, outcome = end.turn, end.ended.outcome
-    finished = any(message.draft is not None for message in end.say)
-    unfinished = not finished and outcome is not Outcome.INTERRUPTED
-    return RunEnded(
-        turn.id,
-        turn.target,
-        outcome,
-        turn.message_ids,
-        draft=end.left.id if unfinished else None,
-        shown=end.left.shown,
-    )
-
-
-def _log_failure(turn: Turn, error: BaseException) -> None:
-    facts = {"run_id": turn.id, "session": turn.session, "agent": turn.agent}
-    if isinstance(error, AgentError | Fenced):
-        log.warning("run failed: %s", error, extra=facts)
-    else:
-        log.error("run failed", extra=facts, exc_info=error)

@@ -14,6 +14,7 @@ from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.control import StopReport
 from goclaw_py.ports.store import InboxStore
 from goclaw_py.runtime.dispatcher import Dispatcher
+from goclaw_py.runtime.outages import Outages
 from goclaw_py.runtime.turn import Turn
 
 log = logging.getLogger(__name__)
@@ -58,7 +59,9 @@ class Stopper:
         clock: Clock,
         dispatcher: Dispatcher,
         turns: Callable[[Collection[RunId]], Sequence[Turn]],
+        outages: Outages,
     ) -> None:
+        self._outages = outages
         self._store = store
         self._clock = clock
         self._dispatcher = dispatcher
@@ -76,23 +79,32 @@ class Stopper:
         A run that has ended, or is of another session, is nothing to stop: nobody who presses a
         button means whatever else works, and what a button brings can be made up.
         """
+        kept: list[Turn] = []
         if everything:
             done = self._dispatcher.stop_all(session)
+            kept = self._outages.take(session, everything=True)
         elif run is not None:
             live = any(view.id == run for view in self.runs(session))
             done = self._dispatcher.stop_one(run) if live else Stop()
+            kept = [] if live else self._outages.take_run(session, run)
         else:
             done = self._dispatcher.stop_oldest(session)
+            if not (done.stopped or done.dropped or done.already_stopping):
+                kept = self._outages.take(session, everything=False)
+        done.dropped += [turn.id for turn in kept]
+        # At once: nobody else has them in hand, and a look at the database would take them up.
+        reason = Reason.STOPPED_ALL if everything else Reason.STOPPED
+        self._unkept |= {row.id: reason for turn in kept for row in turn.rows}
         log.info(
             "stopped on request",
             extra={"session": session, "runs": len(done.stopped), "dropped": len(done.dropped)},
         )
         return Stopped(
             StopReport(tuple(done.stopped), tuple(done.dropped), done.already_stopping),
-            Reason.STOPPED_ALL if everything else Reason.STOPPED,
+            reason,
             # Their ends are not stored yet, so all of them are known.
             self._turns(done.stopped),
-            self._turns(done.dropped),
+            [*self._turns(done.dropped), *kept],
         )
 
     async def keep(self, stopped: Stopped | None = None) -> None:
@@ -110,6 +122,10 @@ class Stopper:
             await self._store.settle(rows, Outcome.CANCELLED, now=now, reason=reason)
             for row in rows:
                 self._unkept.pop(row, None)
+
+    def rows(self) -> set[int]:
+        """Inbox rows that were stopped and may be pending in the database."""
+        return set(self._unkept)
 
     def forget(self) -> None:
         """What was stopped belongs to another process now."""

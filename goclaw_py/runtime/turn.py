@@ -9,8 +9,9 @@ from goclaw_py.core import wording
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import Attachment, InboundMessage, PeerKind, Sender, Target
 from goclaw_py.core.requests import DEFAULT_POLICY, Mode, QueuePolicy
-from goclaw_py.ports.agent import AgentResult, MessagePart, TextPart
+from goclaw_py.ports.agent import MessagePart, TextPart
 from goclaw_py.ports.store import InboxRow, NewRun
+from goclaw_py.runtime.progress import Progress
 
 
 @dataclass(slots=True)
@@ -30,9 +31,14 @@ class Turn:
     """Its first message waited in the database for somebody to take it up."""
     run: NewRun | None = None
     """Its row, once its task has begun."""
-    said: list[str] = field(default_factory=list)
-    """What the agent has streamed so far."""
-    result: AgentResult | None = None
+    progress: Progress = field(default_factory=Progress)
+    """What is known of its work."""
+    kept_since: float | None = None
+    """When it began to wait for its agent's provider to come back, by the loop's clock."""
+    is_stopped: bool = False
+    """It was stopped while it was kept, or was about to be."""
+    former: RunId | None = None
+    """The run for the same messages that met this outage."""
     offers: list[RunId] = field(default_factory=list)
     """Messages that wait and that this turn may take in (mode ``steer``)."""
 
@@ -145,3 +151,8 @@ def _goes_on(before: InboundMessage, message: InboundMessage) -> bool:
     if before.sender.id != message.sender.id:
         return False
     return before.cut or (message.album is not None and before.album == message.album)
+
+
+def goes_on(message: InboundMessage) -> bool:
+    """Whether the sender's next message may be the rest of this one."""
+    return message.cut or message.album is not None

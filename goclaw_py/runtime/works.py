@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
+from goclaw_py.core.errors import BudgetReached
 from goclaw_py.core.events import RunEnded
-from goclaw_py.core.ids import AgentName, NodeId
+from goclaw_py.core.ids import AgentName, NodeId, RunId
 from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.outcomes import Reason
 from goclaw_py.core.routing import GroupPolicy
 from goclaw_py.core.scheduler import Scheduler
 from goclaw_py.ports.agent import AgentLoop
@@ -16,33 +21,63 @@ from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import Chat, Recovery, Store
 from goclaw_py.ports.store import Place as Account
-from goclaw_py.runtime.commands import Commands
+from goclaw_py.ports.tools import Toolmaker
+from goclaw_py.runtime.children import ChildRuns
+from goclaw_py.runtime.commands import Commands, Means
 from goclaw_py.runtime.contexts import Contexts
 from goclaw_py.runtime.dispatcher import Dispatcher
 from goclaw_py.runtime.doorkeeper import Doorkeeper
 from goclaw_py.runtime.drafts import Drafts
+from goclaw_py.runtime.feed import Feed
 from goclaw_py.runtime.gateway import Gateway
+from goclaw_py.runtime.hosts import Hosts
 from goclaw_py.runtime.incidents import Incidents
+from goclaw_py.runtime.instructions import Instructions
+from goclaw_py.runtime.ledger import Ledger, Limits
+from goclaw_py.runtime.outages import Outages
 from goclaw_py.runtime.outbox import Outbox
 from goclaw_py.runtime.pacing import Pacing
 from goclaw_py.runtime.policies import ChatRules, Policies
+from goclaw_py.runtime.post import Mail, SessionPins
 from goclaw_py.runtime.received import Received
 from goclaw_py.runtime.reception import Reception
 from goclaw_py.runtime.replies import Replies
 from goclaw_py.runtime.runner import Runner, Tools
+from goclaw_py.runtime.spans import NO_SPANS, Spans
 from goclaw_py.runtime.stopper import Stopper
 from goclaw_py.runtime.supervisor import Supervisor
+from goclaw_py.runtime.workshop import Equipment, Workshop
+
+_TOLD_WITHIN = timedelta(days=1)
+"""How long after a crash the loss of a subagent is still told."""
+
+_LOOK_EVERY = timedelta(minutes=1)
+"""How often such are looked for: another node may have found them, and not have their channel."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a gateway works with; ``workspaces`` are the folders of the agents."""
+    """What a gateway works with; ``workspaces`` are the folders of the agents.
+
+    Args:
+        instructions: The files in its folder that each agent is told; those it has none for may
+            have the usual one.
+        limits: What each agent may use up.
+        outage_hold_s: How long messages wait for a provider to come back.
+        run_timeout_s: How long a subagent or a delegate may work.
+    """
 
     channels: Mapping[Account, Channel]
     rules: Mapping[Account, ChatRules]
     agents: Mapping[AgentName, AgentLoop]
     workspaces: Mapping[AgentName, Path]
     context_windows: Mapping[AgentName, int]
+    toolmaker: Toolmaker
+    instructions: Mapping[AgentName, tuple[str, ...]] = field(default_factory=dict)
+    limits: Mapping[AgentName, Limits] = field(default_factory=dict)
+    outage_hold_s: float = 1800.0
+    run_timeout_s: float | None = None
+    spans: Spans = NO_SPANS
 
 
 class Works:
@@ -56,31 +91,76 @@ class Works:
         around: Surroundings,
         node: Callable[[], NodeId],
     ) -> None:
+        self._store = store
+        self._clock = clock
+        self._look_for_lost_at = clock.now()
         channels = self._channels = around.channels
         self.doorkeeper = Doorkeeper(store, clock)
         contexts = Contexts(around.context_windows)
-        policies = Policies(around.rules, contexts)
+        self.policies = policies = Policies(around.rules, contexts)
         pacing = Pacing(channels)
+        received = Received(channels, around.workspaces)
+        self.ledger = Ledger(store, clock, around.limits, self._over_budget)
+        self.feed = Feed(clock)
+        self.children = ChildRuns(store, clock, node, self.ledger, self.feed, around.run_timeout_s)
         tools = Tools(
+            self.children,
             contexts,
             Drafts(store, clock, channels, pacing),
-            Received(channels, around.workspaces),
+            self.feed,
+            self.ledger,
+            received,
             Replies(channels, around.workspaces),
         )
-        self.runner = Runner(store, around.agents, channels, clock, node, tools)
-        self.dispatcher = Dispatcher(scheduler, self.runner)
-        self.runner.connect(self.dispatcher)
-        self.stopper = Stopper(store, clock, self.dispatcher, self.runner.turns)
-        self.commands = Commands(store, clock, self.stopper, channels, policies, self.doorkeeper)
+        self.runner = Runner(store, channels, clock, node, tools)
+        self.dispatcher = Dispatcher(scheduler, Hosts(self.children, self.runner))
+        equipment = self._equipment(around, received)
+        workshop = Workshop(equipment, clock, self.dispatcher.is_running)
         reception = Reception(store, clock, policies, self.doorkeeper)
         self.gateway = Gateway(store, clock, policies, channels, reception, node)
-        self.gateway.connect(self.dispatcher, self.runner, self.commands, self.stopper)
+        self.outages = Outages(
+            store, clock, around.outage_hold_s, self.gateway.submit, self.runner.drop
+        )
+        self.runner.connect(self.dispatcher, workshop, self.outages)
+        self.children.connect(self.dispatcher, workshop, self.gateway.bring)
+        self.stopper = Stopper(store, clock, self.dispatcher, self.runner.turns, self.outages)
+        means = Means(self.stopper, policies, self.doorkeeper, self.ledger)
+        self.commands = Commands(store, clock, channels, means)
+        self.gateway.connect(
+            self.dispatcher, self.runner, self.commands, self.stopper, self.outages
+        )
         self.outbox = Outbox(
             store, clock, channels, pacing, node, goes_last=self.doorkeeper.is_strangers
         )
         self.supervisor = Supervisor(store, clock, channels.values(), node)
         self.incidents = Incidents(store, clock, policies, self.doorkeeper, self.supervisor.views)
-        self.policies = policies
+
+    def _equipment(self, around: Surroundings, received: Received) -> Equipment:
+        pinning = asyncio.Lock()
+        return Equipment(
+            around.agents,
+            around.toolmaker,
+            Instructions(around.workspaces, around.instructions),
+            self.ledger,
+            self.feed,
+            Mail(
+                self._store,
+                self._clock,
+                around.channels,
+                self.policies,
+                self.dispatcher.is_running,
+            ),
+            partial(SessionPins, self._store, pinning),
+            received.workspace,
+            around.spans,
+        )
+
+    def _over_budget(self, run_id: RunId, error: BudgetReached) -> None:
+        """Stop a run for want of budget, with its own words."""
+        for owner in (self.children, self.runner):
+            if (progress := owner.progress(run_id)) is not None:
+                progress.over = error
+        self.dispatcher.fail(run_id, Reason.BUDGET)
 
     def undecided(self, chats: Iterable[Chat]) -> int:
         """Groups that wait until the operator allows or denies them."""
@@ -93,8 +173,26 @@ class Works:
         rules = self.policies.rules(Target(*place, chat.chat)).access
         return rules.listed is None and rules.group is GroupPolicy.ALLOWLIST
 
+    async def take_up(self) -> None:
+        """Take up what waits in the database: after a crash, or from another node.
+
+        One call at a time. Raises ``StoreUnavailable``.
+        """
+        now = self._clock.now()
+        if now >= self._look_for_lost_at:
+            lost = await self._store.unannounced(since=now - _TOLD_WITHIN)
+            mine = [run for run in lost if self._is_here(run.target)]
+            await self.children.announce_lost(mine)
+            # There may be more than come at once.
+            self._look_for_lost_at = now if mine else now + _LOOK_EVERY
+        await self.gateway.take_pending()
+
+    def _is_here(self, target: Target | None) -> bool:
+        return target is not None and (target.channel, target.account) in self.policies.places
+
     def close_cut_runs(self, recovery: Recovery) -> None:
         """Tell channels of runs that are no more: they may still show them (SPEC CMD-3)."""
+        self._look_for_lost_at = self._clock.now()
         for run in recovery.cut_runs:
             if run.target is None:
                 continue

@@ -12,13 +12,13 @@ Each run takes the next step of the script; when the script is used up, ``otherw
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from goclaw_py.core.events import AgentEvent, TextDelta, Usage
+from goclaw_py.core.events import TextDelta, Usage
 from goclaw_py.core.ids import RunId, SessionKey
-from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
+from goclaw_py.ports.agent import AgentResult, Emit, LoopEvent, RunRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,15 @@ class Fail:
 class Emitting:
     """Report these events, then go on with another step."""
 
-    events: tuple[AgentEvent, ...]
+    events: tuple[LoopEvent, ...]
     then: Say | Stream | Block | Ignore | Fail
+
+
+@dataclass(frozen=True, slots=True)
+class Do:
+    """Reply with what ``work`` returns; it may call tools."""
+
+    work: Callable[[RunRequest, Emit], Awaitable[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +85,7 @@ class Return:
     result: AgentResult
 
 
-Step = Say | Stream | Block | Ignore | Fail | Emitting | Return
+Step = Say | Stream | Block | Ignore | Fail | Emitting | Do | Return
 
 
 def echo(request: RunRequest) -> Step:
@@ -204,6 +211,8 @@ class ScriptedAgent:
                 for event in events:
                     emit(event)
                 return await self._do(then, request, emit)
+            case Do(work):
+                return _reply(await work(request, emit), emit)
             case Return(result):
                 return result
             case _:

@@ -36,6 +36,7 @@ from goclaw_py.ports.store import (
     StoredEntry,
 )
 from goclaw_py.web.limits import BodyLimit
+from goclaw_py.web.live import live_routes
 from goclaw_py.web.terminals import terminal_routes
 from goclaw_py.web.wire import (
     MAX_BODY_BYTES,
@@ -70,6 +71,8 @@ def make_api(control: Control, terminals: Terminals | None = None, *, release: s
     for kind in (GoclawError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, _on_error)
     app.include_router(_health())
+    live = live_routes(control, app.state.closing)
+    app.include_router(live, prefix="/api", responses=_ERRORS)
     for routes in (_gateway, _lanes, _runs, _outbox, _inbox, _people, _chats):
         app.include_router(routes(control), prefix="/api", responses=_ERRORS)
     if terminals is not None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import suppress
 from typing import Annotated
 
 from fastapi import APIRouter, Path
 from fastapi.responses import StreamingResponse
 
 from goclaw_py.core.routing import CHAT_NAME
-from goclaw_py.ports.control import ChatEvent, Terminals
-from goclaw_py.web.wire import ATTACHED, PING, PING_S, ConfirmBody, SayBody, encode_event
+from goclaw_py.ports.control import Terminals
+from goclaw_py.web.streams import EventStream
+from goclaw_py.web.wire import ATTACHED, ConfirmBody, SayBody
 
 Chat = Annotated[str, Path(pattern=f"^{CHAT_NAME}$")]
 
@@ -22,13 +21,9 @@ def terminal_routes(terminals: Terminals, closing: asyncio.Event) -> APIRouter:
     api = APIRouter()
 
     @api.get("/{chat}/events", response_class=StreamingResponse)
-    async def events(chat: Chat) -> StreamingResponse:
+    async def events(chat: Chat) -> EventStream:
         """What happens in a chat, as server-sent events; the terminal is attached meanwhile."""
-        return StreamingResponse(
-            stream(terminals, chat, closing),
-            media_type="text/event-stream",
-            headers={"Cache-Control": "no-store"},
-        )
+        return EventStream(terminals.attach(chat), closing, ATTACHED)
 
     @api.post("/{chat}/messages", status_code=204)
     async def say(chat: Chat, body: SayBody) -> None:
@@ -41,42 +36,3 @@ def terminal_routes(terminals: Terminals, closing: asyncio.Event) -> APIRouter:
         terminals.confirm(body.receipt)
 
     return api
-
-
-async def stream(terminals: Terminals, chat: str, closing: asyncio.Event) -> AsyncIterator[bytes]:
-    """Server-sent events of a chat until ``closing`` is set, with signs of life in between."""
-    events = terminals.attach(chat)
-    upcoming = asyncio.ensure_future(_next(events))
-    closed = asyncio.ensure_future(closing.wait())
-    try:
-        # One turn of the loop lets the first step of the iterator attach the terminal.
-        await asyncio.sleep(0)
-        yield ATTACHED
-        while not closed.done():
-            await asyncio.wait(
-                {upcoming, closed}, timeout=PING_S, return_when=asyncio.FIRST_COMPLETED
-            )
-            if upcoming.done():
-                event = upcoming.result()
-                if event is None:
-                    return
-                upcoming = asyncio.ensure_future(_next(events))
-                yield encode_event(event)
-            elif not closed.done():
-                yield PING
-    finally:
-        closed.cancel()
-        upcoming.cancel()
-        with suppress(asyncio.CancelledError):
-            await upcoming
-        await _close(events)
-
-
-async def _next(events: AsyncIterator[ChatEvent]) -> ChatEvent | None:
-    return await anext(events, None)
-
-
-async def _close(events: AsyncIterator[ChatEvent]) -> None:
-    # ``Terminals`` promises an iterator; the generators that implement it want to be closed.
-    if close := getattr(events, "aclose", None):
-        await close()

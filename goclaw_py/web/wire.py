@@ -5,15 +5,27 @@ Imports no web framework, so that the client does not pay for one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from goclaw_py.core.errors import GoclawError, StoreUnavailable
-from goclaw_py.core.events import RunEnded, RunStarted, RunText
+from goclaw_py.core.events import RunEnded, RunStarted, RunText, RunTool
+from goclaw_py.core.live import (
+    LiveAsked,
+    LiveEnded,
+    LiveEvent,
+    LiveJoined,
+    LiveMissed,
+    LiveNow,
+    LiveStarted,
+    LiveText,
+    LiveTool,
+    LiveUsage,
+)
 from goclaw_py.core.status import MAX_LANE_SIZE
 from goclaw_py.ports.control import ChatEvent, NoGateway, NotFound, Said
 
@@ -160,35 +172,54 @@ STATUS_OF: tuple[tuple[type[GoclawError], int], ...] = (
 
 # ---------------------------------------------------------------------------- events
 
-_EVENTS: dict[str, type[ChatEvent]] = {
+CHAT_EVENTS: Mapping[str, type[ChatEvent]] = {
     "run_started": RunStarted,
     "run_text": RunText,
+    "run_tool": RunTool,
     "run_ended": RunEnded,
     "said": Said,
 }
-_NAMES = {kind: name for name, kind in _EVENTS.items()}
+"""What happens in a chat, by the name of the server-sent event."""
+
+LIVE_EVENTS: Mapping[str, type[LiveEvent]] = {
+    "now": LiveNow,
+    "asked": LiveAsked,
+    "joined": LiveJoined,
+    "started": LiveStarted,
+    "text": LiveText,
+    "tool": LiveTool,
+    "usage": LiveUsage,
+    "ended": LiveEnded,
+    "missed": LiveMissed,
+}
+"""What runs do. The names are those in ``kind``."""
+
+_NAMES: Mapping[type, str] = {
+    kind: name for names in (CHAT_EVENTS, LIVE_EVENTS) for name, kind in names.items()
+}
 
 
-def encode_event(event: ChatEvent) -> bytes:
+def encode_event(event: ChatEvent | LiveEvent) -> bytes:
     """Write an event as one server-sent event."""
     kind = type(event)
     return b"event: %s\ndata: %s\n\n" % (_NAMES[kind].encode(), dump(kind, event))
 
 
-class EventReader:
+class EventReader(Generic[T]):
     """Puts server-sent events together from the bytes of a stream.
 
-    Reads what ``encode_event`` writes: one data line an event. Comments and events that this
-    release does not know are skipped. Lines end at a newline only: JSON text may hold U+2028 and
-    other characters that ``str.splitlines`` takes for an end.
+    Reads what ``encode_event`` writes: one data line an event. Comments and events that are not
+    among ``kinds`` are skipped. Lines end at a newline only: JSON text may hold U+2028 and other
+    characters that ``str.splitlines`` takes for an end.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, kinds: Mapping[str, type[T]]) -> None:
+        self._kinds = kinds
         self._rest = b""
         self._name = b""
         self._data = b""
 
-    def feed(self, chunk: bytes) -> Iterator[ChatEvent]:
+    def feed(self, chunk: bytes) -> Iterator[T]:
         """Take any piece of the stream and give the events that it completes."""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         for line in lines:
@@ -198,7 +229,7 @@ class EventReader:
             elif field == b"data":
                 self._data = value
             elif not line:
-                kind = _EVENTS.get(self._name.decode())
+                kind = self._kinds.get(self._name.decode())
                 data, self._name, self._data = self._data, b"", b""
                 if kind is not None:
                     yield read(kind, data)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import permutations
 
 from goclaw_py.core.errors import MaybeSent, SettingError
-from goclaw_py.core.events import RunEnded, RunSignal, RunStarted, RunText, RunWaits
+from goclaw_py.core.events import RunEnded, RunSignal, RunStarted, RunText, RunTool, RunWaits
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome
@@ -64,6 +64,8 @@ def _tell_all(scene: Scene) -> None:
         for outcome in Outcome:
             run = RunId(f"run-{number}-{outcome}")
             scene.tell(channel.signal, RunStarted(run, place, ("1",)))
+            for ok in (None, True, False):
+                scene.tell(channel.signal, RunTool(run, place, "a \ud83d tool", ok))
             ended = RunEnded(run, place, outcome, ("1", "2"), draft="no id", shown="*a* \ud83d")
             scene.tell(channel.signal, ended)
             scene.tell(channel.signal, ended)

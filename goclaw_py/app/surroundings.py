@@ -1,0 +1,43 @@
+"""From settings and parts to what a gateway works with."""
+
+from __future__ import annotations
+
+from goclaw_py.app.parts import Parts
+from goclaw_py.config.budgets import DayBudget
+from goclaw_py.config.models import Settings
+from goclaw_py.core.budget import Budget
+from goclaw_py.core.ids import AgentName
+from goclaw_py.runtime.ledger import Limits
+from goclaw_py.runtime.works import Surroundings
+
+
+def surroundings(settings: Settings, parts: Parts) -> Surroundings:
+    """What the settings say about the work of a gateway."""
+    agents = {AgentName(name): agent for name, agent in settings.agents.items()}
+    return Surroundings(
+        channels=parts.channels,
+        rules=parts.rules,
+        agents=parts.agents,
+        workspaces={name: settings.workspace(name) for name in agents},
+        context_windows={name: agent.context_window for name, agent in agents.items()},
+        toolmaker=parts.toolmaker,
+        instructions={
+            name: agent.instructions
+            for name, agent in agents.items()
+            if agent.instructions is not None
+        },
+        limits={
+            name: Limits(
+                run=_budget(agent.budget, agent.budget.time),
+                session_day=_budget(agent.budget.session_day),
+                agent_day=_budget(agent.budget.day),
+            )
+            for name, agent in agents.items()
+        },
+        outage_hold_s=settings.runs.outage_hold_s,
+        run_timeout_s=settings.runs.timeout_s,
+    )
+
+
+def _budget(section: DayBudget, seconds: float | None = None) -> Budget:
+    return Budget(section.turns, section.tokens, section.usd, seconds)

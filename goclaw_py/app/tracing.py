@@ -1,0 +1,143 @@
+"""OpenTelemetry, where the variables of its standard ask for it (SPEC OPS-5).
+
+Nothing of it is imported where they do not. Only spans of ours are exported, unless the operator
+has installed a provider for the whole process (``opentelemetry-instrument``), which then gets them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Final
+
+from goclaw_py.app.logs import mark_traces
+from goclaw_py.runtime.spans import NO_SPANS, Spans
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SpanExporter
+
+    from goclaw_py.runtime.tracing import Tracing
+
+log = logging.getLogger(__name__)
+
+SERVICE: Final = "goclaw"
+EXTRA: Final = "goclaw_py[otel]"
+
+_EXPORTER: Final = "OTEL_TRACES_EXPORTER"
+_ASKING: Final = (
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    _EXPORTER,
+)
+_PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+_OTLP: Final[Mapping[str, str]] = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}
+"""The names under which packages offer their exporters."""
+_EXPORTERS: Final = "opentelemetry_traces_exporter"
+_FLUSH_S: Final = 3.0
+"""How long the end of a gateway waits for the last spans to leave."""
+
+
+def is_asked_for(environ: Mapping[str, str]) -> bool:
+    """Whether the environment asks for traces."""
+    if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return False
+    if environ.get(_EXPORTER, "").strip().lower() == "none":
+        return False
+    return any(environ.get(name, "").strip() for name in _ASKING)
+
+
+@asynccontextmanager
+async def tracing(release: str) -> AsyncIterator[Spans]:
+    """Where runs are traced to; the spans that are left are exported at the end.
+
+    Never raises: what is wrong about the variables is a warning in the log, and then nothing is
+    traced. Call it when the log has been configured.
+    """
+    made = _made(release) if is_asked_for(os.environ) else None
+    if made is None:
+        yield NO_SPANS
+        return
+    spans, shutdown = made
+    mark_traces(spans.trace_of)
+    try:
+        yield spans
+    finally:
+        # It may wait for a server that does not answer, and nothing can cut that short.
+        flushing = threading.Thread(target=shutdown, name="last spans", daemon=True)
+        flushing.start()
+        await asyncio.to_thread(flushing.join, _FLUSH_S)
+        if flushing.is_alive():
+            log.warning("the last spans could not be exported in time")
+
+
+def _made(release: str) -> tuple[Tracing, Callable[[], None]] | None:
+    try:
+        from opentelemetry import trace  # noqa: PLC0415 - costs time, see above
+
+        from goclaw_py.runtime.tracing import Tracing  # noqa: PLC0415
+
+        existing = trace.get_tracer_provider()
+        if not isinstance(existing, trace.ProxyTracerProvider):
+            return Tracing(existing.get_tracer("goclaw_py", release)), lambda: None
+        provider = _provider(release)
+    except ImportError as error:
+        facts = {"missing": error.name, "install": f"pip install '{EXTRA}'"}
+        log.warning("OpenTelemetry is asked for, but not installed", extra=facts)
+        return None
+    except ValueError as error:
+        log.warning("the variables of OpenTelemetry cannot be used: %s", error)
+        return None
+    if provider is None:
+        return None
+    return Tracing(provider.get_tracer("goclaw_py", release)), provider.shutdown
+
+
+def _provider(release: str) -> TracerProvider | None:
+    """What exports spans; None if there is nothing to export them with."""
+    from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+
+    exporters = list(_exporters())
+    if not exporters:
+        return None
+    provider = TracerProvider(resource=_resource(release), shutdown_on_exit=False)
+    for exporter in exporters:
+        provider.add_span_processor(BatchSpanProcessor(exporter))
+    log.info("runs are traced", extra={"exporters": [type(one).__name__ for one in exporters]})
+    return provider
+
+
+def _resource(release: str) -> Resource:
+    from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
+
+    given = Resource.create({"service.version": release})
+    # The library's own default for a service without a name.
+    if not str(given.attributes.get("service.name", "")).startswith("unknown_service"):
+        return given
+    return given.merge(Resource({"service.name": SERVICE}))
+
+
+def _exporters() -> Iterator[SpanExporter]:
+    given = os.environ.get(_EXPORTER, "").strip() or "otlp"
+    for name in dict.fromkeys(word.strip() for word in given.split(",")):
+        offered = _otlp() if name == "otlp" else name
+        points = entry_points(group=_EXPORTERS, name=offered)
+        if not points:
+            facts = {"exporter": offered, "install": f"pip install '{EXTRA}'"}
+            log.warning("there is no such exporter of OpenTelemetry spans", extra=facts)
+        for point in points:
+            exporter: SpanExporter = point.load()()
+            yield exporter
+
+
+def _otlp() -> str:
+    protocols = [os.environ.get(name, "").strip() for name in _PROTOCOLS]
+    protocol = next(filter(None, protocols), "http/protobuf")
+    return _OTLP.get(protocol, protocol)

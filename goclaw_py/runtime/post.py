@@ -1,0 +1,124 @@
+"""What the tools of a run do to chats and conversations: messages sent, facts kept."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from goclaw_py.core import wording
+from goclaw_py.core.errors import StoreError, ToolFailed
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.routing import chat_session
+from goclaw_py.ports.agent import HistoryEntry, Role
+from goclaw_py.ports.channel import Channel
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import NewRun, Place, Store
+from goclaw_py.runtime.policies import Policies
+
+log = logging.getLogger(__name__)
+
+_AWAY = "the database is away; try again later"
+
+
+class Mail:
+    """Sends messages on behalf of runs (SPEC AGENT-6, AGENT-7).
+
+    Args:
+        may_speak: Whether a run works and has not been stopped.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        channels: Mapping[Place, Channel],
+        policies: Policies,
+        may_speak: Callable[[RunId], bool],
+    ) -> None:
+        self._may_speak = may_speak
+        self._store = store
+        self._clock = clock
+        self._channels = channels
+        self._policies = policies
+
+    def of(self, run: NewRun) -> RunPost:
+        """The post of one run."""
+        return RunPost(self, run)
+
+    async def send(self, run: NewRun, target: Target, text: str) -> None:
+        """See ``ports.tools.Post``."""
+        channel = self._channels.get((target.channel, target.account))
+        if channel is None:
+            raise ToolFailed(f"there is no channel {target.channel} ({target.account}) here")
+        now = self._clock.now()
+        say = [
+            OutboundMessage(target, part, run_id=run.id, rich=True) for part in channel.parts(text)
+        ]
+        if not self._may_speak(run.id):
+            raise ToolFailed("you were stopped; nothing was sent")
+        try:
+            await self._store.settle([], Outcome.COMPLETED, now=now, say=say)
+        except StoreError as error:
+            raise ToolFailed("the database is away; nobody knows whether it is sent") from error
+        try:
+            await self._remember(run, target, text)
+        except StoreError as error:
+            # It is sent all the same; to fail now would have it sent twice.
+            log.warning("a message is not in its chat's history: %s", error)
+        log.info("a run sent a message", extra={"run_id": run.id, "channel": target.channel})
+
+    async def _remember(self, run: NewRun, target: Target, text: str) -> None:
+        """Write it into the history of that chat, so that an answer to it is understood."""
+        agent = self._policies.rules(target).agent
+        entry = HistoryEntry(Role.ASSISTANT, wording.sent_from(run.session, text))
+        for peer in PeerKind:
+            session = chat_session(agent, target, peer)
+            # The run's own history tells that it called the tool. A session that was never
+            # spoken in does not exist, and nothing is noted in it.
+            if session != run.session:
+                await self._store.note(session, entry, rows=(), now=self._clock.now())
+
+
+@dataclass(frozen=True, slots=True)
+class RunPost:
+    """Implements ``ports.tools.Post``."""
+
+    mail: Mail
+    run: NewRun
+
+    async def send(self, target: Target, text: str) -> None:
+        """Send on behalf of the run."""
+        await self.mail.send(self.run, target, text)
+
+
+class SessionPins:
+    """Implements ``ports.tools.Pins`` for one run.
+
+    Args:
+        turns: Held while facts are changed: runs of a group work at the same time.
+    """
+
+    def __init__(self, store: Store, turns: asyncio.Lock, run: NewRun) -> None:
+        self._store = store
+        self._turns = turns
+        self._run = run
+
+    async def change(self, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> tuple[str, ...]:
+        """Read, change and store the facts of the run's conversation."""
+        run = self._run
+        try:
+            async with self._turns:
+                session = await self._store.session(run.session)
+                if session is None:
+                    raise ToolFailed("this conversation has moved to another place; try again")
+                pinned = change(session.pinned)
+                kept = await self._store.pin(run.session, pinned, run=run.id)
+        except StoreError as error:
+            raise ToolFailed(_AWAY) from error
+        if not kept:
+            raise ToolFailed("this conversation was begun anew; nothing was changed")
+        return pinned

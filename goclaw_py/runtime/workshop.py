@@ -1,0 +1,163 @@
+"""Lets agents work: one run, from what it is given to what it gave, whoever asked for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from goclaw_py.core.budget import Budget, Limit, Scope
+from goclaw_py.core.events import AgentEvent
+from goclaw_py.core.ids import AgentName, RunId
+from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import Ending
+from goclaw_py.ports.agent import (
+    AgentLoop,
+    AgentResult,
+    LoopEvent,
+    MessagePart,
+    RunRequest,
+    Step,
+    TakeMessages,
+    no_messages,
+)
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import NewRun
+from goclaw_py.ports.tools import Children, Here, Toolmaker
+from goclaw_py.runtime.feed import Feed
+from goclaw_py.runtime.instructions import Instructions
+from goclaw_py.runtime.ledger import Ledger, Payer, over
+from goclaw_py.runtime.post import Mail, SessionPins
+from goclaw_py.runtime.progress import Progress
+from goclaw_py.runtime.spans import NO_SPANS, Spans
+
+Hear = Callable[[AgentEvent], None]
+"""Is told what an agent loop reports, while its run may speak."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a run is to do.
+
+    Args:
+        target: The chat that it answers, None if there is none.
+        system: What the agent is told beside its own prompt and instructions.
+        budget: What it may use up, where that is not what the settings say of its agent.
+    """
+
+    run: NewRun
+    parts: tuple[MessagePart, ...]
+    children: Children
+    target: Target | None = None
+    system: tuple[str, ...] = ()
+    budget: Budget | None = None
+    take_messages: TakeMessages = no_messages
+
+
+@dataclass(frozen=True, slots=True)
+class Equipment:
+    """What all runs work with."""
+
+    agents: Mapping[AgentName, AgentLoop]
+    toolmaker: Toolmaker
+    instructions: Instructions
+    ledger: Ledger
+    feed: Feed
+    mail: Mail
+    pins: Callable[[NewRun], SessionPins]
+    workspace: Callable[[AgentName], Path]
+    """The folder of an agent, which exists. Raises ``OSError``."""
+    spans: Spans = NO_SPANS
+
+
+class Workshop:
+    """Puts the request of a run together and follows what its agent loop reports.
+
+    Args:
+        may_speak: Whether a run works and has not been stopped.
+    """
+
+    def __init__(
+        self, equipment: Equipment, clock: Clock, may_speak: Callable[[RunId], bool]
+    ) -> None:
+        self._use = equipment
+        self._clock = clock
+        self._may_speak = may_speak
+
+    async def work(self, job: Job, progress: Progress, hear: Hear) -> AgentResult:
+        """Let the agent work until its reply is complete. ``progress`` knows what it began with.
+
+        Raises ``BudgetReached`` and whatever the agent loop raises. The run's account in the ledger
+        stays open: close it when the end of the run is stored.
+        """
+        with self._use.spans.work(job.run):
+            return await self._work(job, progress, hear)
+
+    def ended(self, ended: Ending, progress: Progress, error: BaseException | None) -> None:
+        """The end of a run is stored, or nothing of it ever will be."""
+        self._use.spans.ended(ended, progress, error)
+
+    async def _work(self, job: Job, progress: Progress, hear: Hear) -> AgentResult:
+        use, run = self._use, job.run
+        payer = Payer(run.payer or run.session, run.agent)
+        budget = await use.ledger.open(run.id, payer, budget=job.budget)
+        workspace = use.workspace(run.agent)
+        here = Here(
+            run_id=run.id,
+            session=run.session,
+            agent=run.agent,
+            trigger=run.trigger,
+            target=job.target,
+            workspace=workspace,
+            children=job.children,
+            post=use.mail.of(run),
+            pins=use.pins(run),
+            attach=progress.files.append,
+        )
+        request = RunRequest(
+            run_id=run.id,
+            session=run.session,
+            agent=run.agent,
+            trigger=run.trigger,
+            parts=job.parts,
+            history=progress.begun.history,
+            system=(*await use.instructions.read(run.agent), *job.system),
+            take_messages=job.take_messages,
+            workspace=workspace,
+            summary=progress.begun.summary,
+            pinned=progress.begun.pinned,
+            tools=use.toolmaker.toolbox(here),
+            budget=budget,
+        )
+        emit = partial(self._on_event, run, progress, hear)
+        result = await self._within(budget, use.agents[run.agent].run(request, emit))
+        if progress.files:
+            result = replace(result, files=(*result.files, *progress.files))
+        progress.result = result
+        use.ledger.note(run.id, result.usage, done=True)
+        return result
+
+    async def _within(self, budget: Budget, work: Awaitable[AgentResult]) -> AgentResult:
+        limit = asyncio.timeout(budget.seconds)
+        try:
+            async with limit:
+                return await work
+        except TimeoutError:
+            if limit.expired():
+                raise over(Scope.RUN, Limit.SECONDS, budget) from None
+            raise
+
+    def _on_event(self, run: NewRun, progress: Progress, hear: Hear, event: LoopEvent) -> None:
+        # A run that swallows its cancellation must not speak afterwards.
+        if not self._may_speak(run.id):
+            return
+        progress.hear(event, self._clock)
+        if self._use.feed.is_watched:
+            self._use.feed.hear(run, event)
+        self._use.spans.hear(run.id, event)
+        if isinstance(event, Step):
+            self._use.ledger.note(run.id, event.usage, done=event.done)
+        else:
+            hear(event)

@@ -1,0 +1,79 @@
+"""Event streams: iterators as server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import TypeVar
+
+from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from goclaw_py.core.live import LiveEvent
+from goclaw_py.ports.control import ChatEvent
+from goclaw_py.web.wire import PING, PING_S, encode_event
+
+E = TypeVar("E", bound=ChatEvent | LiveEvent)
+
+
+class EventStream(StreamingResponse):
+    """An answer of server-sent events; see ``stream``."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, events: AsyncIterator[E], closing: asyncio.Event, first: bytes) -> None:
+        self._events: AsyncIterator[object] = events
+        self._body = stream(events, closing, first)
+        super().__init__(self._body, headers={"Cache-Control": "no-store"})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer. Whoever has hung up leaves an iterator that has stopped anywhere."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await _close(self._body)
+            await _close(self._events)
+
+
+async def stream(
+    events: AsyncIterator[E], closing: asyncio.Event, first: bytes
+) -> AsyncIterator[bytes]:
+    """Server-sent events until ``closing`` is set, with signs of life in between.
+
+    ``first`` is sent when ``events`` has taken its next step. ``events`` is closed at the end.
+    """
+    upcoming = asyncio.ensure_future(_next(events))
+    closed = asyncio.ensure_future(closing.wait())
+    try:
+        # One turn of the loop lets the first step of the iterator attach the terminal.
+        await asyncio.sleep(0)
+        yield first
+        while not closed.done():
+            await asyncio.wait(
+                {upcoming, closed}, timeout=PING_S, return_when=asyncio.FIRST_COMPLETED
+            )
+            if upcoming.done():
+                event = upcoming.result()
+                if event is None:
+                    return
+                upcoming = asyncio.ensure_future(_next(events))
+                yield encode_event(event)
+            elif not closed.done():
+                yield PING
+    finally:
+        closed.cancel()
+        upcoming.cancel()
+        with suppress(asyncio.CancelledError):
+            await upcoming
+        await _close(events)
+
+
+async def _next(events: AsyncIterator[E]) -> E | None:
+    return await anext(events, None)
+
+
+async def _close(events: AsyncIterator[object]) -> None:
+    # The ports promise an iterator; the generators that implement it want to be closed.
+    if close := getattr(events, "aclose", None):
+        await close()
