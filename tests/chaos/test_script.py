@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from goclaw_py.core.events import AgentEvent, TextDelta
+from goclaw_py.core.events import TextDelta
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.outcomes import Trigger as RunTrigger
-from goclaw_py.ports.agent import RunRequest, TextPart
+from goclaw_py.ports.agent import LoopEvent, RunRequest, TextPart
 from tests.chaos import agent
 from tests.chaos.agent import Task
 from tests.chaos.script import ABOUT_STOPS, Script, Size, Trigger, script, triggers
@@ -75,7 +75,7 @@ async def test_the_agent_says_word_by_word_what_its_task_means() -> None:
     task = Task(37, 3, 100)
     said: list[str] = []
 
-    def emit(event: AgentEvent) -> None:
+    def emit(event: LoopEvent) -> None:
         assert isinstance(event, TextDelta)
         said.append(event.text)
 

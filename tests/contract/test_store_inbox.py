@@ -20,6 +20,7 @@ from goclaw_py.ports.store import (
     Unanswered,
 )
 from tests.support.stores import (
+    AGENT,
     ANN,
     APOLOGY,
     BOB,
@@ -507,3 +508,17 @@ async def test_a_stop_that_comes_again_stops_what_it_has_stopped_once_more(world
     for _ in range(2):
         await world.a.accept([a_stop("100:1")], node=A, now=T0)
     assert len(await world.a.unanswered(key_of(ANN), ended=True)) == 1
+
+
+async def test_what_nobody_has_said_does_not_count_as_heard(world: World) -> None:
+    """SPEC HB-8: the last chat is one in which a person spoke."""
+    await world.a.accept([inbox(1)], node=A, now=T0)
+    (before,) = await world.a.heard(limit=9)
+    told = replace(message("x", sender="subagent"), source="subagent")
+    brought = NewInbox(told, key_of(ANN), AGENT)
+    accepted = await world.a.accept([brought], node=A, now=at(60))
+    assert [row.message.source for row in accepted.rows] == ["subagent"]
+    assert await world.a.heard(limit=9) == [before]
+    stranger = replace(message("y", BOB, sender="subagent"), source="subagent")
+    await world.a.accept([NewInbox(stranger, key_of(BOB), AGENT)], node=A, now=at(61))
+    assert await world.a.heard(limit=9) == [before]

@@ -56,6 +56,9 @@ async def test_a_run_that_works_is_listed_without_an_outcome(world: World) -> No
             usage=None,
             model="offline",
             parent=RunId("p"),
+            payer=new.session,
+            submitted_at=T0,
+            target=ANN,
         )
     ]
 
@@ -93,7 +96,7 @@ async def test_a_run_ends_with_its_rows_history_and_reply_together(world: World)
     assert await world.a.claim_pending(A, now=T0, places=PLACES) == []
     said = [(row.message.text, row.session) for row in await world.a.outbox()]
     assert said == [("more", key_of(ANN)), ("answer", key_of(ANN))]
-    assert await world.a.begin_run(new_run("r2"), node=A) == Begun(history=pair)
+    assert (await world.a.begin_run(new_run("r2"), node=A)).history == pair
     assert await world.b.history(key_of(ANN)) == [
         StoredEntry(half, at(9), RunId("r1")) for half in pair
     ]

@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 
 from tests.botapi.control import Control
+from tests.e2e.loopback_model import Model, model_server
 from tests.support.postgres import Server, run_sql
 from tests.support.process import Home, emulator, home, telegram
 
@@ -32,6 +33,12 @@ def bot(tmp_path: Path, api: Control) -> Iterator[Home]:
     open_door = {"GOCLAW_CHANNELS__TELEGRAM__DIRECT": "open"}
     with home(tmp_path / "home", **telegram(api, **open_door)) as made:
         yield made
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    with model_server() as started:
+        yield started
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -134,9 +135,34 @@ def test_a_slow_wait_is_in_the_log_and_in_the_status_with_names(narrow: Home, ap
     assert seen(narrow, "status")["warnings"] == []
 
 
+def test_runs_are_followed_while_they_work_until_the_gateway_ends(bot: Home, api: Control) -> None:
+    """OPS-1."""
+    gateway = bot.start()
+    log = bot.folder / "follow.log"
+    command = [sys.executable, "-m", "goclaw_py", "runs", "follow", "--json"]
+    follower = Program(command, bot.env, log)
+    try:
+        wait_for(lambda: '"now"' in follower.output, "the first event")
+        api.say(ANN, "count to 3")
+        wait_for(lambda: '"ended"' in follower.output, "the end of the run")
+        gateway.end()
+        assert follower.wait() == 3
+    finally:
+        follower.end()
+    *events, last = follower.output.splitlines()
+    assert last == "goclaw: the gateway has gone away"
+    now, asked, started, *told, ended = map(json.loads, events)
+    assert (now["kind"], asked["kind"], started["kind"]) == ("now", "asked", "started")
+    assert "".join(event["text"] for event in told if event["kind"] == "text").split() == [
+        *("1", "2", "3")
+    ]
+    assert (ended["outcome"], ended["run"]) == ("completed", asked["run"])
+    assert f"telegram:direct:{ANN}" in ended["run"]["session"]
+
+
 def test_without_a_gateway_the_commands_say_so(tmp_path: Path, api: Control) -> None:
     with home(tmp_path / "home", **telegram(api)) as place:
-        for command in (["lanes"], ["lanes", "set", "main", "2"]):
+        for command in (["lanes"], ["lanes", "set", "main", "2"], ["runs", "follow"]):
             code, output = place.goclaw(*command)
             assert code == 3
             assert "no gateway is running here" in output

@@ -20,6 +20,7 @@ from goclaw_py.ports.control import Control, Terminals
 from goclaw_py.ports.store import Store
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
+from goclaw_py.tools import Registry
 from goclaw_py.web.hooks import HookConflict
 from goclaw_py.web.sockets import is_answered, socket_path
 from goclaw_py.web.tcp import CannotListen
@@ -128,7 +129,7 @@ class House:
         def parts(settings: Settings) -> Parts:
             console = build_parts(settings).channels
             made = {**console, **{(one.name, one.account): one for one in channels}}
-            return Parts(made, chat_rules(settings, made), {MAIN_AGENT: self.agent})
+            return Parts(made, chat_rules(settings, made), {MAIN_AGENT: self.agent}, Registry({}))
 
         self.monkeypatch.setattr(app_gateway, "build_parts", parts)
         stop, said = asyncio.Event(), list[str]()

@@ -89,6 +89,33 @@ async def test_what_was_given_up_in_the_outbox_is_dead_for_the_release_before(
     await m.migrate(opened)
 
 
+async def test_what_the_release_before_stored_is_read_as_it_was_meant(
+    opened: Connection, empty_database: Database
+) -> None:
+    """Whether it stored that before or after the migration: it may run beside a newer one."""
+    stored = (
+        "insert into sessions (key, agent, created_at, last_active_at) "
+        "values ('{0}', 'x', 'epoch', 'epoch');"
+        "insert into runs (id, session, agent, trigger, lane, node, fence, epoch, model, "
+        "started_at, requests, input_tokens, output_tokens, cached_tokens) "
+        "values ('{0}', '{0}', 'x', 'chat', 'main', 'n', 1, 0, 'm', 'epoch', 1, 2, 3, 4);"
+    )
+    await m.migrate(opened, to=8)
+    await opened.script(stored.format("before"))
+    await m.migrate(opened)
+    await opened.script(stored.format("after"))
+    store = await empty_database.open()
+    try:
+        for run in await store.runs():
+            assert (run.payer, run.submitted_at) == (run.session, run.started_at)
+            assert (run.target, run.tools, run.first_text_at) == (None, (), None)
+            assert (await store.spent(since=run.started_at, payer=run.session)).requests == 1
+        kept = await store.sessions()
+        assert [(one.summaries, one.pinned) for one in kept] == [(0, ()), (0, ())]
+    finally:
+        await store.close()
+
+
 async def test_a_version_in_between_can_be_reached_from_both_sides(
     opened: Connection, folder: Path
 ) -> None:

@@ -17,11 +17,12 @@ import pytest_asyncio
 
 from goclaw_py.agents import AgentSpec
 from goclaw_py.agents.models import ModelAgent, Provider, Retry
-from goclaw_py.core.errors import AgentError
-from goclaw_py.core.events import AgentEvent, TextDelta, ToolEnded, ToolStarted, Usage
+from goclaw_py.core.errors import AgentError, BudgetReached
+from goclaw_py.core.events import TextDelta, ToolEnded, ToolStarted, Usage
 from goclaw_py.core.ids import AgentName
-from goclaw_py.ports.agent import AgentResult, HistoryEntry, Role
+from goclaw_py.ports.agent import AgentResult, HistoryEntry, LoopEvent, Role, Step
 from tests.support.model_server import ModelServer
+from tests.support.toolbox import Function, Functions
 from tests.unit.agents.builders import Events, request
 
 pytestmark = pytest.mark.real_time
@@ -90,9 +91,9 @@ def agent(make: Make) -> ModelAgent:
     return make()
 
 
-async def fails(agent: ModelAgent, order: str, events: Events | None = None) -> AgentError:
+async def fails(agent: ModelAgent, order: str, *tools: Function) -> AgentError:
     with pytest.raises(AgentError) as caught:
-        await agent.run(request(order), Events() if events is None else events)
+        await agent.run(request(order, tools=Functions(*tools)), Events())
     return caught.value
 
 
@@ -110,8 +111,9 @@ async def test_the_first_piece_arrives_long_before_the_last(agent: ModelAgent) -
     await agent.warm_up()
     times: list[float] = []
 
-    def emit(event: AgentEvent) -> None:
-        times.append(time.monotonic())
+    def emit(event: LoopEvent | Step) -> None:
+        if isinstance(event, TextDelta):
+            times.append(time.monotonic())
 
     began = time.monotonic()
     await agent.run(request("slow 11 0.1"), emit)
@@ -149,10 +151,10 @@ async def test_a_tool_is_called_and_reported_and_all_text_is_the_reply(
 ) -> None:
     events = Events()
     order = 'tool look_up {"word":"owl"}'
-    result = await make(tools=[look_up]).run(request(order), events)
+    result = await make().run(request(order, tools=Functions(look_up)), events)
     assert [event for event in events if not isinstance(event, TextDelta)] == [
         ToolStarted("call_2", "look_up", '{"word":"owl"}'),
-        ToolEnded("call_2", "look_up", ok=True),
+        ToolEnded("call_2", "look_up", ok=True, result="meaning of owl"),
     ]
     assert result.text == events.text == "looking\n\ntool gave: meaning of owl"
     assert result.usage.requests == 2
@@ -162,11 +164,13 @@ async def test_a_tool_is_called_and_reported_and_all_text_is_the_reply(
 async def test_a_call_of_a_tool_that_does_not_exist_ends_as_not_ok(agent: ModelAgent) -> None:
     events = Events()
     await agent.run(request("tool nothing {}"), events)
-    assert ToolEnded("call_2", "nothing", ok=False) in events
+    ended = [event for event in events if isinstance(event, ToolEnded)]
+    assert [(event.name, event.ok) for event in ended] == [("nothing", False)]
+    assert "Unknown tool" in ended[0].result
 
 
-async def test_an_agent_error_of_a_tool_keeps_its_own_words(make: Make) -> None:
-    error = await fails(make(tools=[fail_always]), "tool fail_always {}")
+async def test_an_agent_error_of_a_tool_keeps_its_own_words(agent: ModelAgent) -> None:
+    error = await fails(agent, "tool fail_always {}", fail_always)
     assert error.friendly == "The tool is out of order."
 
 
@@ -176,8 +180,9 @@ async def test_an_agent_that_calls_tools_in_circles_is_stopped(
     async def again() -> str:
         return "again"
 
-    error = await fails(make(tools=[again]), "many again")
-    assert "more model requests" in error.friendly
+    error = await fails(make(), "many again", again)
+    assert isinstance(error, BudgetReached)
+    assert "50 model requests" in error.friendly
     assert len(server.seen) == 50
 
 
@@ -201,7 +206,8 @@ async def test_anthropic_answers_over_its_own_protocol(server: ModelServer, make
 
 
 async def next_run(agent: ModelAgent, history: list[HistoryEntry], order: str) -> AgentResult:
-    result = await agent.run(request(order, history=history), Events())
+    asked = request(order, history=history, tools=Functions(look_up))
+    result = await agent.run(asked, Events())
     history.extend(result.entries)
     return result
 
@@ -209,7 +215,7 @@ async def next_run(agent: ModelAgent, history: list[HistoryEntry], order: str) -
 async def test_history_over_three_runs_gives_back_exactly_what_the_model_saw(
     server: ModelServer, make: Make
 ) -> None:
-    agent = make(tools=[look_up])
+    agent = make()
     history: list[HistoryEntry] = []
     await next_run(agent, history, "say good morning")
     await next_run(agent, history, 'tool look_up {"word":"owl"}')
@@ -232,7 +238,7 @@ async def test_the_native_form_reads_back_to_the_same_bytes(make: Make) -> None:
 
     from goclaw_py.agents.models.history import to_entries, to_messages
 
-    agent = make(tools=[look_up])
+    agent = make()
     history: list[HistoryEntry] = []
     result = await next_run(agent, history, 'tool look_up {"word":"owl"}')
     messages = to_messages(history)
@@ -266,7 +272,7 @@ async def test_the_server_sees_the_hang_up_at_once_when_a_run_is_cancelled(
     enough = asyncio.Event()
     events = Events()
 
-    def emit(event: AgentEvent) -> None:
+    def emit(event: LoopEvent | Step) -> None:
         events(event)
         if len(events) >= pieces:
             enough.set()
@@ -321,7 +327,8 @@ async def test_cancelling_reaches_a_tool_that_works(make: Make) -> None:
             cleaned.set()
         return "never"
 
-    task = asyncio.create_task(make(tools=[work]).run(request("tool work {}"), Events()))
+    asked = request("tool work {}", tools=Functions(work))
+    task = asyncio.create_task(make().run(asked, Events()))
     await asyncio.wait_for(working.wait(), WAIT_S)
     task.cancel()
     await asyncio.wait([task], timeout=WAIT_S)
@@ -387,7 +394,7 @@ async def test_a_failure_is_one_friendly_sentence_after_so_many_requests(
 
     Unless the server itself says whether trying again may help.
     """
-    error = await fails(make(tools=[look_up]), order)
+    error = await fails(make(), order, look_up)
     assert words in error.friendly
     assert error.retryable is retryable
     assert len(server.seen) == requests
@@ -416,7 +423,7 @@ async def test_a_cut_call_of_a_tool_is_not_carried_out(make: Make) -> None:
         called.append("deleted")
         return "deleted"
 
-    await fails(make(tools=[delete]), "halftool delete")
+    await fails(make(), "halftool delete", delete)
     assert called == []
 
 
@@ -479,13 +486,15 @@ async def test_a_run_after_closing_connects_anew(agent: ModelAgent) -> None:
     assert (await agent.run(request("say two"), Events())).text == "two"
 
 
-async def test_a_failed_start_of_the_engine_is_tried_again(make: Make) -> None:
+async def test_a_failed_start_of_the_engine_is_tried_again(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A library that was just being upgraded must not break the agent for ever."""
-    tools: list[object] = [42]
-    agent = make(tools=tools)
-    for _ in range(2):
-        with pytest.raises(AttributeError, match="__name__"):
-            await agent.run(request("hi"), Events())
+    agent = make()
+    with monkeypatch.context() as upgrade:
+        upgrade.setattr(Provider, "is_installed", False)
+        await fails(agent, "say hi")
+    assert (await agent.run(request("say hi"), Events())).text == "hi"
 
 
 async def test_the_server_runs_as_a_process_of_its_own(server: ModelServer) -> None:

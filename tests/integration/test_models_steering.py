@@ -16,6 +16,7 @@ from goclaw_py.core.requests import Mode, QueuePolicy
 from goclaw_py.ports.agent import HistoryEntry, Role, TextPart
 from tests.support.harness import Ways, a_process
 from tests.support.model_server import INPUT_TOKENS_PER_MESSAGE, ModelServer
+from tests.support.toolbox import Armed, Functions
 from tests.unit.agents.builders import Coming, Events, request
 
 pytestmark = pytest.mark.real_time
@@ -41,7 +42,7 @@ def agent_on(server: ModelServer, provider: Provider = Provider.OPENAI) -> Model
     is_openai = provider is Provider.OPENAI
     url = server.base_url if is_openai else server.base_url.removesuffix("/v1")
     spec = AgentSpec(AgentName("main"), base_url=url)
-    return ModelAgent(spec, provider, "gpt-4o", tools=[look_up], environ={})
+    return ModelAgent(spec, provider, "gpt-4o", environ={})
 
 
 @pytest_asyncio.fixture
@@ -55,7 +56,7 @@ async def test_the_second_request_holds_what_came_while_a_tool_worked(
     server: ModelServer, agent: ModelAgent
 ) -> None:
     """SPEC QUEUE-4: steer."""
-    await agent.run(request(TOOL, take=Coming("say the rest")), Events())
+    await agent.run(request(TOOL, take=Coming("say the rest"), tools=Functions(look_up)), Events())
     assert server.seen[0].roles == ["user"]
     assert server.seen[1].roles == ["user", "assistant", "tool", "user"]
     assert server.seen[1].texts[2:] == [FOUND, "say the rest"]
@@ -64,7 +65,9 @@ async def test_the_second_request_holds_what_came_while_a_tool_worked(
 
 async def test_the_reply_goes_on_after_the_message(agent: ModelAgent) -> None:
     events = Events()
-    result = await agent.run(request(TOOL, take=Coming("say the rest")), events)
+    result = await agent.run(
+        request(TOOL, take=Coming("say the rest"), tools=Functions(look_up)), events
+    )
     assert result.text == events.text == "looking\n\nthe rest"
     assert events[0] == TextDelta("looking")
 
@@ -77,7 +80,7 @@ async def test_several_messages_at_once_are_one_turn_in_their_order(
     def take() -> tuple[TextPart, ...]:
         return parts.pop() if parts else ()
 
-    result = await agent.run(request(TOOL, take=take), Events())
+    result = await agent.run(request(TOOL, take=take, tools=Functions(look_up)), Events())
     assert server.seen[1].texts[-1] == "one\ntwo"
     assert result.text == "looking\n\nyou said: one\ntwo"
 
@@ -95,7 +98,9 @@ async def test_the_history_of_a_steered_run_is_readable_and_reads_back_what_the_
     server: ModelServer, agent: ModelAgent
 ) -> None:
     """SPEC AGENT-4, QUEUE-4."""
-    result = await agent.run(request(TOOL, take=Coming("say the rest")), Events())
+    result = await agent.run(
+        request(TOOL, take=Coming("say the rest"), tools=Functions(look_up)), Events()
+    )
     assert [(entry.role, entry.text) for entry in result.entries] == [
         (Role.USER, TOOL),
         (Role.ASSISTANT, "looking"),
@@ -114,7 +119,9 @@ async def test_the_history_of_a_steered_run_is_readable_and_reads_back_what_the_
 async def test_another_loop_can_read_the_history_of_a_steered_run(
     server: ModelServer, agent: ModelAgent
 ) -> None:
-    result = await agent.run(request(TOOL, take=Coming("say the rest")), Events())
+    result = await agent.run(
+        request(TOOL, take=Coming("say the rest"), tools=Functions(look_up)), Events()
+    )
     plain = [HistoryEntry(entry.role, entry.text) for entry in result.entries]
     await agent.run(request("say bye", history=plain), Events())
     assert server.seen[2].texts == [TOOL, "looking", "say the rest", "the rest", "say bye"]
@@ -155,7 +162,7 @@ async def test_the_context_is_what_the_last_request_and_its_answer_took(agent: M
     """SPEC QUEUE-7."""
     plain = await agent.run(request("say a b c"), Events())
     assert plain.context_tokens == INPUT_TOKENS_PER_MESSAGE + 3
-    tool = await agent.run(request(TOOL), Events())
+    tool = await agent.run(request(TOOL, tools=Functions(look_up)), Events())
     assert tool.context_tokens == 3 * INPUT_TOKENS_PER_MESSAGE + 3
     assert tool.usage.input_tokens == 4 * INPUT_TOKENS_PER_MESSAGE
 
@@ -167,7 +174,7 @@ async def test_the_context_is_known_over_anthropics_protocol_too(server: ModelSe
         result = await agent.run(request("hi"), Events())
     finally:
         await agent.close()
-    assert result.context_tokens == 15
+    assert result.context_tokens == INPUT_TOKENS_PER_MESSAGE + 3
 
 
 async def test_a_message_in_a_chat_reaches_the_model_while_a_tool_works(
@@ -183,7 +190,8 @@ async def test_a_message_in_a_chat_reaches_the_model_while_a_tool_works(
         return "a field"
 
     spec = AgentSpec(AgentName("main"), base_url=server.base_url)
-    model = ModelAgent(spec, Provider.OPENAI, "gpt-4o", tools=[look_around], environ={})
+    bare = ModelAgent(spec, Provider.OPENAI, "gpt-4o", environ={})
+    model = Armed(bare, Functions(look_around))
     steer = Ways(direct=QueuePolicy(mode=Mode.STEER))
     try:
         async with a_process(model, steer) as gateway:

@@ -11,7 +11,7 @@ import pytest
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.outcomes import Outcome
-from goclaw_py.ports.store import Draft, InboxRow, SeenChat
+from goclaw_py.ports.store import Draft, InboxRow, SeenChat, Summary
 from goclaw_py.store.postgres import PostgresStore, connection
 from goclaw_py.store.postgres.pool import DatabaseError
 from goclaw_py.store.sql import queries
@@ -65,6 +65,8 @@ class Busy:
     edit: InboxRow
     cut: InboxRow
     """A message of a run that was cut, with its draft."""
+    place: int
+    """Of an entry in the history."""
 
 
 @pytest.fixture
@@ -90,7 +92,8 @@ async def fill(store: PostgresStore) -> Busy:
     await store.note_chats([SeenChat(ANN, first.message.peer, "Ann")], now=T0)
     await store.note(key_of(ANN), entry("before"), rows=(), now=T0)
     await store.settle((), Outcome.COMPLETED, now=T0, say=[OutboundMessage(ANN, "x")])
-    return Busy(store, first, second, edited, cut)
+    (place,) = (await store.begin_run(new_run("r1", first), node=A)).places
+    return Busy(store, first, second, edited, cut, place)
 
 
 async def everything(database: Database) -> dict[str, list[str]]:
@@ -113,6 +116,11 @@ async def _finish(busy: Busy) -> None:
     await busy.store.finish_run(finished, node=A)
 
 
+async def _sum_up(busy: Busy) -> None:
+    finished = replace(end("r1"), summary=Summary("before", busy.place))
+    await busy.store.finish_run(finished, node=A)
+
+
 async def _begin(busy: Busy) -> object:
     return await busy.store.begin_run(new_run("r2", busy.cut), node=A)
 
@@ -130,6 +138,7 @@ Change = Callable[[Busy], Awaitable[object]]
 CASES: list[tuple[Change, str]] = [
     *((_move, table) for table in TABLES if table != "nodes"),
     *((_finish, table) for table in ("runs", "inbox", "drafts", "history", "outbox")),
+    *((_sum_up, table) for table in ("sessions", "runs", "inbox")),
     *((_begin, table) for table in ("runs", "inbox", "drafts", "sessions")),
     *((_note, table) for table in ("inbox", "history")),
     (_amend, "inbox"),

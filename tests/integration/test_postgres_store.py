@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import tempfile
 import time
@@ -22,6 +23,7 @@ from goclaw_py.store import migrate
 from goclaw_py.store.embedded import EmbeddedPostgres
 from goclaw_py.store.postgres import Address, PostgresStore, connection, listener, pool
 from goclaw_py.store.postgres.pool import Pool
+from goclaw_py.store.sql import queries
 from tests.support.postgres import FAST_AND_FORGETFUL, Database, run_sql
 from tests.support.stores import ANN, PATIENCE_S, PLACES, T0, A, Heard, a_node, inbox, say, until
 
@@ -358,6 +360,7 @@ async def test_a_server_that_hangs_is_unavailable_within_the_time_limits(
             "runs",
             "select * from runs where session = 's' order by started_at desc, id desc limit 9",
         ),
+        ("runs", "update runs set payer = 'b' where payer = 'a'"),
         ("history", "select from history where session = 's' and epoch = 0 order by id desc"),
     ],
 )
@@ -385,3 +388,51 @@ async def test_open_rows_are_found_without_reading_the_finished_ones(
         await direct.script(f"analyze {table}")
         plan = await direct.fetch("explain " + query)
     assert f"Seq Scan on {table}" not in "\n".join(row["QUERY PLAN"] for row in plan)
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["analyzed", "without statistics"])
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("runs", "begin"),
+        ("runs", "begun_before"),
+        ("runs", "finish"),
+        ("runs", "summarize"),
+        ("runs", "pin"),
+        ("records", "spent"),
+        ("records", "spent_by"),
+        ("records", "unannounced"),
+        ("moves", "merge_history"),
+        ("moves", "rename_payers"),
+    ],
+)
+async def test_a_statement_that_is_planned_once_reads_no_large_table_as_a_whole(
+    postgres_database: Database, file: str, name: str, *, known: bool
+) -> None:
+    """Its plan is made for any values, as the store's connections make it."""
+    query = queries(file)[name]
+    nulls = ", ".join(["null"] * max(map(int, re.findall(r"\$(\d+)", query))))
+    n = "with n as (select generate_series(1, 20000) as n) insert into "
+    async with connection(postgres_database.address) as direct:
+        await direct.script(
+            n + "sessions (key, agent, created_at, last_active_at) "
+            "select 's' || n, 'x', 'epoch', 'epoch' from n;"
+            + n
+            + "history (session, epoch, role, text, at) "
+            "select 's' || n % 99 + 1, 0, 'user', 'x', 'epoch' from n;"
+            + n
+            + "runs (id, session, agent, trigger, lane, node, fence, epoch, model, started_at, "
+            "finished_at, outcome) select 'r' || n, 's' || n % 99, 'x', 'subagent', 'main', 'n', "
+            "1, 0, '', timestamptz 'epoch' + n * interval '1 s', 'epoch', 'completed' from n;"
+            + n
+            + "inbox (channel, account, external_id, session, agent, kind, state, message, "
+            "received_at, finished_at, outcome, run_id) select 'c', 'a', n::text, 's' || n, 'x', "
+            "'message', 'done', '{}', 'epoch', 'epoch', 'completed', 'r' || n from n;"
+        )
+        if known:
+            await direct.script("analyze")
+        await direct.script(f"prepare asked as {query}")
+        plan = await direct.fetch(f"explain execute asked({nulls})")
+    lines = "\n".join(row["QUERY PLAN"] for row in plan)
+    for table in ("sessions", "history", "runs", "inbox"):
+        assert f"Seq Scan on {table}" not in lines

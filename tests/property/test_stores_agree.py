@@ -10,17 +10,20 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any, TypeVar
 
 import pytest
 
 from goclaw_py.core.errors import StoreError
-from goclaw_py.core.ids import RunId
+from goclaw_py.core.events import Usage
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import Target
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.ports.store import InboxKind, InboxRow, RunEnd, Stops
+from goclaw_py.core.outcomes import Outcome, Reason, Trigger
+from goclaw_py.ports.store import InboxKind, InboxRow, NewRun, RunEnd, Stops, Summary, ToolCall
 from tests.support.postgres import Database
 from tests.support.stores import (
+    AGENT,
     APOLOGY,
     PLACES,
     A,
@@ -31,6 +34,7 @@ from tests.support.stores import (
     end,
     entry,
     inbox,
+    key_of,
     new_run,
     say,
     world_on,
@@ -41,7 +45,7 @@ pytestmark = pytest.mark.real_time
 Item = TypeVar("Item")
 
 CHATS = [Target("telegram", "default", chat) for chat in ("100", "200", "300")]
-STEPS = 45
+STEPS = 60
 OUTCOMES = [Outcome.COMPLETED, Outcome.INTERRUPTED, Outcome.CANCELLED, Outcome.FAILED]
 
 
@@ -56,6 +60,8 @@ class Player:
     """All messages, by external id."""
     runs: dict[RunId, tuple[Target, frozenset[int]]] = field(default_factory=dict)
     """Runs that work, with the rows that they began with."""
+    began: dict[RunId, tuple[SessionKey, tuple[int, ...]]] = field(default_factory=dict)
+    """All runs, with the places of the entries that they were told."""
     numbers: int = 0
     second: int = 0
 
@@ -75,6 +81,11 @@ class Player:
             self.crash,
             self.leave,
             self.look,
+            self.child,
+            self.pin,
+            self.reset,
+            self.count,
+            self.move,
         ]
         for _ in range(STEPS):
             self.second += 1
@@ -114,8 +125,33 @@ class Player:
             run = new_run(f"run {self.number():04}", *mine, target=chat, started_at=at(self.second))
             busy |= set(run.inbox)
             self.runs[run.id] = (chat, frozenset(run.inbox))
-            calls.append(self.world.a.begin_run(run, node=A))
+            calls.append(self._begin(run))
         return await _all(calls)
+
+    async def child(self) -> object:
+        """A subagent of a run, which may be lost."""
+        if not self.runs:
+            return None
+        parent = self.chance.choice(list(self.runs))
+        chat = self.runs[parent][0]
+        name = f"run {self.number():04}"
+        run = replace(
+            new_run(name, target=chat, started_at=at(self.second)),
+            session=SessionKey(f"agent:default:subagent:{name}"),
+            trigger=Trigger.SUBAGENT,
+            parent=parent,
+            payer=key_of(chat),
+            submitted_at=at(self.second - 1),
+        )
+        self.runs[run.id] = (chat, frozenset())
+        return await self._begin(run)
+
+    async def _begin(self, run: NewRun) -> object:
+        """What it was told, without the places: those differ."""
+        begun = await self.world.a.begin_run(run, node=A)
+        self.began[run.id] = (run.session, begun.places)
+        assert sorted(set(begun.places)) == list(begun.places)
+        return replace(begun, places=()), len(begun.places)
 
     async def draft(self) -> object:
         if not self.runs:
@@ -141,8 +177,67 @@ class Player:
             outcome = self.chance.choice(OUTCOMES)
             texts = [f"answer of {run_id}"] if outcome is Outcome.COMPLETED else []
             ended = replace(end(run_id, outcome, *texts), history=(entry(f"of {run_id}"),))
-            ends.append(replace(ended, taken_in=taken_in, finished_at=at(self.second)))
+            ended = replace(ended, taken_in=taken_in, finished_at=at(self.second))
+            ends.append(self.with_work(ended))
         return await _all([self.world.a.finish_run(one, node=A) for one in ends])
+
+    def with_work(self, ended: RunEnd) -> RunEnd:
+        """Also what the run has done: it may have summed up what it was told."""
+        if self.chance.random() < 0.5:
+            return ended
+        _, places = self.began.get(ended.id, (None, ()))
+        upto = self.chance.choice([*places, 10**9])
+        summary = Summary(f"by {ended.id}", upto) if self.chance.random() < 0.8 else None
+        known = self.chance.random() < 0.5
+        cost = Decimal(self.chance.randint(0, 100)) / 8 if known else None
+        calls = (ToolCall(f"tool {n}", "{}", at(n), ok=known) for n in range(3))
+        return replace(
+            ended,
+            usage=Usage(self.chance.randint(1, 9), self.chance.randint(0, 9), cost_usd=cost),
+            tools=tuple(self.some(calls)),
+            first_text_at=at(self.second),
+            model=self.chance.choice(["", "another"]),
+            summary=summary,
+        )
+
+    async def pin(self) -> object:
+        """By any run, also one that has ended, or that began before a reset."""
+        at_work = self.began.keys() & self.runs.keys()
+        runs = at_work if self.chance.random() < 0.7 else self.began.keys()
+        if not runs:
+            return None
+        run_id = self.chance.choice(sorted(runs))
+        facts = self.some([f"fact {n} of {run_id}" for n in range(4)])
+        return await self.world.a.pin(self.began[run_id][0], facts, run=run_id)
+
+    async def reset(self) -> object:
+        if self.chance.random() < 0.7:
+            return None
+        await self.world.a.reset_session(key_of(self.chat()), now=at(self.second))
+        return None
+
+    async def move(self) -> object:
+        """A chat gets the id of another one, or a new one. Its old id is used again."""
+        old = self.chat()
+        new = replace(old, chat=self.chance.choice([*(one.chat for one in CHATS), "400"]))
+        if old == new or self.chance.random() < 0.5:
+            return None
+        moved = await self.world.a.move_chat(
+            "telegram", "default", old=old.chat, new=new.chat, now=at(self.second)
+        )
+        for name, row in self.rows.items():
+            if row.message.target == old:
+                message = replace(row.message, target=new)
+                self.rows[name] = replace(row, message=message, session=key_of(new))
+        for run_id, (chat, rows) in self.runs.items():
+            self.runs[run_id] = (new if chat == old else chat, rows)
+        return moved
+
+    async def count(self) -> object:
+        payer = self.chance.choice([None, key_of(self.chat())])
+        agent = self.chance.choice([None, AGENT, AgentName("nobody")])
+        since = at(self.chance.choice([0, self.second // 2]))
+        return await self.world.a.spent(since=since, payer=payer, agent=agent)
 
     async def settle(self) -> object:
         rows = [self.rows[name].id for name in self.some(list(self.rows))]
@@ -185,9 +280,12 @@ class Player:
         store = self.world.a
         outbox = await store.outbox(limit=1000)
         letters = [await store.letter(row.id) for row in self.rows.values()]
-        histories = {row.session: await store.history(row.session) for row in self.rows.values()}
+        sessions = await store.sessions(limit=1000)
+        histories = {session.key: await store.history(session.key) for session in sessions}
         return {
             "runs": [*await store.runs(limit=1000)],
+            "sessions": [*sessions],
+            "lost": [*await store.unannounced(since=at(0))],
             "drafts": [*await store.drafts()],
             # What ends at once may be said in any order.
             "outbox": sorted(

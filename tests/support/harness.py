@@ -22,24 +22,27 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.ids import MAIN_AGENT, MAIN_LANE, LaneName, NodeId, SessionKey
+from goclaw_py.core.errors import StoreUnavailable, ToolFailed
+from goclaw_py.core.ids import MAIN_AGENT, MAIN_LANE, AgentName, LaneName, NodeId, SessionKey
 from goclaw_py.core.messages import InboundMessage, PeerKind, Sender, Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.core.routing import AccessRules, DirectPolicy, GroupPolicy, chat_session
 from goclaw_py.core.scheduler import Scheduler
-from goclaw_py.ports.agent import AgentLoop, Role
+from goclaw_py.ports.agent import AgentLoop, Role, RunRequest
 from goclaw_py.ports.store import Notice, Place, Recovery
+from goclaw_py.ports.tools import Here, Toolbox, ToolSpec
 from goclaw_py.runtime.cluster import Cluster
 from goclaw_py.runtime.commands import Commands
 from goclaw_py.runtime.control import GatewayControl
 from goclaw_py.runtime.dispatcher import Dispatcher
 from goclaw_py.runtime.doorkeeper import Doorkeeper
 from goclaw_py.runtime.gateway import Gateway
+from goclaw_py.runtime.ledger import Limits
 from goclaw_py.runtime.outbox import Outbox
 from goclaw_py.runtime.policies import ChatRules
 from goclaw_py.runtime.runner import Runner
+from goclaw_py.runtime.spans import NO_SPANS, Spans
 from goclaw_py.runtime.supervisor import Supervisor
 from goclaw_py.runtime.wake import Wake
 from goclaw_py.runtime.works import Surroundings, Works
@@ -111,6 +114,32 @@ class Ways:
     context_window: int = 1000
     groups: GroupPolicy = GroupPolicy.ALLOWLIST
     mention: bool = True
+    limits: Limits = field(default_factory=Limits)
+    outage_hold_s: float = 1800.0
+
+
+@dataclass(frozen=True, slots=True)
+class OpenToolbox:
+    """No tools, but what tools are given: tests do with it what a tool would do."""
+
+    here: Here
+    specs: tuple[ToolSpec, ...] = ()
+
+    async def call(self, name: str, arguments: Mapping[str, object]) -> str:
+        raise ToolFailed(f"no tool {name}")
+
+
+class OpenToolmaker:
+    """Makes the toolboxes of ``here``."""
+
+    def toolbox(self, here: Here) -> Toolbox:
+        return OpenToolbox(here)
+
+
+def here(request: RunRequest) -> Here:
+    """What the tools of a run are given."""
+    assert isinstance(request.tools, OpenToolbox)
+    return request.tools.here
 
 
 @dataclass(slots=True)
@@ -122,6 +151,8 @@ class GatewayProcess:
     agent: AgentLoop
     channels: Mapping[Place, RecordingChannel]
     workspace: Path
+    others: Mapping[AgentName, AgentLoop] = field(default_factory=dict)
+    spans: Spans = NO_SPANS
     store: FlakyStore = field(init=False)
     clock: LoopClock = field(init=False)
     cluster: Cluster = field(init=False)
@@ -150,9 +181,14 @@ class GatewayProcess:
         around = Surroundings(
             channels,
             {place: self._rules(channel) for place, channel in channels.items()},
-            {MAIN_AGENT: self.agent},
-            {MAIN_AGENT: self.workspace},
-            {MAIN_AGENT: self.ways.context_window},
+            {MAIN_AGENT: self.agent, **self.others},
+            dict.fromkeys((MAIN_AGENT, *self.others), self.workspace),
+            dict.fromkeys((MAIN_AGENT, *self.others), self.ways.context_window),
+            OpenToolmaker(),
+            limits={MAIN_AGENT: self.ways.limits},
+            outage_hold_s=self.ways.outage_hold_s,
+            run_timeout_s=self.ways.run_timeout_s,
+            spans=self.spans,
         )
         lanes = {MAIN_LANE: self.ways.main_lane, LaneName("other"): 1}
         scheduler = Scheduler(lanes, cancel_grace_s=self.ways.cancel_grace_s)
@@ -161,9 +197,7 @@ class GatewayProcess:
         self.dispatcher, self.commands = works.dispatcher, works.commands
         self.gateway, self.outbox = works.gateway, works.outbox
         self.supervisor = works.supervisor
-        self.control = GatewayControl(
-            store, clock, self.dispatcher, self.commands, works.stopper, no_status
-        )
+        self.control = GatewayControl(store, clock, works, no_status)
         store.on_notice(self._on_notice)
 
     @property
@@ -187,7 +221,7 @@ class GatewayProcess:
         """Come up as the application does."""
         await self.cluster.join()
         await self.doorkeeper.refresh()
-        await self.gateway.take_pending()
+        await self.works.take_up()
         for work in (
             self.cluster.keep(),
             self.cluster.watch(),
@@ -205,6 +239,7 @@ class GatewayProcess:
         await self.runner.notices.flush()
         await self.commands.close()
         await self.outbox.close(5.0)
+        self.works.feed.close()
         await self._cancel(*self._tasks)
         self._tasks.clear()
         await self.cluster.leave()
@@ -300,7 +335,7 @@ class GatewayProcess:
         while True:
             self._pending.clear()
             try:
-                await self.gateway.take_pending()
+                await self.works.take_up()
                 await self.gateway.release_idle()
             except StoreUnavailable:
                 pass  # the next look finds it
@@ -337,6 +372,8 @@ async def a_process(
     *,
     database: MemoryDatabase | None = None,
     channels: tuple[RecordingChannel, ...] = (),
+    others: Mapping[AgentName, AgentLoop] | None = None,
+    spans: Spans = NO_SPANS,
 ) -> AsyncIterator[GatewayProcess]:
     """A started process with one trusted channel and an echoing agent, unless told otherwise."""
     made = channels or (RecordingChannel(),)
@@ -347,6 +384,8 @@ async def a_process(
             agent=agent or ScriptedAgent(),
             channels={(channel.name, channel.account): channel for channel in made},
             workspace=Path(folder),
+            others=others or {},
+            spans=spans,
         )
         await process.start()
         try:

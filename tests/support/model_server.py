@@ -1,23 +1,32 @@
-"""A model server on loopback that does what it is told; speaks OpenAI's chat completions.
+"""A model server on loopback that does what it is told.
 
-What to do stands in the model's name or, if that is no order, in the last user message:
+It speaks OpenAI's chat completions and Anthropic's messages, below any path; other requests are
+seen and not found. What to do stands in the model's name or, if that is no order, in the last user
+message:
 
     say TEXT          the text, a word at a time
     slow N DELAY      N words ("w1 w2 …"), DELAY seconds apart
+    big BYTES SIZE    a text that long, in pieces of SIZE (1024)
+    think TEXT        thoughts, then an answer
     status CODE       an error, always; 401 quotes the key back as real servers do
     fail CODE N       N times that error, then "ok"
     limit SECONDS N   N times 429 with Retry-After, then "ok"
     advise CODE BOOL  that error with x-should-retry, always
-    quota             429 insufficient_quota
+    quota             the account is empty, in the provider's own words
+    overflow          the conversation is too long, in the provider's own words
     cut N             N words, then the connection breaks
     half N            N words, then a clean end without finish_reason
+    pause N           N words, then nothing
+    fault N           N words, then an error in the stream: overloaded
+    refuse            ends at once: the content filter
     hang              accepts the request and sends nothing
     tool NAME JSON    some words and a call of that tool; then says what the tool gave
+    tools LIST        as that, several at once: [["NAME", {…} or "text"], …]
     many NAME         calls that tool again and again
+    mute NAME JSON    some words and a call of that tool; then says nothing
+    say               nothing at all
     halftool NAME     a call of that tool, then a clean end without finish_reason
     anything else     "you said: …"
-
-Anthropic's messages are spoken too, for the last order and for "half" only.
 
 In the same process: ``async with ModelServer() as server``. As a process of its own:
 ``python -m tests.support.model_server --port 0`` prints its base URL; ``GET /seen`` shows requests.
@@ -30,15 +39,17 @@ import asyncio
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any, Self
 
 import orjson
 from aiohttp import web
 
-CREATED = 1_700_000_000
+from tests.support import model_server_anthropic as anthropic
+from tests.support import model_server_openai as openai
+from tests.support.model_server_orders import ORDERS, Answer, End, answer
+
 INPUT_TOKENS_PER_MESSAGE = 10
 
 
@@ -61,6 +72,15 @@ class Seen:
     def texts(self) -> list[Any]:
         return [message.get("content") for message in self.body["messages"]]
 
+    @property
+    def is_spoken(self) -> bool:
+        return self.path.endswith(("/chat/completions", "/messages"))
+
+    @property
+    def speech(self) -> ModuleType:
+        """Whose protocol it is."""
+        return anthropic if self.path.endswith("/messages") else openai
+
 
 @dataclass(slots=True)
 class ModelServer:
@@ -75,13 +95,17 @@ class ModelServer:
 
     @property
     def base_url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
+        return f"{self.root_url}/v1"
+
+    @property
+    def root_url(self) -> str:
+        """For Anthropic's client, which puts the version into the path on its own."""
+        return f"http://127.0.0.1:{self.port}"
 
     async def __aenter__(self) -> Self:
-        app = web.Application()
-        app.router.add_post("/v1/chat/completions", self._complete)
-        app.router.add_post("/v1/messages", self._anthropic)
+        app = web.Application(client_max_size=64 * 2**20)
         app.router.add_get("/seen", self._show)
+        app.router.add_post("/{path:.*}", self._complete)
         # With handler_cancellation the handler hears at once that the client has gone.
         self._runner = web.AppRunner(
             app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1
@@ -119,12 +143,17 @@ class ModelServer:
     async def _note(self, request: web.Request) -> Seen:
         body = orjson.loads(await request.read())
         headers = {name.lower(): value for name, value in request.headers.items()}
-        seen = Seen(request.path, headers, body, _order(body), time.monotonic())
+        seen = Seen(request.path, headers, body, "", time.monotonic())
+        if seen.is_spoken:
+            model = str(body["model"])
+            seen.order = model if model.partition(" ")[0] in ORDERS else seen.speech.said(body)
         self.seen.append(seen)
         self.arrived.set()
         return seen
 
     async def _act(self, request: web.Request, seen: Seen) -> web.StreamResponse:
+        if not seen.is_spoken:
+            return _json(404, {"error": {"message": "not found", "code": 404}})
         match seen.order.split(maxsplit=2):
             case ["hang"]:
                 await asyncio.Event().wait()
@@ -137,202 +166,71 @@ class ModelServer:
             case ["advise", code, advice]:
                 return _error(int(code), seen, {"x-should-retry": advice})
             case ["quota"]:
-                return _error(429, seen, code="insufficient_quota")
-        return await _Answer(request, seen).send()
+                return _failure(seen, *seen.speech.QUOTA)
+            case ["overflow"]:
+                return _failure(seen, *seen.speech.OVERFLOW)
+        return await _send(request, seen)
 
     def _again(self, seen: Seen, times: int) -> bool:
         self._failures[seen.order] += 1
         return self._failures[seen.order] <= times
 
-    async def _anthropic(self, request: web.Request) -> web.StreamResponse:
-        seen = await self._note(request)
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-        await response.prepare(request)
-        text = f"you said: {seen.order}"
-        usage = {"input_tokens": 10, "output_tokens": 0}
-        message = {
-            "id": "msg_1", "type": "message", "role": "assistant", "model": seen.body["model"],
-            "content": [], "stop_reason": None, "stop_sequence": None, "usage": usage,
-        }  # fmt: skip
-        events: list[dict[str, Any]] = [
-            {"type": "message_start", "message": message},
-            {
-                "type": "content_block_start",
-                "index": 0,
-                "content_block": {"type": "text", "text": ""},
-            },
-            {
-                "type": "content_block_delta",
-                "index": 0,
-                "delta": {"type": "text_delta", "text": text},
-            },
-            {"type": "content_block_stop", "index": 0},
-            {
-                "type": "message_delta",
-                "delta": {"stop_reason": "end_turn", "stop_sequence": None},
-                "usage": {"output_tokens": 5},
-            },
-            {"type": "message_stop"},
-        ]
-        if seen.order.startswith("half"):
-            del events[-2:]
-        for event in events:
-            name = event["type"].encode()
-            await response.write(b"event: " + name + b"\ndata: " + orjson.dumps(event) + b"\n\n")
-        return response
 
-
-class _Answer:
+async def _send(request: web.Request, seen: Seen) -> web.StreamResponse:
     """A successful answer, streamed or in one piece."""
-
-    def __init__(self, request: web.Request, seen: Seen) -> None:
-        self._request = request
-        self._seen = seen
-        self._model = seen.body["model"]
-
-    async def send(self) -> web.StreamResponse:
-        seen = self._seen
-        after_tool = seen.roles[-1] == "tool"
-        match seen.order.split(maxsplit=2):
-            case ["say", *rest]:
-                sending = self._words(" ".join(rest).split(), 0)
-            case ["slow", count, delay]:
-                sending = self._words(_numbered(int(count)), float(delay))
-            case ["cut", count]:
-                sending = self._words(_numbered(int(count)), 0, cut=True)
-            case ["half", count]:
-                sending = self._words(_numbered(int(count)), 0, finish=None)
-            case ["fail" | "limit", *_]:
-                sending = self._words(["ok"], 0)
-            case ["tool", name, arguments] if not after_tool:
-                sending = self._call(name, arguments)
-            case ["tool", *_]:
-                sending = self._words(["tool", "gave:", str(seen.texts[-1])], 0)
-            case ["halftool", name]:
-                sending = self._call(name, "{}", finish=None)
-            case ["many", name]:
-                sending = self._call(name, "{}")
-            case _:
-                sending = self._words(["you", "said:", seen.order], 0)
-        return await sending
-
-    async def _words(
-        self, words: Sequence[str], delay: float, *, cut: bool = False, finish: str | None = "stop"
-    ) -> web.StreamResponse:
-        pieces = [word if position == 0 else f" {word}" for position, word in enumerate(words)]
-        if not self._seen.body.get("stream"):
-            await asyncio.sleep(delay * len(pieces))
-            return self._whole("".join(pieces))
-        response = await self._open()
-        for position, piece in enumerate(pieces):
-            await asyncio.sleep(delay if position else 0)
-            await response.write(self._chunk({"role": "assistant", "content": piece}))
-        if cut:
-            assert self._request.transport is not None
-            self._request.transport.abort()
-            return response
-        return await self._close(response, finish, len(pieces))
-
-    async def _call(
-        self, name: str, arguments: str, *, finish: str | None = "tool_calls"
-    ) -> web.StreamResponse:
-        response = await self._open()
-        await response.write(self._chunk({"role": "assistant", "content": "looking"}))
-        function = {"name": name, "arguments": arguments}
-        call = {
-            "index": 0,
-            "id": f"call_{len(self._seen.roles)}",
-            "type": "function",
-            "function": function,
-        }
-        await response.write(self._chunk({"tool_calls": [call]}))
-        return await self._close(response, finish, 2)
-
-    async def _open(self) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-        await response.prepare(self._request)
-        return response
-
-    async def _close(
-        self, response: web.StreamResponse, finish: str | None, tokens: int
-    ) -> web.StreamResponse:
-        if finish is not None:
-            await response.write(self._chunk({}, finish=finish))
-            await response.write(_event(self._envelope([]) | {"usage": self._usage(tokens)}))
-        await response.write(b"data: [DONE]\n\n")
-        return response
-
-    def _whole(self, text: str) -> web.Response:
-        choice = {
-            "index": 0,
-            "message": {"role": "assistant", "content": text},
-            "finish_reason": "stop",
-        }
-        body = self._envelope([choice]) | {
-            "object": "chat.completion",
-            "usage": self._usage(len(text.split())),
-        }
-        return web.Response(body=orjson.dumps(body), content_type="application/json")
-
-    def _chunk(self, delta: dict[str, Any], *, finish: str | None = None) -> bytes:
-        return _event(self._envelope([{"index": 0, "delta": delta, "finish_reason": finish}]))
-
-    def _envelope(self, choices: list[dict[str, Any]]) -> dict[str, Any]:
-        return {
-            "id": "chatcmpl-1",
-            "object": "chat.completion.chunk",
-            "created": CREATED,
-            "model": self._model,
-            "choices": choices,
-        }
-
-    def _usage(self, tokens: int) -> dict[str, int]:
-        asked = INPUT_TOKENS_PER_MESSAGE * len(self._seen.roles)
-        return {
-            "prompt_tokens": asked,
-            "completion_tokens": tokens,
-            "total_tokens": asked + tokens,
-        }
+    what = answer(seen.order, seen.speech.results(seen.body), messages=len(seen.roles))
+    asked = INPUT_TOKENS_PER_MESSAGE * (len(seen.roles) + ("system" in seen.body))
+    kind = anthropic.Anthropic if seen.speech is anthropic else openai.OpenAi
+    speaker = kind(seen.body, asked)
+    if not seen.body.get("stream"):
+        await asyncio.sleep(what.delay_s * len(what.pieces))
+        return _json(200, speaker.whole(what))
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+    await response.prepare(request)
+    await _stream(response, speaker, what)
+    match what.end:
+        case End.CUT:
+            assert request.transport is not None
+            request.transport.abort()
+        case End.SILENCE:
+            await asyncio.Event().wait()
+        case End.FAULT:
+            await response.write(speaker.fault())
+        case _:
+            await response.write(speaker.finish(what))
+    return response
 
 
-_ORDERS = frozenset(
-    "say slow status fail limit advise quota cut half hang tool halftool many".split()  # noqa: SIM905 - a list of words
-)
+async def _stream(
+    response: web.StreamResponse, speaker: anthropic.Anthropic | openai.OpenAi, what: Answer
+) -> None:
+    await response.write(speaker.begin(what))
+    for position, piece in enumerate(what.pieces):
+        await asyncio.sleep(what.delay_s if position else 0)
+        await response.write(speaker.piece(piece))
+    if what.calls:
+        await response.write(speaker.calls(list(what.calls)))
 
 
-def _order(body: dict[str, Any]) -> str:
-    model = str(body["model"])
-    if model.split(maxsplit=1)[0] in _ORDERS:
-        return model
-    said = [message for message in body["messages"] if message["role"] == "user"]
-    content = said[-1]["content"] if said else ""
-    if isinstance(content, list):
-        content = "".join(part.get("text", "") for part in content)
-    return str(content)
-
-
-def _numbered(count: int) -> list[str]:
-    return [f"w{number}" for number in range(1, count + 1)]
-
-
-def _event(body: dict[str, Any]) -> bytes:
-    return b"data: " + orjson.dumps(body) + b"\n\n"
-
-
-def _error(
-    status: int, seen: Seen, headers: dict[str, str] | None = None, *, code: str = "scripted"
-) -> web.Response:
+def _error(status: int, seen: Seen, headers: dict[str, str] | None = None) -> web.Response:
     key = seen.headers.get("authorization", "").removeprefix("Bearer ")
+    key = key or seen.headers.get("x-api-key", "")
     message = {
         401: f"Incorrect API key provided: {key[:8]}*****{key[-4:]}. Bearer {key} is wrong.",
         404: f"The model {seen.body['model']} does not exist.",
     }.get(status, f"scripted {status}")
-    body = {"error": {"message": message, "type": "scripted", "code": code}}
+    return _failure(seen, status, message, "scripted", headers)
+
+
+def _failure(
+    seen: Seen, status: int, message: str, code: str, headers: dict[str, str] | None = None
+) -> web.Response:
+    return _json(status, seen.speech.error(status, message, code), headers)
+
+
+def _json(status: int, body: dict[str, Any], headers: dict[str, str] | None = None) -> web.Response:
     return web.Response(
-        status=status,
-        headers=headers,
-        body=orjson.dumps(body),
-        content_type="application/json",
+        status=status, headers=headers, body=orjson.dumps(body), content_type="application/json"
     )
 
 

@@ -59,6 +59,7 @@ INBOUND = {
     "press": maybe,
     "unsupported": words,
     "place_name": words,
+    "source": words,
 }
 OUTBOUND = {
     "target": targets,

@@ -4,23 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from goclaw_py.core.events import AgentEvent, TextDelta
+from goclaw_py.core.budget import NO_BUDGET, Budget
+from goclaw_py.core.events import TextDelta
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.outcomes import Trigger
 from goclaw_py.ports.agent import (
     HistoryEntry,
+    LoopEvent,
     RunRequest,
+    Step,
     TakeMessages,
     TextPart,
     no_messages,
 )
+from goclaw_py.ports.tools import NO_TOOLS, Toolbox
 
 
-class Events(list[AgentEvent]):
-    """Everything emitted. Call it to emit."""
+class Events(list[LoopEvent]):
+    """Everything emitted, steps in ``steps``. Call it to emit."""
 
-    def __call__(self, event: AgentEvent) -> None:
-        self.append(event)
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps: list[Step] = []
+
+    def __call__(self, event: LoopEvent | Step) -> None:
+        if isinstance(event, Step):
+            self.steps.append(event)
+        else:
+            self.append(event)
 
     @property
     def text(self) -> str:
@@ -45,6 +56,10 @@ def request(
     history: Iterable[HistoryEntry] = (),
     system: Iterable[str] = (),
     take: TakeMessages = no_messages,
+    tools: Toolbox = NO_TOOLS,
+    budget: Budget = NO_BUDGET,
+    summary: str = "",
+    pinned: Iterable[str] = (),
 ) -> RunRequest:
     return RunRequest(
         run_id=RunId(run),
@@ -55,4 +70,8 @@ def request(
         history=tuple(history),
         system=tuple(system),
         take_messages=take,
+        tools=tools,
+        budget=budget,
+        summary=summary,
+        pinned=tuple(pinned),
     )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -26,6 +27,9 @@ MAIN = AgentName("main")
         ("openai:gpt-4o", ModelAgent),
         ("anthropic:claude-x", ModelAgent),
         ("openai:ft:gpt:org", ModelAgent),
+        ("openrouter:openai/gpt", ModelAgent),
+        ("gateway/anthropic:claude-x", ModelAgent),
+        ("google:gemini-3-pro", ModelAgent),
         ("command", CommandAgent),
     ],
 )
@@ -54,7 +58,17 @@ def test_a_program_that_could_say_nothing_is_refused(command: CommandSpec, key: 
 
 @pytest.mark.parametrize(
     "model",
-    ["", "gpt-4o", "google:gemini", "openai:", "openai", "python:", "offline:x", "OpenAI:x"],
+    [
+        "",
+        "gpt-4o",
+        "gogle:gemini",
+        "gateway:x",
+        "openai:",
+        "openai",
+        "python:",
+        "offline:x",
+        "OpenAI:x",
+    ],
 )
 def test_an_unknown_model_is_an_error_with_the_key_and_all_that_is_allowed(model: str) -> None:
     with pytest.raises(SettingError) as caught:
@@ -62,6 +76,32 @@ def test_an_unknown_model_is_an_error_with_the_key_and_all_that_is_allowed(model
     assert caught.value.key == "agents.helper.model"
     for form in ("offline", "python:module:callable", "openai:NAME", "anthropic:NAME"):
         assert form in caught.value.allowed
+    for provider in ("groq", "mistral", "google", "openrouter", "ollama"):
+        assert provider in caught.value.allowed
+
+
+@pytest.mark.parametrize("other", ["", "openai", "offline", "python:a:b", "nobody:x", "openai: "])
+def test_only_models_stand_in_for_a_model(other: str) -> None:
+    with pytest.raises(SettingError) as caught:
+        build_agent(AgentSpec(MAIN, "openai:x", fallback=("anthropic:y", other)))
+    assert caught.value.key == "agents.main.fallback"
+    assert caught.value.value == other
+
+
+@pytest.mark.parametrize("url", ["http://[::1", "http://h:99999/v1", "http://", "http://h:0/"])
+def test_an_address_that_cannot_be_read_is_an_error_that_does_not_show_it(url: str) -> None:
+    with pytest.raises(SettingError) as caught:
+        build_agent(AgentSpec(MAIN, "openai:x", base_url=url))
+    assert caught.value.key == "agents.main.base_url"
+    assert url not in str(caught.value)
+
+
+@pytest.mark.parametrize("model", ["offline", "command", "python:tests.unit.agents.sample:greet"])
+def test_what_is_no_model_has_none_that_stand_in_for_it(model: str) -> None:
+    spec = AgentSpec(MAIN, model, command=CommandSpec(("true",)), fallback=("openai:x",))
+    with pytest.raises(SettingError) as caught:
+        build_agent(spec)
+    assert caught.value.key == "agents.main.fallback"
 
 
 def test_key_and_headers_stay_out_of_the_repr() -> None:
@@ -73,13 +113,18 @@ def test_key_and_headers_stay_out_of_the_repr() -> None:
 
 @pytest.mark.parametrize(
     ("model", "variable"),
-    [("openai:gpt-4o", "OPENAI_API_KEY"), ("anthropic:claude-x", "ANTHROPIC_API_KEY")],
+    [
+        ("openai:gpt-4o", "OPENAI_API_KEY"),
+        ("anthropic:claude-x", "ANTHROPIC_API_KEY"),
+        ("google:gemini", "GOOGLE_API_KEY"),
+        ("ollama:qwen", "OLLAMA_BASE_URL"),
+    ],
 )
 async def test_without_a_key_it_starts_and_the_first_run_names_the_variable(
     model: str, variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(variable, raising=False)
-    monkeypatch.delenv(variable.replace("KEY", "BASE_URL").replace("API_", ""), raising=False)
+    for name in [name for name in os.environ if name.endswith(("_API_KEY", "_BASE_URL"))]:
+        monkeypatch.delenv(name)
     agent = build_agent(AgentSpec(MAIN, model))
     await agent.warm_up()
     with pytest.raises(AgentError, match=variable) as caught:
@@ -92,9 +137,10 @@ def test_building_every_kind_of_agent_imports_no_model_library() -> None:
     program = """
 import sys
 from goclaw_py.agents import AgentSpec, build_agent
-for model in ("offline", "openai:x", "anthropic:x"):
-    build_agent(AgentSpec("a", model))
-print(sorted({"pydantic_ai", "openai", "anthropic", "httpx2", "pydantic"} & set(sys.modules)))
+for model in ("offline", "openai:x", "anthropic:x", "google:x", "groq:x", "bedrock:x"):
+    build_agent(AgentSpec("a", model, fallback=("mistral:x",) if ":" in model else ()))
+heavy = {"pydantic_ai", "openai", "anthropic", "httpx2", "pydantic", "google", "groq", "boto3"}
+print(sorted(heavy & set(sys.modules)))
 """
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60

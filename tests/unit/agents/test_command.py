@@ -4,72 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
+import uvloop
 
-from goclaw_py.agents.command import CommandAgent, CommandSpec, OutputKind
-from goclaw_py.agents.command import process as processes
+from goclaw_py.agents.command import CommandSpec, OutputKind, UsagePaths
 from goclaw_py.core.errors import AgentError
-from goclaw_py.core.events import AgentEvent, TextDelta
-from goclaw_py.core.ids import AgentName, RunId, SessionKey
-from goclaw_py.core.outcomes import Trigger
-from goclaw_py.ports.agent import AgentResult, HistoryEntry, RunRequest, TextPart
+from goclaw_py.core.events import TextDelta, Usage
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.ports.agent import HistoryEntry, LoopEvent, Role, Step
+from goclaw_py.runtime.progress import Progress
+from goclaw_py.testing.clock import LoopClock
+from tests.unit.agents.programs import agent, ask, python, refused, request, until
 
 pytestmark = pytest.mark.real_time
-
-NAME = AgentName("main")
-
-
-def python(code: str, *arguments: str) -> tuple[str, ...]:
-    """A program of a few lines."""
-    return (sys.executable, "-c", code, *arguments)
-
-
-def agent(spec: CommandSpec, **environ: str) -> CommandAgent:
-    return CommandAgent(NAME, spec, environ={"PATH": os.environ["PATH"], **environ})
-
-
-def request(prompt: str, folder: Path, *history: HistoryEntry, run: str = "run-1") -> RunRequest:
-    return RunRequest(
-        run_id=RunId(run),
-        session=SessionKey("agent:main:api:test"),
-        agent=NAME,
-        trigger=Trigger.API,
-        parts=(TextPart(prompt),),
-        history=history,
-        workspace=folder,
-    )
-
-
-async def ask(spec: CommandSpec, prompt: str, folder: Path, *history: HistoryEntry) -> AgentResult:
-    return await agent(spec).run(request(prompt, folder, *history), lambda _: None)
-
-
-async def refused(spec: CommandSpec, prompt: str, folder: Path) -> AgentError:
-    with pytest.raises(AgentError) as caught:
-        await ask(spec, prompt, folder)
-    return caught.value
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs; one that nobody has waited for does not."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except OSError:
-        return False
-    return state not in "ZX"
-
-
-async def until(reached: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not reached():
-            await asyncio.sleep(0.01)
-
 
 # ---------------------------------------------------------------------------- asking
 
@@ -101,10 +53,11 @@ async def test_it_works_in_the_workspace_with_a_minimal_environment(tmp_path: Pa
 
 async def test_the_reply_is_streamed(tmp_path: Path) -> None:
     code = "import time\nfor n in range(3): print(n, flush=True); time.sleep(0.1)"
-    seen: list[AgentEvent] = []
+    seen: list[LoopEvent] = []
     result = await agent(CommandSpec(python(code))).run(request("", tmp_path), seen.append)
-    assert len(seen) == 3
-    assert "".join(one.text for one in seen if isinstance(one, TextDelta)) == result.text
+    said = [one.text for one in seen if isinstance(one, TextDelta)]
+    assert len(said) == 3
+    assert "".join(said) == result.text
 
 
 async def test_a_character_that_is_cut_between_two_reads_is_whole(tmp_path: Path) -> None:
@@ -115,9 +68,112 @@ async def test_a_character_that_is_cut_between_two_reads_is_whole(tmp_path: Path
     assert (await ask(CommandSpec(python(code)), "", tmp_path)).text == "€ü𝄞"
 
 
-async def test_binary_output_is_no_error_and_what_is_no_text_is_marked(tmp_path: Path) -> None:
-    code = "import sys; sys.stdout.buffer.write(bytes(range(256)))"
-    assert "\ufffd" in (await ask(CommandSpec(python(code)), "", tmp_path)).text
+# ---------------------------------------------------------------------------- instructions
+
+ECHO = python("import sys; print(sys.argv[1:], sys.stdin.read(), end='')")
+
+
+async def test_the_instructions_of_a_run_stand_before_its_prompt_and_are_marked(
+    tmp_path: Path,
+) -> None:
+    """SPEC AGENT-7: the prompt stays as it is, apart from them."""
+    asked = replace(
+        request("Hello?", tmp_path), system=("Be brief.", " "), pinned=("Ann is 7.", "So is Bo.")
+    )
+    result = await agent(CommandSpec(ECHO)).run(asked, lambda _: None)
+    assert result.text == (
+        "[] <instructions>\nBe brief.\n\nFacts to remember:\n- Ann is 7.\n- So is Bo.\n"
+        "</instructions>\n\nHello?"
+    )
+    assert result.entries[0].text == "Hello?"
+
+
+async def test_they_go_where_an_argument_has_a_place_for_them(tmp_path: Path) -> None:
+    asked = replace(request("Hi {system}", tmp_path), system=("Say {prompt}.",))
+    spec = CommandSpec((*ECHO, "--system", "{system}"))
+    result = await agent(spec).run(asked, lambda _: None)
+    assert result.text == "['--system', 'Say {prompt}.'] Hi {system}"
+
+
+async def test_they_stand_before_a_prompt_that_is_an_argument_too(tmp_path: Path) -> None:
+    asked = replace(request("Hi", tmp_path), system=("Brief.",))
+    result = await agent(CommandSpec((*ECHO, "{prompt}"))).run(asked, lambda _: None)
+    assert result.text.strip() == str(["<instructions>\nBrief.\n</instructions>\n\nHi"])
+
+
+async def test_without_any_the_prompt_is_all(tmp_path: Path) -> None:
+    assert (await ask(CommandSpec(ECHO), "Hi", tmp_path)).text == "[] Hi"
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "expected"),
+    [
+        (("{prompt}",), (), ("['Hi'] ", "[] Hi")),
+        ((), ("{prompt}",), ("[] Hi", "['Hi'] ")),
+        ((), (), ("[] Hi", "[] Hi")),
+    ],
+)
+async def test_the_prompt_is_on_stdin_unless_the_arguments_of_that_run_have_it(
+    tmp_path: Path, first: tuple[str, ...], later: tuple[str, ...], expected: tuple[str, str]
+) -> None:
+    spec = CommandSpec(ECHO, first=first, later=later)
+    begun = await ask(spec, "Hi", tmp_path)
+    assert (begun.text, (await ask(spec, "Hi", tmp_path, *begun.entries)).text) == expected
+
+
+async def test_what_was_said_to_another_agent_is_told_once_and_as_no_instruction(
+    tmp_path: Path,
+) -> None:
+    asked = replace(request("Go on.", tmp_path), summary="They like tea.")
+    spec = CommandSpec((*ECHO, "{system}"))
+    first = await agent(spec).run(asked, lambda _: None)
+    later = await agent(spec).run(replace(asked, history=first.entries), lambda _: None)
+    assert first.text == "[''] [What was said before this, in short]\nThey like tea.\n\nGo on."
+    assert later.text == "[''] Go on."
+
+
+# ---------------------------------------------------------------------------- not started
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_prompt_that_no_argument_can_hold_is_told_in_plain_words(
+    tmp_path: Path, loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    spec = CommandSpec(python("pass", "{prompt}"))
+    with asyncio.Runner(loop_factory=loop) as runner:
+        error = runner.run(refused(spec, "x" * 200_000, tmp_path))
+    assert error.friendly.startswith("Your message is too long for this agent program.")
+    assert "take {prompt} out of agents.main.command, then it comes on standard" in str(error)
+    assert len(str(error)) < 1_000
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+@pytest.mark.parametrize("text", ["a\0b", "a\ud800b"])
+def test_what_no_argument_can_hold_cuts_nothing_off(
+    tmp_path: Path, loop: Callable[[], asyncio.AbstractEventLoop], text: str
+) -> None:
+    spec = CommandSpec(python("import sys; print(ascii(sys.argv[1]))", "{prompt}"))
+    with asyncio.Runner(loop_factory=loop) as runner:
+        said = runner.run(ask(spec, text, tmp_path)).text.strip()
+    assert said in (ascii("a\ufffdb"), ascii("a?b"))
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_program_that_cannot_be_started_is_a_failure_that_names_the_cause(
+    tmp_path: Path, loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    (tmp_path / "plain").write_text("no program")
+    cases = [
+        (CommandSpec(("no-such-program",)), tmp_path, "no-such-program: No such file"),
+        (CommandSpec((str(tmp_path / "plain"),)), tmp_path, "plain: Permission denied"),
+        (CommandSpec((str(tmp_path),)), tmp_path, "Permission denied"),
+        (CommandSpec(python("pass")), tmp_path / "gone", "gone is not there"),
+    ]
+    with asyncio.Runner(loop_factory=loop) as runner:
+        for spec, folder, cause in cases:
+            error = runner.run(refused(spec, "", folder))
+            assert error.friendly == "The agent program could not be started."
+            assert cause in str(error)
 
 
 # ---------------------------------------------------------------------------- JSON lines
@@ -197,93 +253,104 @@ async def test_the_id_may_be_the_programs_own(tmp_path: Path) -> None:
     assert (await ask(later, "", tmp_path, *first.entries)).text.strip() == "t-77"
 
 
-# ---------------------------------------------------------------------------- failing
+async def cut_after(
+    spec: CommandSpec, words: str, folder: Path, note: Outcome
+) -> list[HistoryEntry]:
+    """What is remembered of a run that is cut after these words."""
+    progress, clock = Progress(), LoopClock()
 
+    def hear(event: LoopEvent) -> None:
+        progress.hear(event, clock)
 
-async def test_an_exit_code_is_told_and_what_it_complained_of_is_for_the_log(
-    tmp_path: Path,
-) -> None:
-    code = "import sys; print('half'); print('x' * 9000 + 'no key', file=sys.stderr); sys.exit(3)"
-    error = await refused(CommandSpec(python(code)), "", tmp_path)
-    assert error.friendly == "The agent program failed (exit code 3)."
-    assert str(error).endswith("no key")
-    assert len(str(error)) < 5_000
-
-
-async def test_a_program_that_is_missing_or_gets_what_nobody_can_give_it_is_a_failure(
-    tmp_path: Path,
-) -> None:
-    for run in (("no-such-program",), python("", "{prompt}")):
-        error = await refused(CommandSpec(run), "nul: \0", tmp_path)
-        assert error.friendly == "The agent program could not be started."
-
-
-async def test_one_that_floods_is_stopped(tmp_path: Path) -> None:
-    code = "while True: print('x' * 1000)"
-    error = await refused(CommandSpec(python(code)), "", tmp_path)
-    assert "far too much" in error.friendly
-
-
-async def test_one_that_takes_too_long_is_stopped(tmp_path: Path) -> None:
-    spec = CommandSpec(python("import time; time.sleep(60)"), timeout_s=0.3)
-    began = time.monotonic()
-    error = await refused(spec, "", tmp_path)
-    assert "too long" in error.friendly
-    assert time.monotonic() - began < 10
-
-
-async def test_one_that_does_not_read_a_long_prompt_is_no_failure(tmp_path: Path) -> None:
-    spec = CommandSpec(python("print('no need')"))
-    assert (await ask(spec, "x" * 5_000_000, tmp_path)).text == "no need\n"
-
-
-# ---------------------------------------------------------------------------- nothing survives
-
-WAIT = "import time, os, sys\nprint(os.getpid(), flush=True)\n"
-FAMILIES: Sequence[tuple[str, str]] = [
-    ("one that ends", WAIT + "time.sleep(60)"),
-    (
-        "one that ignores SIGTERM",
-        "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + WAIT + "time.sleep(60)",
-    ),
-    ("one with a child", WAIT + "pid = os.fork()\nprint(os.getpid(), flush=True)\ntime.sleep(60)"),
-    (
-        "one whose child leaves the group",
-        WAIT
-        + "if os.fork() == 0:\n os.setsid()\n if os.fork() == 0:\n"
-        + "  print(os.getpid(), flush=True)\n  time.sleep(60)\n os._exit(0)\ntime.sleep(60)",
-    ),
-]
-
-
-@pytest.mark.parametrize(("kind", "code"), FAMILIES)
-async def test_nothing_survives_a_cancellation(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, code: str
-) -> None:
-    """SPEC CMD-4."""
-    monkeypatch.setattr(processes, "END_S", 0.5)
-    said: list[str] = []
-
-    def hear(event: AgentEvent) -> None:
-        assert isinstance(event, TextDelta)
-        said.append(event.text)
-
-    expected = 1 if "child" not in kind else 2
-    run = asyncio.create_task(agent(CommandSpec(python(code))).run(request("", tmp_path), hear))
-    await until(lambda: len(set("".join(said).split())) >= expected)
+    run = asyncio.create_task(agent(spec).run(request("Hi", folder), hear))
+    await until(lambda: words in progress.text)
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run
-    assert not [pid for pid in map(int, "".join(said).split()) if alive(pid)]
+    return list(progress.history("Hi", note))
 
 
-async def test_what_a_program_leaves_behind_ends_with_it(tmp_path: Path) -> None:
-    """And its open output keeps nobody waiting."""
-    code = (
-        "import os, time\nif os.fork() == 0:\n os.setsid()\n time.sleep(60)\n os._exit(0)\n"
-        "print('done', flush=True)"
+async def test_a_stop_does_not_end_the_conversation(tmp_path: Path) -> None:
+    talking = CommandSpec(
+        python("import sys, time; print(sys.argv[1], flush=True); time.sleep(60)", "{session}")
     )
-    began = time.monotonic()
-    assert (await ask(CommandSpec(python(code)), "", tmp_path)).text == "done\n"
-    assert time.monotonic() - began < 10
-    assert list(processes._family(-1, "run-1")) == []
+    entries = await cut_after(talking, "\n", tmp_path, Outcome.CANCELLED)
+    assert [entry.role for entry in entries] == [Role.USER, Role.ASSISTANT]
+    session, note = entries[1].text.split()
+    assert note == "[cancelled]"
+    later = CommandSpec(python("import sys; print(sys.argv[1])"), later=("{session}",))
+    assert (await ask(later, "", tmp_path, *entries)).text.strip() == session
+
+
+async def test_one_that_has_failed_at_once_is_not_gone_on_with(tmp_path: Path) -> None:
+    """It may have said only that it cannot: what it would go on with may not be there."""
+    progress, clock = Progress(), LoopClock()
+    spec = CommandSpec(python("print('no key'); exit(1)"))
+    with pytest.raises(AgentError):
+        await agent(spec).run(request("Hi", tmp_path), lambda event: progress.hear(event, clock))
+    entries = progress.history("Hi", Outcome.FAILED)
+    assert [entry.native for entry in entries] == [None, None]
+    assert entries[1].text == "no key\n\n[failed]"
+
+
+# ---------------------------------------------------------------------------- usage
+
+PATHS = UsagePaths(
+    input=("type=result usage.input_tokens", "type=result usage.cached"),
+    output=("type=result usage.output_tokens",),
+    cost=("type=result total_cost_usd",),
+    turns=("type=result turns",),
+)
+
+
+async def test_what_it_tells_that_it_has_used_counts(tmp_path: Path) -> None:
+    """SPEC AGENT-5."""
+    spec = lines(
+        {"type": "turn", "usage": {"input_tokens": 1}},
+        {
+            "type": "result",
+            "usage": {"input_tokens": 7, "cached": 100, "output_tokens": 5},
+            "total_cost_usd": 0.0125,
+            "turns": 3,
+        },
+        text=("t",),
+        usage=PATHS,
+    )
+    seen: list[LoopEvent] = []
+    result = await agent(spec).run(request("", tmp_path), seen.append)
+    assert result.usage == Usage(3, 107, 5, cost_usd=Decimal("0.0125"))
+    last = seen[-1]
+    assert isinstance(last, Step)
+    assert (last.usage, last.done) == (result.usage, True)
+
+
+async def test_the_last_number_counts_and_what_is_none_is_ignored(tmp_path: Path) -> None:
+    wrong: list[object] = ["12", True, None, -1, 1.5, 10**13, 1e300, [3], {"a": 1}, 10**30]
+    spec = lines(
+        {"in": 3, "cost": 0.5},
+        {"in": 4},
+        *({"in": value} for value in wrong),
+        *({"cost": value} for value in wrong if value != 1.5),
+        '{"in": NaN}',
+        '{"in": 9',
+        text=("t",),
+        usage=UsagePaths(input=("in",), cost=("cost",)),
+    )
+    assert (await ask(spec, "", tmp_path)).usage == Usage(1, 4, 0, cost_usd=Decimal("0.5"))
+
+
+async def test_a_run_of_which_nothing_is_told_is_one_request(tmp_path: Path) -> None:
+    assert (await ask(CommandSpec(python("print(1)")), "", tmp_path)).usage == Usage(requests=1)
+
+
+async def test_a_run_that_fails_has_used_what_it_told(tmp_path: Path) -> None:
+    spec = CommandSpec(
+        python("print('{\"in\": 9}'); exit(1)"),
+        output=OutputKind.JSONL,
+        text=("t",),
+        usage=UsagePaths(input=("in",)),
+    )
+    seen: list[LoopEvent] = []
+    with pytest.raises(AgentError):
+        await agent(spec).run(request("", tmp_path), seen.append)
+    assert [one.usage for one in seen if isinstance(one, Step)][-1] == Usage(1, 9)

@@ -149,18 +149,6 @@ async def test_warming_up_and_closing_take_no_time() -> None:
     assert asyncio.get_running_loop().time() == 0
 
 
-async def test_a_file_is_written_into_the_workspace_and_sent(tmp_path: Path) -> None:
-    """SPEC CHAN-6."""
-    asked = replace(request("file  Buy milk\nand bread"), workspace=tmp_path)
-    for _ in range(2):
-        result = await OfflineAgent().run(asked, Events())
-        (file,) = result.files
-        assert result.text == "Here it is."
-        assert (file.kind, file.name) == (FileKind.DOCUMENT, "note.txt")
-        assert Path(file.path).read_text("utf-8") == "Buy milk\nand bread\n"
-        assert Path(file.path).is_relative_to(tmp_path)
-
-
 async def test_it_tells_what_it_got_and_that_it_cannot_look_into_it(tmp_path: Path) -> None:
     path = tmp_path / "1-1-photo.jpg"
     path.write_bytes(b"x" * 12345)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.agents.models.scrub import MAX_CHARS, scrub
+from goclaw_py.agents.models.scrub import MAX_CHARS, hide, scrub
 
 KEY = "my-own-key-0123456789-abcdef"
 
@@ -35,6 +35,10 @@ def test_the_key_and_its_parts_are_hidden(text: str) -> None:
         ("sk-ant-api03-XYZXYZ_xyz", "XYZ"),
         ("Bearer eyJhbGciOi.abc.def", "eyJ"),
         ("key abcd*****wxyz", "wxyz"),
+        ("API key AIzaSyA-1234567890_abc not valid", "1234567890"),
+        ("credential AKIA" + "IOSFODNN7EXAMPLE", "FODNN7"),
+        ("token hf_AbCdEfGhIjKl is expired", "AbCdEf"),
+        ("github_pat_11ABCDEFG0123 has no rights", "11ABC"),
     ],
 )
 def test_what_looks_like_a_key_is_hidden_though_it_is_not_ours(text: str, hidden: str) -> None:
@@ -64,3 +68,12 @@ def test_no_text_around_a_key_lets_it_through(before: str, after: str, key: str)
     clean = scrub(before + key + after, [key])
     assert key not in clean
     assert len(clean) <= MAX_CHARS
+
+
+@pytest.mark.parametrize("letter", ["a", "*", "a.", "-", "sk-", "…", "\u00e9"])
+def test_a_text_without_end_takes_no_time(letter: str) -> None:
+    """Found by a review: a provider's or a tool's words must not stop the whole gateway."""
+    text = letter * (1_000_000 // len(letter))
+    # It would take hours if it were not linear.
+    assert len(hide(text, ["a-secret-of-some-length", "another-secret-of-length"])) <= len(text)
+    assert len(scrub(text, ["a-secret-of-some-length"])) <= MAX_CHARS

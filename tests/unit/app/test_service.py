@@ -20,6 +20,7 @@ from goclaw_py.ports.control import Control, Terminals
 from goclaw_py.ports.store import Store
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
+from goclaw_py.tools import Registry
 from goclaw_py.web.sockets import listen_unix, socket_path
 from tests.support.flaky_store import FlakyStore
 from tests.support.harness import message
@@ -65,7 +66,7 @@ async def a_service(
     parts, store = build_parts(settings), FlakyStore()
     channel = channel or RecordingChannel()
     channels = {**parts.channels, (channel.name, channel.account): channel}
-    made = Parts(channels, chat_rules(settings, channels), {MAIN_AGENT: agent})
+    made = Parts(channels, chat_rules(settings, channels), {MAIN_AGENT: agent}, Registry({}))
     service = Service(settings, made, Database(), store)  # type: ignore[arg-type]  # a stand-in
     prepare(store)
     stop, said = asyncio.Event(), list[str]()

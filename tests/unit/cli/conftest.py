@@ -16,6 +16,7 @@ from goclaw_py.cli import composition
 from goclaw_py.cli.entry import run
 from goclaw_py.config import Settings
 from goclaw_py.core.events import RunEnded, RunStarted, RunText
+from goclaw_py.core.live import LiveEvent
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.ports.control import Control, Said
 from goclaw_py.web.api import make_api
@@ -104,6 +105,10 @@ class ThreadGateway:
             yield
         finally:
             self.stop()
+
+    def tell(self, event: LiveEvent) -> None:
+        """Something happens to a run."""
+        self._loop.call_soon_threadsafe(self.control.events.put_nowait, event)
 
     def stop(self) -> None:
         if self._thread.is_alive():

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from goclaw_py.agents.models import catalog
 from goclaw_py.cli import composition, doctor, main, setup
 from goclaw_py.cli.entry import run
 from goclaw_py.cli.example import EXAMPLE
@@ -46,7 +47,7 @@ def healthy(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(composition, "check_parts", check_parts)
     monkeypatch.setattr(composition, "probe_channels", probe)
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OLLAMA_BASE_URL", "DEEPSEEK_API_KEY"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -68,6 +69,12 @@ def test_the_doctor_sees_the_gateway(goclaw: Shell, healthy: None, gateway: Thre
         ("[lanes]\nmain = 0\n", "WRONG  settings: "),
         ("[agents.main]\nmodel = 'openai:gpt-4o'\n", "set OPENAI_API_KEY, or agents.main.api_key_"),
         ("[agents.main]\napi_key_env = 'NOT_THERE'\n", "this variable is not set"),
+        ("[agents.main]\nmodel = 'ollama:x'\n", "set OLLAMA_BASE_URL, or agents.main.base_url"),
+        ("[agents.main]\nmodel = 'openai:x'\napi_key = 'sk-ü'\n", "with a key that is none"),
+        (
+            "[agents.main]\nmodel = 'openai:x'\napi_key = 'k'\nfallback = ['deepseek:x']\n",
+            "agent main, fallback: deepseek:x without a key\n       → set DEEPSEEK_API_KEY\n",
+        ),
         ("[state]\nfolder = 'goclaw.toml/x'\n", "make it writable, or set state.folder"),
     ],
 )
@@ -78,6 +85,43 @@ def test_the_doctor_finds_what_is_wrong_and_names_a_cure(
     got = goclaw("doctor")
     assert got.code == 1
     assert expected in got.out
+
+
+@pytest.mark.parametrize(
+    ("model", "more", "said"),
+    [
+        ("openai:gpt-4o", "", None),
+        ("openai:nobody-knows", "", "WRONG"),
+        ("openai:nobody-knows", "budget.tokens = 9", "hint"),
+        ("openai:gpt-4o", 'base_url = "http://127.0.0.1:9/v1"', "WRONG"),
+    ],
+)
+def test_the_doctor_says_where_a_budget_of_money_cannot_hold(
+    tmp_path: Path, model: str, more: str, said: str | None
+) -> None:
+    """SPEC AGENT-5."""
+    text = f'[agents.main]\nmodel = "{model}"\nbudget.day.usd = 1\n{more}\n'
+    (tmp_path / "goclaw.toml").write_text(text)
+    settings = load(env={"GOCLAW_HOME": str(tmp_path)})
+    found = list(doctor.check_prices(settings))
+    if said is None:
+        assert found == []
+    else:
+        (finding,) = found
+        assert "day.usd cannot hold" in finding.fact
+        assert finding.cure == "set agents.main.budget.tokens too"
+        assert finding.is_hint is (said == "hint")
+
+
+def test_the_doctor_knows_how_a_missing_library_is_installed(
+    goclaw: Shell, healthy: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalog, "find_spec", lambda name: None)
+    (goclaw.home / "goclaw.toml").write_text("[agents.main]\nmodel = 'groq:x'\napi_key = 'k'\n")
+    got = goclaw("doctor")
+    assert got.code == 1
+    assert "agent main: groq:x without its library" in got.out
+    assert "pip install 'pydantic-ai-slim[groq]'" in got.out
 
 
 def test_the_doctor_finds_a_database_that_is_away(

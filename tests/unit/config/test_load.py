@@ -137,7 +137,7 @@ token_file = "sub/t"
     assert got.log.file == Path.home() / "a.log"
     assert got.workspace(AgentName("main")).resolve() == tmp_path / "w"
     assert got.agents["main"].api_key_file == Path("/k")
-    assert got.workspace(AgentName("helper")) == tmp_path / "workspace" / "helper"
+    assert got.workspace(AgentName("helper")) == tmp_path / "workspaces" / "helper"
     telegram = got.channels["telegram"]
     assert telegram.options["token_file"] == str(file.parent / "t")
     assert telegram.accounts["work"].options["token_file"] == str(file.parent / "sub/t")

@@ -168,19 +168,22 @@ def view(state: RunState, for_s: float = 0) -> RunView:
 def test_the_status_of_an_idle_session_shows_zeros() -> None:
     """SPEC CMD-5."""
     text = "Running: 0\nWaiting: 0\nMessages in this conversation: 12"
-    assert wording.status([], 12) == text
+    assert wording.status([], wording.Conversation(12)) == text
 
 
 @pytest.mark.parametrize(("share", "shown"), [(0.0, "0%"), (0.604, "60%"), (1.3, "130%")])
 def test_the_status_tells_how_much_of_the_context_is_used(share: float, shown: str) -> None:
     """SPEC CMD-5."""
-    assert wording.status([], 0, share).splitlines()[-1] == f"Context used: {shown}"
+    assert (
+        wording.status([], wording.Conversation(0, share)).splitlines()[-1]
+        == f"Context used: {shown}"
+    )
 
 
 def test_the_status_sorts_every_state_into_running_waiting_or_stopping() -> None:
     """SPEC CMD-5."""
     runs = [view(state, 61.4) for state in RunState if state is not RunState.DONE]
-    assert wording.status(runs, 0).splitlines() == [
+    assert wording.status(runs, wording.Conversation(0)).splitlines() == [
         "Running: 2 (for 61 s)",
         "Waiting: 3",
         "Stopping: 2",

@@ -93,14 +93,7 @@ async def test_the_status_is_what_the_application_sees(gateway: GatewayProcess) 
     async def look() -> Status:
         return seen
 
-    control = GatewayControl(
-        gateway.store,
-        gateway.clock,
-        gateway.dispatcher,
-        gateway.commands,
-        gateway.works.stopper,
-        look,
-    )
+    control = GatewayControl(gateway.store, gateway.clock, gateway.works, look)
     assert await control.status() is seen
 
 

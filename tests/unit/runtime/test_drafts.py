@@ -11,14 +11,14 @@ from goclaw_py.core import wording
 from goclaw_py.core.errors import (
     AgentError,
 )
-from goclaw_py.core.events import TextDelta
+from goclaw_py.core.events import TextDelta, ToolEnded, ToolStarted
 from goclaw_py.core.messages import FileKind, OutFile, PeerKind
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.pacing import Pace
 from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
 from goclaw_py.runtime.drafts import EDIT_EVERY_S, FIRST_AFTER_S
-from goclaw_py.testing.agents import Block, Emitting, Fail, Return, Say, ScriptedAgent, Stream
+from goclaw_py.testing.agents import Block, Do, Emitting, Fail, Return, Say, ScriptedAgent, Stream
 from tests.support.drafting import DraftingChannel, drafting, outbox
 from tests.support.harness import Ways, a_process, message, until
 
@@ -272,3 +272,33 @@ async def test_a_final_goes_before_the_drafts_of_other_runs_in_its_chat() -> Non
         await channel.until_sent(1)
         assert channel.texts() == ["quick"]
         assert asyncio.get_running_loop().time() <= 4.4
+
+
+async def test_people_see_which_tools_are_in_use() -> None:
+    """SPEC AGENT-1: what happens to tools reaches the chat."""
+
+    async def look_up(request: RunRequest, emit: Emit) -> str:
+        emit(ToolStarted("1", "web_search", "{}"))
+        await asyncio.sleep(5)
+        emit(ToolEnded("1", "web_search", ok=True))
+        return "found"
+
+    agent = ScriptedAgent(Do(look_up))
+    async with a_process(agent, AT_ONCE, channels=(DraftingChannel(),)) as gateway:
+        await gateway.say("go")
+        await gateway.channel.until_sent(1)
+        shown = drafting(gateway).drafted["draft-1"]
+        assert (shown[0], shown[-1]) == ("⚙ web_search …", "found")
+
+
+async def test_a_tool_that_was_used_for_a_moment_opens_no_draft() -> None:
+    async def look_up(request: RunRequest, emit: Emit) -> str:
+        emit(ToolStarted("1", "web_search", "{}"))
+        emit(ToolEnded("1", "web_search", ok=True))
+        await asyncio.sleep(5)
+        return "found"
+
+    agent = ScriptedAgent(Do(look_up))
+    async with a_process(agent, AT_ONCE, channels=(DraftingChannel(),)) as gateway:
+        assert await gateway.ask("go") == "found"
+        assert drafting(gateway).drafted == {}

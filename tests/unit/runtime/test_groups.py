@@ -320,13 +320,12 @@ def test_the_narrowest_rules_hold(chat: str, thread: str | None, agent: str) -> 
 async def test_a_chat_is_answered_by_its_own_agent_in_a_session_of_its_own() -> None:
     """SPEC AGENT-3, IO-7."""
     other = ScriptedAgent()
-    async with a_process(ways=AT_ONCE) as gateway:
+    async with a_process(ways=AT_ONCE, others={AgentName("other"): other}) as gateway:
         account = gateway.gateway._policies._rules["telegram", "default"]
         special = replace(account, agent=AgentName("other"))
         gateway.gateway._policies._rules = {
             ("telegram", "default"): replace(account, narrower={"bob": special})
         }
-        gateway.runner._agents = {**gateway.runner._agents, AgentName("other"): other}
         workspaces = {AgentName("other"): gateway.workspace}
         gateway.runner._received._workspaces = gateway.runner._replies._workspaces = workspaces
         await gateway.say("hello", chat="bob")

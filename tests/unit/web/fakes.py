@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -10,6 +12,19 @@ from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.events import Usage
 from goclaw_py.core.histogram import Histogram, HistogramView
 from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId, SessionKey
+from goclaw_py.core.live import (
+    LiveAsked,
+    LiveEnded,
+    LiveEvent,
+    LiveJoined,
+    LiveMissed,
+    LiveNow,
+    LiveRun,
+    LiveStarted,
+    LiveText,
+    LiveTool,
+    LiveUsage,
+)
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.core.requests import QueuePolicy
@@ -42,6 +57,7 @@ from goclaw_py.ports.store import (
     Session,
     Standing,
     StoredEntry,
+    ToolCall,
     Unanswered,
 )
 from tests.unit.web.fake_post import FakePost
@@ -135,7 +151,7 @@ QUEUE = QueueView(
         Unanswered(2, said(2, "fail"), RUN_ID, NOW, NOW, Outcome.FAILED),
     ),
 )
-FULL = Session(SESSION, AgentName("main"), LOCAL, NOW, NOW, NodeId("node-1"), 4, 1, 2)
+FULL = Session(SESSION, AgentName("main"), LOCAL, NOW, NOW, NodeId("node-1"), 4, 1, 2, 1, ("ä",))
 BARE = Session(BARE_KEY, AgentName("main"), None, NOW, NOW, None, 0, 0, 0)
 ENDED = Run(
     id=RUN_ID,
@@ -152,9 +168,17 @@ ENDED = Run(
     usage=Usage(1, 20, 30, 5, Decimal("0.0123")),
     model="offline",
     parent=None,
+    payer=SESSION,
+    submitted_at=NOW - timedelta(seconds=2),
+    target=LOCAL,
+    first_text_at=NOW + timedelta(milliseconds=500),
+    tools=(
+        ToolCall("read_file", '{"path": "ä"}', NOW, False, 0.25, True, "three lines"),
+        ToolCall("send_message", "{}", NOW),
+    ),
 )
 ACTIVE = replace(ENDED, id=RunId("0190-bbbb"), finished_at=None, outcome=None, reason=None)
-ACTIVE = replace(ACTIVE, usage=None)
+ACTIVE = replace(ACTIVE, usage=None, first_text_at=None, tools=())
 HISTORY = [
     StoredEntry(HistoryEntry(Role.USER, "Grüße \x1b[2J", None, None), NOW, None),
     StoredEntry(HistoryEntry(Role.ASSISTANT, "yes", b'{"a": "\xc3\xa4"}', "native"), NOW, RUN_ID),
@@ -173,6 +197,31 @@ DEAD = OutboxRow(
     external_id=None,
     error="chat not found",
 )
+CHILD = LiveRun(
+    RunId("0190-dddd"),
+    SessionKey("agent:helper\x1b]0;x\x07:subagent:0190-dddd"),
+    AgentName("helper\x1b]0;x\x07"),
+    Trigger.SUBAGENT,
+    RUN_ID,
+    SESSION,
+)
+LIVE_RUN = LiveRun(RUN_ID, SESSION, AgentName("main"), Trigger.CHAT, None, SESSION)
+FOLLOWED: list[LiveEvent] = [
+    LiveNow(NOW, SESSION, (RUNNING, WAITING)),
+    LiveAsked(NOW, CHILD),
+    LiveJoined(NOW, LIVE_RUN, RunId("0190-eeee")),
+    LiveStarted(NOW, LIVE_RUN),
+    LiveText(NOW, LIVE_RUN, "Zeile 1\n\nevent: now\r\ndata: ü\u2028\x85\x1b[2J \u202e"),
+    LiveText(NOW, LIVE_RUN, " \n"),
+    LiveTool(NOW, LIVE_RUN, "read\nfile", "call-1"),
+    LiveTool(NOW, LIVE_RUN, "read_file", "call-1", ok=True),
+    LiveTool(NOW, LIVE_RUN, "send_file", "call-2", ok=False),
+    LiveUsage(NOW, LIVE_RUN, Usage(1, 20, 30, 5, Decimal("0.0123")), "offline"),
+    LiveMissed(NOW, 12),
+    LiveEnded(NOW, LIVE_RUN, Outcome.CANCELLED, Reason.STOPPED, Usage(2, 20, 30)),
+    LiveEnded(NOW, CHILD, Outcome.COMPLETED, None, None),
+]
+"""What is told of runs, with what somebody would say who wants to fool an operator."""
 ANN = Person("telegram", "default", Sender("42", "Ann", "ann"), Standing.OWNER, NOW)
 ASKED = Asking("telegram", "default", Sender("43", "Bob"), NOW, NOW)
 
@@ -186,6 +235,9 @@ class FakeControl(FakePost):
         self.size = 1
         self.rows = [DEAD]
         self.gateway = True
+        self.following = 0
+        self.events: asyncio.Queue[LiveEvent | None] = asyncio.Queue()
+        """What comes after ``LiveNow`` to one who follows runs. None ends it."""
 
     async def status(self) -> Status:
         self._called("status")
@@ -261,6 +313,20 @@ class FakeControl(FakePost):
         if len(found) != 1:
             raise NotFound(f"no run, or several, with {prefix!r}")
         return found[0]
+
+    async def follow(self, session: str | None = None) -> AsyncGenerator[LiveEvent]:
+        self._called("follow", session)
+        if not self.gateway:
+            raise NoGateway("no gateway is running here")
+        if session is not None and session not in SESSION:
+            raise NotFound(f"no session, or several, with {session!r}")
+        self.following += 1
+        try:
+            yield FOLLOWED[0]
+            while (event := await self.events.get()) is not None:
+                yield event
+        finally:
+            self.following -= 1
 
     async def people(self) -> list[Person]:
         self._called("people")

@@ -13,8 +13,7 @@ from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.events import RunEnded, RunStarted, RunText
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.ports.control import ChatEvent, NoGateway, Said
-from goclaw_py.web import terminals as web_terminals
-from goclaw_py.web import wire
+from goclaw_py.web import streams, wire
 from goclaw_py.web.sockets import listen_unix, short_path
 from tests.unit.web import fakes
 from tests.unit.web.fake_terminals import FakeTerminals
@@ -171,8 +170,8 @@ async def test_a_stream_of_a_bad_chat_is_refused(tmp_path: Path) -> None:
 
 
 async def test_an_idle_stream_says_that_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web_terminals, "PING_S", 0.01)
-    lines = web_terminals.stream(FakeTerminals(), "local", asyncio.Event())
+    monkeypatch.setattr(streams, "PING_S", 0.01)
+    lines = streams.stream(FakeTerminals().attach("local"), asyncio.Event(), wire.ATTACHED)
     got = [await anext(lines) for _ in range(3)]
     assert got == [wire.ATTACHED, wire.PING, wire.PING]
     await lines.aclose()  # type: ignore[attr-defined]  # an async generator
@@ -210,7 +209,7 @@ async def test_a_gateway_that_hangs_is_none(
 
 
 def test_unknown_events_and_comments_are_skipped() -> None:
-    reader = wire.EventReader()
+    reader = wire.EventReader(wire.CHAT_EVENTS)
     stream = b": attached\n\nevent: later\ndata: {}\n\nid: 5\n\n: ping\n\n"
     assert list(reader.feed(stream)) == []
     said = wire.encode_event(EVENTS[-1])
@@ -220,6 +219,6 @@ def test_unknown_events_and_comments_are_skipped() -> None:
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
 def test_events_are_read_from_pieces_of_any_size(size: int) -> None:
     raw = b"".join(wire.encode_event(event) for event in EVENTS)
-    reader = wire.EventReader()
+    reader = wire.EventReader(wire.CHAT_EVENTS)
     pieces = [raw[at : at + size] for at in range(0, len(raw), size)]
     assert [event for piece in pieces for event in reader.feed(piece)] == EVENTS

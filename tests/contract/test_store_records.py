@@ -1,0 +1,658 @@
+"""What every store promises about summaries, pins, and what is kept of a run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from goclaw_py.core.errors import Fenced
+from goclaw_py.core.events import Usage
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.routing import announcement_id
+from goclaw_py.ports.store import Begun, NewInbox, NewRun, Run, RunEnd, Session, Summary, ToolCall
+from tests.support.stores import (
+    AGENT,
+    ANN,
+    APOLOGY,
+    BOB,
+    T0,
+    A,
+    B,
+    World,
+    a_node,
+    at,
+    end,
+    entry,
+    inbox,
+    key_of,
+    message,
+    new_run,
+)
+
+pytestmark = pytest.mark.real_time
+
+KEY = key_of(ANN)
+OLD = Target("telegram", "default", "-5")
+NEW = Target("telegram", "default", "-1005")
+ENDS = [outcome for outcome in Outcome if outcome is not Outcome.LOST]
+"""Those that a run is told; a recovery ends one as lost."""
+
+
+async def begin(world: World, name: str, target: Target = ANN) -> Begun:
+    return await world.a.begin_run(new_run(name, target=target), node=A)
+
+
+async def finish(world: World, ended: RunEnd) -> None:
+    await world.a.finish_run(ended, node=A)
+
+
+async def say(world: World, *texts: str, target: Target = ANN) -> None:
+    """A run that leaves entries in the history."""
+    name = f"that said {texts} in {target.chat}"
+    await begin(world, name, target)
+    await finish(world, replace(end(name), history=tuple(entry(text) for text in texts)))
+
+
+async def summarize(world: World, text: str, first: int, target: Target = ANN) -> None:
+    """A run that lets a text stand for the ``first`` entries of those that are read."""
+    name = f"that wrote {text}"
+    begun = await begin(world, name, target)
+    await finish(world, replace(end(name), summary=Summary(text, begun.places[first - 1])))
+
+
+def read(begun: Begun) -> list[str]:
+    return [one.text for one in begun.history]
+
+
+async def told(world: World, target: Target = ANN) -> list[str]:
+    """What operators see of a history."""
+    return [stored.entry.text for stored in await world.b.history(key_of(target))]
+
+
+async def session(world: World, target: Target = ANN) -> Session:
+    found = await world.b.session(key_of(target))
+    assert found is not None
+    return found
+
+
+async def pinned(world: World, target: Target = ANN) -> tuple[str, ...]:
+    return (await session(world, target)).pinned
+
+
+async def the_run(world: World, name: str) -> Run:
+    (run,) = await world.b.find_run(name)
+    return run
+
+
+async def move(world: World, old: Target = OLD, new: Target = NEW) -> None:
+    assert await world.a.move_chat("telegram", "default", old=old.chat, new=new.chat, now=at(100))
+
+
+async def meet(world: World, target: Target, *, number: int | str = 1) -> None:
+    """A message has come in, so that the session belongs to the chat."""
+    await world.a.accept([inbox(number, target)], node=A, now=T0)
+
+
+# ------------------------------------------------------------------------------- summaries
+
+
+async def test_a_run_reads_a_summary_in_place_of_what_it_stands_for(world: World) -> None:
+    """AGENT-4."""
+    await say(world, "one", "two", "three")
+    await summarize(world, "the first two", 2)
+    begun = await begin(world, "r")
+    assert (begun.summary, read(begun)) == ("the first two", ["three"])
+    assert len(begun.places) == 1
+
+
+async def test_without_a_summary_all_is_read_and_every_entry_has_its_place(world: World) -> None:
+    await say(world, "one", "two", "three")
+    begun = await begin(world, "r")
+    assert (begun.summary, read(begun)) == ("", ["one", "two", "three"])
+    assert len(begun.places) == 3
+    assert sorted(set(begun.places)) == list(begun.places)
+
+
+async def test_operators_see_what_a_summary_stands_for(world: World) -> None:
+    await say(world, "one", "two", "three")
+    await summarize(world, "the first two", 2)
+    assert await told(world) == ["one", "two", "three"]
+    now = await session(world)
+    assert (now.entries, now.summaries) == (3, 1)
+
+
+async def test_what_is_said_after_a_summary_is_read(world: World) -> None:
+    await say(world, "one", "two")
+    await begin(world, "r")
+    begun = await begin(world, "r")
+    ended = replace(end("r"), summary=Summary("both", begun.places[-1]), history=(entry("three"),))
+    await finish(world, ended)
+    assert read(await begin(world, "next")) == ["three"]
+
+
+async def test_a_later_summary_takes_the_place_of_an_earlier_one(world: World) -> None:
+    await say(world, "one", "two", "three")
+    await summarize(world, "one", 1)
+    await summarize(world, "one and two", 1)
+    begun = await begin(world, "r")
+    assert (begun.summary, read(begun)) == ("one and two", ["three"])
+    assert (await session(world)).summaries == 2
+
+
+@pytest.mark.parametrize("first", [1, 2])
+async def test_a_summary_that_stands_for_no_more_than_another_is_not_kept(
+    world: World, first: int
+) -> None:
+    """Two runs of a group work on the same history."""
+    await say(world, "one", "two", "three")
+    begun = await begin(world, "slow")
+    await summarize(world, "the first two", 2)
+    late = Summary("too late", begun.places[first - 1])
+    await finish(world, replace(end("slow"), summary=late))
+    assert (await begin(world, "r")).summary == "the first two"
+    assert (await session(world)).summaries == 1
+
+
+async def test_of_summaries_that_come_at_once_the_one_that_stands_for_most_is_kept(
+    world: World,
+) -> None:
+    await say(world, "one", "two", "three")
+    places = [(await begin(world, f"r{n}")).places[n] for n in range(3)]
+    await asyncio.gather(
+        *(
+            finish(world, replace(end(f"r{n}"), summary=Summary(f"up to {n}", places[n])))
+            for n in (2, 0, 1)
+        )
+    )
+    begun = await begin(world, "next")
+    assert (begun.summary, read(begun)) == ("up to 2", [])
+
+
+@pytest.mark.parametrize("outcome", ENDS)
+async def test_a_summary_is_kept_whatever_became_of_its_run(world: World, outcome: Outcome) -> None:
+    await say(world, "one", "two")
+    begun = await begin(world, "r")
+    await finish(world, replace(end("r", outcome), summary=Summary("one", begun.places[0])))
+    again = await begin(world, "next")
+    assert (again.summary, read(again)) == ("one", ["two"])
+
+
+async def test_a_summary_goes_with_the_reset_of_its_history(world: World) -> None:
+    """CMD-5."""
+    await say(world, "one", "two")
+    await summarize(world, "one", 1)
+    await world.a.reset_session(KEY, now=at(20))
+    assert await begin(world, "r") == Begun()
+    assert (await session(world)).summaries == 0
+    await finish(world, replace(end("r"), history=(entry("fresh"),)))
+    assert read(await begin(world, "next")) == ["fresh"]
+
+
+async def test_a_run_that_began_before_the_reset_leaves_no_summary(world: World) -> None:
+    await say(world, "one", "two")
+    begun = await begin(world, "r")
+    await begin(world, "another")
+    await world.a.reset_session(KEY, now=at(20))
+    await say(world, "fresh")
+    (fresh,) = (await begin(world, "looks")).places
+    await finish(world, replace(end("r"), summary=Summary("old", begun.places[0])))
+    await finish(world, replace(end("another"), summary=Summary("old", fresh)))
+    again = await begin(world, "next")
+    assert (again.summary, read(again)) == ("", ["fresh"])
+    assert (await session(world)).summaries == 0
+
+
+async def test_a_summary_that_ends_at_no_entry_of_its_history_is_not_kept(world: World) -> None:
+    """It would hide what nobody has summed up."""
+    await say(world, "one")
+    await say(world, "of Bob", "and his", target=BOB)
+    (_, of_bob) = (await begin(world, "bob's", BOB)).places
+    for number, place in enumerate((of_bob, 2**62, 0, -1)):
+        await begin(world, f"r{number}")
+        await finish(world, replace(end(f"r{number}"), summary=Summary("wrong", place)))
+    begun = await begin(world, "next")
+    assert (begun.summary, read(begun)) == ("", ["one"])
+
+
+async def test_finishing_twice_keeps_the_first_summary(world: World) -> None:
+    await say(world, "one", "two")
+    begun = await begin(world, "r")
+    for first in range(2):
+        summary = Summary(f"up to {first}", begun.places[first])
+        await finish(world, replace(end("r"), summary=summary))
+    assert (await begin(world, "next")).summary == "up to 0"
+
+
+async def test_a_fenced_end_leaves_no_summary(world: World) -> None:
+    """NODE-1."""
+    await say(world, "one")
+    begun = await begin(world, "r")
+    with pytest.raises(Fenced):
+        await world.b.finish_run(
+            replace(end("r"), summary=Summary("mine", begun.places[0])), node=B
+        )
+    assert (await begin(world, "next")).summary == ""
+
+
+async def test_a_run_that_begins_again_is_told_the_same(world: World) -> None:
+    """The first answer was lost on its way."""
+    await say(world, "one", "two", "three")
+    await summarize(world, "one", 1)
+    first = await begin(world, "r")
+    assert await world.a.pin(KEY, ["a fact"], run=RunId("r"))
+    again = await begin(world, "r")
+    assert again == replace(first, pinned=("a fact",))
+    assert read(again) == ["two", "three"]
+
+
+async def test_runs_that_begin_at_once_are_told_each_of_its_own_session(world: World) -> None:
+    for target, summary in ((ANN, "of Ann"), (BOB, "of Bob")):
+        await say(world, "one", f"two {summary}", target=target)
+        await summarize(world, summary, 1, target)
+    await meet(world, ANN)
+    await meet(world, BOB)
+    begun = await asyncio.gather(
+        *(begin(world, name, target) for name, target in (("a", ANN), ("b", BOB), ("c", ANN)))
+    )
+    assert [(one.summary, read(one)) for one in begun] == [
+        ("of Ann", ["two of Ann"]),
+        ("of Bob", ["two of Bob"]),
+        ("of Ann", ["two of Ann"]),
+    ]
+
+
+# ------------------------------------------------------------------------------------ pins
+
+
+async def test_what_was_pinned_is_told_to_every_later_run(world: World) -> None:
+    """AGENT-4."""
+    await begin(world, "r")
+    assert await world.a.pin(KEY, ["likes tea", "is 40"], run=RunId("r"))
+    assert await pinned(world) == ("likes tea", "is 40")
+    assert (await begin(world, "next")).pinned == ("likes tea", "is 40")
+
+
+@pytest.mark.parametrize("facts", [[], ["likes coffee"]])
+async def test_pins_take_the_place_of_those_before(world: World, facts: Collection[str]) -> None:
+    await begin(world, "r")
+    assert await world.a.pin(KEY, ["likes tea"], run=RunId("r"))
+    assert await world.a.pin(KEY, facts, run=RunId("r"))
+    assert await pinned(world) == tuple(facts)
+
+
+async def test_pins_go_with_the_reset_of_their_conversation(world: World) -> None:
+    await begin(world, "r")
+    await world.a.pin(KEY, ["likes tea"], run=RunId("r"))
+    await world.a.reset_session(KEY, now=at(20))
+    assert await pinned(world) == ()
+    assert (await begin(world, "next")).pinned == ()
+    assert await world.a.pin(KEY, ["is new"], run=RunId("next"))
+
+
+async def test_a_run_that_began_before_the_reset_pins_nothing(world: World) -> None:
+    await begin(world, "r")
+    await world.a.reset_session(KEY, now=at(20))
+    assert not await world.a.pin(KEY, ["likes tea"], run=RunId("r"))
+    assert await pinned(world) == ()
+
+
+async def test_only_a_run_of_the_session_pins(world: World) -> None:
+    await begin(world, "r")
+    await begin(world, "bob's", BOB)
+    assert not await world.a.pin(KEY, ["likes tea"], run=RunId("bob's"))
+    assert not await world.a.pin(KEY, ["likes tea"], run=RunId("ghost"))
+    assert not await world.a.pin(SessionKey("nowhere"), ["likes tea"], run=RunId("r"))
+    assert (await pinned(world), await pinned(world, BOB)) == ((), ())
+
+
+@pytest.mark.parametrize("outcome", ENDS)
+async def test_a_run_that_has_ended_pins_nothing(world: World, outcome: Outcome) -> None:
+    """QUEUE-2: what an abandoned run still does counts no more."""
+    await begin(world, "r")
+    await finish(world, end("r", outcome))
+    assert not await world.a.pin(KEY, ["likes tea"], run=RunId("r"))
+    assert await pinned(world) == ()
+
+
+async def test_a_run_that_was_given_up_pins_nothing(world: World) -> None:
+    """NODE-1: its node was only paused."""
+    (row,) = await world.accept(ANN)
+    await world.crash("r", row)
+    assert not await world.a.pin(KEY, ["likes tea"], run=RunId("r"))
+
+
+async def test_pins_stay_when_the_session_changes_its_node(world: World) -> None:
+    await begin(world, "r")
+    await world.a.pin(KEY, ["likes tea"], run=RunId("r"))
+    await world.a.leave(A, now=at(5))
+    begun = await world.b.begin_run(new_run("next", started_at=at(6)), node=B)
+    assert begun.pinned == ("likes tea",)
+
+
+async def test_text_that_no_database_holds_is_made_storable(world: World) -> None:
+    await say(world, "one")
+    begun = await begin(world, "r")
+    await world.a.pin(KEY, ["a\x00b", "c\ud800"], run=RunId("r"))
+    call = ToolCall("x\x00", '{"a": "\\u0000\ud800"}', T0, result="\x00")
+    ended = replace(
+        end("r"), tools=(call,), summary=Summary("\x00", begun.places[0]), model="m\x00"
+    )
+    await finish(world, ended)
+    assert (await begin(world, "next")).summary == "\ufffd"
+    assert await pinned(world) == ("a\ufffdb", "c\ufffd")
+    run = await the_run(world, "r")
+    stored = ToolCall("x\ufffd", '{"a": "\\u0000\ufffd"}', T0, result="\ufffd")
+    assert (run.model, run.tools) == ("m\ufffd", (stored,))
+
+
+# ------------------------------------------------------------------------ what runs leave
+
+
+async def test_a_run_keeps_who_pays_and_when_it_was_asked_for(world: World) -> None:
+    asked = replace(new_run("r", started_at=at(5)), payer=key_of(BOB), submitted_at=at(2))
+    await world.a.begin_run(asked, node=A)
+    run = await the_run(world, "r")
+    assert (run.payer, run.submitted_at, run.started_at) == (key_of(BOB), at(2), at(5))
+
+
+async def test_a_run_pays_itself_and_was_asked_for_when_it_began_unless_it_says_otherwise(
+    world: World,
+) -> None:
+    await world.a.begin_run(replace(new_run("r", started_at=at(5)), target=None), node=A)
+    run = await the_run(world, "r")
+    assert (run.payer, run.submitted_at, run.target) == (KEY, at(5), None)
+
+
+async def test_a_run_keeps_where_its_words_go(world: World) -> None:
+    topic = replace(ANN, thread="4")
+    await world.a.begin_run(replace(new_run("r"), target=topic), node=A)
+    assert (await the_run(world, "r")).target == topic
+
+
+TOOLS = (
+    ToolCall("read_file", '{"path": "a.txt"}', at(1), False, 0.25, True, "three lines"),
+    ToolCall("send_message", "{}", at(2), seconds=1, ok=False, result="no such chat"),
+    ToolCall("wait", "not even JSON", at(3)),
+)
+
+
+@pytest.mark.parametrize("outcome", ENDS)
+async def test_a_run_keeps_what_it_did_whatever_became_of_it(
+    world: World, outcome: Outcome
+) -> None:
+    await begin(world, "r")
+    usage = Usage(1, 2, 3, 4, Decimal("0.5"))
+    ended = replace(end("r", outcome), usage=usage, tools=TOOLS, first_text_at=at(3), model="best")
+    await finish(world, ended)
+    run = await the_run(world, "r")
+    assert (run.usage, run.tools, run.first_text_at) == (usage, TOOLS, at(3))
+    assert (run.outcome, run.model) == (outcome, "best")
+
+
+async def test_a_run_that_did_nothing_leaves_nothing(world: World) -> None:
+    await world.a.begin_run(replace(new_run("r"), model="asked"), node=A)
+    await finish(world, end("r"))
+    run = await the_run(world, "r")
+    assert (run.usage, run.tools, run.first_text_at, run.model) == (None, (), None, "asked")
+
+
+async def test_runs_that_end_at_once_keep_what_each_of_them_did(world: World) -> None:
+    for number in range(3):
+        await begin(world, f"r{number}")
+    await asyncio.gather(
+        *(
+            finish(world, replace(end(f"r{n}"), tools=TOOLS[:n], first_text_at=at(n)))
+            for n in range(3)
+        )
+    )
+    runs = [await the_run(world, f"r{n}") for n in range(3)]
+    assert [(run.tools, run.first_text_at) for run in runs] == [
+        (TOOLS[:n], at(n)) for n in range(3)
+    ]
+
+
+# ---------------------------------------------------------------------- what has been used
+
+
+async def use(world: World, new: NewRun, usage: Usage | None) -> None:
+    await world.a.begin_run(new, node=A)
+    await finish(world, replace(end(new.id), usage=usage))
+
+
+def child(name: str, payer: SessionKey = KEY) -> NewRun:
+    """A run in a session of its own, for which another one pays."""
+    own = SessionKey(f"agent:default:subagent:{name}")
+    return replace(new_run(name), session=own, payer=payer, trigger=Trigger.SUBAGENT)
+
+
+async def test_nothing_is_used_before_a_run_has_ended(world: World) -> None:
+    """AGENT-5."""
+    assert await world.a.spent(since=T0) == Usage()
+    await begin(world, "works")
+    await use(world, new_run("said nothing"), None)
+    for payer in (None, KEY, key_of(BOB)):
+        assert await world.a.spent(since=T0, payer=payer) == Usage()
+
+
+async def test_what_runs_have_used_is_added_up(world: World) -> None:
+    """AGENT-5."""
+    await use(world, new_run("a"), Usage(1, 2, 3, 4, Decimal("0.1")))
+    await use(world, new_run("b", target=BOB), Usage(10, 20, 30, 40, Decimal("0.02")))
+    assert await world.b.spent(since=T0) == Usage(11, 22, 33, 44, Decimal("0.12"))
+
+
+async def test_the_cost_is_unknown_only_if_that_of_every_run_is(world: World) -> None:
+    await use(world, new_run("a"), Usage(1, 1))
+    assert (await world.a.spent(since=T0, payer=KEY)).cost_usd is None
+    await use(world, new_run("b"), Usage(1, 1, cost_usd=Decimal("0.25")))
+    for payer in (None, KEY):
+        assert await world.a.spent(since=T0, payer=payer) == Usage(2, 2, cost_usd=Decimal("0.25"))
+
+
+async def test_runs_that_started_before_do_not_count(world: World) -> None:
+    for second in range(4):
+        await use(world, new_run(f"r{second}", started_at=at(second)), Usage(1))
+    for payer in (None, KEY):
+        assert (await world.a.spent(since=at(2), payer=payer)).requests == 2
+
+
+async def test_a_session_pays_for_its_own_runs_and_its_children_and_for_no_others(
+    world: World,
+) -> None:
+    """AGENT-5."""
+    await use(world, new_run("own"), Usage(1))
+    await use(world, child("child"), Usage(10))
+    await use(world, replace(new_run("says so"), payer=KEY), Usage(100))
+    await use(world, new_run("bob's", target=BOB), Usage(1000))
+    await use(world, replace(new_run("paid by bob"), payer=key_of(BOB)), Usage(10_000))
+    spent = {
+        key: (await world.a.spent(since=T0, payer=key)).requests
+        for key in (KEY, key_of(BOB), child("child").session)
+    }
+    assert list(spent.values()) == [111, 11_000, 0]
+
+
+async def test_what_one_agent_has_used_can_be_asked_for(world: World) -> None:
+    """AGENT-5."""
+    await use(world, new_run("a"), Usage(1))
+    await use(world, replace(new_run("b", target=BOB), agent=AgentName("work")), Usage(10))
+    await use(world, replace(child("c"), agent=AgentName("work")), Usage(100))
+    spent = world.a.spent
+    assert (await spent(since=T0, agent=AGENT)).requests == 1
+    assert (await spent(since=T0, agent=AgentName("work"))).requests == 110
+    assert (await spent(since=T0, agent=AgentName("nobody"))).requests == 0
+    assert (await spent(since=T0, payer=KEY, agent=AgentName("work"))).requests == 100
+
+
+async def test_what_an_interrupted_run_has_used_counts(world: World) -> None:
+    await begin(world, "r")
+    await finish(world, replace(end("r", Outcome.INTERRUPTED), usage=Usage(3, 2**62)))
+    await use(world, new_run("again"), Usage(1, 2**62))
+    assert await world.a.spent(since=T0, payer=KEY) == Usage(4, 2**63)
+
+
+# ------------------------------------------------------------------- subagents that got lost
+
+
+async def lose(world: World, *runs: NewRun, second: float = 0) -> None:
+    """Node A dies while it works on these; the recovery ends them at that second after."""
+    for run in runs:
+        await world.a.begin_run(run, node=A)
+    await world.kill(A)
+    await world.b.recover(now=at(100 + second), max_attempts=3, apology=APOLOGY)
+    await world.a.join(a_node(A))
+
+
+async def lost(world: World, since: float = 0) -> list[str]:
+    return [run.id for run in await world.a.unannounced(since=at(since))]
+
+
+def announcement(run: str, target: Target = ANN) -> NewInbox:
+    said = replace(message("x", target), external_id=announcement_id(RunId(run)))
+    return NewInbox(said, key_of(target), AGENT)
+
+
+async def test_a_lost_subagent_is_told_until_its_chat_has_got_a_message_about_it(
+    world: World,
+) -> None:
+    await lose(world, child("r"))
+    (run,) = await world.a.unannounced(since=at(100))
+    assert run == await the_run(world, "r")
+    assert (run.target, run.outcome, run.payer) == (ANN, Outcome.LOST, KEY)
+    await world.a.accept([announcement("r")], node=A, now=at(200))
+    assert await lost(world) == []
+
+
+async def test_a_message_of_another_account_or_about_another_run_announces_nothing(
+    world: World,
+) -> None:
+    await lose(world, child("r"))
+    elsewhere = replace(ANN, account="other")
+    batch = [announcement("r", elsewhere), announcement("other")]
+    await world.a.accept(batch, node=A, now=at(200))
+    assert await lost(world) == ["r"]
+
+
+async def test_only_lost_subagents_with_a_chat_are_told(world: World) -> None:
+    await world.a.begin_run(child("done"), node=A)
+    await finish(world, end("done"))
+    await world.a.begin_run(child("stopped"), node=A)
+    await finish(world, end("stopped", Outcome.CANCELLED))
+    awaited = replace(child("awaited"), trigger=Trigger.DELEGATE)
+    await lose(world, new_run("chat's"), replace(child("nowhere"), target=None), awaited)
+    await world.a.begin_run(child("works"), node=A)
+    assert await lost(world) == []
+
+
+async def test_lost_subagents_are_told_in_the_order_in_which_they_ended(world: World) -> None:
+    await lose(world, child("b"), second=3)
+    await lose(world, child("c"), child("a"), second=4)
+    assert await lost(world) == ["b", "a", "c"]
+    assert await lost(world, since=104) == ["a", "c"]
+    assert await lost(world, since=104.1) == []
+
+
+async def test_a_hundred_lost_subagents_are_told_at_once(world: World) -> None:
+    await lose(world, *(child(f"{number:03}") for number in range(101)))
+    assert await lost(world) == [f"{number:03}" for number in range(100)]
+
+
+# ----------------------------------------------------------------------- a chat that moves
+
+
+async def test_a_conversation_that_moves_keeps_its_summary_and_its_pins(world: World) -> None:
+    """CHAN-7."""
+    await meet(world, OLD)
+    await say(world, "one", "two", target=OLD)
+    await summarize(world, "of one", 1, OLD)
+    await begin(world, "r", OLD)
+    await world.a.pin(key_of(OLD), ["likes tea"], run=RunId("r"))
+    before = await session(world, OLD)
+    await move(world)
+    begun = await begin(world, "next", NEW)
+    assert (begun.summary, read(begun), begun.pinned) == ("of one", ["two"], ("likes tea",))
+    assert await told(world, NEW) == ["one", "two"]
+    now = await session(world, NEW)
+    assert (now.entries, now.summaries, now.pinned) == (2, 1, before.pinned)
+
+
+async def test_conversations_that_become_one_keep_what_both_remember(world: World) -> None:
+    """CHAN-7."""
+    for target, facts in ((OLD, ["likes tea", "is 40"]), (NEW, ["is 40", "is here"])):
+        await meet(world, target)
+        names = [f"{target.chat} {number}" for number in range(3)]
+        await say(world, *names, target=target)
+        await summarize(world, f"of {target.chat}", 2, target)
+        await begin(world, f"in {target.chat}", target)
+        await world.a.pin(key_of(target), facts, run=RunId(f"in {target.chat}"))
+    await move(world)
+    begun = await begin(world, "next", NEW)
+    assert begun.summary == "of -5\n\nof -1005"
+    assert read(begun) == ["-5 2", "-1005 2"]
+    assert begun.pinned == ("likes tea", "is 40", "is here")
+    now = await session(world, NEW)
+    assert (now.entries, now.summaries) == (6, 2)
+
+
+async def test_what_no_summary_stands_for_is_read_after_a_move_however_old_it_is(
+    world: World,
+) -> None:
+    await meet(world, OLD)
+    await meet(world, NEW)
+    await world.a.note(key_of(OLD), entry("oldest, of the old"), rows=(), now=at(1))
+    await world.a.note(key_of(NEW), entry("of the new"), rows=(), now=at(2))
+    await world.a.note(key_of(NEW), entry("newest, of the new"), rows=(), now=at(3))
+    await summarize(world, "of the new", 1, NEW)
+    await move(world)
+    begun = await begin(world, "next", NEW)
+    assert begun.summary == "of the new"
+    assert read(begun) == ["oldest, of the old", "newest, of the new"]
+
+
+async def test_a_summary_of_what_has_moved_meanwhile_hides_nothing(world: World) -> None:
+    """Its place is that of an entry of the old chat."""
+    await meet(world, OLD)
+    await say(world, "one", "two", target=OLD)
+    begun = await begin(world, "r", OLD)
+    await move(world)
+    await finish(world, replace(end("r"), summary=Summary("late", begun.places[0])))
+    again = await begin(world, "next", NEW)
+    assert (again.summary, read(again)) == ("", ["one", "two"])
+
+
+async def test_a_run_pins_in_the_conversation_that_its_own_has_become(world: World) -> None:
+    await meet(world, OLD)
+    await begin(world, "r", OLD)
+    await move(world)
+    assert await world.a.pin(key_of(OLD), ["likes tea"], run=RunId("r"))
+    assert await pinned(world, NEW) == ("likes tea",)
+    await world.a.reset_session(key_of(NEW), now=at(200))
+    assert not await world.a.pin(key_of(OLD), ["likes tea"], run=RunId("r"))
+
+
+async def test_a_session_that_moves_has_paid_for_what_it_paid_for(world: World) -> None:
+    """AGENT-5, CHAN-7."""
+    await meet(world, OLD)
+    await use(world, new_run("own", target=OLD), Usage(1))
+    await use(world, replace(child("before", key_of(OLD)), target=OLD), Usage(10))
+    await move(world)
+    await use(world, replace(child("after", key_of(OLD)), target=NEW), Usage(100))
+    for key in (key_of(NEW), key_of(OLD)):
+        assert (await world.a.spent(since=T0, payer=key)).requests == 111
+    assert {run.payer for run in await world.a.runs()} == {key_of(NEW)}
+
+
+async def test_a_lost_subagent_of_a_chat_that_has_moved_is_told_with_the_new_one(
+    world: World,
+) -> None:
+    await meet(world, OLD)
+    await lose(world, replace(child("r", key_of(OLD)), target=OLD))
+    await move(world)
+    (run,) = await world.a.unannounced(since=T0)
+    assert (run.target, run.payer) == (NEW, key_of(NEW))

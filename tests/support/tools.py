@@ -1,0 +1,98 @@
+"""What the runtime does for tools, recorded; and toolboxes to call them from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from goclaw_py.core.errors import ToolFailed
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.messages import OutFile, Target
+from goclaw_py.core.outcomes import Trigger
+from goclaw_py.ports.tools import Here, Toolbox
+from goclaw_py.tools import Permissions, Registry
+
+MAIN = AgentName("main")
+
+
+@dataclass
+class RecordingChildren:
+    """Notes who was asked for what; answers ``did: <prompt>``."""
+
+    can_announce: bool = True
+    refusal: str = ""
+    answer: str | None = None
+    asked: list[tuple[str, ...]] = field(default_factory=list)
+
+    async def subagent(self, prompt: str) -> str:
+        return self._ask("subagent", prompt)
+
+    async def spawn(self, prompt: str, label: str) -> RunId | None:
+        if not self.can_announce:
+            return None
+        self._ask("spawn", prompt, label)
+        return RunId("child")
+
+    async def delegate(self, agent: AgentName, prompt: str) -> str:
+        return self._ask("delegate", prompt, agent)
+
+    def _ask(self, how: str, prompt: str, *more: str) -> str:
+        if self.refusal:
+            raise ToolFailed(self.refusal)
+        self.asked.append((how, prompt, *more))
+        return f"did: {prompt}" if self.answer is None else self.answer
+
+
+@dataclass
+class RecordingPost:
+    """Notes what was sent."""
+
+    sent: list[tuple[Target, str]] = field(default_factory=list)
+
+    async def send(self, target: Target, text: str) -> None:
+        self.sent.append((target, text))
+
+
+@dataclass
+class KeptPins:
+    """Keeps facts."""
+
+    facts: tuple[str, ...] = ()
+
+    async def change(self, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> tuple[str, ...]:
+        self.facts = change(self.facts)
+        return self.facts
+
+
+@dataclass
+class Desk:
+    """A place from which tools are called."""
+
+    workspace: Path
+    children: RecordingChildren = field(default_factory=RecordingChildren)
+    post: RecordingPost = field(default_factory=RecordingPost)
+    pins: KeptPins = field(default_factory=KeptPins)
+    attached: list[OutFile] = field(default_factory=list)
+
+    def here(self, agent: AgentName = MAIN) -> Here:
+        return Here(
+            run_id=RunId("run-1"),
+            session=SessionKey(f"agent:{agent}:console:direct:me"),
+            agent=agent,
+            trigger=Trigger.CHAT,
+            target=Target("console", "default", "me"),
+            workspace=self.workspace,
+            children=self.children,
+            post=self.post,
+            pins=self.pins,
+            attach=self.attached.append,
+        )
+
+    def tools(self, permissions: Permissions | None = None, agent: AgentName = MAIN) -> Toolbox:
+        """What an agent with these permissions may call."""
+        return Registry({agent: permissions or Permissions()}).toolbox(self.here(agent))
+
+    async def call(self, name: str, /, **arguments: object) -> str:
+        """Call one of the tools that every agent has."""
+        return await self.tools().call(name, arguments)

@@ -1,0 +1,157 @@
+"""What the settings let agents call (SPEC AGENT-6)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from goclaw_py.app.parts import build_tools
+from goclaw_py.config import load
+from goclaw_py.core.errors import SettingError
+from goclaw_py.core.ids import AgentName
+from goclaw_py.ports.tools import Toolbox
+from goclaw_py.tools import SAFE
+from tests.support.tools import Desk
+
+OTHERS = """
+[agents.helper]
+[agents.researcher]
+[channels.telegram]
+[channels.telegram.accounts.work]
+enabled = false
+"""
+
+
+def tools_of(folder: Path, text: str, agent: str = "main", **env: str) -> Toolbox:
+    """What an agent may call by a settings file."""
+    (folder / "goclaw.toml").write_text(OTHERS + text, "utf-8")
+    toolmaker = build_tools(load(env={"GOCLAW_HOME": str(folder), **env}))
+    return toolmaker.toolbox(Desk(folder).here(AgentName(agent)))
+
+
+def names(tools: Toolbox) -> set[str]:
+    return {spec.name for spec in tools.specs}
+
+
+def enum(tools: Toolbox, tool: str, argument: str) -> list[str]:
+    (spec,) = [spec for spec in tools.specs if spec.name == tool]
+    schema = json.loads(json.dumps(spec.parameters))
+    found: list[str] = schema["properties"][argument]["enum"]
+    return found
+
+
+def test_without_settings_every_agent_has_the_safe_tools(tmp_path: Path) -> None:
+    assert names(tools_of(tmp_path, "")) == SAFE
+    assert names(tools_of(tmp_path, "", "helper")) == SAFE
+
+
+def test_tools_can_be_allowed_and_denied_for_each_agent(tmp_path: Path) -> None:
+    text = """
+[agents.main.tools]
+allow = ["read_file", "list_files"]
+deny = ["list_files"]
+"""
+    assert names(tools_of(tmp_path, text)) == {"read_file"}
+    assert names(tools_of(tmp_path, text, "helper")) == SAFE
+    assert names(tools_of(tmp_path, "[agents.main.tools]\nallow = []\n")) == set()
+
+
+def test_the_environment_has_lists_with_commas(tmp_path: Path) -> None:
+    env = {"GOCLAW_AGENTS__MAIN__TOOLS__ALLOW": "read_file, write_file"}
+    assert names(tools_of(tmp_path, "", **env)) == {"read_file", "write_file"}
+
+
+def test_delegates_and_targets_bring_their_tools(tmp_path: Path) -> None:
+    text = """
+[agents.main.tools]
+delegates = ["researcher"]
+send_to = ["telegram:12345", "telegram.work:-100:7", "console:me"]
+"""
+    tools = tools_of(tmp_path, text)
+    assert names(tools) == SAFE | {"delegate", "send_message"}
+    assert enum(tools, "delegate", "agent") == ["researcher"]
+    assert enum(tools, "send_message", "to") == [
+        "telegram:12345",
+        "telegram.work:-100:7",
+        "console:me",
+    ]
+
+
+@pytest.mark.parametrize("given", ['["*"]', '["helper", "*"]'])
+def test_a_star_is_all_other_agents(tmp_path: Path, given: str) -> None:
+    text = f"[agents.main.tools]\ndelegates = {given}\n"
+    assert enum(tools_of(tmp_path, text), "delegate", "agent") == ["helper", "researcher"]
+
+
+def test_an_agent_that_is_alone_has_nobody_to_delegate_to(tmp_path: Path) -> None:
+    (tmp_path / "goclaw.toml").write_text('[agents.main.tools]\ndelegates = ["*"]\n')
+    toolmaker = build_tools(load(env={"GOCLAW_HOME": str(tmp_path)}))
+    assert names(toolmaker.toolbox(Desk(tmp_path).here())) == SAFE
+
+
+@pytest.mark.parametrize(
+    ("line", "key", "allowed"),
+    [
+        ('allow = ["reed_file"]', "allow", "no such tool; there are read_file, write_file, "),
+        ('deny = ["Bash"]', "deny", "no such tool; there are read_file"),
+        ('allow = ["delegate"]', "allow", "this tool is there if delegates is not empty"),
+        ('allow = ["send_message"]', "allow", "this tool is there if send_to is not empty"),
+        (
+            'delegates = ["writer"]',
+            "delegates",
+            'no such agent; there are helper, researcher, "*" for all others',
+        ),
+        ('delegates = ["main"]', "delegates", "an agent cannot delegate to itself; there are "),
+        ('send_to = ["12345"]', "send_to", "must have the form channel[.account]:chat[:thread]"),
+        ('send_to = ["telegram"]', "send_to", "must have the form"),
+        (
+            'send_to = ["matrix:1"]',
+            "send_to",
+            "no such channel or account; there are console, telegram, telegram.work",
+        ),
+        ('send_to = ["telegram.home:1"]', "send_to", "no such channel or account"),
+        ("allow = 5", "allow", "must be a list of texts"),
+        ("send_to = [5]", "send_to", "must be a list of texts"),
+        ('delegates = [""]', "delegates", "must be a list of texts"),
+    ],
+)
+def test_a_mistake_stops_the_start_and_says_where_it_is_and_what_is_allowed(
+    tmp_path: Path, line: str, key: str, allowed: str
+) -> None:
+    with pytest.raises(SettingError) as caught:
+        tools_of(tmp_path, f"[agents.main.tools]\n{line}\n")
+    assert caught.value.key == f"agents.main.tools.{key}"
+    assert allowed in str(caught.value)
+    assert "goclaw.toml" in str(caught.value)
+
+
+def test_an_unknown_key_is_answered_with_those_there_are(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="known here: allow, delegates, deny, send_to"):
+        tools_of(tmp_path, '[agents.main.tools]\ndelegate = ["helper"]\n')
+
+
+@pytest.mark.parametrize(
+    ("value", "allowed"),
+    [
+        ('"AGENTS.md"', "must be a list of texts"),
+        ('["../AGENTS.md"]', "a path must not have .. in it"),
+        ('["/etc/passwd"]', "this one is absolute"),
+        ('["notes/"]', "must name a file"),
+    ],
+)
+def test_instructions_are_files_of_the_workspace(tmp_path: Path, value: str, allowed: str) -> None:
+    with pytest.raises(SettingError) as caught:
+        tools_of(tmp_path, f"[agents.main]\ninstructions = {value}\n")
+    assert caught.value.key == "agents.main.instructions"
+    assert allowed in str(caught.value)
+
+
+def test_instructions_may_be_several_files(tmp_path: Path) -> None:
+    (tmp_path / "goclaw.toml").write_text(
+        '[agents.main]\ninstructions = ["AGENTS.md", "about/SOUL.md"]\n[agents.b]\n'
+    )
+    settings = load(env={"GOCLAW_HOME": str(tmp_path)})
+    assert settings.agents["main"].instructions == ("AGENTS.md", "about/SOUL.md")
+    assert settings.agents["b"].instructions is None

@@ -1,0 +1,194 @@
+"""``goclaw runs follow``: what it prints, and how it ends (SPEC OPS-1)."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from goclaw_py.cli.follow import lines
+from goclaw_py.cli.output import clock
+from goclaw_py.core.events import Usage
+from goclaw_py.core.live import LiveEnded, LiveEvent, LiveMissed, LiveNow
+from goclaw_py.core.outcomes import Outcome
+from tests.unit.cli.conftest import Shell, ThreadGateway
+from tests.unit.web import fakes
+from tests.unit.web.fakes import FakeControl
+
+pytestmark = pytest.mark.real_time
+
+FOLLOW = [sys.executable, "-m", "goclaw_py", "runs", "follow"]
+PATIENCE_S = 20
+AT = clock(fakes.NOW)
+HERE = f"{AT}  main  console:direct:local  "
+
+
+@pytest.fixture
+def telling(home: Path) -> Iterator[ThreadGateway]:
+    """A gateway that tells everything that there is and goes away."""
+    made = ThreadGateway(home)
+    for event in [*fakes.FOLLOWED[1:], None]:
+        made.control.events.put_nowait(event)
+    with made.running():
+        yield made
+
+
+# ---------------------------------------------------------------------------- what is printed
+
+
+def test_each_event_is_one_line_without_what_a_terminal_would_obey(
+    goclaw: Shell, telling: ThreadGateway
+) -> None:
+    out = goclaw("runs", "follow", "console").out
+    following, *shown = out.splitlines()
+    assert following == f"{AT}  following {fakes.SESSION}; Ctrl-C ends"
+    in_lane, in_line, asked, joined, started, text, *others = shown
+    assert in_lane.endswith(f"main  console:direct:local  running since 1.5s (run {fakes.RUN_ID})")
+    assert "waits for lane main: no slot is free since 3.2s" in in_line
+    assert asked == (
+        f"{AT}  helper]0;x  subagent:0190-dddd  asked for by run {fakes.RUN_ID} (run 0190-dddd)"
+    )
+    assert joined == f"{HERE}run {fakes.RUN_ID} became part of run 0190-eeee"
+    assert started == f"{HERE}started (run {fakes.RUN_ID})"
+    assert text == f"{HERE}says: Zeile 1 event: now data: ü [2J"
+    assert others == [
+        f"{HERE}calls read file",
+        f"{HERE}read_file came back",
+        f"{HERE}send_file failed",
+        f"{HERE}has used 1 request, 20 tokens in, 30 out, 0.0123 USD by offline",
+        f"{AT}  12 events were lost: this reader is too slow",
+        f"{HERE}cancelled (stopped), used 2 requests, 20 tokens in, 30 out (run {fakes.RUN_ID})",
+        f"{AT}  helper]0;x  subagent:0190-dddd  completed (run 0190-dddd)",
+    ]
+    assert not set("\x1b\x07\x85\u202e\u2028\r") & set(out)
+
+
+@pytest.mark.parametrize("event", fakes.FOLLOWED, ids=lambda event: event.kind)
+def test_no_event_can_make_lines_of_its_own(event: LiveEvent) -> None:
+    shown = list(lines(event))
+    assert all(len(line.splitlines()) == 1 for line in shown)
+    assert len(shown) == 3 if isinstance(event, LiveNow) else len(shown) <= 1
+
+
+def test_everybody_is_followed_unless_a_session_is_named() -> None:
+    assert list(lines(LiveNow(fakes.NOW, None, ()))) == [
+        f"{AT}  following all sessions; Ctrl-C ends"
+    ]
+
+
+def test_what_has_asked_no_model_has_used_nothing() -> None:
+    ended = LiveEnded(fakes.NOW, fakes.LIVE_RUN, Outcome.COMPLETED, None, Usage())
+    assert list(lines(ended)) == [f"{HERE}completed (run {fakes.RUN_ID})"]
+
+
+def test_one_event_is_not_several() -> None:
+    assert list(lines(LiveMissed(fakes.NOW, 1))) == [
+        f"{AT}  1 event was lost: this reader is too slow"
+    ]
+
+
+def test_for_programs_each_event_is_one_json_object_a_line(
+    goclaw: Shell, telling: ThreadGateway
+) -> None:
+    events = [json.loads(line) for line in goclaw("runs", "follow", "--json").out.split("\n")[:-1]]
+    assert [event["kind"] for event in events] == [event.kind for event in fakes.FOLLOWED]
+    assert events[4]["text"] == fakes.FOLLOWED[4].text  # type: ignore[union-attr]
+    assert events[0]["runs"][1]["waits_for"] == "lane"
+    assert telling.control.calls == [("follow", None)]
+
+
+# ---------------------------------------------------------------------------- ends
+
+
+def test_a_gateway_that_goes_away_is_told_with_the_code_for_none(
+    goclaw: Shell, telling: ThreadGateway
+) -> None:
+    got = goclaw("runs", "follow")
+    assert (got.code, got.err) == (3, "goclaw: the gateway has gone away\n")
+
+
+def test_without_a_gateway_there_is_nothing_to_follow(goclaw: Shell, database: FakeControl) -> None:
+    for command in (["runs", "follow"], ["runs", "follow", "ann", "--json"]):
+        got = goclaw(*command)
+        assert (got.code, got.out) == (3, "")
+        assert got.err == "goclaw: no gateway is running here\n"
+
+
+def test_an_unknown_session_is_an_error(goclaw: Shell, gateway: ThreadGateway) -> None:
+    got = goclaw("runs", "follow", "nobody")
+    assert (got.code, got.out) == (1, "")
+    assert "nobody" in got.err
+
+
+@pytest.mark.parametrize("words", [[" "], [""], ["a", "b"], ["--session", "a"]])
+def test_wrong_words_are_refused(goclaw: Shell, gateway: ThreadGateway, words: list[str]) -> None:
+    assert goclaw("runs", "follow", *words).code == 2
+    assert gateway.control.calls == []
+
+
+@contextmanager
+def following(*words: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """The command at a terminal, and the terminal."""
+    screen, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*FOLLOW, *words], stdin=theirs, stdout=theirs, stderr=theirs, text=True
+    )
+    os.close(theirs)
+    try:
+        yield process, screen
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        os.close(screen)
+
+
+def seen(screen: int) -> str:
+    """What a terminal shows next."""
+    ready, _, _ = select.select([screen], [], [], PATIENCE_S)
+    assert ready
+    return os.read(screen, 65536).decode()
+
+
+def test_ctrl_c_ends_it_in_peace(gateway: ThreadGateway) -> None:
+    with following() as (process, screen):
+        assert "Ctrl-C ends" in seen(screen)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_S) == 0
+        assert "Traceback" not in seen(screen)
+
+
+def test_in_a_pipe_each_event_is_there_at_once(gateway: ThreadGateway) -> None:
+    with subprocess.Popen(
+        [*FOLLOW, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert json.loads(process.stdout.readline())["kind"] == "now"
+        gateway.tell(fakes.FOLLOWED[3])
+        assert json.loads(process.stdout.readline())["kind"] == "started"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_S) == 0
+        assert process.stderr.read() == ""
+
+
+def test_a_pipe_that_nobody_reads_any_more_ends_it(gateway: ThreadGateway) -> None:
+    with subprocess.Popen(
+        [*FOLLOW, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        gateway.tell(fakes.FOLLOWED[3])
+        assert process.wait(PATIENCE_S) == 1
+        assert "Traceback" not in process.stderr.read()

@@ -1,0 +1,272 @@
+"""Subagents and delegates in a whole gateway (SPEC AGENT-6, LANE-8)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from goclaw_py.core.errors import AgentError, ToolFailed
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.ports.agent import Emit, RunRequest
+from goclaw_py.store.memory import MemoryDatabase
+from goclaw_py.testing.agents import Block, Do, Fail, Ignore, Say, ScriptedAgent, Step
+from goclaw_py.testing.channel import RecordingChannel
+from tests.support.harness import GatewayProcess, a_process, here, session_of, until
+
+RESEARCHER = AgentName("researcher")
+
+
+def by_prompt(**steps: Step) -> ScriptedAgent:
+    """An agent that does this for a prompt that begins with that word, and else echoes."""
+
+    def choose(request: RunRequest) -> Step:
+        word = request.prompt.split()[0].strip("[").lower()
+        return steps.get(word, Say(f"re: {request.prompt}"))
+
+    return ScriptedAgent(otherwise=choose)
+
+
+async def ask(request: RunRequest, emit: Emit) -> str:
+    return f"it says {await here(request).children.subagent('work hard')}"
+
+
+async def spawn(request: RunRequest, emit: Emit) -> str:
+    assert await here(request).children.spawn("work hard", "hard work") is not None
+    return "started"
+
+
+async def delegate(request: RunRequest, emit: Emit) -> str:
+    return f"it says {await here(request).children.delegate(RESEARCHER, 'look it up')}"
+
+
+async def refused(request: RunRequest, emit: Emit) -> str:
+    try:
+        return await here(request).children.subagent("work hard")
+    except ToolFailed as error:
+        return f"failed: {error}"
+
+
+async def test_a_run_can_wait_for_a_subagent_that_works_in_a_lane_of_its_own() -> None:
+    agent = by_prompt(ask=Do(ask), work=Say("done"))
+    async with a_process(agent) as gateway:
+        assert await gateway.ask("ask") == "it says done"
+        child, parent = await gateway.store.runs()
+        assert (child.trigger, child.lane) == (Trigger.SUBAGENT, "subagent")
+        assert child.parent == parent.id
+        assert child.payer == parent.session == session_of()
+        assert child.session == f"agent:main:subagent:{child.id}"
+        history = await gateway.store.history(child.session)
+        assert [stored.entry.text for stored in history] == ["work hard", "done"]
+
+
+async def test_what_nobody_waits_for_comes_into_the_chat_as_a_message() -> None:
+    agent = by_prompt(spawn=Do(spawn), work=Say("done", after_s=5))
+    async with a_process(agent) as gateway:
+        assert await gateway.ask("spawn") == "started"
+        await gateway.channel.until_sent(2)
+        assert gateway.channel.texts()[1] == "re: [Subagent “hard work” finished]\ndone"
+        assert await gateway.outcomes() == [Outcome.COMPLETED] * 3
+        assert gateway.pending == []
+
+
+async def test_a_subagents_message_does_not_count_as_somebody_speaking() -> None:
+    """SPEC HB-8: the chat used last is one where a person spoke."""
+    agent = by_prompt(spawn=Do(spawn), work=Say("done", after_s=50))
+    async with a_process(agent) as gateway:
+        await gateway.ask("spawn")
+        (before,) = await gateway.store.heard(limit=9)
+        await gateway.channel.until_sent(2)
+        assert await gateway.store.heard(limit=9) == [before]
+
+
+async def test_a_stop_takes_the_subagents_along_and_tells_nothing_of_them() -> None:
+    agent = by_prompt(spawn=Do(spawn), work=Block())
+    async with a_process(agent) as gateway:
+        await gateway.ask("spawn")
+        await agent.until_active(1)
+        await gateway.say("/stopall")
+        await agent.until_active(0)
+        await asyncio.sleep(60)
+        assert gateway.channel.texts() == ["started", "Stopped."]
+        assert Outcome.CANCELLED in await gateway.outcomes()
+
+
+async def test_a_stop_of_a_run_stops_the_subagent_that_it_waits_for() -> None:
+    agent = by_prompt(ask=Do(ask), work=Block())
+    async with a_process(agent) as gateway:
+        await gateway.say("ask")
+        await agent.until_active(2)
+        await gateway.say("/stop")
+        await agent.until_active(0)
+        await asyncio.sleep(20)
+        assert await gateway.outcomes() == [Outcome.CANCELLED] * 2
+
+
+async def test_a_subagent_that_fails_is_told_with_its_sentence() -> None:
+    failing = Fail(AgentError("I have no key.", "secret cause"))
+    agent = by_prompt(ask=Do(refused), spawn=Do(spawn), work=failing)
+    async with a_process(agent) as gateway:
+        assert await gateway.ask("ask") == "failed: I have no key."
+        await gateway.ask("spawn")
+        await gateway.channel.until_sent(3)
+        assert gateway.channel.texts()[2] == (
+            "re: [Subagent “hard work” did not finish]\nI have no key."
+        )
+
+
+async def test_subagents_work_in_parallel() -> None:
+    async def ask_four(request: RunRequest, emit: Emit) -> str:
+        children = here(request).children
+        return " ".join(await asyncio.gather(*(children.subagent("work") for _ in range(4))))
+
+    agent = by_prompt(ask=Do(ask_four), work=Say("done", after_s=10))
+    async with a_process(agent) as gateway:
+        began = asyncio.get_running_loop().time()
+        assert await gateway.ask("ask") == "done done done done"
+        assert asyncio.get_running_loop().time() - began < 15
+
+
+async def test_a_delegate_is_another_agent_in_the_lane_delegate() -> None:
+    agent, other = by_prompt(ask=Do(delegate)), by_prompt(look=Say("found"))
+    async with a_process(agent, others={RESEARCHER: other}) as gateway:
+        assert await gateway.ask("ask") == "it says found"
+        child, _ = await gateway.store.runs()
+        assert (child.agent, child.trigger, child.lane) == (RESEARCHER, "delegate", "delegate")
+        assert "“main”" in other.requests[0].system[-1]
+
+
+async def test_subagents_that_spawn_without_end_are_refused_at_a_depth() -> None:
+    """SPEC LANE-8: depth 3."""
+
+    async def deeper(request: RunRequest, emit: Emit) -> str:
+        return await refused(request, emit)
+
+    agent = ScriptedAgent(otherwise=lambda _: Do(deeper))
+    async with a_process(agent) as gateway:
+        answer = await gateway.ask("go")
+        assert answer == (
+            "failed: Not started: subagents and delegates may nest no deeper. Do this yourself."
+        )
+        assert len(agent.requests) == 4
+
+
+async def test_a_ninth_child_at_once_is_refused() -> None:
+    async def ask_nine(request: RunRequest, emit: Emit) -> str:
+        made = [await here(request).children.spawn("work", f"{n}") for n in range(8)]
+        assert all(made)
+        return await refused(request, emit)
+
+    agent = by_prompt(ask=Do(ask_nine), work=Say("done", after_s=10))
+    async with a_process(agent) as gateway:
+        assert (await gateway.ask("ask")).startswith("failed: Not started: too many of yours")
+
+
+async def test_a_subagent_cannot_announce_into_its_own_conversation() -> None:
+    told: list[object] = []
+
+    async def look(request: RunRequest, emit: Emit) -> str:
+        told.append(await here(request).children.spawn("more", "more"))
+        return "done"
+
+    agent = by_prompt(ask=Do(ask), work=Do(look))
+    async with a_process(agent) as gateway:
+        await gateway.ask("ask")
+        assert told == [None]
+
+
+async def test_a_run_that_fails_while_its_subagent_works_takes_it_along() -> None:
+    async def fail_meanwhile(request: RunRequest, emit: Emit) -> str:
+        async with asyncio.timeout(5):
+            return await here(request).children.subagent("work")
+
+    agent = by_prompt(ask=Do(fail_meanwhile), work=Block())
+    async with a_process(agent) as gateway:
+        await gateway.say("ask")
+        await agent.until_active(2)
+        await agent.until_active(0)
+        await until(lambda: len(gateway.channel.texts()) == 1)
+        assert await gateway.outcomes() == [Outcome.FAILED, Outcome.CANCELLED]
+
+
+async def test_a_crash_is_told_of_a_subagent_once() -> None:
+    """The message is in the inbox under an id of its own: it can come in only once."""
+    database = MemoryDatabase()
+    agent = by_prompt(spawn=Do(spawn), work=Block())
+    async with a_process(agent, database=database) as first:
+        await first.ask("spawn")
+        await agent.until_active(1)
+        first.kill()
+        await first.bury()
+    for _ in range(2):
+        async with a_process(by_prompt(), database=database) as later:
+            await asyncio.sleep(60)
+            await _settled(later)
+            texts = later.channel.texts()
+            await later.shut_down()
+        assert len(texts) == (1 if _ == 0 else 0)
+        if texts:
+            assert texts == ["re: [Subagent did not finish]\nIt was cut off by a crash."]
+
+
+async def _settled(gateway: GatewayProcess) -> None:
+    await until(lambda: not gateway.pending)
+
+
+@pytest.mark.parametrize("after_s", [0.0, 1.0])
+async def test_a_subagent_that_a_shutdown_cuts_is_told_after_the_restart(after_s: float) -> None:
+    database = MemoryDatabase()
+    agent = by_prompt(spawn=Do(spawn), work=Block())
+    async with a_process(agent, database=database) as first:
+        await first.ask("spawn")
+        await agent.until_active(1)
+        await asyncio.sleep(after_s)
+        await first.shut_down(wait_s=1.0)
+    async with a_process(by_prompt(), database=database) as later:
+        await later.channel.until_sent(1)
+        assert later.channel.texts() == [
+            "re: [Subagent “hard work” did not finish]\nIt was cut off, because the program ends."
+        ]
+
+
+async def test_a_crash_is_told_of_subagents_that_waited_for_their_lane_too() -> None:
+    async def spawn_six(request: RunRequest, emit: Emit) -> str:
+        for number in range(6):
+            await here(request).children.spawn(f"work {number}", f"{number}")
+        return "started"
+
+    database = MemoryDatabase()
+    agent = by_prompt(spawn=Do(spawn_six), work=Block())
+    async with a_process(agent, database=database) as first:
+        await first.ask("spawn")
+        await agent.until_active(4)
+        first.kill()
+        await first.bury()
+    async with a_process(by_prompt(), database=database) as later:
+        await later.channel.until_sent(6)
+
+
+async def test_a_node_without_the_channel_tells_nothing_of_a_lost_subagent() -> None:
+    database = MemoryDatabase()
+    agent = by_prompt(spawn=Do(spawn), work=Block())
+    elsewhere = (RecordingChannel("web"),)
+    async with a_process(by_prompt(), database=database, channels=elsewhere):
+        async with a_process(agent, database=database) as first:
+            await first.ask("spawn")
+            await agent.until_active(1)
+            first.kill()
+            await asyncio.sleep(60)
+        async with a_process(by_prompt(), database=database) as later:
+            await later.channel.until_sent(1)
+            assert "cut off by a crash" in later.channel.texts()[0]
+
+
+async def test_a_subagent_that_ignores_its_stop_is_not_told_either() -> None:
+    agent = by_prompt(spawn=Do(spawn), work=Ignore(60))
+    async with a_process(agent) as gateway:
+        await gateway.ask("spawn")
+        await agent.until_active(1)
+        await gateway.say("/stopall")
+        await asyncio.sleep(100)
+        assert gateway.channel.texts() == ["started", "Stopped."]

@@ -1,0 +1,211 @@
+"""The provider of a model is down: messages are kept and answered later (SPEC AGENT-8)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from goclaw_py.core import wording
+from goclaw_py.core.errors import AgentError
+from goclaw_py.core.events import TextDelta, ToolEnded, ToolStarted
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.ports.agent import Emit, RunRequest
+from goclaw_py.store.memory import MemoryDatabase
+from goclaw_py.testing.agents import Do, ScriptedAgent
+from tests.support.harness import Ways, a_process, until
+
+DOWN = AgentError("The model does not answer.", "503", retryable=True)
+WRONG = AgentError("The key is wrong.", "401")
+
+
+@dataclass
+class Provider:
+    """Answers unless it is down; with tools of side effects if it ``acts`` before it fails."""
+
+    down: AgentError | None = None
+    acts: bool = False
+    asked: list[str] = field(default_factory=list)
+
+    async def answer(self, request: RunRequest, emit: Emit) -> str:
+        self.asked.append(request.prompt)
+        if self.acts:
+            emit(ToolStarted("1", "pay", "{}", side_effects=True))
+            emit(ToolEnded("1", "pay", ok=True))
+        if self.down is not None:
+            raise self.down
+        return f"re: {request.prompt}"
+
+    def agent(self) -> ScriptedAgent:
+        return ScriptedAgent(otherwise=lambda _: Do(self.answer))
+
+
+async def test_a_message_is_kept_and_answered_when_the_provider_is_back() -> None:
+    provider = Provider(DOWN)
+    async with a_process(provider.agent()) as gateway:
+        assert await gateway.ask("hello") == wording.KEPT
+        await asyncio.sleep(300)
+        assert gateway.channel.texts() == [wording.KEPT]
+        assert gateway.pending == ["hello"]
+        provider.down = None
+        await gateway.channel.until_sent(2)
+        assert gateway.channel.texts() == [wording.KEPT, "re: hello"]
+        assert gateway.pending == []
+        runs = await gateway.store.runs()
+        assert runs[0].outcome is Outcome.COMPLETED
+        assert {run.reason for run in runs[1:]} == {Reason.OUTAGE}
+
+
+async def test_it_is_tried_ever_more_seldom_at_most_a_minute_apart() -> None:
+    provider = Provider(DOWN)
+    async with a_process(provider.agent()) as gateway:
+        await gateway.say("hello")
+        await asyncio.sleep(600)
+        assert 10 <= len(provider.asked) <= 16
+
+
+async def test_what_comes_meanwhile_waits_without_asking_in_its_order() -> None:
+    provider = Provider(DOWN)
+    async with a_process(provider.agent()) as gateway:
+        await gateway.ask("one")
+        await gateway.say("two", "three", apart_s=2)
+        await gateway.say("other", chat="bob")
+        await until(lambda: len(gateway.channel.texts("bob")) == 1)
+        assert set(provider.asked) == {"one"}
+        provider.down = None
+        await gateway.channel.until_sent(6)
+        assert gateway.channel.texts("ann") == [
+            wording.KEPT,
+            "re: one",
+            "re: two",
+            "re: three",
+        ]
+        assert gateway.channel.texts("bob") == [wording.KEPT, "re: other"]
+        assert gateway.pending == []
+
+
+async def test_a_message_that_was_kept_for_too_long_fails_with_one_sentence() -> None:
+    provider = Provider(DOWN)
+    async with a_process(provider.agent(), Ways(outage_hold_s=600)) as gateway:
+        await gateway.say("hello")
+        await gateway.channel.until_sent(2)
+        assert gateway.channel.texts() == [wording.KEPT, DOWN.friendly]
+        assert gateway.pending == []
+
+
+async def test_one_that_arrived_later_is_kept_for_its_own_time() -> None:
+    provider = Provider(DOWN)
+    async with a_process(provider.agent(), Ways(outage_hold_s=600)) as gateway:
+        await gateway.say("first")
+        await asyncio.sleep(400)
+        await gateway.say("second", chat="bob")
+        await asyncio.sleep(400)
+        assert gateway.channel.texts("ann") == [wording.KEPT, DOWN.friendly]
+        provider.down = None
+        await until(lambda: len(gateway.channel.texts("bob")) == 2)
+        assert gateway.channel.texts("bob") == [wording.KEPT, "re: second"]
+
+
+async def test_nothing_is_kept_where_that_is_switched_off() -> None:
+    async with a_process(Provider(DOWN).agent(), Ways(outage_hold_s=0)) as gateway:
+        assert await gateway.ask("hello") == DOWN.friendly
+        assert gateway.pending == []
+
+
+async def test_an_error_that_stays_is_told_at_once() -> None:
+    async with a_process(Provider(WRONG).agent()) as gateway:
+        assert await gateway.ask("hello") == WRONG.friendly
+        assert gateway.pending == []
+
+
+async def test_an_outage_that_turns_into_another_error_lets_all_go() -> None:
+    provider = Provider(DOWN)
+    async with a_process(provider.agent()) as gateway:
+        await gateway.ask("one")
+        await gateway.say("two")
+        provider.down = WRONG
+        await gateway.channel.until_sent(3)
+        assert gateway.channel.texts() == [wording.KEPT, WRONG.friendly, WRONG.friendly]
+
+
+async def test_what_has_acted_already_is_not_run_again() -> None:
+    """SPEC CRON-7 has the same rule for jobs."""
+    async with a_process(Provider(DOWN, acts=True).agent()) as gateway:
+        assert await gateway.ask("pay") == DOWN.friendly
+        assert gateway.pending == []
+
+
+async def test_a_stop_takes_back_the_oldest_that_is_kept() -> None:
+    provider = Provider(DOWN)
+    async with a_process(provider.agent()) as gateway:
+        await gateway.ask("one")
+        await gateway.say("two", apart_s=2)
+        await gateway.say("/stop")
+        await until(lambda: len(gateway.channel.texts()) == 2)
+        assert gateway.channel.texts()[1] == "Dropped 1 waiting message."
+        await until(lambda: gateway.pending == ["two"])
+        provider.down = None
+        await gateway.channel.until_sent(3)
+        assert gateway.channel.texts()[2] == "re: two"
+
+
+async def test_a_new_conversation_forgets_what_was_kept() -> None:
+    provider = Provider(DOWN)
+    async with a_process(provider.agent()) as gateway:
+        await gateway.ask("one")
+        await gateway.say("/new")
+        await until(lambda: not gateway.pending)
+        provider.down = None
+        assert await gateway.ask("two") == wording.NEW_SESSION
+        await gateway.channel.until_sent(3)
+        assert gateway.channel.texts() == [wording.KEPT, wording.NEW_SESSION, "re: two"]
+
+
+async def test_a_restart_tries_at_once() -> None:
+    provider, database = Provider(DOWN), MemoryDatabase()
+    async with a_process(provider.agent(), database=database) as gateway:
+        await gateway.ask("hello")
+        await asyncio.sleep(1)
+        await gateway.shut_down()
+    provider.down = None
+    async with a_process(provider.agent(), database=database) as gateway:
+        await gateway.channel.until_sent(1)
+        assert gateway.channel.texts() == ["re: hello"]
+
+
+async def test_a_draft_that_an_outage_has_cut_goes_on_when_the_provider_is_back() -> None:
+    broken = True
+
+    async def answer(request: RunRequest, emit: Emit) -> str:
+        emit(TextDelta("half "))
+        await asyncio.sleep(3)
+        if broken:
+            raise DOWN
+        return "whole"
+
+    async with a_process(ScriptedAgent(otherwise=lambda _: Do(answer))) as gateway:
+        await gateway.say("hello")
+        await gateway.scripted.until_active(1)
+        await gateway.scripted.until_active(0)
+        broken = False
+        await gateway.scripted.until_started(2)
+        await until(lambda: not gateway.pending)
+        assert gateway.channel.texts()[-1] in ("whole", wording.KEPT)
+
+
+async def test_status_tells_of_the_outage() -> None:
+    async with a_process(Provider(DOWN).agent()) as gateway:
+        await gateway.ask("hello")
+        (view,) = gateway.works.outages.views()
+        assert (view.agent, view.kept, view.cause) == ("main", 1, "503")
+
+
+async def test_a_session_stays_with_its_node_while_something_of_it_is_kept() -> None:
+    provider = Provider(DOWN)
+    async with a_process(provider.agent()) as gateway:
+        await gateway.ask("hello")
+        await asyncio.sleep(30)
+        provider.down = None
+        await gateway.channel.until_sent(2)
+        await asyncio.sleep(30)
+        (session,) = await gateway.store.sessions()
+        assert session.owner is None

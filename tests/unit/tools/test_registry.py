@@ -1,0 +1,208 @@
+"""Who may call what, and what becomes of wrong calls (SPEC AGENT-6)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from goclaw_py.core.errors import ToolFailed
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.messages import Target
+from goclaw_py.ports.tools import Toolbox, ToolSpec
+from goclaw_py.tools import SAFE, TOOLS, Permissions, Registry
+from tests.support.tools import Desk
+
+EVERYTHING = Permissions(
+    delegates=(AgentName("writer"), AgentName("researcher")),
+    send_to=(Target("telegram", "default", "12345"), Target("telegram", "work", "-100", "7")),
+)
+
+
+def names(tools: Toolbox) -> set[str]:
+    return {spec.name for spec in tools.specs}
+
+
+def spec_of(tools: Toolbox, name: str) -> ToolSpec:
+    (spec,) = [spec for spec in tools.specs if spec.name == name]
+    return spec
+
+
+def test_an_agent_has_the_safe_tools_by_itself(desk: Desk) -> None:
+    assert names(desk.tools()) == SAFE
+
+
+def test_only_the_settings_give_tools_that_reach_other_agents_and_chats(desk: Desk) -> None:
+    assert names(desk.tools(EVERYTHING)) == SAFE | {"delegate", "send_message"}
+    assert names(desk.tools(EVERYTHING)) == {tool.name for tool in TOOLS}
+
+
+def test_allowed_tools_are_all_there_are_and_denied_ones_are_gone(desk: Desk) -> None:
+    allowed = Permissions(allow=frozenset({"read_file", "write_file"}))
+    assert names(desk.tools(allowed)) == {"read_file", "write_file"}
+    denied = Permissions(
+        deny=frozenset({"read_file", "delegate", "send_message"}),
+        delegates=EVERYTHING.delegates,
+        send_to=EVERYTHING.send_to,
+    )
+    assert names(desk.tools(denied)) == SAFE - {"read_file"}
+
+
+def test_an_agent_that_nobody_has_given_permissions_has_no_tools(desk: Desk) -> None:
+    registry = Registry({AgentName("other"): Permissions()})
+    assert registry.toolbox(desk.here()).specs == ()
+
+
+async def test_a_tool_that_is_not_permitted_cannot_be_called(desk: Desk) -> None:
+    tools = desk.tools(Permissions(deny=frozenset({"write_file"})))
+    with pytest.raises(ToolFailed, match="there is no tool 'write_file'; there are: read_file, "):
+        await tools.call("write_file", {"path": "a", "text": "b"})
+    assert list(desk.workspace.iterdir()) == []
+
+
+async def test_an_unknown_tool_is_answered_with_the_names_of_those_there_are(desk: Desk) -> None:
+    with pytest.raises(ToolFailed) as caught:
+        await desk.call("x" * 5000)
+    assert str(caught.value).endswith(
+        "there are: read_file, write_file, edit_file, list_files, send_file, spawn_subagent, "
+        "pin_fact, unpin_fact"
+    )
+    assert len(str(caught.value)) < 300
+
+
+async def test_each_wrong_argument_gets_a_line_with_what_is_allowed_and_what_was_given(
+    desk: Desk,
+) -> None:
+    given = {"offset_line": "1", "limit_lines": 0, "budget": 5, "path": "x" * 9000}
+    with pytest.raises(ToolFailed) as caught:
+        await desk.call("read_file", **given)
+    first, *lines = str(caught.value).splitlines()
+    assert first == "wrong arguments:"
+    assert sorted(lines) == [
+        "budget: is unknown; known here: path, offset_line, limit_lines",
+        "limit_lines: must be greater than or equal to 1; given 0",
+        "offset_line: must be a valid integer; given '1'",
+        "path: must have at most 4000 characters; given '" + "x" * 59 + "…",
+    ]
+    # The cause would carry all that was given into a log.
+    assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "line"),
+    [
+        ("read_file", {}, "path: is required"),
+        ("read_file", {"path": None}, "path: must be a valid string; given None"),
+        ("read_file", {"path": "a", "offset_line": True}, "offset_line: must be a valid integer"),
+        ("read_file", {"path": "a", "offset_line": 1.5}, "offset_line: must be a valid integer"),
+        ("spawn_subagent", {"task": "a", "wait": "yes"}, "wait: must be a valid boolean"),
+        ("spawn_subagent", {"task": " \n\u200b"}, "task: must not be empty"),
+        ("unpin_fact", {}, "needs either number or text; given {}"),
+        ("unpin_fact", {"number": 1, "text": "a"}, "needs either number or text"),
+        ("delegate", {"agent": "main", "task": "a"}, "agent: must be one of writer, researcher"),
+        ("send_message", {"to": "telegram:1", "text": "a"}, "to: must be one of telegram:12345, "),
+        ("send_file", {"path": "a", "name": "../b"}, "name: must be a name, without /"),
+        ("pin_fact", {"text": "x" * 501}, "text: must have at most 500 characters"),
+        ("pin_fact", {"text": {"a": [1] * 999}}, "text: must be a valid string; given {'a': [1, "),
+    ],
+)
+async def test_arguments_are_checked_strictly(
+    desk: Desk, name: str, arguments: dict[str, object], line: str
+) -> None:
+    with pytest.raises(ToolFailed) as caught:
+        await desk.tools(EVERYTHING).call(name, arguments)
+    assert line in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+async def test_a_flood_of_mistakes_is_cut(desk: Desk) -> None:
+    with pytest.raises(ToolFailed) as caught:
+        await desk.call("list_files", **{f"key{number}\n": 1 for number in range(5000)})
+    assert len(str(caught.value).splitlines()) == 21
+
+
+def test_optional_arguments_may_be_left_out_and_need_not_be_null(desk: Desk) -> None:
+    schema = spec_of(desk.tools(), "read_file").parameters
+    assert schema == {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["path"],
+        "properties": {
+            "path": {
+                "type": "string",
+                "maxLength": 4000,
+                "description": "The file, relative to the workspace.",
+            },
+            "offset_line": {
+                "type": "integer",
+                "minimum": 1,
+                "default": 1,
+                "description": "The first line to read, from 1.",
+            },
+            "limit_lines": {
+                "type": "integer",
+                "minimum": 1,
+                "description": "How many lines to read.",
+            },
+        },
+    }
+
+
+async def test_null_for_an_optional_argument_is_as_if_it_was_left_out(desk: Desk) -> None:
+    (desk.workspace / "a").write_text("x")
+    assert await desk.call("read_file", path="a", limit_lines=None) == "x"
+
+
+def test_names_that_may_be_given_stand_in_the_schema(desk: Desk) -> None:
+    tools = desk.tools(EVERYTHING)
+    properties = json.loads(json.dumps(spec_of(tools, "delegate").parameters))["properties"]
+    assert properties["agent"]["enum"] == ["writer", "researcher"]
+    properties = json.loads(json.dumps(spec_of(tools, "send_message").parameters))["properties"]
+    assert properties["to"]["enum"] == ["telegram:12345", "telegram.work:-100:7"]
+
+
+def test_agents_are_told_of_their_own_names_only(desk: Desk) -> None:
+    registry = Registry(
+        {
+            AgentName("a"): Permissions(delegates=(AgentName("b"),)),
+            AgentName("b"): Permissions(delegates=(AgentName("a"),)),
+        }
+    )
+    for agent, other in (("a", "b"), ("b", "a")):
+        spec = spec_of(registry.toolbox(desk.here(AgentName(agent))), "delegate")
+        assert f'"enum": ["{other}"]' in json.dumps(spec.parameters)
+
+
+def test_no_schema_lets_a_model_choose_what_it_may_use_up(desk: Desk) -> None:
+    """SPEC AGENT-5."""
+    for spec in desk.tools(EVERYTHING).specs:
+        arguments = json.dumps(spec.parameters).lower()
+        for word in ("budget", "usd", "token", "turns", "timeout", "model"):
+            assert word not in arguments, (spec.name, word)
+
+
+def test_every_schema_describes_every_argument_and_allows_no_other(desk: Desk) -> None:
+    for spec in desk.tools(EVERYTHING).specs:
+        schema = json.loads(json.dumps(spec.parameters))
+        assert schema["type"] == "object"
+        assert schema["additionalProperties"] is False
+        assert all(about["description"] for about in schema["properties"].values())
+        assert '"title"' not in json.dumps(schema)
+        assert spec.description
+
+
+def test_only_what_can_be_done_twice_has_no_side_effects(desk: Desk) -> None:
+    """SPEC CRON-7."""
+    effects = {spec.name for spec in desk.tools(EVERYTHING).specs if spec.side_effects}
+    assert effects == {"write_file", "edit_file", "spawn_subagent", "delegate", "send_message"}
+
+
+def test_names_are_unique_and_every_safe_tool_exists() -> None:
+    known = [tool.name for tool in TOOLS]
+    assert len(set(known)) == len(known)
+    assert set(known) >= SAFE
+
+
+async def test_broken_characters_become_replacement_characters(desk: Desk) -> None:
+    await desk.call("pin_fact", text="half \ud83d of one, \ud83d\ude00 whole")
+    assert desk.pins.facts == ("half \ufffd of one, 😀 whole",)
