@@ -1,0 +1,1 @@
+"""The agent loop itself, beside bare pydantic-ai."""

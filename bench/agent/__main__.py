@@ -1,0 +1,93 @@
+"""What the agent loop itself costs: CPU for each turn, with a model server that takes no time.
+
+The server is another process. The same turns are made by the least that a program over pydantic-ai
+needs, in the same round: the ratio is what counts, the machine is shared.
+
+    python -m bench.agent [--rounds 5] [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from bench.agent.contenders import CONTENDERS
+from bench.agent.measure import Case, measure, model_server
+from bench.scheduler.child import in_child
+from bench.scheduler.report import Figure, Line, Report, Sign, Wanted, progress, ratios
+
+RATIO = Wanted(Sign.AT_MOST, 1.3)
+OURS, PEER = CONTENDERS
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much is measured."""
+
+    rounds: int = 5
+    turns: int = 300
+    warm_up: int = 30
+    histories: Sequence[int] = (1, 20)
+
+
+QUICK = Sizes(rounds=1, turns=20, warm_up=5)
+
+MODELS = {"answer": "an answer", "tool": "a call of a tool, then an answer"}
+
+
+def report(sizes: Sizes) -> Report:
+    """Measure both, in turns."""
+    found: defaultdict[Case, list[float]] = defaultdict(list)
+    cases = [
+        Case(name, model, history)
+        for model in MODELS
+        for history in sizes.histories
+        for name in CONTENDERS
+    ]
+    with model_server() as url:
+        for done in range(sizes.rounds):
+            progress("agent", done, sizes.rounds)
+            for case in cases:
+                cpu_ms = in_child(measure, case, url, sizes.turns, sizes.warm_up)
+                found[case].append(cpu_ms)
+    made = Report(
+        "agent",
+        f"{sizes.turns} turns one after the other, 20 words streamed in each; CPU of the process",
+        sizes.rounds,
+    )
+    for model, what in MODELS.items():
+        for history in sizes.histories:
+            mine, peer = (found[Case(name, model, history)] for name in CONTENDERS)
+            label = f"{what}, {history} turns before"
+            made.lines.extend(
+                [
+                    Line(f"{label}, {OURS}", (Figure("CPU", mine, "ms"),)),
+                    Line(f"{label}, {PEER}", (Figure("CPU", peer, "ms"),)),
+                    Line(f"{label}, {OURS} / {PEER}", (Figure("", ratios(mine, peer), "", RATIO),)),
+                ]
+            )
+    return made
+
+
+def main() -> None:
+    """Run what was asked for."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.agent",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--rounds", type=int, help="how often each is measured (5, quick 1)")
+    parser.add_argument("--quick", action="store_true", help="small sizes: shows that it works")
+    given = parser.parse_args()
+    sizes = QUICK if given.quick else Sizes()
+    if given.rounds is not None:
+        if given.rounds < 1:
+            parser.error("--rounds is at least 1")
+        sizes = replace(sizes, rounds=given.rounds)
+    report(sizes).show()
+
+
+if __name__ == "__main__":
+    main()
