@@ -104,7 +104,7 @@ class BotApi(Knobs):
 
     # ------------------------------------------------------------------ waiting
 
-    async def until(self, look: Callable[[], T], *, timeout_s: float = 5) -> T:
+    async def until(self, look: Callable[[], T], *, timeout_s: float = 15) -> T:
         """Wait until ``look`` gives something. Raises ``TimeoutError``."""
         async with asyncio.timeout(timeout_s):
             while not (found := look()):
@@ -112,13 +112,13 @@ class BotApi(Knobs):
         return found
 
     async def wait_calls(
-        self, method: str, count: int = 1, *, ok: bool = False, timeout_s: float = 5
+        self, method: str, count: int = 1, *, ok: bool = False, timeout_s: float = 15
     ) -> list[Call]:
         """Wait until ``method`` was called so often. Raises ``TimeoutError``."""
         await self.until(lambda: self.records.count(method, ok=ok) >= count, timeout_s=timeout_s)
         return self.transcript(method, ok=ok)
 
-    async def wait_texts(self, chat_id: int, count: int = 1, *, timeout_s: float = 5) -> list[str]:
+    async def wait_texts(self, chat_id: int, count: int = 1, *, timeout_s: float = 15) -> list[str]:
         """Wait until the bot has written so many messages in a chat. Raises ``TimeoutError``."""
         chats = self.world.chats
         await self.until(
@@ -126,16 +126,16 @@ class BotApi(Knobs):
         )
         return self.texts(chat_id)
 
-    async def wait_visible(self, chat_id: int, text: str, *, timeout_s: float = 5) -> None:
+    async def wait_visible(self, chat_id: int, text: str, *, timeout_s: float = 15) -> None:
         """Wait until a message of the bot has exactly this text. Raises ``TimeoutError``."""
         await self.until(lambda: text in self.texts(chat_id), timeout_s=timeout_s)
 
-    async def wait_confirmed(self, *, timeout_s: float = 5) -> None:
+    async def wait_confirmed(self, *, timeout_s: float = 15) -> None:
         """Wait until every update is confirmed. Raises ``TimeoutError``."""
         await self.until(lambda: not self.world.updates.waiting, timeout_s=timeout_s)
 
     async def wait_deliveries(
-        self, count: int = 1, *, ok: bool = False, timeout_s: float = 5
+        self, count: int = 1, *, ok: bool = False, timeout_s: float = 15
     ) -> list[Delivery]:
         """Wait for attempts to reach the webhook; ``ok``: successful. Raises ``TimeoutError``."""
 

@@ -28,7 +28,7 @@ from tests.unit.agents.builders import Events, request
 pytestmark = pytest.mark.real_time
 
 KEY = "sk-loopback-ABCDEFGHIJKLMNOP"
-HANG_UP_S = 0.1
+HANG_UP_S = 5
 WAIT_S = 20
 """How long a test waits for something that should be there in milliseconds."""
 
@@ -470,13 +470,13 @@ async def test_closing_while_the_libraries_are_imported_waits_and_closes(make: M
     assert warming.done()
 
 
-async def test_warming_up_makes_the_first_run_quick(make: Make) -> None:
+async def test_warming_up_imports_what_the_first_run_needs(make: Make) -> None:
     agent = make()
     await agent.warm_up()
     assert "openai" in sys.modules
-    began = time.monotonic()
+    known = set(sys.modules)
     await agent.run(request("say hi"), Events())
-    assert time.monotonic() - began < 0.5
+    assert not [name for name in set(sys.modules) - known if name.startswith("openai.resources")]
 
 
 async def test_a_run_after_closing_connects_anew(agent: ModelAgent) -> None:

@@ -23,7 +23,7 @@ from tests.unit.agents.builders import Coming, Events, request
 pytestmark = pytest.mark.real_time
 
 MEGABYTES_2 = 2 * 2**20
-HANG_UP_S = 0.1
+HANG_UP_S = 5
 
 
 @pytest_asyncio.fixture

@@ -311,7 +311,7 @@ async def test_a_server_that_hangs_is_unavailable_within_the_time_limits(
             for _ in range(2):
                 with pytest.raises(StoreUnavailable):
                     await store.claim_next(ANN, node=A, now=T0)
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < 30
         finally:
             for pid in frozen:
                 os.kill(pid, signal.SIGCONT)

@@ -97,7 +97,7 @@ async def test_nothing_is_confirmed_before_its_commit(line: Line) -> None:
         await line.inbox.until_offered("one")
         assert line.api.pending() == 1
         await line.inbox.until_accepted("one")
-        await line.api.wait_confirmed(timeout_s=1)
+        await line.api.wait_confirmed()
 
 
 async def test_a_process_that_dies_before_the_commit_loses_nothing(line: Line) -> None:

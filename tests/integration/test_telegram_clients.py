@@ -256,7 +256,7 @@ async def test_a_poll_that_hears_nothing_is_given_up(
     with pytest.raises(NotSent):
         await client.get_updates(offset=None, wait_s=1, kinds=["message"])
     # aiogram takes whole seconds.
-    assert 1.4 < time.monotonic() - began < 3
+    assert 1.4 < time.monotonic() - began < 20
 
 
 async def test_cancelled_polls_leave_a_connection(api: BotApi, client: BotClient) -> None:

@@ -363,5 +363,5 @@ async def test_a_silent_server_is_given_up(pool: Pool, server: FileServer) -> No
     began = asyncio.get_running_loop().time()
     with pytest.raises(MaybeSent, match="no answer"):
         await pool.post(f"http://127.0.0.1:{runner.addresses[0][1]}/", {})
-    assert asyncio.get_running_loop().time() - began < 7
+    assert asyncio.get_running_loop().time() - began < 30
     await runner.cleanup()

@@ -176,7 +176,7 @@ def test_a_bomb_ends_soon(text: str) -> None:
     began = time.process_time()
     parts = render(text)
     # Each takes less than a second; the machine may be slow.
-    assert time.process_time() - began < 8
+    assert time.process_time() - began < 30
     assert len(parts) < 350
     for part in parts:
         assert utf16_len(markup.html(part).text) <= 4096

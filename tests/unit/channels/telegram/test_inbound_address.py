@@ -255,4 +255,4 @@ def test_many_entities_and_endless_texts_take_a_time_in_proportion() -> None:
         parsed(said_in(TEAM, text + "@GoclawTestBot"))
     parsed(said_in(TEAM, "/" + "a" * 500_000 + "!"))
     parsed(said_in(TEAM, "@GoclawTestBo" * 50_000))
-    assert time.perf_counter() - began < 20
+    assert time.perf_counter() - began < 60
