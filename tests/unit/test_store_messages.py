@@ -73,6 +73,7 @@ OUTBOUND = {
         st.lists(st.builds(Button, words, words), max_size=2).map(tuple), max_size=2
     ).map(tuple),
     "unsure": st.booleans(),
+    "occurrence": maybe,
 }
 
 

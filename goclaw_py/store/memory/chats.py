@@ -62,12 +62,12 @@ class Chats(Part):
         A run that works in a session of the old chat ends in the one of the new chat. Where the
         two sessions belong to two nodes, the new one's keeps both; the other node's run is
         ``lost``, cannot be finished any more, and its messages wait again, no attempt counted.
-        Sends ``Notice.INBOX`` too.
+        Sends ``Notice.INBOX`` and ``Notice.CRON`` too.
         """
         channel, account, old, new = storable((channel, account, old, new))
         if old == new or not Moves(self._db, Target(channel, account, old), new).move(now):
             return False
-        self._db.notify(Notice.PEOPLE, Notice.OUTBOX, Notice.INBOX)
+        self._db.notify(Notice.PEOPLE, Notice.OUTBOX, Notice.INBOX, Notice.CRON)
         return True
 
     async def heard(

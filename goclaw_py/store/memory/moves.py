@@ -9,7 +9,7 @@ from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.ports.store import RunEnd
-from goclaw_py.store import rules
+from goclaw_py.store import job_rules, rules
 from goclaw_py.store.memory.tables import MemoryDatabase, RunRecord, SessionRecord
 
 
@@ -42,6 +42,7 @@ class Moves:
             self._retarget_outbox(renamed),
             self._drop_drafts(),
             self._move_chat(),
+            self._move_jobs(now),
         ]
         return bool(sessions) or any(moved)
 
@@ -196,3 +197,31 @@ class Moves:
             )
         )
         return True
+
+    def _move_jobs(self, now: datetime) -> bool:
+        """Jobs of the chat, and those that tell their results there; the zone of its owner too."""
+        owners = job_rules.moved_owners(self._old, self._new)
+        found = [
+            (job, job_rules.retargeted(job, self._old, self._new))
+            for job in sorted(self._db.cron.jobs.values(), key=lambda job: job.id)
+        ]
+        moved = [two for two in found if two[0] is not two[1] or two[0].owner in owners]
+        for before, job in moved:
+            owner, slug = owners.get(job.owner, job.owner), job.spec.slug
+            if owner != before.owner:
+                slug = job_rules.free_slug(slug, self._db.cron.slugs(owner))
+                self._db.cron.rename_owner(job.id, owner)
+            self._db.cron.put(
+                replace(
+                    job,
+                    owner=owner,
+                    spec=replace(job.spec, slug=slug),
+                    revision=job.revision + 1,
+                    updated_at=now,
+                )
+            )
+        for old, new in owners.items():
+            zone = self._db.cron.zones.pop(old, None)
+            if zone is not None:
+                self._db.cron.zones.setdefault(new, zone)
+        return bool(moved)

@@ -7,9 +7,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from goclaw_py.core.ids import NodeId
+from goclaw_py.core.occurrence import Status
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.ports.store import CutRun, Node, Recovery
+from goclaw_py.ports.store import CutRun, Node, Notice, Recovery
 from goclaw_py.store import rules
+from goclaw_py.store.memory.occurrences import let_go
 from goclaw_py.store.memory.tables import LeaseRecord, Part, RunRecord
 from goclaw_py.store.text import storable
 
@@ -37,6 +39,7 @@ class Nodes(Part):
             cut = self._db.end_runs_of([node], Outcome.INTERRUPTED, Reason.SHUTDOWN, now)
             self._db.free_rows({run.new.id for run in cut}, attempts_back=1)
             self._db.close_forsaken_drafts(now)
+            self._let_go([node], Status.INTERRUPTED, now)
             self._db.free([node])
 
     async def nodes(self) -> list[Node]:
@@ -80,11 +83,19 @@ class Nodes(Part):
             self._db.end_row(row, Outcome.LOST, Reason.CRASHED, now)
         self._db.free_rows(ids, attempts_back=0)
         self._db.close_forsaken_drafts(now)
+        self._let_go(dead, Status.LOST, now)
         self._db.free(dead)
         rows = [(row.id, row.session, row.message) for row in lost]
         for session, message in rules.apologies(rows, apology):
             self._db.enqueue([message], session=session, now=now)
         return Recovery(tuple(dead), tuple(_cut_run(run) for run in cut), len(lost))
+
+    def _let_go(self, nodes: Collection[NodeId], status: Status, now: datetime) -> None:
+        """Let others claim the occurrences of jobs that these nodes did not end."""
+        left = self._db.cron.claimed_by(nodes)
+        let_go(self._db, left, status, now)
+        if left:
+            self._db.notify(Notice.CRON)
 
 
 def _cut_run(run: RunRecord) -> CutRun:

@@ -114,6 +114,7 @@ def _run(record: RunRecord) -> Run:
         payer=new.payer or new.session,
         submitted_at=new.submitted_at or new.started_at,
         target=new.target,
+        occurrence=new.occurrence,
     )
     if end is None:
         return begun

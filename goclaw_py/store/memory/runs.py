@@ -12,6 +12,8 @@ from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.requests import Mode
 from goclaw_py.ports.agent import HistoryEntry
 from goclaw_py.ports.store import Begun, NewRun, RunEnd, StoredEntry, Summary
+from goclaw_py.store import job_rules
+from goclaw_py.store.memory import occurrences
 from goclaw_py.store.memory.tables import Part, RunRecord, SessionRecord
 from goclaw_py.store.text import storable
 
@@ -31,6 +33,8 @@ class Runs(Part):
         known = self._db.runs.get(run.id)
         if known is None:
             self._db.runs[run.id] = RunRecord(run, node, session.fence, session.epoch)
+            if run.occurrence is not None:
+                self._db.cron.runs.setdefault(run.occurrence, []).append(run.id)
             session.active.add(run.id)
             session.last_active_at = max(session.last_active_at, run.started_at)
             for row_id in set(run.inbox) & self._db.pending.keys():
@@ -56,16 +60,12 @@ class Runs(Part):
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
         """The history goes to the epoch in which the run began, even after a reset."""
         end = storable(end)
-        run = self._db.runs.get(end.id)
+        run = self._run_to_end(end, node)
         if run is None:
-            raise NeverBegan(f"run {end.id} never began")
-        if run.end is not None and run.end.outcome is Outcome.LOST:
-            raise Fenced(f"run {end.id} was given up: {run.end.error or 'its node was dead'}")
-        if run.end is not None and run.node == node and node in self._db.nodes:
             return
         session = self._db.sessions[run.new.session]
-        if (run.node, session.owner, session.fence) != (node, node, run.fence):
-            raise Fenced(f"session {session.key} has changed hands since {end.id} began")
+        if end.occurrence is not None:
+            occurrences.end(self._db, end.occurrence)
         if end.summary is not None and run.epoch == session.epoch:
             _summarize(session, end.summary)
         self._db.end_run(run, end)
@@ -81,7 +81,8 @@ class Runs(Part):
             del self._db.drafts[end.id]
         written = (StoredEntry(entry, end.finished_at, end.id) for entry in end.history)
         self._db.remember(session, run.epoch, written)
-        self._db.enqueue(end.say, session=session.key, now=end.finished_at)
+        said = job_rules.marked(end.say, run.new.occurrence)
+        self._db.enqueue(said, session=session.key, now=end.finished_at)
         if draft is not None or end.taken_in:
             self._db.close_forsaken_drafts(end.finished_at)
 
@@ -121,6 +122,22 @@ class Runs(Part):
             self._db.end_row(row, Outcome.COMPLETED, None, now)
         if session is not None and (ended or not rows):
             self._db.remember(session, session.epoch, [StoredEntry(storable(entry), now, None)])
+
+    def _run_to_end(self, end: RunEnd, node: NodeId) -> RunRecord | None:
+        """The run; None if this node has ended it before. Raises ``NeverBegan`` and ``Fenced``."""
+        run = self._db.runs.get(end.id)
+        if run is None:
+            raise NeverBegan(f"run {end.id} never began")
+        if run.end is not None and run.end.outcome is Outcome.LOST:
+            raise Fenced(f"run {end.id} was given up: {run.end.error or 'its node was dead'}")
+        if run.end is not None and run.node == node and node in self._db.nodes:
+            return None
+        session = self._db.sessions[run.new.session]
+        if (run.node, session.owner, session.fence) != (node, node, run.fence):
+            raise Fenced(f"session {session.key} has changed hands since {end.id} began")
+        if end.occurrence is not None:
+            occurrences.check(self._db, end.occurrence.id, node)
+        return run
 
     def _take_draft(self, run: NewRun) -> bool:
         """Give a run the draft that an earlier one for its messages left; whether one is unsure."""

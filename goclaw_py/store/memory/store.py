@@ -12,16 +12,33 @@ from goclaw_py.store.memory.chats import Chats
 from goclaw_py.store.memory.drafts import Drafts
 from goclaw_py.store.memory.inbox import Inbox
 from goclaw_py.store.memory.incidents import Incidents
+from goclaw_py.store.memory.jobs import Jobs
 from goclaw_py.store.memory.letters import Letters
 from goclaw_py.store.memory.nodes import Nodes
+from goclaw_py.store.memory.occurrences import Occurrences
 from goclaw_py.store.memory.outbox import Outbox
 from goclaw_py.store.memory.people import People
 from goclaw_py.store.memory.records import Records
 from goclaw_py.store.memory.runs import Runs
 from goclaw_py.store.memory.tables import MemoryDatabase
+from goclaw_py.store.memory.work import WorkItems
 
 
-class MemoryStore(Nodes, Inbox, Letters, Runs, Records, Drafts, Outbox, People, Chats, Incidents):
+class MemoryStore(
+    Nodes,
+    Inbox,
+    Letters,
+    Runs,
+    Records,
+    Drafts,
+    Outbox,
+    People,
+    Chats,
+    Incidents,
+    Jobs,
+    Occurrences,
+    WorkItems,
+):
     """Implements ``goclaw_py.ports.store.Store`` for tests in virtual time and for simulations.
 
     No method really waits, so each is atomic. Two objects over one ``MemoryDatabase`` are two

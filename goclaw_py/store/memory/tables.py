@@ -28,7 +28,9 @@ from goclaw_py.ports.store import (
     StoredEntry,
     Unanswered,
 )
+from goclaw_py.ports.store.work import Work
 from goclaw_py.store import rules
+from goclaw_py.store.memory.job_tables import JobTables
 
 ExternalKey = tuple[str, str, str]
 """Channel, account, external id."""
@@ -230,6 +232,8 @@ class MemoryDatabase:
         self.people: dict[PersonKey, Person] = {}
         self.requests: dict[PersonKey, PairingRequest] = {}
         self.hearers: dict[object, list[Callable[[Notice], None]]] = {}
+        self.cron = JobTables()
+        self.work: dict[int, Work] = {}
 
     def present_key(self, key: SessionKey) -> SessionKey:
         """Where a session is now: its chat may have been given another id."""

@@ -66,14 +66,14 @@ class Chats(Part):
         A run that works in a session of the old chat ends in the one of the new chat. Where the
         two sessions belong to two nodes, the new one's keeps both; the other node's run is
         ``lost``, cannot be finished any more, and its messages wait again, no attempt counted.
-        Sends ``Notice.INBOX`` too.
+        Sends ``Notice.INBOX`` and ``Notice.CRON`` too.
         """
         if old == new:
             return False
         async with self._pool.transaction() as connection:
             moved = await move(connection, Target(channel, account, old), new, now=now)
             if moved:
-                await notify(connection, [Notice.PEOPLE, Notice.OUTBOX, Notice.INBOX])
+                await notify(connection, [Notice.PEOPLE, Notice.OUTBOX, Notice.INBOX, Notice.CRON])
         return moved
 
     async def heard(

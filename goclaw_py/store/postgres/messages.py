@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import orjson
 
-from goclaw_py.core.ids import RunId
+from goclaw_py.core.ids import OccurrenceId, RunId
 from goclaw_py.core.messages import (
     Attachment,
     Button,
@@ -107,7 +107,7 @@ def outbound(text: str) -> OutboundMessage:
     """The inverse of ``packed``."""
     given: _Json = orjson.loads(text)
     get = given.get
-    run_id, file = get("run_id"), get("file")
+    run_id, file, occurrence = get("run_id"), get("file"), get("occurrence")
     return OutboundMessage(
         target=_target(given["target"]),
         text=given["text"],
@@ -118,6 +118,7 @@ def outbound(text: str) -> OutboundMessage:
         file=None if file is None else _file(file),
         buttons=tuple(tuple(map(_button, row)) for row in get("buttons", ())),
         unsure=get("unsure", False),
+        occurrence=None if occurrence is None else OccurrenceId(occurrence),
     )
 
 

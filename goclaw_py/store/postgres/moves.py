@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from goclaw_py.core.ids import AgentName, NodeId, SessionKey
 from goclaw_py.core.messages import Target
-from goclaw_py.store import rules
+from goclaw_py.store import job_rules, rules
+from goclaw_py.store.postgres import job_rows
 from goclaw_py.store.postgres.pool import Connection, Row
 from goclaw_py.store.sql import queries
 
 _SQL = queries("moves")
 _NODES = queries("nodes")
+_JOBS = queries("jobs")
 
 
 async def move(connection: Connection, old: Target, new: str, *, now: datetime) -> bool:
@@ -32,8 +35,30 @@ async def move(connection: Connection, old: Target, new: str, *, now: datetime) 
         await connection.fetch(_SQL["retarget_outbox"], *place, new, *keys),
         await connection.fetch(_SQL["drop_drafts"], *place),
         await connection.fetch(_SQL["move_chat"], *place, new),
+        await _move_jobs(connection, old, new, now=now),
     ]
     return bool(sessions) or any(moved)
+
+
+async def _move_jobs(connection: Connection, old: Target, new: str, *, now: datetime) -> bool:
+    """Jobs of the chat, and those that tell their results there; the zone of its owner too."""
+    owners = job_rules.moved_owners(old, new)
+    for owner in sorted(owners.values()):
+        await connection.fetch(_JOBS["lock_owner"], owner)
+    locked = await connection.fetch(
+        _JOBS["lock_of_chat"], list(owners), old.channel, old.account, old.chat
+    )
+    for before in map(job_rows.job, locked):
+        job = job_rules.retargeted(before, old, new)
+        owner, slug = owners.get(job.owner, job.owner), job.spec.slug
+        if owner != job.owner:
+            taken = await connection.fetch(_JOBS["slugs_of"], owner)
+            slug = job_rules.free_slug(slug, {row["slug"] for row in taken})
+            await connection.fetch(_JOBS["rename_in_log"], job.id, owner)
+        moved = replace(job, owner=owner, spec=replace(job.spec, slug=slug), updated_at=now)
+        await connection.fetch(_JOBS["change"], job.id, job_rows.packed(moved))
+    await connection.fetch(_JOBS["move_zones"], list(owners), list(owners.values()))
+    return bool(locked)
 
 
 def _renamed(sessions: Sequence[Row], old: Target, new: str) -> dict[SessionKey, SessionKey]:

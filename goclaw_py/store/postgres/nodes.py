@@ -8,11 +8,13 @@ from datetime import datetime
 
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage
+from goclaw_py.core.occurrence import Status
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.ports.store import CutRun, Node, Notice, Recovery
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.drafts import close_forsaken
+from goclaw_py.store.postgres.endings import let_go_of
 from goclaw_py.store.postgres.messages import inbound
 from goclaw_py.store.postgres.part import Part, enqueue, notify
 from goclaw_py.store.postgres.pool import Connection, Row
@@ -59,6 +61,7 @@ class Nodes(Part):
             runs = await _end_runs(connection, [node], Outcome.INTERRUPTED, Reason.SHUTDOWN, now)
             await connection.fetch(_SQL["free_rows"], [run["id"] for run in runs], 1)
             await close_forsaken(connection, now=now)
+            await let_go_of(connection, [node], Status.INTERRUPTED, now)
             await _free(connection, [node])
 
     async def nodes(self) -> list[Node]:
@@ -102,6 +105,7 @@ class Nodes(Part):
             ended = await connection.fetch(_SQL["end_crashed_rows"], ids, max_attempts, now)
             await connection.fetch(_SQL["free_rows"], ids, 0)
             await close_forsaken(connection, now=now)
+            await let_go_of(connection, dead, Status.LOST, now)
             await _free(connection, dead)
             await _apologise(connection, [_gave_up(row) for row in ended], apology, now)
         return Recovery(tuple(dead), tuple(_cut_run(run) for run in runs), len(ended))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId, SessionKey
+from goclaw_py.core.ids import AgentName, LaneName, NodeId, OccurrenceId, RunId, SessionKey
 from goclaw_py.core.messages import OutboundMessage, PeerKind, Sender, Target
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.core.requests import Mode
@@ -145,6 +145,7 @@ def run(row: Row) -> Run:
         target=target(row),
         first_text_at=row["first_text_at"],
         tools=calls(row["tools"]),
+        occurrence=None if row["occurrence"] is None else OccurrenceId(row["occurrence"]),
     )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
@@ -11,17 +10,21 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import orjson
 
-from goclaw_py.core.errors import Fenced, NeverBegan, StoreError, StoreUnavailable
+from goclaw_py.core.errors import Fenced, NeverBegan, StoreError
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
+from goclaw_py.core.occurrence import OccurrenceEnd
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.requests import Mode
 from goclaw_py.ports.agent import HistoryEntry
 from goclaw_py.ports.store import Begun, NewRun, Notice, RunEnd
+from goclaw_py.store import job_rules
 from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres.beginnings import begin, begun_before, own_session, own_sessions
 from goclaw_py.store.postgres.drafts import close_forsaken
+from goclaw_py.store.postgres.endings import Locked
 from goclaw_py.store.postgres.group import Group
-from goclaw_py.store.postgres.part import Part, claim
-from goclaw_py.store.postgres.pool import Connection, Pool, Row
+from goclaw_py.store.postgres.part import Part
+from goclaw_py.store.postgres.pool import Pool, Row
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
 
@@ -86,23 +89,40 @@ class Runs(Part):
     async def _begin(self, runs: Sequence[_Beginning]) -> list[Begun | StoreError]:
         """As a rule the sessions are ours, since their messages were accepted here."""
         async with self._pool.connection() as connection:
-            begun, left_over = await _begin(
+            begun, left_over = await begin(
                 connection, _once([one.run for one in runs]), runs[0].node
             )
         if left_over:
             async with self._pool.transaction() as connection:
                 await close_forsaken(connection, now=runs[0].run.started_at)
+        strange = _once([one.run for one in runs if one.run.id not in begun])
+        begun |= await self._begin_in_strange(strange, runs[0].node)
         return [begun.get(one.run.id) or await self._begin_anyhow(*one) for one in runs]
+
+    async def _begin_in_strange(self, runs: Sequence[NewRun], node: NodeId) -> dict[RunId, Begun]:
+        """Begin several runs in sessions that are to be made or claimed, as those of jobs are.
+
+        Leaves out what takes a closer look.
+        """
+        if len(runs) < 2:
+            return {}
+        async with self._pool.transaction() as connection:
+            owned = await own_sessions(connection, runs, node)
+            mine = [run for run in runs if run.session in owned]
+            begun, left_over = await begin(connection, mine, node) if mine else ({}, False)
+            if left_over:
+                await close_forsaken(connection, now=runs[0].started_at)
+        return begun
 
     async def _begin_anyhow(self, run: NewRun, node: NodeId) -> Begun | StoreError:
         """Begin a run that was begun before, or in a session that is to be made or claimed."""
         try:
             async with self._pool.transaction() as connection:
-                key = await _own_session(connection, run, node)
-                begun, left_over = await _begin(connection, [replace(run, session=key)], node)
+                key = await own_session(connection, run, node)
+                begun, left_over = await begin(connection, [replace(run, session=key)], node)
                 if left_over:
                     await close_forsaken(connection, now=run.started_at)
-                return begun.get(run.id) or await _begun_before(connection, run, node, key)
+                return begun.get(run.id) or await begun_before(connection, run, node, key)
         except Fenced as error:
             return error
 
@@ -118,7 +138,13 @@ class Runs(Part):
         async with self._pool.transaction() as connection:
             locked = await connection.fetch(_SQL["lock_sessions_of_runs"], ids)
             found = {row["id"]: row for row in locked}
-            refused = [_refusal(one.end, found.get(one.id), one.node) for one in endings]
+            ends = {one.id: last for one in endings if (last := _last(one, found.get(one.id)))}
+            of_jobs = await Locked.of(connection, ends.values())
+            refused = [
+                _refusal(one.end, found.get(one.id), one.node)
+                or of_jobs.refusal(ends.get(one.id), one.node)
+                for one in endings
+            ]
             ending = _once(
                 one for one, error in zip(endings, refused, strict=True) if error is None
             )
@@ -127,7 +153,8 @@ class Runs(Part):
                     # Before the end, which nothing may follow.
                     await connection.fetch(_SQL["summarize"], one.id, summary.text, summary.upto)
             if ending:
-                told = await connection.row(_SQL["finish"], *_end_columns(ending))
+                told = await connection.row(_SQL["finish"], *_end_columns(ending, found))
+                await of_jobs.end(connection, [ends[one.id] for one in ending if one.id in ends])
                 # Also one of a message that this run has taken in.
                 if (told and told["left_over"]) or any(one.end.taken_in for one in ending):
                     now = max(one.end.finished_at for one in ending)
@@ -181,6 +208,11 @@ def _once(items: Iterable[Item]) -> list[Item]:
     return list(first.values())
 
 
+def _last(ending: _Ending, run: Row | None) -> OccurrenceEnd | None:
+    """The end of an occurrence that comes with the end of a run that has not ended before."""
+    return None if run is None or run["outcome"] is not None else ending.end.occurrence
+
+
 def _refusal(end: RunEnd, run: Row | None, node: NodeId) -> StoreError | None:
     """Why a run cannot be ended; None if it can, or has been ended by this node before."""
     if run is None:
@@ -194,113 +226,13 @@ def _refusal(end: RunEnd, run: Row | None, node: NodeId) -> StoreError | None:
     return None
 
 
-async def _begun_before(
-    connection: Connection, run: NewRun, node: NodeId, session: SessionKey
-) -> Begun:
-    """What a run was told that this node has begun before. Raises ``Fenced`` for any other."""
-    told = await connection.fetch(_SQL["begun_before"], run.id, session)
-    if not told or told[0]["node"] != node or told[0]["outcome"] is not None:
-        raise Fenced(f"run {run.id} is not this node's any more")
-    return _begun(told)
-
-
-async def _begin(
-    connection: Connection, runs: Sequence[NewRun], node: NodeId
-) -> tuple[dict[RunId, Begun], bool]:
-    """Begin those of the runs that are new, in sessions that are the node's own.
-
-    Also tells whether a draft is left over that none of them goes on with.
-    """
-    found = await connection.fetch(
-        _SQL["begin"],
-        node,
-        orjson.dumps([_line(run) for run in runs]).decode(),
-        [run.session for run in runs],
-        [row for run in runs for row in run.inbox],
-    )
-    begun = {RunId(run_id): _begun(told) for run_id, told in _each(found).items()}
-    return begun, any(row["left_over"] for row in found[:1])
-
-
-def _each(found: Iterable[Row]) -> dict[str, list[Row]]:
-    """The rows of each run."""
-    of_run: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in found:
-        of_run[row["id"]].append(row)
-    return of_run
-
-
-def _begun(told: Sequence[Row]) -> Begun:
-    """What ``runs.begin`` tells of one run."""
-    first, entries = told[0], [row for row in told if row["role"]]
-    return Begun(
-        tuple(map(rows.entry, entries)),
-        draft=first["draft"],
-        unsure=first["unsure"],
-        places=tuple(row["place"] for row in entries),
-        summary=first["summary"],
-        pinned=tuple(first["pinned"]),
-    )
-
-
-async def _own_session(connection: Connection, run: NewRun, node: NodeId) -> SessionKey:
-    """Lock the run's session, claimed for the node; its key now. Raises ``Fenced``."""
-    row = await connection.row(_SQL["lock_session"], run.session)
-    if row is None:
-        row = await _enter_session(connection, run)
-    key, owner = SessionKey(row["key"]), row["owner"]
-    if owner != node and not await claim(connection, [key], node=node, now=run.started_at):
-        raise Fenced(f"session {key} belongs to {owner or 'nobody'}, not {node}")
-    return key
-
-
-async def _enter_session(connection: Connection, run: NewRun) -> Row:
-    """Lock the session that a run's session has moved into, or make it."""
-    moved = await connection.row(_SQL["moved_to"], run.session)
-    key = run.session if moved is None else SessionKey(moved["moved_to"])
-    if moved is None:
-        place = rows.Place.of(run.target)
-        await connection.fetch(
-            _SQL["enter_session"],
-            key,
-            run.agent,
-            place.channel,
-            place.account,
-            place.chat,
-            place.thread,
-            run.started_at,
-        )
-    session = await connection.row(_SQL["lock_session"], key)
-    if session is None:
-        raise StoreUnavailable(f"session {key} moved on while a run began in it")
-    return session
-
-
-def _line(run: NewRun) -> dict[str, object]:
-    """One record of what ``runs.begin`` takes."""
-    place = rows.Place.of(run.target)
-    return {
-        "id": run.id,
-        "session": run.session,
-        "agent": run.agent,
-        "trigger": run.trigger,
-        "lane": run.lane,
-        "parent": run.parent,
-        "model": run.model,
-        "channel": place.channel,
-        "account": place.account,
-        "chat": place.chat,
-        "thread": place.thread,
-        "started_at": run.started_at,
-        "payer": run.payer,
-        "submitted_at": run.submitted_at,
-        "inbox": run.inbox,
-    }
-
-
-def _end_columns(endings: Sequence[_Ending]) -> tuple[object, ...]:
+def _end_columns(endings: Sequence[_Ending], runs: Mapping[str, Row]) -> tuple[object, ...]:
     entries = [(one.id, entry) for one in endings for entry in one.end.history]
-    said = [(one.id, message) for one in endings for message in one.end.say]
+    said = [
+        (one.id, message)
+        for one in endings
+        for message in job_rules.marked(one.end.say, runs[one.id]["occurrence"])
+    ]
     return (
         orjson.dumps([_end_line(one) for one in endings]).decode(),
         [one.id for one in endings],

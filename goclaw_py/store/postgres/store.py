@@ -12,14 +12,17 @@ from goclaw_py.store.postgres.chats import Chats
 from goclaw_py.store.postgres.drafts import Drafts
 from goclaw_py.store.postgres.inbox import Inbox
 from goclaw_py.store.postgres.incidents import Incidents
+from goclaw_py.store.postgres.jobs import Jobs
 from goclaw_py.store.postgres.letters import Letters
 from goclaw_py.store.postgres.listener import Listener
 from goclaw_py.store.postgres.nodes import Nodes
+from goclaw_py.store.postgres.occurrences import Occurrences
 from goclaw_py.store.postgres.outbox import Outbox
 from goclaw_py.store.postgres.people import People
 from goclaw_py.store.postgres.pool import CLOSE_S, Address, Connection, Pool, connect
 from goclaw_py.store.postgres.records import Records
 from goclaw_py.store.postgres.runs import Runs
+from goclaw_py.store.postgres.work import WorkItems
 
 
 @asynccontextmanager
@@ -32,7 +35,21 @@ async def connection(address: Address) -> AsyncIterator[Connection]:
         await opened.close()
 
 
-class PostgresStore(Nodes, Inbox, Letters, Runs, Records, Drafts, Outbox, People, Chats, Incidents):
+class PostgresStore(
+    Nodes,
+    Inbox,
+    Letters,
+    Runs,
+    Records,
+    Drafts,
+    Outbox,
+    People,
+    Chats,
+    Incidents,
+    Jobs,
+    Occurrences,
+    WorkItems,
+):
     """Implements ``goclaw_py.ports.store.Store``; the schema must be up to date."""
 
     def __init__(self, pool: Pool, listener: Listener) -> None:

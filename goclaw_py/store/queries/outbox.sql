@@ -3,10 +3,11 @@
 -- name: insert
 -- Puts messages into the outbox, in the given order, due at once.
 insert into outbox (
-    channel, account, chat, message, session, possible_duplicate, created_at, next_attempt_at
+    channel, account, chat, message, session, occurrence, possible_duplicate, created_at,
+    next_attempt_at
 )
 select
-    m.channel, m.account, m.chat, m.message, $1,
+    m.channel, m.account, m.chat, m.message, $1, m.message ->> 'occurrence',
     coalesce((m.message -> 'unsure')::boolean, false), $2, $2
 from unnest($3::text[], $4::text[], $5::text[], $6::jsonb[])
     with ordinality as m (channel, account, chat, message, ordinal)

@@ -15,6 +15,23 @@ insert into sessions (
 values ($1, $2, $3, $4, $5, $6, $7, $7)
 on conflict (key) do nothing;
 
+-- name: enter_sessions
+-- Makes sessions that nobody owns, unless they exist, for a node that exists, and locks all, in the
+-- order of their keys; but for those whose chat was given another id. Tells whose they are.
+insert into sessions as s (
+    key, agent, channel, account, chat, thread, created_at, last_active_at
+)
+select distinct on (n.key collate "C")
+    n.key, n.agent, n.channel, n.account, n.chat, n.thread, n.at, n.at
+from unnest(
+    $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[]
+) with ordinality as n (key, agent, channel, account, chat, thread, at, ordinal)
+where exists (select from nodes where id = $8 for key share)
+  and not exists (select from moved_sessions where key = n.key)
+order by n.key collate "C", n.ordinal
+on conflict (key) do update set agent = s.agent
+returning s.key, s.owner;
+
 -- name: moved_to
 -- Where a session is now whose chat was given another id.
 select moved_to
@@ -35,11 +52,11 @@ with asked as (
         jsonb_to_recordset($2::jsonb) as (
             id text, session text, agent text, trigger text, lane text, parent text, model text,
             channel text, account text, chat text, thread text, started_at timestamptz,
-            payer text, submitted_at timestamptz, inbox bigint[]
+            payer text, submitted_at timestamptz, inbox bigint[], occurrence text
         )
     ) with ordinality as a (
         id, session, agent, trigger, lane, parent, model, channel, account, chat, thread,
-        started_at, payer, submitted_at, inbox, ordinal
+        started_at, payer, submitted_at, inbox, occurrence, ordinal
     )
 ), mine as (
     select key, fence, epoch, summary, summarized_upto, pinned
@@ -50,7 +67,7 @@ with asked as (
 ), stored as (
     insert into runs (
         id, session, agent, trigger, lane, node, fence, epoch, parent, model, channel, account,
-        chat, thread, started_at, payer, submitted_at
+        chat, thread, started_at, payer, submitted_at, occurrence
     )
     select
         a.id, a.session, a.agent, a.trigger, a.lane, $1, mine.fence, mine.epoch, a.parent, a.model,
@@ -67,7 +84,7 @@ with asked as (
             ),
             a.session
         ),
-        a.submitted_at
+        a.submitted_at, a.occurrence
     from asked as a
     join mine on mine.key = a.session
     order by a.ordinal
@@ -161,7 +178,7 @@ order by h.id;
 -- sessions alone is enough: nobody writes a run without it, but for the recovery, which ends it
 -- under the run's own lock.
 select
-    r.id, r.session, r.node, r.fence, r.outcome, r.error,
+    r.id, r.session, r.node, r.fence, r.outcome, r.error, r.occurrence,
     s.owner, s.fence as session_fence,
     exists (select from nodes where id = r.node) as node_exists
 from runs as r
@@ -245,10 +262,11 @@ with asked as (
     order by e.ordinal
 ), said as (
     insert into outbox (
-        channel, account, chat, message, session, possible_duplicate, created_at, next_attempt_at
+        channel, account, chat, message, session, occurrence, possible_duplicate, created_at,
+        next_attempt_at
     )
     select
-        m.channel, m.account, m.chat, m.message, ended.session,
+        m.channel, m.account, m.chat, m.message, ended.session, m.message ->> 'occurrence',
         coalesce((m.message -> 'unsure')::boolean, false), ended.finished_at, ended.finished_at
     from messages as m
     join ended on ended.id = m.run_id

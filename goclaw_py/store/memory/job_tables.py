@@ -1,0 +1,240 @@
+"""Jobs and their log in memory."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+from datetime import datetime
+
+from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, Owner, RunId
+from goclaw_py.core.job_json import job_json
+from goclaw_py.core.jobs import Job, JobState
+from goclaw_py.core.occurrence import Claimed, Logged, OccurrenceEnd, Status
+from goclaw_py.store import job_rules
+
+_Moment = tuple[JobId, datetime]
+"""A job and a time at which it was to run."""
+
+
+class JobTables:
+    """What ``cron_jobs``, ``cron_run_logs`` and ``owner_zones`` hold."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[JobId, Job] = {}
+        self.logs: dict[OccurrenceId, Logged] = {}
+        """Without the runs and the delivery."""
+        self.zones: dict[Owner, str] = {}
+        self.runs: dict[OccurrenceId, list[RunId]] = {}
+        """The runs that worked for each occurrence, in the order in which they began."""
+        self._slugs: dict[Owner, dict[str, JobId]] = {}
+        self._of_job: dict[JobId, dict[OccurrenceId, None]] = {}
+        self._open: dict[_Moment, OccurrenceId] = {}
+        """Occurrences by the schedule that have not ended for good."""
+        self._line: list[tuple[datetime, JobId]] = []
+        """A heap with every job that may be claimed, and with entries that are out of date."""
+
+    # ------------------------------------------------------------------ jobs
+
+    def slugs(self, owner: Owner) -> dict[str, JobId]:
+        """The jobs of an owner."""
+        return self._slugs.get(owner, {})
+
+    def put(self, job: Job) -> None:
+        """Store a job, in place of what was stored of it."""
+        self._forget_slug(job.id)
+        self.jobs[job.id] = job
+        self._slugs.setdefault(job.owner, {})[job.spec.slug] = job.id
+        if job.next_run_at is not None and _is_free(job):
+            heapq.heappush(self._line, (job.next_run_at, job.id))
+        if len(self._line) > 2 * len(self.jobs) + 64:
+            self._line = [
+                (each.next_run_at, each.id)
+                for each in self.jobs.values()
+                if each.next_run_at is not None and _is_free(each)
+            ]
+            heapq.heapify(self._line)
+
+    def remove(self, job: JobId, *, forget: bool) -> None:
+        """Remove a job, and its log if ``forget``."""
+        self._forget_slug(job)
+        del self.jobs[job]
+        if forget:
+            for row in tuple(self._of_job.get(job, ())):
+                self._drop(row)
+
+    def _forget_slug(self, job: JobId) -> None:
+        known = self.jobs.get(job)
+        if known is not None:
+            slugs = self._slugs[known.owner]
+            del slugs[known.spec.slug]
+            if not slugs:
+                del self._slugs[known.owner]
+
+    # ------------------------------------------------------------------ claims
+
+    def first(self) -> Job | None:
+        """The job that is due first, of those that may be claimed."""
+        while self._line:
+            due_at, job_id = self._line[0]
+            job = self.jobs.get(job_id)
+            if job is not None and _is_free(job) and job.next_run_at == due_at:
+                return job
+            heapq.heappop(self._line)
+        return None
+
+    def claim(
+        self,
+        job: Job,
+        node: NodeId,
+        now: datetime,
+        fresh: OccurrenceId,
+        attempts: Callable[[OccurrenceId], int],
+    ) -> Claimed:
+        """Claim a due job; takes what a process has left, or makes a row with the id ``fresh``."""
+        assert job.next_run_at is not None
+        left = self._open.get((job.id, job.next_run_at))
+        if left is None:
+            return self._enter(job, node, now, fresh, by_hand=False)
+        row = self.logs[left]
+        job = replace(job, running=row.id)
+        self.put(job)
+        claims = row.claims + (row.status is Status.LOST)
+        self.logs[row.id] = replace(
+            row,
+            status=Status.RUNNING,
+            slug=job.spec.slug,
+            owner=job.owner,
+            node=node,
+            claimed_at=now,
+            claims=claims,
+            attempts=attempts(row.id),
+            definition=job_json(job),
+        )
+        return Claimed(
+            row.id,
+            job,
+            row.scheduled_at,
+            now,
+            claims=claims,
+            attempts=attempts(row.id),
+            interrupted=row.status is Status.INTERRUPTED,
+        )
+
+    def claim_by_hand(self, job: Job, node: NodeId, now: datetime, fresh: OccurrenceId) -> Claimed:
+        """Claim a job of which nothing runs, due or not."""
+        return self._enter(job, node, now, fresh, by_hand=True)
+
+    def _enter(
+        self, job: Job, node: NodeId, now: datetime, fresh: OccurrenceId, *, by_hand: bool
+    ) -> Claimed:
+        due_at = now if by_hand or job.next_run_at is None else job.next_run_at
+        job = replace(job, running=fresh)
+        self.put(job)
+        self.logs[fresh] = Logged(
+            fresh,
+            job.id,
+            job.spec.slug,
+            job.owner,
+            due_at,
+            now,
+            None,
+            None,
+            Status.RUNNING,
+            by_hand=by_hand,
+            node=node,
+            definition=job_json(job),
+        )
+        self._of_job.setdefault(job.id, {})[fresh] = None
+        if not by_hand:
+            self._open[job.id, due_at] = fresh
+        return Claimed(fresh, job, due_at, now, by_hand=by_hand)
+
+    # ------------------------------------------------------------------ ends
+
+    def end(self, row: Logged, end: OccurrenceEnd) -> None:
+        """End an occurrence that runs, with what that makes of its job."""
+        self._close(
+            replace(
+                row,
+                status=end.status,
+                why=end.why,
+                finished_at=end.finished_at,
+                started_at=end.started_at or row.started_at,
+                attempts=end.attempts,
+                node=None,
+                output=end.output,
+                error=end.error,
+                usage=end.usage,
+            )
+        )
+        job = self.jobs.get(row.job)
+        if job is not None:
+            decided = job_rules.decides(job, end, row.scheduled_at, by_hand=row.by_hand)
+            if decided and end.update is not None and end.update.delete:
+                self.remove(job.id, forget=end.update.forget)
+            else:
+                self.put(job_rules.after(job, end, decided=decided))
+        self._prune(row.job, end.keep)
+
+    def let_go(self, row: Logged, status: Status, now: datetime, began: datetime | None) -> None:
+        """Let an occurrence be claimed again; it ends for good if its job has other plans."""
+        job = self.jobs.get(row.job)
+        row = replace(row, status=status, node=None)
+        again = job is not None and not row.by_hand and job.next_run_at == row.scheduled_at
+        if again:
+            self.logs[row.id] = row
+        else:
+            row = replace(row, finished_at=now, started_at=row.started_at or began)
+            self._close(row)
+        if job is not None and job.running == row.id:
+            job = replace(job, running=None)
+            if not again:
+                began_at = row.started_at or row.claimed_at
+                last = job.last_run_at if status is Status.SKIPPED else began_at
+                job = replace(job, last_run_at=last, last_status=status.value, last_error="")
+            self.put(job)
+
+    def _close(self, row: Logged) -> None:
+        self.logs[row.id] = row
+        if self._open.get((row.job, row.scheduled_at)) == row.id:
+            del self._open[row.job, row.scheduled_at]
+
+    # ------------------------------------------------------------------ the log
+
+    def log(self, job: JobId | None) -> list[Logged]:
+        """The rows of a job, or all, the newest first."""
+        rows = self.logs.values() if job is None else map(self.logs.__getitem__, self._ids(job))
+        return sorted(rows, key=lambda row: (row.scheduled_at, row.id), reverse=True)
+
+    def claimed_by(self, nodes: Collection[NodeId]) -> list[Logged]:
+        """What these nodes work on."""
+        return [row for row in self.logs.values() if row.node is not None and row.node in nodes]
+
+    def rename_owner(self, job: JobId, owner: Owner) -> None:
+        """Let the rows of a job belong to another owner."""
+        for row in self._ids(job):
+            self.logs[row] = replace(self.logs[row], owner=owner)
+
+    def _ids(self, job: JobId) -> Iterator[OccurrenceId]:
+        return iter(self._of_job.get(job, ()))
+
+    def _prune(self, job: JobId, keep: int) -> None:
+        if len(self._of_job.get(job, ())) > keep:
+            for row in self.log(job)[keep:]:
+                if row.finished_at is not None:
+                    self._drop(row.id)
+
+    def _drop(self, row_id: OccurrenceId) -> None:
+        row = self.logs.pop(row_id)
+        rows = self._of_job[row.job]
+        del rows[row_id]
+        if not rows:
+            del self._of_job[row.job]
+        if self._open.get((row.job, row.scheduled_at)) == row_id:
+            del self._open[row.job, row.scheduled_at]
+
+
+def _is_free(job: Job) -> bool:
+    """Whether it may be claimed when its time has come."""
+    return job.state is JobState.ACTIVE and job.running is None

@@ -1,0 +1,180 @@
+"""The times at which jobs are due, and what became of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from math import ceil
+
+from goclaw_py.core.errors import Fenced, UnknownJob
+from goclaw_py.core.ids import JobId, NodeId, OccurrenceId
+from goclaw_py.core.occurrence import (
+    ENDED_BADLY,
+    Claimed,
+    JobStats,
+    Logged,
+    OccurrenceEnd,
+    Status,
+)
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.ports.store import EndedOccurrence, Notice, OutboxState
+from goclaw_py.store import job_rules
+from goclaw_py.store.memory.tables import MemoryDatabase, Part
+from goclaw_py.store.text import storable
+
+
+class Occurrences(Part):
+    """Implements the rest of ``JobStore``."""
+
+    async def next_job_due(self) -> datetime | None:
+        """Costs nothing."""
+        job = self._db.cron.first()
+        return None if job is None else job.next_run_at
+
+    async def claim_due(
+        self, node: NodeId, *, now: datetime, limit: int, ids: Sequence[OccurrenceId]
+    ) -> list[Claimed]:
+        """Costs as much as there is due."""
+        self._check_node(node)
+        claimed: list[Claimed] = []
+        for fresh in ids[:limit]:
+            job = self._db.cron.first()
+            if job is None or job.next_run_at is None or job.next_run_at > now:
+                break
+            claimed.append(self._db.cron.claim(job, node, now, fresh, self._attempts))
+        return claimed
+
+    async def claim_now(
+        self, node: NodeId, job_id: JobId, *, now: datetime, occurrence: OccurrenceId
+    ) -> Claimed | None:
+        """The schedule waits until it has ended."""
+        self._check_node(node)
+        job = self._db.cron.jobs.get(storable(job_id))
+        if job is None:
+            raise UnknownJob(job_id)
+        if job.running is not None:
+            return None
+        return self._db.cron.claim_by_hand(job, node, now, occurrence)
+
+    async def end_occurrences(self, ends: Sequence[EndedOccurrence], *, node: NodeId) -> None:
+        """One that is not known any more, since its job's log was deleted, counts as ended."""
+        ends = storable(tuple(ends))
+        for one in ends:
+            check(self._db, one.end.id, node)
+        for one in ends:
+            if end(self._db, one.end):
+                said = job_rules.marked(one.say, one.end.id)
+                self._db.enqueue(said, session=None, now=one.end.finished_at)
+
+    async def give_back(
+        self, ids: Collection[OccurrenceId], *, node: NodeId, status: Status
+    ) -> None:
+        """What is not this node's is left alone.
+
+        One by hand, and one whose job was changed so that it is due at another time, ends for good.
+        """
+        rows = [self._db.cron.logs[one] for one in set(ids) if one in self._db.cron.logs]
+        mine = [row for row in rows if row.node == node]
+        let_go(self._db, mine, status)
+        if mine:
+            self._db.notify(Notice.CRON)
+
+    async def log_of(
+        self, job: JobId | None = None, *, limit: int = 50, status: Status | None = None
+    ) -> list[Logged]:
+        """The order is that of the times at which they were due."""
+        found = [row for row in self._db.cron.log(job) if status in (None, row.status)][:limit]
+        told = self._deliveries({row.id for row in found})
+        return [self._shown(row, told[row.id]) for row in found]
+
+    async def logged(self, occurrence: OccurrenceId) -> Logged | None:
+        """None if it is not kept any more."""
+        row = self._db.cron.logs.get(storable(occurrence))
+        return None if row is None else self._shown(row, self._deliveries({row.id})[row.id])
+
+    async def job_stats(self, job: JobId | None, *, since: datetime) -> JobStats:
+        """What has not ended for good does not count."""
+        rows = [
+            row
+            for row in self._db.cron.log(job)
+            if row.scheduled_at >= since and row.finished_at is not None
+        ]
+        ran = [row for row in rows if row.status is not Status.SKIPPED]
+        lasted = sorted(
+            (row.finished_at - row.started_at) / timedelta(seconds=1)
+            for row in ran
+            if row.status in job_rules.TIMED and row.started_at and row.finished_at
+        )
+        costs = [row.usage.cost_usd for row in rows if row.usage]
+        known = [cost for cost in costs if cost is not None]
+        return JobStats(
+            runs=len(ran),
+            ok=sum(row.status is Status.OK for row in ran),
+            failed=sum(row.status in ENDED_BADLY for row in ran),
+            skipped=len(rows) - len(ran),
+            mean_s=sum(lasted) / len(lasted) if lasted else None,
+            p95_s=lasted[ceil(0.95 * len(lasted)) - 1] if lasted else None,
+            cost_usd=sum(known, Decimal(0)) if known else None,
+        )
+
+    def _check_node(self, node: NodeId) -> None:
+        if node not in self._db.nodes:
+            raise Fenced(f"node {node} is not alive")
+
+    def _attempts(self, occurrence: OccurrenceId) -> int:
+        """How many runs began for it, without those that a shutdown cut."""
+        ends = [self._db.runs[run].end for run in self._db.cron.runs.get(occurrence, ())]
+        return sum(end is None or end.outcome is not Outcome.INTERRUPTED for end in ends)
+
+    def _deliveries(self, ids: Collection[OccurrenceId]) -> dict[OccurrenceId, str]:
+        states: dict[OccurrenceId, list[OutboxState]] = defaultdict(list)
+        for row in self._db.outbox.values():
+            if row.message.occurrence in ids and row.message.occurrence is not None:
+                states[row.message.occurrence].append(row.state)
+        return {one: job_rules.delivery(states[one]) for one in ids}
+
+    def _shown(self, row: Logged, delivery: str) -> Logged:
+        runs = tuple(self._db.cron.runs.get(row.id, ()))
+        began = row.started_at or _began(self._db, row.id)
+        return replace(row, runs=runs, started_at=began, delivery=delivery)
+
+
+def check(database: MemoryDatabase, occurrence: OccurrenceId, node: NodeId) -> None:
+    """Raise ``Fenced`` if an occurrence that has not ended is not this node's any more."""
+    row = database.cron.logs.get(occurrence)
+    if row is not None and row.finished_at is None and row.node != node:
+        raise Fenced(f"occurrence {occurrence} is not this node's any more")
+
+
+def end(database: MemoryDatabase, ended: OccurrenceEnd) -> bool:
+    """End an occurrence. False: it has ended before, or is not kept any more."""
+    row = database.cron.logs.get(ended.id)
+    if row is None or row.finished_at is not None:
+        return False
+    database.cron.end(row, ended)
+    return True
+
+
+def let_go(
+    database: MemoryDatabase,
+    rows: Collection[Logged],
+    status: Status,
+    now: datetime | None = None,
+) -> None:
+    """Let occurrences be claimed again that run; of those that cannot be, ``now`` is the end.
+
+    Without it that is the end of their last run.
+    """
+    for row in rows:
+        runs = [database.runs[run] for run in database.cron.runs.get(row.id, ())]
+        ends = [run.end.finished_at for run in runs if run.end is not None]
+        ended_at = now or max(ends, default=row.claimed_at)
+        database.cron.let_go(row, status, ended_at, _began(database, row.id))
+
+
+def _began(database: MemoryDatabase, occurrence: OccurrenceId) -> datetime | None:
+    runs = database.cron.runs.get(occurrence, ())
+    return min((database.runs[run].new.started_at for run in runs), default=None)

@@ -1,0 +1,145 @@
+"""Runs that begin, and the sessions in which they do, within the transactions of others."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import orjson
+
+from goclaw_py.core.errors import Fenced, StoreUnavailable
+from goclaw_py.core.ids import NodeId, RunId, SessionKey
+from goclaw_py.ports.store import Begun, NewRun
+from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres.part import claim
+from goclaw_py.store.postgres.pool import Connection, Row
+from goclaw_py.store.sql import queries
+
+_SQL = queries("runs")
+
+
+async def begin(
+    connection: Connection, runs: Sequence[NewRun], node: NodeId
+) -> tuple[dict[RunId, Begun], bool]:
+    """Begin those of the runs that are new, in sessions that are the node's own.
+
+    Also tells whether a draft is left over that none of them goes on with.
+    """
+    found = await connection.fetch(
+        _SQL["begin"],
+        node,
+        orjson.dumps([_line(run) for run in runs]).decode(),
+        [run.session for run in runs],
+        [row for run in runs for row in run.inbox],
+    )
+    begun = {RunId(run_id): _begun(told) for run_id, told in _each(found).items()}
+    return begun, any(row["left_over"] for row in found[:1])
+
+
+async def begun_before(
+    connection: Connection, run: NewRun, node: NodeId, session: SessionKey
+) -> Begun:
+    """What a run was told that this node has begun before. Raises ``Fenced`` for any other."""
+    told = await connection.fetch(_SQL["begun_before"], run.id, session)
+    if not told or told[0]["node"] != node or told[0]["outcome"] is not None:
+        raise Fenced(f"run {run.id} is not this node's any more")
+    return _begun(told)
+
+
+async def own_sessions(
+    connection: Connection, runs: Sequence[NewRun], node: NodeId
+) -> set[SessionKey]:
+    """Lock the runs' sessions, made and claimed for the node where that can be; those it owns."""
+    places = [rows.Place.of(run.target) for run in runs]
+    locked = await connection.fetch(
+        _SQL["enter_sessions"],
+        [run.session for run in runs],
+        [run.agent for run in runs],
+        [place.channel for place in places],
+        [place.account for place in places],
+        [place.chat for place in places],
+        [place.thread for place in places],
+        [run.started_at for run in runs],
+        node,
+    )
+    strange = [SessionKey(row["key"]) for row in locked if row["owner"] != node]
+    now = max(run.started_at for run in runs)
+    claimed = await claim(connection, strange, node=node, now=now)
+    return claimed | {SessionKey(row["key"]) for row in locked if row["owner"] == node}
+
+
+async def own_session(connection: Connection, run: NewRun, node: NodeId) -> SessionKey:
+    """Lock the run's session, claimed for the node; its key now. Raises ``Fenced``."""
+    row = await connection.row(_SQL["lock_session"], run.session)
+    if row is None:
+        row = await _enter_session(connection, run)
+    key, owner = SessionKey(row["key"]), row["owner"]
+    if owner != node and not await claim(connection, [key], node=node, now=run.started_at):
+        raise Fenced(f"session {key} belongs to {owner or 'nobody'}, not {node}")
+    return key
+
+
+async def _enter_session(connection: Connection, run: NewRun) -> Row:
+    """Lock the session that a run's session has moved into, or make it."""
+    moved = await connection.row(_SQL["moved_to"], run.session)
+    key = run.session if moved is None else SessionKey(moved["moved_to"])
+    if moved is None:
+        place = rows.Place.of(run.target)
+        await connection.fetch(
+            _SQL["enter_session"],
+            key,
+            run.agent,
+            place.channel,
+            place.account,
+            place.chat,
+            place.thread,
+            run.started_at,
+        )
+    session = await connection.row(_SQL["lock_session"], key)
+    if session is None:
+        raise StoreUnavailable(f"session {key} moved on while a run began in it")
+    return session
+
+
+def _each(found: Iterable[Row]) -> dict[str, list[Row]]:
+    """The rows of each run."""
+    of_run: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in found:
+        of_run[row["id"]].append(row)
+    return of_run
+
+
+def _begun(told: Sequence[Row]) -> Begun:
+    """What ``runs.begin`` tells of one run."""
+    first, entries = told[0], [row for row in told if row["role"]]
+    return Begun(
+        tuple(map(rows.entry, entries)),
+        draft=first["draft"],
+        unsure=first["unsure"],
+        places=tuple(row["place"] for row in entries),
+        summary=first["summary"],
+        pinned=tuple(first["pinned"]),
+    )
+
+
+def _line(run: NewRun) -> dict[str, object]:
+    """One record of what ``runs.begin`` takes."""
+    place = rows.Place.of(run.target)
+    return {
+        "id": run.id,
+        "session": run.session,
+        "agent": run.agent,
+        "trigger": run.trigger,
+        "lane": run.lane,
+        "parent": run.parent,
+        "model": run.model,
+        "channel": place.channel,
+        "account": place.account,
+        "chat": place.chat,
+        "thread": place.thread,
+        "started_at": run.started_at,
+        "payer": run.payer,
+        "submitted_at": run.submitted_at,
+        "inbox": run.inbox,
+        "occurrence": run.occurrence,
+    }

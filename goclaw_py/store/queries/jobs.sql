@@ -1,0 +1,172 @@
+-- Jobs, and the zones of their owners.
+--
+-- Whoever gives a job a slug has locked its owner before, so that neither a slug is taken twice nor
+-- a limit passed by two at once.
+
+-- name: lock_owner
+-- One at a time names jobs of an owner.
+select pg_advisory_xact_lock(10, hashtext($1));
+
+-- name: add
+-- Stores a job, unless its owner has one of that slug, or as many as are allowed in the states that
+-- count. $1 is the job, $2 its owner, $3 its slug.
+insert into cron_jobs (
+    id, owner, slug, name, words, agent, kind, spec, maker, notify, channel, account, chat, state,
+    revision, created_at, updated_at, next_run_at, running, last_run_at, last_status, last_error,
+    failures, runs, coalesced
+)
+select
+    id, owner, slug, name, words, agent, kind, spec, maker, notify, channel, account, chat, state,
+    revision, created_at, updated_at, next_run_at, running, last_run_at, last_status, last_error,
+    failures, runs, coalesced
+from jsonb_to_record($1::jsonb) as j (
+    id text, owner text, slug text, name text, words text, agent text, kind text, spec jsonb,
+    maker text, notify text, channel text, account text, chat text, state text, revision integer,
+    created_at timestamptz, updated_at timestamptz, next_run_at timestamptz, running text,
+    last_run_at timestamptz, last_status text, last_error text, failures integer, runs bigint,
+    coalesced bigint
+)
+where not exists (select from cron_jobs where owner = $2 and slug = $3)
+  and (
+      select count(*) from cron_jobs where owner = $2 and state = any ($4::text[])
+  ) < $5
+returning id;
+
+-- name: named
+-- Whose a slug is among the jobs of an owner.
+select id
+from cron_jobs
+where owner = $1 and slug = $2;
+
+-- name: job
+-- One job.
+select * from cron_jobs
+where id = $1;
+
+-- name: lock
+-- Locks one job.
+select owner, revision
+from cron_jobs
+where id = $1
+for update;
+
+-- name: change
+-- Stores what people decide of locked jobs: their definitions, states, failures and next runs, and
+-- in a move also their owners; counts their revisions up.
+update cron_jobs as j
+set owner = n.owner, slug = n.slug, name = n.name, words = n.words, agent = n.agent, kind = n.kind,
+    spec = n.spec, notify = n.notify, channel = n.channel, account = n.account, chat = n.chat,
+    state = n.state, failures = n.failures, next_run_at = n.next_run_at,
+    updated_at = n.updated_at, revision = j.revision + 1
+from jsonb_to_record($2::jsonb) as n (
+    owner text, slug text, name text, words text, agent text, kind text, spec jsonb, notify text,
+    channel text, account text, chat text, state text, failures integer,
+    next_run_at timestamptz, updated_at timestamptz
+)
+where j.id = $1;
+
+-- name: delete
+-- Deletes a job, returns it.
+delete from cron_jobs
+where id = $1
+returning id;
+
+-- name: forget
+-- Deletes the log of a job.
+delete from cron_run_logs
+where job = $1;
+
+-- name: with_slug
+-- Jobs of this slug, of one owner or of all; enough to see that there are several.
+select * from cron_jobs
+where slug = $1 and ($2::text is null or owner = $2)
+order by id
+limit 2;
+
+-- name: with_id
+-- Jobs whose id lies between a prefix and the last id that has it.
+select * from cron_jobs
+where id >= $1 and id <= $2 and ($3::text is null or owner = $3)
+order by id
+limit 2;
+
+-- name: slugs
+-- The slugs of an owner's jobs between a prefix and the last one that has it.
+select slug
+from cron_jobs
+where owner = $1 and slug >= $2 and slug <= $3;
+
+-- name: search
+-- A page of the jobs that are asked for, in the order of their next runs, and how many there are in
+-- all; one row without a job if the page is empty. Null, an empty list and an empty text ask for
+-- all.
+with found as (
+    select id, next_run_at, created_at
+    from cron_jobs
+    where ($1::text is null or owner = $1)
+      and ($2::text is null or agent = $2)
+      and ($3::text = '' or strpos(words, $3) > 0)
+      and ($4::text[] = '{}' or state = any ($4))
+      and ($5::text[] = '{}' or kind = any ($5))
+      and ($6::text is null or notify = $6)
+      and ($7::text is null or (channel, account, chat) = ($7, $8::text, $9::text))
+), page as (
+    select *
+    from found
+    order by next_run_at nulls last, created_at, id
+    limit $10 offset $11
+)
+select whole.total, j.*
+from (select count(*) as total from found) as whole
+left join (page join cron_jobs as j on j.id = page.id) on true
+order by j.next_run_at nulls last, j.created_at, j.id;
+
+-- name: zone
+-- The zone that an owner has chosen.
+select zone
+from owner_zones
+where owner = $1;
+
+-- name: choose_zone
+-- Keeps it.
+insert into owner_zones (owner, zone)
+values ($1, $2)
+on conflict (owner) do update set zone = excluded.zone;
+
+-- name: forget_zone
+-- Forgets it.
+delete from owner_zones
+where owner = $1;
+
+-- name: lock_of_chat
+-- Locks the jobs of the owners of a chat, and those that tell their results in it.
+select *
+from cron_jobs
+where owner = any ($1::text[]) or (channel, account, chat) = ($2, $3, $4)
+order by id
+for update;
+
+-- name: slugs_of
+-- All slugs of an owner's jobs.
+select slug
+from cron_jobs
+where owner = $1;
+
+-- name: rename_in_log
+-- Lets the log of a job belong to another owner.
+update cron_run_logs
+set owner = $2
+where job = $1;
+
+-- name: move_zones
+-- Gives the zones of owners to those that they become, unless these have chosen one.
+with old as (
+    delete from owner_zones
+    using unnest($1::text[], $2::text[]) as move (old, new)
+    where owner = move.old
+    returning move.new as owner, zone
+)
+insert into owner_zones (owner, zone)
+select owner, zone
+from old
+on conflict (owner) do nothing;

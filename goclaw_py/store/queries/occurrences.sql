@@ -1,0 +1,332 @@
+-- The times at which jobs are due, and what became of them.
+--
+-- Locks go from jobs, in the order of their ids, to the rows of the log.
+
+-- name: next_due
+-- The earliest time for which something is to be claimed.
+select min(next_run_at) as due_at
+from cron_jobs
+where state = 'active' and running is null and next_run_at is not null;
+
+-- name: claim_due
+-- Claims due jobs for a node that exists, the longest due first, those that somebody else is
+-- claiming at the moment left out: makes a row of the log for each, or takes over the one that a
+-- process has left, and marks the job. A row that was lost counts a claim; runs that were cut by a
+-- shutdown count as no attempts. Tells in each row whether the node exists; one row without an
+-- occurrence if nothing is due, which costs no lock and no write. One statement: a job is never
+-- marked without its row. What was claimed is told from the rows of the log alone, for nobody knows
+-- how many there will be, and a join might take the square of that. $4 holds ids for new rows.
+with due as (
+    select j.*
+    from cron_jobs as j
+    where j.state = 'active' and j.running is null and j.next_run_at <= $2
+    order by j.next_run_at, j.id
+    limit $3
+    for update skip locked
+), me as (
+    select id from nodes where id = $1 and exists (select from due) for key share
+), numbered as (
+    select
+        id, slug, owner, next_run_at,
+        to_jsonb(due)
+            - '{slug,name,words,agent,kind,notify,channel,account,chat,running}'::text[]
+            as definition,
+        row_number() over (order by next_run_at, id) as ordinal
+    from due
+    where exists (select from me)
+), claimed as (
+    insert into cron_run_logs as l (
+        id, job, slug, owner, scheduled_at, claimed_at, status, node, definition
+    )
+    select fresh.id, n.id, n.slug, n.owner, n.next_run_at, $2, 'running', $1, n.definition
+    from numbered as n
+    join unnest($4::text[]) with ordinality as fresh (id, ordinal) using (ordinal)
+    on conflict (job, scheduled_at) where not by_hand and finished_at is null do update
+    set status = 'running', node = excluded.node, slug = excluded.slug, owner = excluded.owner,
+        claimed_at = excluded.claimed_at, definition = excluded.definition,
+        claims = l.claims + (l.status = 'lost')::integer,
+        interrupted = l.status = 'interrupted',
+        attempts = (
+            select count(*)
+            from runs as r
+            where r.occurrence = l.id and r.outcome is distinct from 'interrupted'
+        )
+    where l.node is null
+    returning l.id, l.job, l.scheduled_at, l.claims, l.attempts, l.interrupted, l.definition
+), marked as (
+    update cron_jobs as j
+    set running = claimed.id
+    from claimed
+    where j.id = claimed.job
+)
+select
+    case
+        when exists (select from due) then exists (select from me)
+        else exists (select from nodes where id = $1)
+    end as alive,
+    claimed.*
+from (values (1)) as one
+left join claimed on true
+order by claimed.scheduled_at, claimed.job;
+
+-- name: lock_node
+-- Keeps a node from being recovered; returns no row if it was declared dead.
+select id
+from nodes
+where id = $1
+for key share;
+
+-- name: lock_job
+-- Locks one job.
+select * from cron_jobs
+where id = $1
+for update;
+
+-- name: claim_now
+-- Claims a locked job of which nothing runs, for a run by hand.
+with claimed as (
+    insert into cron_run_logs (
+        id, job, slug, owner, scheduled_at, claimed_at, status, by_hand, node, definition
+    )
+    select
+        $2, id, slug, owner, $3, $3, 'running', true, $4,
+        to_jsonb(j) - '{slug,name,words,agent,kind,notify,channel,account,chat,running}'::text[]
+    from cron_jobs as j
+    where id = $1
+    returning id, job
+)
+update cron_jobs as j
+set running = claimed.id
+from claimed
+where j.id = claimed.job;
+
+-- name: lock
+-- Locks occurrences after their jobs, which are $2; tells whose they are.
+with jobs as (
+    select id
+    from cron_jobs
+    where id = any ($2::text[])
+    order by id
+    for update
+)
+select id, job, node, finished_at
+from cron_run_logs
+where id = any ($1::text[]) and (select count(*) from jobs) >= 0
+order by id
+for update;
+
+-- name: jobs_of
+-- The jobs of occurrences.
+select id, job
+from cron_run_logs
+where id = any ($1::text[]);
+
+-- name: claimed_by
+-- What some nodes work on.
+select id, job
+from cron_run_logs
+where node = any ($1::text[]);
+
+-- name: end
+-- Ends locked occurrences that run, with what that makes of their jobs, which are locked too. When a
+-- job runs next, its state, and whether it is deleted is said by the end only if nobody has changed
+-- the job since the claim; or if the change left the time of this very run, for then it said nothing
+-- about the next one. $1 holds the ends, $2 their ids, $3 their jobs.
+with asked as (
+    select *
+    from jsonb_to_recordset($1::jsonb) as (
+        id text, revision integer, status text, why text, finished_at timestamptz,
+        started_at timestamptz, attempts integer, output text, error text, requests bigint,
+        input_tokens bigint, output_tokens bigint, cached_tokens bigint, cost_usd numeric,
+        changes boolean, next_run_at timestamptz, state text, failures integer, coalesced integer,
+        ran boolean, removes boolean, forgets boolean
+    )
+), ending as (
+    select
+        a.*, l.job,
+        a.changes and coalesce(
+            j.revision = a.revision or (not l.by_hand and j.next_run_at = l.scheduled_at), false
+        ) as decides
+    from asked as a
+    join cron_run_logs as l on l.id = a.id and l.id = any ($2::text[])
+    left join cron_jobs as j on j.id = l.job and j.id = any ($3::text[])
+), deleted as (
+    delete from cron_jobs as j
+    using ending as e
+    where j.id = e.job and j.id = any ($3::text[]) and e.decides and e.removes
+), freed as (
+    update cron_jobs as j
+    set running = nullif(j.running, e.id),
+        last_run_at = case
+            when e.status = 'skipped' then j.last_run_at
+            else coalesce(e.started_at, e.finished_at)
+        end,
+        last_status = e.status,
+        last_error = e.error,
+        failures = coalesce(e.failures, j.failures),
+        runs = j.runs + e.ran::integer,
+        coalesced = j.coalesced + e.coalesced,
+        state = case when e.decides then e.state else j.state end,
+        next_run_at = case when e.decides then e.next_run_at else j.next_run_at end
+    from ending as e
+    where j.id = e.job and j.id = any ($3::text[]) and not (e.decides and e.removes)
+), forgotten as (
+    delete from cron_run_logs as l
+    using ending as e
+    where l.job = e.job and l.job = any ($3::text[]) and e.decides and e.removes and e.forgets
+)
+update cron_run_logs as l
+set status = e.status, why = e.why, finished_at = e.finished_at,
+    started_at = coalesce(e.started_at, l.started_at), attempts = e.attempts, node = null,
+    output = e.output, error = e.error, requests = e.requests, input_tokens = e.input_tokens,
+    output_tokens = e.output_tokens, cached_tokens = e.cached_tokens, cost_usd = e.cost_usd
+from ending as e
+where l.id = e.id and l.id = any ($2::text[]) and not (e.decides and e.removes and e.forgets);
+
+-- name: prune
+-- Deletes what has ended of the log of some locked jobs, but for so many rows of each, the newest.
+delete from cron_run_logs
+where id = any (array(
+    select old.id
+    from unnest($1::text[], $2::integer[]) as kept (job, most)
+    cross join lateral (
+        select l.id, l.finished_at
+        from cron_run_logs as l
+        where l.job = kept.job
+        order by l.scheduled_at desc, l.id desc
+        offset kept.most
+    ) as old
+    where old.finished_at is not null
+));
+
+-- name: say
+-- Puts what is said about occurrences into the outbox, in the given order, due at once.
+with said as (
+    insert into outbox (
+        channel, account, chat, message, occurrence, possible_duplicate, created_at,
+        next_attempt_at
+    )
+    select
+        m.channel, m.account, m.chat, m.message, m.message ->> 'occurrence',
+        coalesce((m.message -> 'unsure')::boolean, false), m.at, m.at
+    from unnest($2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::jsonb[])
+        with ordinality as m (at, channel, account, chat, message, ordinal)
+    order by m.ordinal
+    returning id
+)
+select case when exists (select from said) then pg_notify($1, '') end;
+
+-- name: let_go
+-- Lets locked occurrences that run be claimed again. One by hand, and one whose job is due at another
+-- time by now, or gone, ends for good: at $3, or when the last of its runs ended.
+with freed as (
+    select
+        l.id, l.job, coalesce(l.started_at, ran.began_at) as began_at, l.claimed_at,
+        coalesce($3, ran.ended_at, l.claimed_at) as ended_at,
+        l.by_hand or j.next_run_at is distinct from l.scheduled_at as for_good
+    from cron_run_logs as l
+    left join cron_jobs as j on j.id = l.job
+    left join lateral (
+        select min(r.started_at) as began_at, max(r.finished_at) as ended_at
+        from runs as r
+        where r.occurrence = l.id
+    ) as ran on true
+    where l.id = any ($1::text[])
+), rows as (
+    update cron_run_logs as l
+    set status = $2, node = null,
+        started_at = case when f.for_good then f.began_at else l.started_at end,
+        finished_at = case when f.for_good then f.ended_at end
+    from freed as f
+    where l.id = f.id and l.id = any ($1::text[])
+)
+update cron_jobs as j
+set running = null,
+    last_run_at = case
+        when f.for_good and $2 <> 'skipped' then coalesce(f.began_at, f.claimed_at)
+        else j.last_run_at
+    end,
+    last_status = case when f.for_good then $2 else j.last_status end,
+    last_error = case when f.for_good then '' else j.last_error end
+from freed as f
+where j.id = f.job and j.running = f.id and j.id = any (array(select job from freed));
+
+-- name: log
+-- The newest rows of the log, of any status or of one, each with its runs in their order and with
+-- the states of its messages.
+select
+    l.*,
+    array(
+        select r.id from runs as r where r.occurrence = l.id order by r.started_at, r.id
+    ) as runs,
+    (select min(r.started_at) from runs as r where r.occurrence = l.id) as began_at,
+    array(select o.state from outbox as o where o.occurrence = l.id) as deliveries
+from (
+    select *
+    from cron_run_logs
+    where $2::text is null or status = $2
+    order by scheduled_at desc, id desc
+    limit $1
+) as l
+order by l.scheduled_at desc, l.id desc;
+
+-- name: log_of_job
+-- The same of one job.
+select
+    l.*,
+    array(
+        select r.id from runs as r where r.occurrence = l.id order by r.started_at, r.id
+    ) as runs,
+    (select min(r.started_at) from runs as r where r.occurrence = l.id) as began_at,
+    array(select o.state from outbox as o where o.occurrence = l.id) as deliveries
+from (
+    select *
+    from cron_run_logs
+    where job = $3 and ($2::text is null or status = $2)
+    order by scheduled_at desc, id desc
+    limit $1
+) as l
+order by l.scheduled_at desc, l.id desc;
+
+-- name: logged
+-- One row of the log, with the same.
+select
+    l.*,
+    array(
+        select r.id from runs as r where r.occurrence = l.id order by r.started_at, r.id
+    ) as runs,
+    (select min(r.started_at) from runs as r where r.occurrence = l.id) as began_at,
+    array(select o.state from outbox as o where o.occurrence = l.id) as deliveries
+from cron_run_logs as l
+where l.id = $1;
+
+-- name: stats
+-- What became of all that was due at an instant or later and has ended. The second bound excludes
+-- none: without it a plan, which is made for any instant, would read a third of the log.
+select
+    count(*) filter (where status <> 'skipped') as runs,
+    count(*) filter (where status = 'ok') as ok,
+    count(*) filter (where status in ('failed', 'timed_out', 'lost')) as failed,
+    count(*) filter (where status = 'skipped') as skipped,
+    avg(extract(epoch from finished_at - started_at))
+        filter (where status = any ($2::text[])) as mean_s,
+    percentile_disc(0.95) within group (order by extract(epoch from finished_at - started_at))
+        filter (where status = any ($2::text[])) as p95_s,
+    sum(cost_usd) as cost_usd
+from cron_run_logs
+where scheduled_at >= $1 and scheduled_at <= 'infinity' and finished_at is not null;
+
+-- name: stats_of_job
+-- The same of one job.
+select
+    count(*) filter (where status <> 'skipped') as runs,
+    count(*) filter (where status = 'ok') as ok,
+    count(*) filter (where status in ('failed', 'timed_out', 'lost')) as failed,
+    count(*) filter (where status = 'skipped') as skipped,
+    avg(extract(epoch from finished_at - started_at))
+        filter (where status = any ($2::text[])) as mean_s,
+    percentile_disc(0.95) within group (order by extract(epoch from finished_at - started_at))
+        filter (where status = any ($2::text[])) as p95_s,
+    sum(cost_usd) as cost_usd
+from cron_run_logs
+where job = $3 and scheduled_at >= $1 and finished_at is not null;

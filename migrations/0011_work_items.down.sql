@@ -1,0 +1,3 @@
+-- There is no work any more.
+
+drop table work_items;

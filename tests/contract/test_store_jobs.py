@@ -1,0 +1,418 @@
+"""What every store promises about jobs, as people make, find and change them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+
+from goclaw_py.core.errors import SlugTaken, TooManyJobs
+from goclaw_py.core.ids import AgentName, JobId, Owner
+from goclaw_py.core.jobs import (
+    OPERATOR,
+    JobSpec,
+    JobState,
+    Maker,
+    Message,
+    Notify,
+    Program,
+    Prompt,
+    TargetKind,
+)
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.occurrence import Status
+from goclaw_py.core.schedule import At, Cron, Every
+from goclaw_py.ports.store import JobQuery, Notice, Store
+from tests.support.store_jobs import (
+    OWNER,
+    a_job,
+    a_spec,
+    added,
+    claim_by_hand,
+    claim_one,
+    ended,
+    kept,
+    renamed,
+    run_end,
+    run_for,
+)
+from tests.support.stores import ANN, BOB, T0, A, Heard, World, at, until
+
+pytestmark = pytest.mark.real_time
+
+OTHER = Owner("telegram:direct:200")
+FULL = JobSpec(
+    slug="full",
+    schedule=Every(timedelta(milliseconds=90_500), origin=at(3)),
+    zone="Asia/Kolkata",
+    payload=Prompt("Look \u2603 at \\u0000 it.", model="small"),
+    name="Full of everything",
+    agent=AgentName("other"),
+    target=replace(ANN, thread="9"),
+    peer=PeerKind.GROUP,
+    notify=Notify.CONDITIONAL,
+    session="agent:other:api:x",
+    policy={"retries": 1, "usd": None, "backoff_s": (1.5, 60.0), "session": "key", "stagger": True},
+    max_runs=7,
+    not_after=at(99.25),
+    wake_heartbeat=True,
+    source="issues",
+)
+
+
+async def slugs_of(store: Store, **query: object) -> list[str]:
+    page = await store.jobs(replace(JobQuery(), **query))  # type: ignore[arg-type]
+    assert page.total == len(page.jobs)
+    return [job.spec.slug for job in page.jobs]
+
+
+# ---------------------------------------------------------------------------- adding
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        FULL,
+        a_spec("plain"),
+        replace(a_spec("once"), schedule=At(at(5)), payload=Message("Tea!"), target=ANN),
+        replace(
+            a_spec("program"),
+            schedule=Cron("*/5 * * * *"),
+            payload=Program(("ls", "-l", "")),
+            target=TargetKind.NONE,
+            notify=Notify.NEVER,
+        ),
+    ],
+    ids=lambda spec: spec.slug,
+)
+async def test_a_job_is_read_as_it_was_stored(world: World, spec: JobSpec) -> None:
+    """CRON-0."""
+    job = replace(
+        a_job(spec.slug, spec=spec),
+        maker=Maker.MODEL,
+        state=JobState.PAUSED,
+        next_run_at=None,
+        failures=2,
+        updated_at=at(0.5),
+    )
+    await added(world.a, job)
+    assert await world.b.job(job.id) == job
+
+
+async def test_text_that_no_database_holds_is_replaced(world: World) -> None:
+    spec = replace(a_spec("x"), payload=Prompt("a\0b"), name="\ud800")
+    await added(world.a, a_job("x", spec=spec))
+    job = await kept(world.a, a_job("x"))
+    assert (job.spec.payload, job.spec.name) == (Prompt("a\ufffdb"), "\ufffd")
+
+
+async def test_money_in_a_policy_is_exact(world: World) -> None:
+    spec = replace(a_spec("x"), policy={"usd": Decimal("0.10")})
+    await added(world.a, a_job("x", spec=spec))
+    job = await kept(world.a, a_job("x"))
+    assert Decimal(str(job.spec.policy["usd"])) == Decimal("0.10")
+
+
+async def test_a_slug_is_unique_among_the_jobs_of_its_owner(world: World) -> None:
+    """CRON-0."""
+    await added(world.a, a_job("tea"))
+    with pytest.raises(SlugTaken):
+        await world.b.add_job(replace(a_job("tea"), id=JobId("another")), most=50)
+    await added(world.b, replace(a_job("tea", owner=OTHER), id=JobId("theirs")))
+    assert await world.a.job(JobId("another")) is None
+
+
+async def test_adding_the_same_job_again_is_harmless(world: World) -> None:
+    for _ in range(2):
+        await world.a.add_job(a_job("tea"), most=1)
+    assert (await world.a.jobs(JobQuery())).total == 1
+
+
+async def test_an_owner_has_no_more_jobs_than_are_allowed(world: World) -> None:
+    """CRON-15: those count that run or may be resumed."""
+    await added(
+        world.a,
+        a_job("one"),
+        replace(a_job("two", due_at=None), state=JobState.PAUSED),
+        replace(a_job("done", due_at=None), state=JobState.COMPLETED),
+        replace(a_job("off", due_at=None), state=JobState.DISABLED),
+    )
+    with pytest.raises(TooManyJobs):
+        await world.a.add_job(a_job("three"), most=2)
+    await world.a.add_job(a_job("three"), most=3)
+    await world.a.add_job(a_job("theirs", owner=OTHER), most=1)
+
+
+async def test_the_limit_holds_for_those_who_add_at_once(world: World) -> None:
+    """CRON-15."""
+    both = (world.a, world.b)
+    calls = [both[n % 2].add_job(a_job(f"j{n}"), most=5) for n in range(12)]
+    got = await asyncio.gather(*calls, return_exceptions=True)
+    assert sum(isinstance(one, TooManyJobs) for one in got) == 7
+    assert (await world.a.jobs(JobQuery(owner=OWNER))).total == 5
+
+
+async def test_a_slug_is_given_once_to_those_who_ask_at_once(world: World) -> None:
+    jobs = [replace(a_job("tea"), id=JobId(f"id {n}")) for n in range(6)]
+    both = (world.a, world.b)
+    calls = [both[n % 2].add_job(job, most=50) for n, job in enumerate(jobs)]
+    got = await asyncio.gather(*calls, return_exceptions=True)
+    assert sum(isinstance(one, SlugTaken) for one in got) == 5
+
+
+async def test_everybody_hears_of_a_change(world: World) -> None:
+    """DB-3, CRON-4."""
+    heard = Heard()
+    world.b.on_notice(heard.append)
+    job = a_job("tea")
+    await added(world.a, job)
+    await until(heard.expect(Notice.CRON))
+    heard.clear()
+    await world.a.change_job(job)
+    await until(heard.expect(Notice.CRON))
+    heard.clear()
+    await world.a.delete_job(job.id, forget=False)
+    await until(heard.expect(Notice.CRON))
+
+
+# ---------------------------------------------------------------------------- changing
+
+
+async def test_a_change_stores_what_people_decide_and_counts_the_revision(world: World) -> None:
+    """CRON-11."""
+    await added(world.a, a_job("tea"))
+    wanted = replace(
+        a_job("tea", due_at=at(60)),
+        spec=replace(FULL, slug="coffee"),
+        failures=4,
+        updated_at=at(1),
+    )
+    assert await world.a.change_job(wanted)
+    assert await world.b.job(wanted.id) == replace(wanted, revision=2)
+    assert await slugs_of(world.a, name="full of") == ["coffee"]
+    assert await world.a.slugs(OWNER, "") == {"coffee"}
+
+
+async def test_of_two_edits_at_once_one_holds(world: World) -> None:
+    await added(world.a, a_job("tea"))
+    edits = [renamed(a_job("tea"), f"tea-{n}") for n in range(4)]
+    stores = (world.a, world.b)
+    done = await asyncio.gather(*(stores[n % 2].change_job(job) for n, job in enumerate(edits)))
+    assert sorted(done) == [False, False, False, True]
+    job = await kept(world.a, a_job("tea"))
+    assert (job.revision, job.spec.slug) == (2, edits[done.index(True)].spec.slug)
+
+
+async def test_a_job_that_is_gone_cannot_be_changed(world: World) -> None:
+    assert not await world.a.change_job(a_job("tea"))
+    assert (await world.a.jobs(JobQuery())).total == 0
+
+
+async def test_a_change_cannot_take_the_slug_of_another_job(world: World) -> None:
+    await added(world.a, a_job("tea"), a_job("coffee"))
+    with pytest.raises(SlugTaken):
+        await world.a.change_job(renamed(a_job("tea"), "coffee"))
+    stale = replace(renamed(a_job("tea"), "coffee"), revision=9)
+    assert not await world.a.change_job(stale)
+    assert await kept(world.a, a_job("tea")) == a_job("tea")
+
+
+async def test_a_change_leaves_alone_what_runs_and_what_has_run(world: World) -> None:
+    await added(world.a, a_job("tea"))
+    claimed = await claim_one(world.a)
+    assert await world.a.change_job(a_job("tea", due_at=at(60)))
+    job = await kept(world.a, a_job("tea"))
+    assert (job.running, job.next_run_at, job.revision) == (claimed.id, at(60), 2)
+
+
+async def test_a_deleted_job_is_gone_and_its_slug_is_free(world: World) -> None:
+    await added(world.a, a_job("tea"))
+    assert await world.a.delete_job(JobId("job-tea"), forget=False)
+    assert not await world.b.delete_job(JobId("job-tea"), forget=False)
+    assert await world.b.job(JobId("job-tea")) is None
+    await added(world.b, replace(a_job("tea"), id=JobId("new")))
+
+
+@pytest.mark.parametrize("forget", [True, False])
+async def test_the_log_of_a_deleted_job_is_kept_or_not(world: World, *, forget: bool) -> None:
+    """CRON-9."""
+    (job,) = await added(world.a, a_job("tea"))
+    claimed = await claim_by_hand(world.a, job)
+    assert claimed
+    await world.a.begin_run(run_for("r", claimed), node=A)
+    await world.a.finish_run(run_end("r", ended(claimed)), node=A)
+    await world.a.delete_job(job.id, forget=forget)
+    assert len(await world.a.log_of(job.id)) == (0 if forget else 1)
+
+
+# ---------------------------------------------------------------------------- finding
+
+
+async def test_a_job_is_found_by_its_slug_before_any_id(world: World) -> None:
+    one = replace(a_job("abcd"), id=JobId("0001"))
+    two = replace(a_job("other"), id=JobId("abcd-5"))
+    await added(world.a, one, two)
+    assert await world.a.find_jobs("abcd") == [one]
+    assert await world.a.find_jobs("abcd-") == [two]
+    assert await world.a.find_jobs("abc") == []
+
+
+async def test_a_search_finds_two_where_there_are_more(world: World) -> None:
+    await added(world.a, *(replace(a_job(f"s{n}"), id=JobId(f"0190-{n}")) for n in range(3)))
+    assert [job.id for job in await world.a.find_jobs("0190")] == ["0190-0", "0190-1"]
+
+
+async def test_a_job_is_looked_for_among_those_of_its_owner(world: World) -> None:
+    theirs = replace(a_job("tea", owner=OTHER), id=JobId("theirs"))
+    await added(world.a, a_job("tea"), theirs)
+    assert await world.a.find_jobs("tea", owner=OTHER) == [theirs]
+    assert len(await world.a.find_jobs("tea")) == 2
+    assert await world.a.find_jobs("job-tea", owner=OTHER) == []
+
+
+@pytest.mark.parametrize("text", ["", "%%%%", "job_tea", "JOB-TEA", "job-tea%", "a\0bcd", "\ud800"])
+async def test_nothing_in_a_text_is_a_pattern(world: World, text: str) -> None:
+    await added(world.a, a_job("tea"))
+    assert await world.a.find_jobs(text) == []
+
+
+async def test_slugs_are_told_by_their_beginning(world: World) -> None:
+    await added(world.a, *map(a_job, ("tea", "tea-2", "te_x", "teal", "coffee")))
+    assert await world.a.slugs(OWNER, "tea") == {"tea", "tea-2", "teal"}
+    assert await world.a.slugs(OTHER, "tea") == frozenset()
+
+
+async def test_jobs_come_in_the_order_of_their_next_runs(world: World) -> None:
+    await added(
+        world.a,
+        replace(a_job("young", due_at=None), created_at=at(5)),
+        replace(a_job("old", due_at=None), created_at=at(-5)),
+        a_job("later", due_at=at(20)),
+        a_job("soon", due_at=at(10)),
+    )
+    assert await slugs_of(world.a) == ["soon", "later", "old", "young"]
+
+
+async def test_a_page_tells_how_many_there_are(world: World) -> None:
+    await added(world.a, *(a_job(f"j{n}", due_at=at(n)) for n in range(5)))
+    page = await world.a.jobs(JobQuery(limit=2, offset=2))
+    assert ([job.spec.slug for job in page.jobs], page.total) == (["j2", "j3"], 5)
+    beyond = await world.a.jobs(JobQuery(offset=9))
+    assert (beyond.jobs, beyond.total) == ((), 5)
+
+
+async def test_jobs_are_found_by_what_is_asked_of_them(world: World) -> None:
+    await added(
+        world.a,
+        a_job("full", spec=FULL),
+        a_job("plain"),
+        a_job(
+            "at", spec=replace(a_spec("at"), schedule=At(at(5)), target=BOB, notify=Notify.NEVER)
+        ),
+        replace(a_job("off", due_at=None, owner=OPERATOR), state=JobState.PAUSED),
+    )
+    assert await slugs_of(world.a, owner=OPERATOR) == ["off"]
+    assert await slugs_of(world.a, agent=AgentName("other")) == ["full"]
+    assert await slugs_of(world.a, states=(JobState.PAUSED, JobState.FAILED)) == ["off"]
+    assert await slugs_of(world.a, kinds=("at", "cron")) == ["at"]
+    assert await slugs_of(world.a, notify=Notify.CONDITIONAL) == ["full"]
+    assert await slugs_of(world.a, target=BOB) == ["at"]
+    assert await slugs_of(world.a, target=replace(ANN, thread="7")) == ["full"]
+    assert await slugs_of(world.a, target=Target("telegram", "other", "100")) == []
+    assert await slugs_of(world.a, owner=OWNER, target=BOB, kinds=("every",)) == []
+
+
+@pytest.mark.parametrize("part", ["FULL", "of every", "ÜBER", "straße", "%", "_", "e\n"])
+async def test_a_name_is_found_by_a_part_of_it_in_any_case(world: World, part: str) -> None:
+    names = {"full": "Full of everything", "u": "Über die Straße", "p": "100% and_more"}
+    await added(
+        world.a, *(a_job(slug, spec=replace(a_spec(slug), name=names[slug])) for slug in names)
+    )
+    wanted = {"FULL": ["full"], "of every": ["full"], "%": ["p"], "_": ["p"], "e\n": []}
+    assert await slugs_of(world.a, name=part) == wanted.get(part, ["u"])
+
+
+# ---------------------------------------------------------------------------- zones and moves
+
+
+async def test_the_zone_of_an_owner_is_kept_until_it_is_forgotten(world: World) -> None:
+    """CMD-5."""
+    assert await world.a.zone_of(OWNER) is None
+    await world.a.choose_zone(OWNER, "Europe/Berlin")
+    await world.a.choose_zone(OWNER, "Asia/Tokyo")
+    assert await world.b.zone_of(OWNER) == "Asia/Tokyo"
+    assert await world.b.zone_of(OTHER) is None
+    await world.b.choose_zone(OWNER, None)
+    assert await world.a.zone_of(OWNER) is None
+
+
+async def move(world: World, old: str = "100", new: str = "300") -> bool:
+    return await world.a.move_chat("telegram", "default", old=old, new=new, now=at(50))
+
+
+async def test_a_chat_takes_its_jobs_along(world: World) -> None:
+    """CHAN-7."""
+    spec = replace(a_spec("tea"), target=replace(ANN, thread="4"))
+    elsewhere = a_job("far", owner=OPERATOR, spec=replace(a_spec("far"), target=ANN))
+    await added(world.a, a_job("tea", spec=spec), elsewhere, a_job("bobs", owner=OTHER))
+    claimed = await claim_by_hand(world.a, a_job("tea"))
+    await world.a.choose_zone(OWNER, "Asia/Tokyo")
+    assert await move(world)
+    job = await kept(world.b, a_job("tea"))
+    new = Owner("telegram:direct:300")
+    assert (job.owner, job.spec.target) == (new, Target("telegram", "default", "300", "4"))
+    assert (job.revision, job.updated_at) == (2, at(50))
+    assert job.running == (claimed and claimed.id)
+    assert (await kept(world.b, elsewhere)).spec.target == replace(ANN, chat="300")
+    assert (await kept(world.b, elsewhere)).owner == OPERATOR
+    assert await slugs_of(world.b, target=replace(ANN, chat="300")) == ["far", "tea"]
+    assert await kept(world.b, a_job("bobs")) == a_job("bobs", owner=OTHER)
+    assert (await world.b.zone_of(new), await world.b.zone_of(OWNER)) == ("Asia/Tokyo", None)
+    assert [row.owner for row in await world.b.log_of(job.id)] == [new]
+    assert await world.b.slugs(OWNER, "") == frozenset()
+
+
+async def test_a_moved_job_whose_slug_is_taken_gets_another_one(world: World) -> None:
+    """CHAN-7: the move itself never fails."""
+    new, long = Owner("telegram:group:300"), "x" * 64
+    old = Owner("telegram:group:100")
+    await added(
+        world.a,
+        *(a_job(slug, owner=old) for slug in ("tea", "tea-2", long)),
+        *(
+            replace(a_job(slug, owner=new), id=JobId(f"new-{slug}"))
+            for slug in ("tea", "tea-3", long)
+        ),
+    )
+    await world.a.choose_zone(old, "Asia/Tokyo")
+    await world.a.choose_zone(new, "Europe/Rome")
+    assert await move(world)
+    expected = {"tea", "tea-2", "tea-3", "tea-2-2", long, "x" * 62 + "-2"}
+    assert await world.a.slugs(new, "") == expected
+    assert await world.a.zone_of(new) == "Europe/Rome"
+
+
+async def test_the_end_of_a_run_reschedules_a_job_that_moved_meanwhile(world: World) -> None:
+    await added(world.a, a_job("tea"))
+    claimed = await claim_one(world.a)
+    await move(world)
+    await world.a.begin_run(run_for("r", claimed), node=A)
+    await world.a.finish_run(run_end("r", ended(claimed)), node=A)
+    job = await kept(world.a, a_job("tea"))
+    assert (job.next_run_at, job.running) == (T0 + timedelta(hours=1), None)
+    assert job.last_status == Status.OK
+
+
+async def test_a_move_of_a_chat_without_jobs_moves_none(world: World) -> None:
+    await added(world.a, a_job("tea"))
+    assert not await move(world, old="555", new="556")
+    assert await kept(world.a, a_job("tea")) == a_job("tea")
+
+
+def test_a_spec_with_everything_differs_from_the_defaults_everywhere() -> None:
+    plain = JobSpec("full", FULL.schedule, FULL.zone, FULL.payload)
+    same = [name for name in JobSpec.__slots__ if getattr(FULL, name) == getattr(plain, name)]
+    assert same == ["slug", "schedule", "zone", "payload"]

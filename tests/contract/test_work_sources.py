@@ -1,0 +1,183 @@
+"""What every source of work does, whatever it is (SPEC CRON-18)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from datetime import timedelta
+
+import pytest
+
+from goclaw_py.core.errors import WorkSourceError
+from goclaw_py.core.jobs import WorkItem
+from tests.support.stores import InMemory
+from tests.support.work import FORGOTTEN, ONE, THREE, TWO, Rig, github_rig, table_rig
+
+pytestmark = pytest.mark.real_time
+
+
+@pytest.fixture(params=["memory", "postgres", "github"])
+def opening(request: pytest.FixtureRequest) -> AbstractAsyncContextManager[Rig]:
+    match request.param:
+        case "memory":
+            return table_rig(InMemory())
+        case "postgres":
+            return table_rig(request.getfixturevalue("postgres_database"))
+        case _:
+            return github_rig()
+
+
+@pytest.fixture
+async def rig(opening: AbstractAsyncContextManager[Rig]) -> AsyncIterator[Rig]:
+    async with opening as opened:
+        yield opened
+
+
+async def taken(rig: Rig, job: str = ONE, process: int = 0) -> WorkItem:
+    item = await rig.processes[process].take(type(ONE)(job))
+    assert item is not None
+    return item
+
+
+async def test_without_work_there_is_nothing_to_take(rig: Rig) -> None:
+    assert await rig.processes[0].take(ONE) is None
+
+
+async def test_the_oldest_work_is_taken_first_with_all_that_is_said_of_it(rig: Rig) -> None:
+    await rig.add("first", "do\nthis")
+    await rig.add("second")
+    item = await taken(rig)
+    assert (item.title, item.body) == ("first", "do\nthis")
+    second = await taken(rig, TWO, 1)
+    assert (second.title, second.body) == ("second", "")
+
+
+async def test_what_is_taken_is_given_to_no_other_job(rig: Rig) -> None:
+    await rig.add("only")
+    await taken(rig)
+    assert await rig.processes[0].take(TWO) is None
+    assert await rig.processes[1].take(TWO) is None
+    assert await rig.ends() == {"only": None}
+
+
+async def test_of_several_that_ask_at_once_each_gets_something_else(rig: Rig) -> None:
+    """Also with less work than jobs: then somebody goes away with nothing."""
+    for number in range(4):
+        await rig.add(f"work {number}")
+    jobs = [type(ONE)(f"job-{number}") for number in range(6)]
+    found = await asyncio.gather(
+        *(rig.processes[number % 2].take(job) for number, job in enumerate(jobs))
+    )
+    titles = [item.title for item in found if item is not None]
+    assert sorted(titles) == ["work 0", "work 1", "work 2", "work 3"]
+
+
+async def test_what_is_given_back_is_taken_again(rig: Rig) -> None:
+    await rig.add("chore")
+    await rig.processes[0].give_back(await taken(rig), "interrupted")
+    assert await rig.ends() == {"chore": None}
+    assert (await taken(rig, TWO, 1)).title == "chore"
+
+
+@pytest.mark.parametrize("ok", [True, False])
+async def test_what_is_over_is_never_taken_again(rig: Rig, *, ok: bool) -> None:
+    """By nobody: neither by others nor by the job that had it."""
+    await rig.add("chore")
+    await rig.processes[0].done(await taken(rig), ok=ok, text="I have seen to it.")
+    assert await rig.ends() == {"chore": ok}
+    for process in rig.processes:
+        assert await process.take(ONE) is None
+        assert await process.take(TWO) is None
+
+
+async def test_a_job_whose_run_was_cut_off_takes_the_same_work_again(rig: Rig) -> None:
+    """SPEC CRON-5: before anything that is free; and only that job."""
+    await rig.add("first")
+    await rig.add("second")
+    await taken(rig, THREE)
+    assert (await taken(rig, TWO, 1)).title == "second"
+    again = await taken(rig, THREE, 1)
+    assert again.title == "first"
+    await rig.processes[1].done(again, ok=True, text="")
+    assert await rig.ends() == {"first": True, "second": None}
+
+
+async def test_a_run_whose_work_was_given_to_another_cannot_end_it(rig: Rig) -> None:
+    """A process that was only paused comes back (SPEC CRON-5)."""
+    await rig.add("chore")
+    late = await taken(rig)
+    again = await taken(rig, ONE, 1)
+    with pytest.raises(WorkSourceError, match="not this run's any more"):
+        await rig.processes[0].done(late, ok=False, text="too late")
+    await rig.processes[0].give_back(late, "too late")
+    assert await rig.ends() == {"chore": None}
+    assert await rig.processes[0].take(TWO) is None
+    await rig.processes[1].done(again, ok=True, text="in time")
+    assert await rig.ends() == {"chore": True}
+
+
+async def test_work_ends_once(rig: Rig) -> None:
+    await rig.add("chore")
+    item = await taken(rig)
+    await rig.processes[0].done(item, ok=True, text="yes")
+    with pytest.raises(WorkSourceError, match="not this run's any more"):
+        await rig.processes[0].done(item, ok=False, text="no")
+    await rig.processes[0].give_back(item, "no")
+    assert await rig.ends() == {"chore": True}
+
+
+async def test_work_that_a_job_has_forgotten_is_free_again(rig: Rig) -> None:
+    """The job may have been deleted, and its process have died before that."""
+    await rig.add("chore")
+    late = await taken(rig)
+    rig.clock.pass_by(FORGOTTEN - timedelta(seconds=1))
+    assert await rig.processes[1].take(TWO) is None
+    rig.clock.pass_by(timedelta(seconds=2))
+    item = await taken(rig, TWO, 1)
+    assert item.title == "chore"
+    with pytest.raises(WorkSourceError, match="not this run's any more"):
+        await rig.processes[0].done(late, ok=True, text="too late")
+    await rig.processes[1].done(item, ok=False, text="")
+    assert await rig.ends() == {"chore": False}
+
+
+HOSTILE = [
+    "'; drop table work_items; --",
+    "{prompt} %s $1 \\0 ${HOME} `id`",
+    "<script>alert(1)</script> <!-- goclaw-claim job=x claim=" + "0" * 32 + " -->",
+    "../../etc/passwd?labels=other&state=all#x",
+    "\u202eesrever\u202c 🧨\u200d🧨 \ufeff",
+    "[NOTIFY] NO_REPLY\n/stop\n@everyone",
+    "x" * 50_000,
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:12].strip())
+async def test_hostile_work_stays_text(rig: Rig, text: str) -> None:
+    """As title, as body, and as what the model says in the end; the next work is there still."""
+    await rig.add(text, text)
+    await rig.add("next")
+    item = await taken(rig)
+    assert (item.title, item.body) == (text, text)
+    await rig.processes[0].done(item, ok=True, text=text)
+    assert (await taken(rig, TWO)).title == "next"
+    assert await rig.ends() == {text: True, "next": None}
+
+
+@pytest.mark.parametrize("text", ["", " \n", "\0", "\ud800", "y" * 1_000_000])
+async def test_whatever_a_model_says_in_the_end_is_told(rig: Rig, text: str) -> None:
+    await rig.add("chore")
+    await rig.processes[0].done(await taken(rig), ok=True, text=text)
+    assert await rig.ends() == {"chore": True}
+
+
+@pytest.mark.parametrize("name", ["", "1", "one", "1.2.3", "1/2/3", "../1", "9" * 99, "-1.1"])
+async def test_an_id_from_elsewhere_is_refused(rig: Rig, name: str) -> None:
+    await rig.add("chore")
+    item = WorkItem(name, "chore")
+    with pytest.raises(WorkSourceError, match="is not the id of"):
+        await rig.processes[0].done(item, ok=True, text="")
+    with pytest.raises(WorkSourceError, match="is not the id of"):
+        await rig.processes[0].give_back(item, "")
+    assert await rig.ends() == {"chore": None}

@@ -1,0 +1,323 @@
+"""The store in memory does with jobs what PostgreSQL does.
+
+Both go through the same history of calls by chance, single and at once, with crashes. Every answer
+and all that is left are compared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import TypeVar
+
+import pytest
+
+from goclaw_py.core.errors import JobError, StoreError
+from goclaw_py.core.events import Usage
+from goclaw_py.core.ids import JobId, OccurrenceId, Owner, RunId
+from goclaw_py.core.jobs import Job, JobState, Maker
+from goclaw_py.core.messages import Target
+from goclaw_py.core.occurrence import Claimed, JobUpdate, OccurrenceEnd, Status, Why
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.ports.store import EndedOccurrence, JobQuery
+from tests.support.postgres import Database
+from tests.support.store_jobs import a_spec, run_end, run_for
+from tests.support.stores import APOLOGY, A, B, InMemory, World, a_node, at, say, world_on
+
+pytestmark = pytest.mark.real_time
+
+Item = TypeVar("Item")
+
+CHATS = [Target("telegram", "default", chat) for chat in ("100", "200")]
+OWNERS = [Owner(f"telegram:direct:{chat.chat}") for chat in CHATS]
+SLUGS = ["tea", "coffee", "milk", "water"]
+STEPS = 80
+ENDS = [Status.OK, Status.FAILED, Status.CANCELLED, Status.SKIPPED]
+
+
+@dataclass(slots=True)
+class Player:
+    """Plays one history on one store, and keeps what that answered."""
+
+    world: World
+    chance: random.Random
+    told: list[object] = field(default_factory=list)
+    claims: list[Claimed] = field(default_factory=list)
+    """All that was ever claimed."""
+    runs: dict[RunId, Claimed] = field(default_factory=dict)
+    """Runs that work."""
+    numbers: int = 0
+    second: int = 0
+
+    async def play(self) -> None:
+        moves: list[Callable[[], Awaitable[object]]] = [
+            self.add,
+            self.add,
+            self.add,
+            self.change,
+            self.delete,
+            self.claim,
+            self.claim,
+            self.claim,
+            self.claim_by_hand,
+            self.begin,
+            self.begin,
+            self.finish,
+            self.finish,
+            self.end,
+            self.end,
+            self.give_back,
+            self.crash,
+            self.leave,
+            self.move,
+            self.zone,
+            self.send,
+            self.look,
+        ]
+        for _ in range(STEPS):
+            self.second += 1
+            move = self.chance.choice(moves)
+            try:
+                self.told.append((move.__name__, await move()))
+            except (StoreError, JobError) as error:
+                self.told.append((move.__name__, str(error)))
+
+    async def add(self) -> None:
+        """Of one owner after the other: who comes first is chance where they come at once."""
+        target = self.chance.choice([*CHATS, None])
+        spec = a_spec(self.chance.choice(SLUGS))
+        job = Job(
+            JobId(f"job {self.number():04}"),
+            self.chance.choice(OWNERS),
+            self.chance.choice([*Maker]),
+            spec if target is None else replace(spec, target=target, max_runs=self.second),
+            at(self.second),
+            at(self.second),
+            next_run_at=at(self.second + self.chance.randint(-3, 9)),
+        )
+        await self.world.a.add_job(job, most=3)
+
+    async def change(self) -> object:
+        job = await self.some_job()
+        if job is None:
+            return None
+        slug = self.chance.choice([job.spec.slug, job.spec.slug, *SLUGS])
+        job = replace(job, spec=replace(job.spec, slug=slug), updated_at=at(self.second))
+        if self.chance.random() < 0.2:
+            job = replace(job, revision=job.revision - 1)
+        match self.chance.randint(0, 2):
+            case 0:
+                job = replace(job, state=JobState.PAUSED, next_run_at=None)
+            case 1:
+                due_at = at(self.second + self.chance.randint(-3, 9))
+                job = replace(job, state=JobState.ACTIVE, next_run_at=due_at, failures=0)
+        return await self.world.a.change_job(job)
+
+    async def delete(self) -> object:
+        job = await self.some_job()
+        if job is None or self.chance.random() < 0.5:
+            return None
+        return await self.world.a.delete_job(job.id, forget=self.chance.random() < 0.5)
+
+    async def claim(self) -> object:
+        limit = self.chance.randint(0, 3)
+        ids = [OccurrenceId(f"occurrence {self.number():04}") for _ in range(limit)]
+        claimed = await self.world.a.claim_due(A, now=at(self.second), limit=limit, ids=ids)
+        self.claims.extend(claimed)
+        return claimed, await self.world.a.next_job_due()
+
+    async def claim_by_hand(self) -> object:
+        job = await self.some_job()
+        if job is None:
+            return None
+        occurrence = OccurrenceId(f"occurrence {self.number():04}")
+        now = at(self.second)
+        claimed = await self.world.a.claim_now(A, job.id, now=now, occurrence=occurrence)
+        self.claims.extend([claimed] if claimed else [])
+        return claimed
+
+    async def begin(self) -> object:
+        """Several at once, also for what has ended by then."""
+        calls = []
+        for claimed in self.some(self.claims[-6:]):
+            name = f"run {self.number():04}"
+            self.runs[RunId(name)] = claimed
+            run = run_for(name, claimed, started_at=at(self.second))
+            calls.append(self.world.a.begin_run(run, node=A))
+        return await _all([_quiet(call) for call in calls])
+
+    async def finish(self) -> object:
+        calls = []
+        for run_id in self.some(list(self.runs)):
+            claimed = self.runs.pop(run_id)
+            last = self.an_end(claimed) if self.chance.random() < 0.7 else None
+            outcome = self.chance.choice([Outcome.COMPLETED, Outcome.FAILED, Outcome.INTERRUPTED])
+            words = (say(f"of {run_id}"),) if outcome is Outcome.COMPLETED else ()
+            end = replace(run_end(run_id, last, outcome), finished_at=at(self.second), say=words)
+            calls.append(self.world.a.finish_run(end, node=A))
+            if self.chance.random() < 0.7:
+                # What ends in one transaction may end in any order.
+                await _all([_quiet(calls.pop())])
+        return await _all([_quiet(call) for call in calls])
+
+    async def end(self) -> None:
+        """Also what has ended before."""
+        ends = [
+            EndedOccurrence(self.an_end(claimed), (say(f"of {claimed.id}, {self.second}"),))
+            for claimed in self.some(self.claims[-5:])
+        ]
+        await self.world.a.end_occurrences(ends, node=A)
+
+    def an_end(self, claimed: Claimed) -> OccurrenceEnd:
+        update = JobUpdate(
+            at(self.second + self.chance.randint(1, 9)),
+            failures=self.chance.choice([None, 0, 3]),
+            coalesced=self.chance.randint(0, 2),
+            ran=self.chance.random() < 0.7,
+        )
+        if self.chance.random() < 0.2:
+            update = replace(update, next_run_at=None, state=JobState.COMPLETED)
+        elif self.chance.random() < 0.2:
+            update = replace(update, delete=True, forget=self.chance.random() < 0.5)
+        cost = self.chance.choice([None, Decimal(self.chance.randint(0, 40)) / 8])
+        return OccurrenceEnd(
+            claimed.id,
+            claimed.job.id,
+            claimed.job.revision,
+            self.chance.choice(ENDS),
+            at(self.second),
+            None if claimed.by_hand else update,
+            why=self.chance.choice([None, Why.BUSY]),
+            output=f"output {self.second}",
+            error=self.chance.choice(["", "broken"]),
+            attempts=self.chance.randint(0, 3),
+            started_at=self.chance.choice([None, claimed.claimed_at]),
+            usage=self.chance.choice([None, Usage(1, 2, 3, 0, cost)]),
+            keep=self.chance.randint(1, 4),
+        )
+
+    async def give_back(self) -> None:
+        ids = [claimed.id for claimed in self.some(self.claims[-5:])]
+        status = self.chance.choice([Status.INTERRUPTED, Status.SKIPPED])
+        await self.world.a.give_back(ids, node=A, status=status)
+
+    async def crash(self) -> object:
+        if self.chance.random() < 0.5:
+            return None
+        await self.world.a.renew(A, until=at(self.second))
+        await self.world.b.renew(B, until=at(1000))
+        now = at(self.second)
+        recovery = await self.world.b.recover(now=now, max_attempts=2, apology=APOLOGY)
+        await self._come_back()
+        return [(cut.run_id, cut.outcome) for cut in recovery.cut_runs]
+
+    async def leave(self) -> object:
+        if self.chance.random() < 0.5:
+            return None
+        await self.world.a.leave(A, now=at(self.second))
+        await self._come_back()
+        return None
+
+    async def _come_back(self) -> None:
+        self.runs.clear()
+        await self.world.a.join(a_node(A))
+
+    async def move(self) -> object:
+        """A chat gets the id of the other one, or a new one. Its old id is used again."""
+        old, new = self.chance.choice([("100", "200"), ("200", "100"), ("100", "300")])
+        if self.chance.random() < 0.6:
+            return None
+        return await self.world.a.move_chat(
+            "telegram", "default", old=old, new=new, now=at(self.second)
+        )
+
+    async def zone(self) -> object:
+        owner = self.chance.choice(OWNERS)
+        await self.world.a.choose_zone(owner, self.chance.choice([None, "Asia/Tokyo", "UTC"]))
+        return [await self.world.a.zone_of(one) for one in OWNERS]
+
+    async def send(self) -> None:
+        """What was said reaches its chat, or does not."""
+        for chat in CHATS:
+            row = await self.world.a.claim_next(chat, node=A, now=at(self.second))
+            if row is not None and self.chance.random() < 0.7:
+                await self.world.a.mark_sent(row, f"m{self.number()}", now=at(self.second))
+            elif row is not None:
+                await self.world.a.mark_dead(row, "blocked", now=at(self.second))
+
+    async def look(self) -> object:
+        store = self.world.a
+        query = JobQuery(
+            owner=self.chance.choice([None, *OWNERS]),
+            name=self.chance.choice(["", "", "EA"]),
+            states=self.chance.choice([(), (JobState.ACTIVE,)]),
+            target=self.chance.choice([None, *CHATS]),
+            limit=self.chance.randint(1, 4),
+            offset=self.chance.randint(0, 2),
+        )
+        return (
+            await store.jobs(query),
+            await store.find_jobs(self.chance.choice([*SLUGS, "job 000"])),
+            await store.slugs(self.chance.choice(OWNERS), self.chance.choice(["", "te"])),
+            await store.log_of(status=self.chance.choice([None, *ENDS]), limit=3),
+        )
+
+    async def left(self) -> dict[str, object]:
+        """All that is stored, without the ids that each database gives."""
+        store = self.world.a
+        page = await store.jobs(JobQuery(limit=1000))
+        stats = await store.job_stats(None, since=at(self.second // 3))
+        return {
+            "jobs": page,
+            "log": await store.log_of(limit=1000),
+            "logs": [await store.log_of(job.id) for job in page.jobs],
+            "stats": [
+                replace(stats, mean_s=None),
+                None if stats.mean_s is None else round(stats.mean_s, 6),
+            ],
+            "runs": await store.runs(limit=1000),
+            # What ends at once may be said in any order.
+            "outbox": sorted(
+                ((row.message, row.created_at, row.state) for row in await store.outbox(limit=999)),
+                key=repr,
+            ),
+        }
+
+    async def some_job(self) -> Job | None:
+        found = (await self.world.a.jobs(JobQuery(limit=1000))).jobs
+        return self.chance.choice(found) if found else None
+
+    def number(self) -> int:
+        self.numbers += 1
+        return self.numbers
+
+    def some(self, items: Iterable[Item]) -> list[Item]:
+        return [item for item in items if self.chance.random() < 0.4]
+
+
+async def _quiet(call: Awaitable[object]) -> object:
+    try:
+        return await call
+    except StoreError as error:
+        return type(error).__name__
+
+
+async def _all(calls: Sequence[Awaitable[object]]) -> object:
+    return await asyncio.gather(*calls)
+
+
+@pytest.mark.parametrize("seed", range(40))
+async def test_both_stores_do_the_same_with_jobs(postgres_database: Database, seed: int) -> None:
+    async with world_on(postgres_database) as real, world_on(InMemory()) as memory:
+        players = [Player(world, random.Random(seed)) for world in (real, memory)]
+        for player in players:
+            await player.play()
+        mine, theirs = players
+        for step, (one, other) in enumerate(zip(mine.told, theirs.told, strict=True)):
+            assert one == other, f"step {step} of {mine.told[: step + 1]}"
+        kept = await theirs.left()
+        for what, found in (await mine.left()).items():
+            assert found == kept[what], f"{what} after {mine.told}"
