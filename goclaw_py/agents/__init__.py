@@ -1,7 +1,7 @@
 """Level 3: the agent loops that come with the product (SPEC AGENT-2)."""
 
 from goclaw_py.agents.build import build_agent
-from goclaw_py.agents.command import CommandSpec, OutputKind, UsagePaths
+from goclaw_py.agents.command import CommandSpec, OutputKind, UsagePaths, program_loop
 from goclaw_py.agents.spec import AgentSpec, McpServer, Thinking
 
 __all__ = [
@@ -12,4 +12,5 @@ __all__ = [
     "Thinking",
     "UsagePaths",
     "build_agent",
+    "program_loop",
 ]

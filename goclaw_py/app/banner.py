@@ -14,7 +14,7 @@ ONLY_CONSOLE = "the terminal only; for Telegram set GOCLAW_TELEGRAM_TOKEN"
 def banner(
     settings: Settings, parts: Parts, release: str, web: str | None = None, *, chats_here: bool
 ) -> Iterator[str]:
-    """At most ten lines. ``web`` is the address at which the hooks can be called."""
+    """At most ten lines. ``web`` is the address at which the hooks or the API can be called."""
     yield f"goclaw {release} is ready."
     for name, agent in list(settings.agents.items())[:2]:
         hint = "  (needs no key; set another model in goclaw.toml)"
@@ -22,7 +22,7 @@ def banner(
     outside = [f"{name}/{account}" for name, account in parts.channels if name != CONSOLE]
     yield f"  channels  {', '.join(outside) or ONLY_CONSOLE}"
     if web is not None:
-        yield f"  webhooks  {web}"
+        yield f"  {'web API ' if settings.web.api else 'webhooks'}  {web}"
     where = "managed" if settings.database.url else f"embedded, in {settings.state_folder}"
     yield f"  database  {where}"
     if chats_here:

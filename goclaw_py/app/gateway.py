@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, closing, contextmanager
 
 from goclaw_py.app.database import Database
+from goclaw_py.app.listeners import listen_web
 from goclaw_py.app.logs import configure
 from goclaw_py.app.parts import build_parts
 from goclaw_py.app.service import RELEASE, Front, Service
@@ -16,7 +18,6 @@ from goclaw_py.config.models import Settings
 from goclaw_py.ports.control import Control, Terminals
 from goclaw_py.store.postgres import PostgresStore
 from goclaw_py.web.sockets import listen_unix, socket_path
-from goclaw_py.web.tcp import listen_tcp
 
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -95,10 +96,9 @@ async def run_gateway(
         spans = await stack.enter_async_context(tracing(RELEASE))
         listener = stack.enter_context(closing(listen_unix(socket_path(folder))))
         # Before the database is opened: an address that is taken must stop the start at once.
-        web = None
-        if hooks:
-            listening = listen_tcp(settings.web.host, settings.web.port)
-            web = stack.enter_context(closing(listening))
+        web = listen_web(settings, hooks, os.environ)
+        if web is not None:
+            stack.enter_context(closing(web))
         stack.enter_context(signals.caught())
         store = await _unless_stopped(database, signals, may_migrate=may_migrate)
         if store is None:

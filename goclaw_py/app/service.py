@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -15,6 +14,8 @@ from typing import Any
 
 from goclaw_py.app.banner import banner
 from goclaw_py.app.database import Database
+from goclaw_py.app.jobs import job_setup
+from goclaw_py.app.listeners import WebListener
 from goclaw_py.app.parts import Parts
 from goclaw_py.app.surroundings import surroundings
 from goclaw_py.config.models import Settings
@@ -37,7 +38,7 @@ from goclaw_py.runtime.spans import NO_SPANS, Spans
 from goclaw_py.runtime.wake import Wake
 from goclaw_py.runtime.works import Works
 from goclaw_py.web.api import make_api
-from goclaw_py.web.hooks import HookApp
+from goclaw_py.web.front import tcp_server
 from goclaw_py.web.server import ApiServer, HttpServer
 from goclaw_py.web.sockets import UnixListener
 from goclaw_py.web.tcp import url_of
@@ -76,7 +77,8 @@ class Service:
         self._cluster = Cluster(
             store, clock, RELEASE, on_recovery=self._on_recovery, on_lost=self._lost.set
         )
-        around = replace(surroundings(settings, parts), spans=spans)
+        jobs = job_setup(settings, store, clock)
+        around = replace(surroundings(settings, parts), spans=spans, jobs=jobs)
         self._works = works = Works(store, clock, _scheduler(settings), around, self._node)
         self.control: Control = GatewayControl(store, clock, works, self._status)
         store.on_notice(self._on_notice)
@@ -88,11 +90,11 @@ class Service:
         hurry: asyncio.Event,
         say: Callable[[str], None],
         front: Front | None,
-        web: socket.socket | None = None,
+        web: WebListener | None = None,
     ) -> int:
         """Work until ``stop`` is set, ``front`` returns or no channel works; the exit code.
 
-        At ``web``, a socket that listens, the hooks of the channels can be called.
+        At ``web`` the hooks of the channels can be called, and the API if the settings say so.
         """
         try:
             if not await _unless(stop, self._come_up()):
@@ -100,7 +102,7 @@ class Service:
             app = make_api(self.control, self._parts.terminals, release=RELEASE)
             servers: list[HttpServer] = [ApiServer(app, listener.socket)]
             if web is not None:
-                servers.append(HttpServer(HookApp(self._parts.hooks), web, strangers=True))
+                servers.append(tcp_server(web.socket, self._parts.hooks, app, web.access))
             greet = partial(self._greet, say, web, chats_here=front is not None)
             return await self._work(servers, stop, hurry, greet, front)
         finally:
@@ -142,10 +144,10 @@ class Service:
         return code
 
     def _greet(
-        self, say: Callable[[str], None], web: socket.socket | None, *, chats_here: bool
+        self, say: Callable[[str], None], web: WebListener | None, *, chats_here: bool
     ) -> None:
         facts: dict[str, object] = {"node": self._cluster.node.id, "pid": os.getpid()}
-        url = None if web is None else url_of(web)
+        url = None if web is None else url_of(web.socket)
         log.info("ready", extra=facts if url is None else facts | {"web": url})
         for line in banner(self._settings, self._parts, RELEASE, url, chats_here=chats_here):
             say(line)
@@ -158,6 +160,7 @@ class Service:
             partial(self._database.watch, self._store),
             self._works.outbox.run,
             self._works.incidents.watch,
+            self._works.office.run,
             self._keep_taking_up,
             self._keep_knowing_people,
             self._warm_up,
@@ -199,6 +202,7 @@ class Service:
                 await self._lost.wait()
             self._works.dispatcher.interrupt()
             self._works.gateway.forget_everything()
+            self._works.office.forget()
             self._pending.call()
 
     async def _keep_taking_up(self) -> None:
@@ -206,7 +210,7 @@ class Service:
             self._pending.clear()
             async with _database_may_be_away():
                 await self._works.take_up()
-                await self._works.gateway.release_idle()
+                await self._works.release_idle()
             await self._pending.wait(_PENDING_POLL_S)
 
     async def _keep_knowing_people(self) -> None:
@@ -232,6 +236,7 @@ class Service:
         wait_s = self._settings.shutdown.wait_s
         try:
             async with asyncio.timeout(wait_s + runs.cancel_grace_s + _GIVE_UP_S):
+                await self._works.office.close()
                 await self._works.dispatcher.drain(wait_s, hurry)
                 await self._works.runner.notices.flush()
         except TimeoutError:
@@ -262,6 +267,8 @@ class Service:
                 self._works.outbox.wake.call()
             case Notice.PEOPLE:
                 self._people.call()
+            case Notice.CRON:
+                self._works.office.wake.call()
 
     def _on_recovery(self, recovery: Recovery) -> None:
         """Channels may still show runs that are no more (SPEC CMD-3)."""

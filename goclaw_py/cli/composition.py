@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from goclaw_py.config import Settings
@@ -13,6 +14,9 @@ from goclaw_py.ports.control import Control
 
 if TYPE_CHECKING:
     from goclaw_py.app.service import Front
+    from goclaw_py.app.simulation import Assumed, Forecast
+    from goclaw_py.core.ids import JobId
+    from goclaw_py.core.jobs import Job
     from goclaw_py.store.migrate import Status
     from goclaw_py.store.postgres.pool import Connection
 
@@ -32,6 +36,20 @@ def run_gateway(
     from goclaw_py.app.loop import run  # noqa: PLC0415
 
     return run(gateway(settings, say=say, front=front, may_migrate=may_migrate))
+
+
+def simulate(
+    settings: Settings,
+    jobs: Sequence[Job],
+    assumed: Mapping[JobId, Assumed],
+    *,
+    since: datetime,
+    days: int,
+) -> Forecast:
+    """Let jobs run on a virtual clock."""
+    from goclaw_py.app.simulation import simulate as simulated  # noqa: PLC0415
+
+    return simulated(settings, jobs, assumed, since=since, days=days)
 
 
 async def check_parts(settings: Settings) -> None:

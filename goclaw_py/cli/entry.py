@@ -10,6 +10,7 @@ import typer
 
 from goclaw_py.cli import (
     chat,
+    cron,
     database,
     doctor,
     gateway,
@@ -22,6 +23,7 @@ from goclaw_py.cli import (
     runs,
     sessions,
     setup,
+    simulate,
 )
 from goclaw_py.cli.context import Cli
 from goclaw_py.cli.exits import EXPLAINED, ExitCode, code_of
@@ -62,8 +64,10 @@ app.add_typer(sessions.app, name="sessions")
 app.add_typer(runs.app, name="runs")
 app.add_typer(inbox.app, name="inbox")
 app.add_typer(outbox.app, name="outbox")
+app.add_typer(cron.app, name="cron")
 app.add_typer(pairing.app, name="pairing")
 app.add_typer(groups.app, name="groups")
+app.command("simulate")(simulate.simulate)
 app.command("migrate")(database.migrate)
 app.command("doctor")(doctor.doctor)
 app.command("version")(setup.version)

@@ -100,10 +100,61 @@ EXAMPLE: Final = """\
 # [channels.telegram.accounts.work]
 # token = "987654321:AAexampleexampleexampleexampleexample"
 
-# ----- Where webhooks are taken in, if a channel has one. Put a reverse proxy in front of it.
+# ----- Jobs. Where nothing is set they are as the profile says, and each may differ.
+[scheduler]
+# profile = "goclaw"      # or caco, oxydra, halo, herdctl: see docs/guide/profiles.md
+# enabled = true          # false: no job runs
+# timezone = "UTC"        # of jobs and people that have none, such as Europe/Berlin
+# max_jobs = 50           # of each owner
+# default_prompt = ""     # what a job without a prompt says
+# min_interval = "1s"     # the least time between two runs of a job
+# on_short = "reject"     # or clamp: a schedule that is too frequent is slowed down
+# anchor = "completion"   # an interval counts from the end of a run; or grid, or start
+# first_run = "after_interval"   # or immediate
+# retries = 3             # of a run that failed
+# retry_on = "transient"  # or any: after which failures
+# error_retry = "0s"      # after a failure the next run is at the next multiple of this, if earlier
+# backoff = []            # or ["30s", "1m", "5m"]: how long runs are put off after failures
+# auto_disable_after = 0  # failures in a row that switch a job off; 0: none do
+# misfire = "once"        # what was missed is made up for once; or skip
+# misfire_grace = "60s"   # later than this is missed
+# on_busy = "queue"       # if conversation or agent is busy: queue, skip or delay:<seconds>
+# busy_delay = "1h"       # with on_busy = "delay"
+# session = "job"         # a job's conversation: its own, fresh for each run, or main, the chat's
+# delete_after_run = true # jobs that run once, when they went well
+# history_keep = 200      # runs in the log of a job
+# history_on_delete = "keep"   # or delete
+# run_timeout = "30m"
+# turns = 10              # model requests of a run; 0: no limit
+# usd = 0.50              # what a run may cost; 0: no limit
+# jitter = 0              # percent of the interval by which a run may be later, up to 10
+# stagger = false         # true: equal schedules do not run all at once
+# max_per_agent = 0       # jobs of one agent at once; 0: no limit
+# tools_in_runs = false   # true: a run of a job may make jobs
+#
+# Where jobs may get their work from: rows of the table work_items, or issues of GitHub.
+# [sources.chores]
+# kind = "table"
+# queue = "chores"        # default the name of the source
+# forgotten_after = "1d"  # what was taken so long ago and never ended is free again
+# [sources.bugs]
+# kind = "github"
+# repo = "owner/name"
+# token_env = "GITHUB_TOKEN"   # or token_file, or token; it reads and writes issues
+# label = "goclaw"        # issues with it are work
+# claim_label = "in-progress"
+# failed_label = "failed"
+# close = false           # true: when the work went well
+# base_url = "https://api.github.com"
+
+# ----- One address for webhooks, if a channel has one, and for the HTTP API, if it is switched on.
+#       Put a reverse proxy in front of it.
 [web]
-# host = "127.0.0.1"
+# host = "127.0.0.1"      # any other needs a token for the API
 # port = 8420
+# api = false             # true: not only on the socket in the state folder
+# token_env = "API_TOKEN"   # or token_file = "api-token.txt", or token = "..."
+# hosts = ["bot.example.org"]   # names by which it is called, beside localhost
 
 # ----- The database. Without url an embedded PostgreSQL starts by itself.
 [database]
@@ -121,7 +172,7 @@ EXAMPLE: Final = """\
 # max_children = 8        # how many runs one may have asked for that are not done
 
 [shutdown]
-# wait = "30s"            # how long runs may go on when the gateway is asked to end
+# wait = "30s"            # how long runs may go on at the end; default as the profile says
 
 [log]
 # level = "info"          # debug, info, warning or error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from goclaw_py.core.errors import SettingError, StoreUnavailable
+from goclaw_py.core.errors import BadJob, BadSchedule, SettingError, StoreUnavailable
 
 
 class ExitCode(IntEnum):
@@ -29,7 +29,7 @@ def code_of(error: BaseException) -> ExitCode:
     """The exit code for an error."""
     from goclaw_py.ports.control import NoGateway  # noqa: PLC0415  (not needed for --help)
 
-    if isinstance(error, SettingError):
+    if isinstance(error, SettingError | BadSchedule | BadJob):
         return ExitCode.USAGE
     if isinstance(error, NoGateway | StoreUnavailable):
         return ExitCode.UNREACHABLE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Self, TypeVar
@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import httpx
 
+from goclaw_py.cli.remote_jobs import Params, RemoteDesk
 from goclaw_py.core.errors import GoclawError, StoreUnavailable
 from goclaw_py.core.ids import LaneName, SessionKey
 from goclaw_py.core.live import LiveEvent
@@ -23,6 +24,7 @@ from goclaw_py.ports.control import (
     QueueView,
     Resized,
     StopReport,
+    Submitted,
 )
 from goclaw_py.ports.store import (
     Chat,
@@ -35,11 +37,10 @@ from goclaw_py.ports.store import (
     Session,
     StoredEntry,
 )
-from goclaw_py.web import wire
+from goclaw_py.web import job_faults, wire
 from goclaw_py.web.sockets import short_path
 
 T = TypeVar("T")
-Params = Mapping[str, str | int | bool]
 
 TIMEOUT_S = 30.0
 """How long an answer may take. A line waits for its commit, which may wait for a database."""
@@ -54,6 +55,7 @@ _LAST_LOOK_S = 1.0
 _CONFIRM_AFTER_S = (0.0, 0.2, 1.0)
 
 _KIND_OF = {code: kind for kind, code in wire.STATUS_OF}
+_KIND_OF_WORD = {word: kind for kind, word in wire.CODE_OF}
 
 
 class Refused(GoclawError):
@@ -70,6 +72,7 @@ class RemoteControl:
         self._confirming: set[asyncio.Task[None]] = set()
         self._attached: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
         self._client: httpx.AsyncClient
+        self._jobs = RemoteDesk(self._request)
 
     async def __aenter__(self) -> Self:
         name = self._exits.enter_context(short_path(self._path))
@@ -88,6 +91,11 @@ class RemoteControl:
         await self._exits.aclose()
 
     # ------------------------------------------------------------------ Control
+
+    @property
+    def jobs(self) -> RemoteDesk:
+        """Jobs, and what can be done with them."""
+        return self._jobs
 
     async def status(self) -> Status:
         """The gateway's state."""
@@ -127,6 +135,13 @@ class RemoteControl:
         """A session's history, oldest first."""
         path = f"/api/sessions/{_segment(key)}/history"
         return await self._get(list[StoredEntry], path, {"limit": limit})
+
+    async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
+        """Let the agent work on a message in a session."""
+        path = f"/api/sessions/{_segment(key)}/messages"
+        raw = await self._request("POST", path, {"prompt": text}, params={"queue": queue})
+        sent = wire.read(wire.Sent, raw)
+        return Submitted(SessionKey(sent.sessionId), sent.runId)
 
     async def reset(self, key: SessionKey) -> None:
         """Begin a fresh history."""
@@ -334,13 +349,23 @@ def _segment(text: str) -> str:
 
 
 def _raise_for(response: httpx.Response) -> None:
-    if not response.is_error:
-        return
+    if response.is_error:
+        raise _told(response)
+
+
+def _told(response: httpx.Response) -> GoclawError:
+    """The error that an answer tells of."""
+    raw = response.content
+    with suppress(wire.Unreadable):
+        return job_faults.error_of(wire.read(job_faults.JobFault, raw))
+    with suppress(wire.Unreadable):
+        told = wire.read(wire.CodedError, raw)
+        return _KIND_OF_WORD.get(told.code, Refused)(told.error)
     try:
-        text = wire.read(wire.ApiError, response.content).error
+        text = wire.read(wire.ApiError, raw).error
     except wire.Unreadable:
         text = f"the gateway answered {response.status_code}"
-    raise _KIND_OF.get(response.status_code, Refused)(text)
+    return _KIND_OF.get(response.status_code, Refused)(text)
 
 
 @contextmanager

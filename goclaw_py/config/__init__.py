@@ -1,8 +1,17 @@
 """Level 3: settings from file and environment."""
 
+from goclaw_py.config.jobs import job_profile
 from goclaw_py.config.load import SettingErrors, find_file, load
 from goclaw_py.config.models import LogFormat, LogLevel, Settings
-from goclaw_py.config.resolve import ChannelAccount, accounts, api_key, option_error, queue_policy
+from goclaw_py.config.resolve import (
+    ChannelAccount,
+    accounts,
+    api_key,
+    option_error,
+    queue_policy,
+    source_token,
+    web_token,
+)
 
 __all__ = [
     "ChannelAccount",
@@ -13,7 +22,10 @@ __all__ = [
     "accounts",
     "api_key",
     "find_file",
+    "job_profile",
     "load",
     "option_error",
     "queue_policy",
+    "source_token",
+    "web_token",
 ]

@@ -15,13 +15,14 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
 from goclaw_py.config.models import Account, Channel, Settings
+from goclaw_py.config.section import Section
 from goclaw_py.config.sources import SECTIONS, EnvironmentSource, FileSource, NotToml
 from goclaw_py.config.types import ALLOWED
 from goclaw_py.core.errors import SettingError
 from goclaw_py.core.routing import DEFAULT_ACCOUNT
 
 _SECRET_WORDS = ("token", "key", "secret", "password", "url", "headers")
-_SECTIONS_WITH_SECRETS = ("agents", "channels", "database")
+_SECTIONS_WITH_SECRETS = ("agents", "channels", "database", "sources", "web")
 # A token may stand under a wrong key, where only its looks give it away.
 _LOOKS_SECRET = re.compile(r"\S{24}")
 _SHOWN_CHARS = 80
@@ -224,7 +225,9 @@ def is_secret(path: tuple[str, ...]) -> bool:
 
 def _cross_check(settings: Settings) -> list[SettingError]:
     """What no single table can see."""
-    errors = _check_database(settings)
+    errors = _check_database(settings) + _check_web(settings)
+    for name, source in settings.sources.items():
+        errors += _only_one(settings, ("sources", name), source, "token")
     errors += [error for name in settings.agents for error in _check_agent(settings, name)]
     for name, channel in settings.channels.items():
         path = ("channels", name)
@@ -238,14 +241,32 @@ def _cross_check(settings: Settings) -> list[SettingError]:
 
 
 def _check_agent(settings: Settings, name: str) -> list[SettingError]:
-    agent = settings.agents[name]
+    return _only_one(settings, ("agents", name), settings.agents[name], "api_key")
+
+
+def _only_one(
+    settings: Settings, path: tuple[str, ...], section: Section, key: str
+) -> list[SettingError]:
+    """A secret stands in the settings, in a file or in a variable."""
     given = [
-        key for key in ("api_key", "api_key_file", "api_key_env") if getattr(agent, key) is not None
+        each for each in (key, f"{key}_file", f"{key}_env") if getattr(section, each) is not None
     ]
     return [
-        wrong(settings, ("agents", name, key), getattr(agent, key), f"{given[0]} is set as well")
-        for key in given[1:]
+        wrong(settings, (*path, each), getattr(section, each), f"{given[0]} is set as well")
+        for each in given[1:]
     ]
+
+
+def _check_web(settings: Settings) -> list[SettingError]:
+    web = settings.web
+    errors = _only_one(settings, ("web",), web, "token")
+    if web.api and not web.is_loopback and not web.has_token:
+        what = (
+            "whoever reaches this address could call the HTTP API: set web.token_file "
+            "(or web.token_env, web.token), or leave the host at 127.0.0.1"
+        )
+        errors.append(wrong(settings, ("web", "host"), web.host, what))
+    return errors
 
 
 def _check_database(settings: Settings) -> list[SettingError]:

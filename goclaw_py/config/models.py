@@ -17,10 +17,13 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from goclaw_py.config.budgets import RunBudget
 from goclaw_py.config.command import Command
 from goclaw_py.config.mcp import HeaderKey, HeaderText, McpServer
+from goclaw_py.config.scheduler import SchedulerSettings, chosen_profile
 from goclaw_py.config.section import Section
 from goclaw_py.config.tools import Tools, WorkspaceFiles
 from goclaw_py.config.types import Duration, Flag, Ids, Matching, Names, Number, Whole
-from goclaw_py.core.ids import MAIN_AGENT, AgentName
+from goclaw_py.config.web import Web
+from goclaw_py.config.work_sources import WorkSourceSettings
+from goclaw_py.core.ids import CRON_LANE, MAIN_AGENT, AgentName
 from goclaw_py.core.requests import Drop, Mode
 from goclaw_py.core.routing import DirectPolicy, GroupPolicy
 from goclaw_py.core.status import MAX_LANE_SIZE
@@ -262,18 +265,10 @@ class Shutdown(Section):
     """``[shutdown]`` (SPEC QUEUE-11)."""
 
     wait_s: Annotated[float, Duration()] = Field(
-        default=30.0, alias="wait", description="how long running runs may go on"
+        default=30.0,
+        alias="wait",
+        description="how long running runs may go on; default as the profile of the scheduler says",
     )
-
-
-class Web(Section):
-    """``[web]``: where channels listen that are called from the web (SPEC CHAN-2, SEC-1)."""
-
-    host: Annotated[str, Matching(r"\S+", "a host name or an address such as 127.0.0.1")] = Field(
-        default="127.0.0.1",
-        description="an address of this machine; a reverse proxy beside it passes requests on",
-    )
-    port: Annotated[int, Whole(0, 65_535)] = Field(default=8420, description="0: any free one")
 
 
 class Log(Section):
@@ -296,7 +291,8 @@ class Settings(BaseSettings):
 
     lanes: dict[LaneKey, Annotated[int, Whole(1, MAX_LANE_SIZE)]] = Field(
         default_factory=lambda: dict(DEFAULT_LANES),
-        description="lane name → runs at once (SPEC LANE-1); the four default lanes always exist",
+        description="lane name → runs at once (SPEC LANE-1); the four default lanes always exist, "
+        "and cron is as large as the profile of the scheduler says",
     )
     queue: Queue = Field(default_factory=Queue)
     agents: dict[NameKey, Agent] = Field(default_factory=dict)
@@ -304,6 +300,10 @@ class Settings(BaseSettings):
     database: Database = Field(default_factory=Database)
     state: State = Field(default_factory=State)
     runs: Runs = Field(default_factory=Runs)
+    sources: dict[NameKey, WorkSourceSettings] = Field(
+        default_factory=dict, description="where jobs get their work from, by name"
+    )
+    scheduler: SchedulerSettings = Field(default_factory=SchedulerSettings)
     shutdown: Shutdown = Field(default_factory=Shutdown)
     web: Web = Field(default_factory=Web)
     log: Log = Field(default_factory=Log)
@@ -313,11 +313,16 @@ class Settings(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _fill_in(cls, values: object) -> object:
-        """Lanes and agents that always exist, beside those that are configured."""
+        """What always exists beside what is configured, and what the profile of jobs says of it."""
         if not isinstance(values, Mapping):
             return values
         filled = dict(values)
-        for key, defaults in (("lanes", DEFAULT_LANES), ("agents", {MAIN_AGENT: {}})):
+        profile = chosen_profile(filled.get("scheduler"))
+        for key, defaults in (
+            ("lanes", DEFAULT_LANES | {CRON_LANE: profile.lane}),
+            ("agents", {MAIN_AGENT: {}}),
+            ("shutdown", {"wait": f"{profile.shutdown_wait_s:.0f}s"}),
+        ):
             given = filled.get(key, {})
             if isinstance(given, Mapping):
                 filled[key] = defaults | dict(given)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pydantic import SecretStr
 
 from goclaw_py.config.load import is_secret, wrong
 from goclaw_py.config.models import Account, Chat, Queue, Settings
+from goclaw_py.config.section import Section
 from goclaw_py.config.types import EnvText
+from goclaw_py.config.web import TOKEN
 from goclaw_py.core.errors import SettingError
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import PeerKind
@@ -138,21 +141,45 @@ def api_key(settings: Settings, agent: AgentName, env: Mapping[str, str]) -> Sec
     Reads ``api_key_file``. Raises ``SettingError`` if the file cannot be read or is empty, or the
     variable of ``api_key_env`` is not set.
     """
-    section = settings.agents[agent]
-    if section.api_key_env is not None:
-        if value := env.get(section.api_key_env, "").strip():
+    return _secret(settings, ("agents", agent), settings.agents[agent], "api_key", env)
+
+
+def web_token(settings: Settings, env: Mapping[str, str]) -> SecretStr | None:
+    """What callers of the HTTP API on TCP have to know; None: nothing (SPEC OPS-2, SEC-1).
+
+    Reads ``token_file``. Raises ``SettingError`` as ``api_key`` does, and for a token that is not
+    one.
+    """
+    token = _secret(settings, ("web",), settings.web, "token", env)
+    if token is not None and not re.fullmatch(TOKEN.pattern, token.get_secret_value()):
+        key = "token_env" if settings.web.token_env is not None else "token_file"
+        what = f"the token must be {TOKEN.meaning}"
+        raise wrong(settings, ("web", key), str(getattr(settings.web, key)), what)
+    return token
+
+
+def source_token(settings: Settings, source: str, env: Mapping[str, str]) -> SecretStr | None:
+    """The token of a work source. Raises ``SettingError`` as ``api_key`` does."""
+    return _secret(settings, ("sources", source), settings.sources[source], "token", env)
+
+
+def _secret(
+    settings: Settings, path: tuple[str, ...], section: Section, key: str, env: Mapping[str, str]
+) -> SecretStr | None:
+    """A secret that stands in the settings as ``key``, in a file, or in a variable."""
+    variable: str | None = getattr(section, f"{key}_env")
+    if variable is not None:
+        if value := env.get(variable, "").strip():
             return SecretStr(value)
-        path = ("agents", agent, "api_key_env")
-        raise wrong(settings, path, section.api_key_env, "this variable is not set")
-    if section.api_key_file is not None:
-        return _from_file(settings, agent)
-    return section.api_key
+        raise wrong(settings, (*path, f"{key}_env"), variable, "this variable is not set")
+    file: Path | None = getattr(section, f"{key}_file")
+    if file is not None:
+        return _from_file(settings, (*path, f"{key}_file"), file)
+    secret: SecretStr | None = getattr(section, key)
+    return secret
 
 
-def _from_file(settings: Settings, agent: AgentName) -> SecretStr:
-    path = ("agents", agent, "api_key_file")
-    file = settings.agents[agent].api_key_file
-    assert file is not None
+def _from_file(settings: Settings, path: tuple[str, ...], file: Path) -> SecretStr:
     try:
         value = file.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

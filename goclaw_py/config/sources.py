@@ -20,7 +20,8 @@ from goclaw_py.core.errors import SettingError
 
 PREFIX = "GOCLAW_"
 SECTIONS = (
-    "lanes", "queue", "agents", "channels", "database", "state", "runs", "shutdown", "web", "log",
+    "lanes", "queue", "agents", "channels", "database", "state", "runs", "scheduler", "shutdown",
+    "sources", "web", "log",
 )  # fmt: skip
 
 SHORT_NAMES: Mapping[str, tuple[str, ...]] = {
@@ -176,6 +177,8 @@ def _paths(values: Tree) -> Iterator[tuple[Tree, str]]:
     for table, keys in (
         *((section, ("folder",)) for section in _tables(values, "state")),
         *((section, ("file",)) for section in _tables(values, "log")),
+        *((section, ("token_file",)) for section in _tables(values, "web")),
+        *((source, ("token_file",)) for source in _tables(values, "sources", "*")),
         *((agent, ("workspace", "api_key_file")) for agent in _tables(values, "agents", "*")),
     ):
         yield from ((table, key) for key in keys if key in table)

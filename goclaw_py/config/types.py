@@ -117,14 +117,38 @@ class Duration(_Kind):
     """A duration as text such as ``"30m"``; in seconds once read."""
 
     low_s: float = 0.0
+    high_s: float | None = None
 
     def check(self, value: object) -> float:
         """Return seconds."""
         seconds = parse_duration(value) if isinstance(value, str) else None
-        if seconds is None or seconds < self.low_s:
-            least = f", at least {self.low_s:g}s" if self.low_s else ""
-            raise allowed(f'must be <integer><s|m|h|d> such as "90s" or "30m"{least}')
+        if seconds is None or not self._fits(seconds):
+            raise allowed(f'must be <integer><s|m|h|d> such as "90s" or "30m"{self._bounds()}')
         return seconds
+
+    def _fits(self, seconds: float) -> bool:
+        return self.low_s <= seconds and (self.high_s is None or seconds <= self.high_s)
+
+    def _bounds(self) -> str:
+        least = f", at least {self.low_s:g}s" if self.low_s else ""
+        most = f", at most {self.high_s / 86400:g}d" if self.high_s is not None else ""
+        return least + most
+
+
+@dataclass(frozen=True, slots=True)
+class Durations(_Kind):
+    """At most ``most`` durations; in the environment with commas."""
+
+    most: int
+    each: Duration
+
+    def check(self, value: object) -> tuple[float, ...]:
+        """Return seconds."""
+        if isinstance(value, EnvText):
+            value = [item.strip() for item in value.split(",") if item.strip()]
+        if not isinstance(value, list | tuple) or len(value) > self.most:
+            raise allowed(f'must be a list of at most {self.most} times such as ["30s", "5m"]')
+        return tuple(map(self.each.check, value))
 
 
 class Money(_Kind):

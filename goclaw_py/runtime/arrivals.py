@@ -127,6 +127,9 @@ class Arrivals:
         self._acted[key] = None
         run = self._meant(session, message, command)
         stopped = self._stopper.stop(session, everything=command.everything, run=run)
+        stopped = self._stopper.stop_jobs(
+            message.target, stopped, everything=command.everything, run=run
+        )
         self._commands.answer_stop(message, stopped)
         await self._stopper.keep(stopped)
 
@@ -143,6 +146,10 @@ class Arrivals:
             covered = self._uncommitted_in(session)
         elif run is None and stopped.nothing:
             covered = self._oldest_turn(self._uncommitted_in(session))
+        # After the chat's own messages, also those that nothing but this knows of yet.
+        if command.everything or not covered:
+            chat = arrival.message.target
+            stopped = self._stopper.stop_jobs(chat, stopped, everything=command.everything, run=run)
         for other in covered:
             other.covered = stopped.reason
             self._covered[external_id(other.message)] = stopped.reason

@@ -40,7 +40,7 @@ _LANES: Mapping[Trigger, LaneName] = {
     Trigger.DELEGATE: LaneName("delegate"),
 }
 
-Bring = Callable[[Sequence[NewInbox]], Awaitable[None]]
+Bring = Callable[[Sequence[NewInbox]], Awaitable[object]]
 """Puts messages that nobody has sent into the inbox, and lets them be worked on."""
 
 
@@ -345,7 +345,7 @@ class RunChildren:
 
 
 async def _stored_or_logged(
-    operation: Callable[[], Awaitable[None]], facts: Mapping[str, object]
+    operation: Callable[[], Awaitable[object]], facts: Mapping[str, object]
 ) -> bool:
     """Whether it was stored. Waits for the database; raises ``Fenced`` and ``NeverBegan``.
 

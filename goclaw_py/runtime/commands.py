@@ -13,11 +13,14 @@ from goclaw_py.core.commands import (
     Command,
     Greet,
     Help,
+    JobButton,
+    Jobs,
     NewSession,
     QueueMode,
     ShowStatus,
     ShowUsage,
     Stop,
+    Timezone,
     WhoAmI,
     our_command_of,
 )
@@ -28,8 +31,10 @@ from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Mode
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.jobs import JobDesk
 from goclaw_py.ports.store import InboxRow, Place, Store
 from goclaw_py.runtime.doorkeeper import Doorkeeper
+from goclaw_py.runtime.job_commands import JobCommands
 from goclaw_py.runtime.ledger import Ledger, Payer
 from goclaw_py.runtime.policies import Policies
 from goclaw_py.runtime.stopper import Stopped, Stopper
@@ -51,6 +56,7 @@ class Means:
     policies: Policies
     doorkeeper: Doorkeeper
     ledger: Ledger
+    jobs: JobDesk
 
 
 class Commands:
@@ -66,6 +72,7 @@ class Commands:
         self._policies = means.policies
         self._doorkeeper = means.doorkeeper
         self._ledger = means.ledger
+        self._jobs = JobCommands(means.jobs)
         self._answers: set[asyncio.Task[None]] = set()
 
     def answer_stop(self, message: InboundMessage, stopped: Stopped, *, covered: int = 0) -> None:
@@ -75,7 +82,10 @@ class Commands:
         """
         report = stopped.report
         text = wording.stopped(
-            len(report.stopped), stopped.dropped + covered, already=report.already_stopping
+            len(report.stopped),
+            stopped.dropped + covered,
+            already=report.already_stopping,
+            jobs=len(stopped.jobs),
         )
         task = asyncio.create_task(self._send_directly(OutboundMessage(message.target, text)))
         self._answers.add(task)
@@ -134,27 +144,31 @@ class Commands:
     async def _do(self, command: Command, row: InboxRow) -> str:
         match command:
             case Stop():
-                return ""
+                answer = ""
             case Greet():
-                return wording.GREETING
+                answer = wording.GREETING
             case Help():
-                return wording.help_text()
+                answer = wording.help_text()
             case ShowStatus():
-                return await self._status(row.session)
+                answer = await self._status(row)
             case ShowUsage():
                 today = await self._ledger.today(Payer(row.session, row.agent))
-                return wording.usage(row.agent, *today)
+                answer = wording.usage(row.agent, *today)
             case NewSession():
                 await self.begin_anew(row.session)
-                return wording.NEW_SESSION
+                answer = wording.NEW_SESSION
             case WhoAmI():
-                return self._who(row)
+                answer = self._who(row)
             case QueueMode(word):
-                return await self._queue(row, word)
+                answer = await self._queue(row, word)
+            case Jobs() | Timezone() | JobButton():
+                answer = await self._jobs.answer(row, command)
             case _:
                 assert_never(command)
+        return answer
 
-    async def _status(self, key: SessionKey) -> str:
+    async def _status(self, row: InboxRow) -> str:
+        key = row.session
         session = await self._store.session(key)
         history = wording.Conversation(
             0 if session is None else session.entries,
@@ -162,7 +176,8 @@ class Commands:
             0 if session is None else session.summaries,
             0 if session is None else len(session.pinned),
         )
-        return wording.status(self._stopper.runs(key), history)
+        now = wording.status(self._stopper.runs(key), history)
+        return "\n".join([now, *await self._jobs.coming(row)])
 
     def _who(self, row: InboxRow) -> str:
         message = row.message

@@ -12,6 +12,7 @@ from goclaw_py.core.ids import LaneName, SessionKey
 from goclaw_py.core.live import LiveEvent, LiveNow
 from goclaw_py.core.overview import in_line, lane_uses
 from goclaw_py.core.pairing import code_hash
+from goclaw_py.core.policy import DEFAULT_PROFILE
 from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.core.status import (
     MAX_LANE_SIZE,
@@ -30,7 +31,9 @@ from goclaw_py.ports.control import (
     QueueView,
     Resized,
     StopReport,
+    Submitted,
 )
+from goclaw_py.ports.jobs import JobDesk
 from goclaw_py.ports.store import (
     Chat,
     Heard,
@@ -43,6 +46,9 @@ from goclaw_py.ports.store import (
     Store,
     StoredEntry,
 )
+from goclaw_py.runtime.jobs.desk import JobDesk as StoredJobs
+from goclaw_py.runtime.jobs.making import Rules
+from goclaw_py.runtime.submissions import Submissions
 from goclaw_py.runtime.works import Works
 
 log = logging.getLogger(__name__)
@@ -58,9 +64,15 @@ _NO_LANES = "no gateway is running here, so no lanes are open; start one with: g
 class StoreControl:
     """What can be seen and done with the database alone. See ``ports.control.Control``."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, jobs: JobDesk | None = None) -> None:
         self._store = store
         self._clock = clock
+        self._jobs = jobs or StoredJobs(store, clock, Rules(DEFAULT_PROFILE))
+
+    @property
+    def jobs(self) -> JobDesk:
+        """See ``Control``."""
+        return self._jobs
 
     async def status(self) -> Status:
         """Raises ``NoGateway``: without one there is nothing that has a state."""
@@ -105,6 +117,11 @@ class StoreControl:
     async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
         """See ``Control``."""
         return await self._store.history(key, limit=limit)
+
+    async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
+        """Raises ``NoGateway``: nobody would work on it now."""
+        del key, text, queue
+        raise NoGateway("no gateway is running here, so nobody would work on it")
 
     async def reset(self, key: SessionKey) -> None:
         """See ``Control``."""
@@ -239,12 +256,13 @@ class GatewayControl(StoreControl):
         works: Works,
         look: Callable[[], Awaitable[Status]],
     ) -> None:
-        super().__init__(store, clock)
+        super().__init__(store, clock, works.office.desk)
         self._dispatcher = works.dispatcher
         self._children = works.children
         self._commands = works.commands
         self._stopper = works.stopper
         self._feed = works.feed
+        self._submissions = Submissions(store, clock, works)
         self._look = look
 
     async def status(self) -> Status:
@@ -293,6 +311,10 @@ class GatewayControl(StoreControl):
             # It has stopped. It is stored as soon as the database is back.
             log.warning("a stop is not stored yet: %s", error, extra={"session": session})
         return stopped.report
+
+    async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
+        """See ``Control``."""
+        return await self._submissions.send(key, text, queue=queue)
 
     async def reset(self, key: SessionKey) -> None:
         """See ``Control``."""

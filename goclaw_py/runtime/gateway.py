@@ -104,14 +104,17 @@ class Gateway:
         finally:
             self._arrivals.leave(arrivals)
 
-    async def bring(self, rows: Sequence[NewInbox]) -> None:
+    async def bring(self, rows: Sequence[NewInbox]) -> list[RunId]:
         """Let messages in that nobody has sent, such as the result of a subagent.
 
-        One that is known falls out. Raises ``StoreUnavailable``.
+        One that is known falls out. Returns the runs that are to answer those that this process
+        works on. Raises ``StoreUnavailable``.
         """
         accepted = await self._store.accept(rows, node=self._node(), now=self._clock.now())
         for row in accepted.rows:
             await self._take(row, late=True)
+        turns = (self._taken.get(row.id) for row in accepted.rows)
+        return [turn.id for turn in turns if turn is not None]
 
     def _arrive(self, message: InboundMessage, agent: AgentName) -> Arrival | None:
         handle = self._channels[message.target.channel, message.target.account].handle

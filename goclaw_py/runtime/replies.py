@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from goclaw_py.core import wording
 from goclaw_py.core.errors import AgentError, Fenced
 from goclaw_py.core.events import RunEnded
-from goclaw_py.core.ids import AgentName
+from goclaw_py.core.ids import AgentName, RunId
 from goclaw_py.core.messages import OutboundMessage, OutFile
 from goclaw_py.core.outcomes import Ending, Outcome, Reason
 from goclaw_py.ports.channel import Channel
@@ -107,21 +107,25 @@ class Replies:
         return (OutboundMessage(turn.target, words, run_id=turn.id, draft=end.left.id),)
 
     def _files(self, end: End) -> tuple[list[OutFile], list[str]]:
-        """The files that may be sent, and a line about each of the others."""
         result = end.turn.progress.result
         if result is None or end.ended.outcome is not Outcome.COMPLETED:
             return [], []
-        workspace = self._workspaces[end.turn.agent]
+        return self.sendable(result.files, end.turn.agent, end.turn.id)
+
+    def sendable(
+        self, given: Sequence[OutFile], agent: AgentName, run_id: RunId | None
+    ) -> tuple[list[OutFile], list[str]]:
+        """The files that may be sent, and a line about each of the others."""
         files, troubles = [], []
-        for file in result.files:
-            reason = _refusal(file, workspace)
+        for file in given:
+            reason = _refusal(file, self._workspaces[agent])
             if reason is None:
                 files.append(file)
             else:
                 log.warning(
                     "a file of an agent is not sent: %s",
                     reason,
-                    extra={"run_id": end.turn.id, "file": file.path},
+                    extra={"run_id": run_id, "file": file.path},
                 )
                 troubles.append(wording.file_not_sent(file.name, reason))
         return files, troubles

@@ -16,7 +16,9 @@ from tenacity import (
     stop_never,
     wait_exponential,
     wait_exponential_jitter,
+    wait_random,
 )
+from tenacity.wait import wait_base
 
 from goclaw_py.core.errors import Fenced, StoreUnavailable
 
@@ -26,6 +28,7 @@ T = TypeVar("T")
 
 _STORE_WAIT = wait_exponential_jitter(multiplier=0.1, max=5, jitter=0.1)
 _BUG_WAIT = wait_exponential(multiplier=1, max=30)
+_ATTEMPT_WAIT = wait_exponential(multiplier=2, max=30)
 
 
 async def until_available(operation: Callable[[], Awaitable[T]]) -> T:
@@ -104,8 +107,21 @@ def _is_bug(error: BaseException) -> bool:
     return isinstance(error, Exception) and not isinstance(error, Fenced)
 
 
+def attempt_delay_s(failures: int) -> float:
+    """How long a job waits after its n-th failed attempt: 2 s doubling to 30 s, ± 25 %.
+
+    Source: SPEC CRON-7; goclaw's document, *Retry*.
+    """
+    base_s = _wait_s(_ATTEMPT_WAIT, failures)
+    return _wait_s(wait_random(0.75 * base_s, 1.25 * base_s), failures)
+
+
 def send_delay_s(failures: int, most_s: float) -> float:
     """How long to wait after the n-th failed try to send: 1 s doubling to ``most_s``, jittered."""
+    return _wait_s(wait_exponential_jitter(multiplier=1, max=most_s, jitter=0.5), failures)
+
+
+def _wait_s(wait: wait_base, failures: int) -> float:
     state = RetryCallState(retry_object=AsyncRetrying(), fn=None, args=(), kwargs={})
     state.attempt_number = max(1, failures)
-    return float(wait_exponential_jitter(multiplier=1, max=most_s, jitter=0.5)(state))
+    return float(wait(state))

@@ -29,8 +29,10 @@ from goclaw_py.core.outcomes import Ending, Outcome, Reason, Trigger
 from goclaw_py.ports.agent import AgentResult, MessagePart
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.jobs import JobDesk
 from goclaw_py.ports.store import NewRun, Place, RunEnd, Store
-from goclaw_py.runtime.children import Asker, ChildRuns
+from goclaw_py.runtime.children import Asker as Parent
+from goclaw_py.runtime.children import ChildRuns
 from goclaw_py.runtime.contexts import Contexts
 from goclaw_py.runtime.dispatcher import Dispatcher
 from goclaw_py.runtime.drafts import Drafts
@@ -42,7 +44,7 @@ from goclaw_py.runtime.progress import Progress
 from goclaw_py.runtime.received import Received
 from goclaw_py.runtime.replies import End, Replies, log_failure, signal_of
 from goclaw_py.runtime.retry import until_available, until_stored
-from goclaw_py.runtime.turn import Turn
+from goclaw_py.runtime.turn import Turn, maker_in
 from goclaw_py.runtime.workshop import Job, Workshop
 
 log = logging.getLogger(__name__)
@@ -62,6 +64,8 @@ class Tools:
     ledger: Ledger
     received: Received
     replies: Replies
+    jobs: JobDesk | None = None
+    """Where agents make jobs; None: they make none here."""
 
 
 class Runner:
@@ -91,6 +95,7 @@ class Runner:
         self._ledger = tools.ledger
         self._received = tools.received
         self._replies = tools.replies
+        self._jobs = tools.jobs
         self.notices = Notices(store, clock)
 
     def connect(self, dispatcher: Dispatcher, workshop: Workshop, outages: Outages) -> None:
@@ -174,12 +179,14 @@ class Runner:
         self._drafts.begin(turn, begun)
         rows = list(turn.rows)
         files = await self._received.fetch(rows)
-        asker = Asker(run_id, turn.agent, turn.session, turn.target)
+        asker = Parent(run_id, turn.agent, turn.session, turn.target)
         job = Job(
             run=run,
             parts=turn.parts(rows, files),
             children=self._children.of(asker),
             target=turn.target,
+            jobs=self._jobs,
+            asker=maker_in(turn),
             take_messages=partial(self._take_messages, turn),
         )
         result = await self._workshop.work(job, turn.progress, partial(self._hear, turn))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.machine import Stop
+from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.status import RunView
 from goclaw_py.ports.clock import Clock
@@ -22,17 +24,21 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """What a stop did, with the turns that it met."""
+    """What a stop did, with the turns that it met.
+
+    ``jobs``: the runs of jobs that it has stopped besides.
+    """
 
     report: StopReport
     reason: Reason
     running: Sequence[Turn] = ()
     waiting: Sequence[Turn] = ()
+    jobs: tuple[RunId, ...] = ()
 
     @property
     def nothing(self) -> bool:
         """Whether there was nothing to stop."""
-        return self.report == StopReport()
+        return self.report == StopReport() and not self.jobs
 
     @property
     def dropped(self) -> int:
@@ -46,11 +52,22 @@ class Stopped:
         return tuple(row.message.external_id for turn in turns for row in turn.rows)
 
 
+class JobStops(Protocol):
+    """Stops runs of jobs."""
+
+    def delivering_to(self, target: Target) -> list[RunId]:
+        """The runs of jobs that tell their results in a chat, the first one first."""
+
+    def stop_run(self, run_id: RunId) -> Stop:
+        """Stop one of them; takes effect before this returns."""
+
+
 class Stopper:
-    """Stops runs of chats.
+    """Stops runs of chats, and of jobs that tell their results there.
 
     Args:
         turns: The turns of some requests, as far as they are turns of chats.
+        job_runs: The runs of jobs.
     """
 
     def __init__(
@@ -60,8 +77,10 @@ class Stopper:
         dispatcher: Dispatcher,
         turns: Callable[[Collection[RunId]], Sequence[Turn]],
         outages: Outages,
+        job_runs: JobStops,
     ) -> None:
         self._outages = outages
+        self._job_runs = job_runs
         self._store = store
         self._clock = clock
         self._dispatcher = dispatcher
@@ -106,6 +125,33 @@ class Stopper:
             self._turns(done.stopped),
             [*self._turns(done.dropped), *kept],
         )
+
+    def stop_jobs(
+        self, chat: Target, stopped: Stopped, *, everything: bool, run: RunId | None = None
+    ) -> Stopped:
+        """Stop runs of jobs that tell their results in ``chat``, after what was ``stopped`` there.
+
+        One of them: this ``run``, else the oldest, but only if there was nothing else to stop; or
+        ``everything`` (SPEC CMD-2).
+        """
+        if not everything and not stopped.nothing:
+            return stopped
+        jobs: list[RunId] = []
+        stopping = False
+        for job_run in self._job_runs.delivering_to(chat):
+            if run not in (None, job_run):
+                continue
+            done = self._job_runs.stop_run(job_run)
+            stopping |= done.already_stopping
+            if done.stopped or done.dropped:
+                jobs.append(job_run)
+                if not everything:
+                    break
+        if jobs:
+            log.info("jobs were stopped on request", extra={"runs": len(jobs), "chat": chat.chat})
+        elif stopping:
+            stopped = replace(stopped, report=replace(stopped.report, already_stopping=True))
+        return replace(stopped, jobs=tuple(jobs))
 
     async def keep(self, stopped: Stopped | None = None) -> None:
         """Store that these messages get no answer: no crash may bring back what people stopped.

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 
 from goclaw_py.core import wording
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.jobs import Maker, owner_of
 from goclaw_py.core.messages import Attachment, InboundMessage, PeerKind, Sender, Target
 from goclaw_py.core.requests import DEFAULT_POLICY, Mode, QueuePolicy
 from goclaw_py.ports.agent import MessagePart, TextPart
+from goclaw_py.ports.jobs import Asker
 from goclaw_py.ports.store import InboxRow, NewRun
 from goclaw_py.runtime.progress import Progress
 
@@ -156,3 +158,10 @@ def _goes_on(before: InboundMessage, message: InboundMessage) -> bool:
 def goes_on(message: InboundMessage) -> bool:
     """Whether the sender's next message may be the rest of this one."""
     return message.cut or message.album is not None
+
+
+def maker_in(turn: Turn) -> Asker:
+    """As whom the agent makes and changes jobs while it answers a turn."""
+    message = turn.rows[0].message
+    owner = owner_of(message.target, message.peer)
+    return Asker(owner, Maker.MODEL, turn.agent, message.target, message.peer)

@@ -33,6 +33,7 @@ from goclaw_py.runtime.gateway import Gateway
 from goclaw_py.runtime.hosts import Hosts
 from goclaw_py.runtime.incidents import Incidents
 from goclaw_py.runtime.instructions import Instructions
+from goclaw_py.runtime.jobs.office import Colleagues, JobSetup, Office
 from goclaw_py.runtime.ledger import Ledger, Limits
 from goclaw_py.runtime.outages import Outages
 from goclaw_py.runtime.outbox import Outbox
@@ -78,6 +79,7 @@ class Surroundings:
     outage_hold_s: float = 1800.0
     run_timeout_s: float | None = None
     spans: Spans = NO_SPANS
+    jobs: JobSetup = field(default_factory=JobSetup)
 
 
 class Works:
@@ -103,6 +105,9 @@ class Works:
         self.ledger = Ledger(store, clock, around.limits, self._over_budget)
         self.feed = Feed(clock)
         self.children = ChildRuns(store, clock, node, self.ledger, self.feed, around.run_timeout_s)
+        replies = Replies(channels, around.workspaces)
+        by = Colleagues(channels, policies, self.children, self.feed, self.ledger, replies)
+        self.office = Office(store, clock, node, around.jobs, by)
         tools = Tools(
             self.children,
             contexts,
@@ -110,10 +115,11 @@ class Works:
             self.feed,
             self.ledger,
             received,
-            Replies(channels, around.workspaces),
+            replies,
+            self.office.desk if around.jobs.rules.enabled else None,
         )
         self.runner = Runner(store, channels, clock, node, tools)
-        self.dispatcher = Dispatcher(scheduler, Hosts(self.children, self.runner))
+        self.dispatcher = Dispatcher(scheduler, Hosts(self.children, self.office.runs, self.runner))
         equipment = self._equipment(around, received)
         workshop = Workshop(equipment, clock, self.dispatcher.is_running)
         reception = Reception(store, clock, policies, self.doorkeeper)
@@ -123,8 +129,10 @@ class Works:
         )
         self.runner.connect(self.dispatcher, workshop, self.outages)
         self.children.connect(self.dispatcher, workshop, self.gateway.bring)
-        self.stopper = Stopper(store, clock, self.dispatcher, self.runner.turns, self.outages)
-        means = Means(self.stopper, policies, self.doorkeeper, self.ledger)
+        self.office.connect(self.dispatcher, workshop)
+        jobs = self.office.runs
+        self.stopper = Stopper(store, clock, self.dispatcher, self.runner.turns, self.outages, jobs)
+        means = Means(self.stopper, policies, self.doorkeeper, self.ledger, self.office.desk)
         self.commands = Commands(store, clock, channels, means)
         self.gateway.connect(
             self.dispatcher, self.runner, self.commands, self.stopper, self.outages
@@ -157,7 +165,7 @@ class Works:
 
     def _over_budget(self, run_id: RunId, error: BudgetReached) -> None:
         """Stop a run for want of budget, with its own words."""
-        for owner in (self.children, self.runner):
+        for owner in (self.children, self.office.runs, self.runner):
             if (progress := owner.progress(run_id)) is not None:
                 progress.over = error
         self.dispatcher.fail(run_id, Reason.BUDGET)
@@ -189,6 +197,14 @@ class Works:
 
     def _is_here(self, target: Target | None) -> bool:
         return target is not None and (target.channel, target.account) in self.policies.places
+
+    async def release_idle(self) -> None:
+        """Let other nodes have the sessions in which nothing is left to do.
+
+        Raises ``StoreUnavailable``.
+        """
+        await self.gateway.release_idle()
+        await self.office.runs.release_idle()
 
     def close_cut_runs(self, recovery: Recovery) -> None:
         """Tell channels of runs that are no more: they may still show them (SPEC CMD-3)."""

@@ -24,6 +24,7 @@ from goclaw_py.ports.agent import (
     no_messages,
 )
 from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.jobs import Asker, JobDesk
 from goclaw_py.ports.store import NewRun
 from goclaw_py.ports.tools import Children, Here, Toolmaker
 from goclaw_py.runtime.feed import Feed
@@ -45,6 +46,10 @@ class Job:
         target: The chat that it answers, None if there is none.
         system: What the agent is told beside its own prompt and instructions.
         budget: What it may use up, where that is not what the settings say of its agent.
+        model: What answers instead of the agent's own model, "" keeps that.
+        loop: What works instead of the agent's loop.
+        jobs: Where it may make and change jobs, None if it may not.
+        asker: As whom it asks there.
     """
 
     run: NewRun
@@ -53,6 +58,10 @@ class Job:
     target: Target | None = None
     system: tuple[str, ...] = ()
     budget: Budget | None = None
+    model: str = ""
+    loop: AgentLoop | None = None
+    jobs: JobDesk | None = None
+    asker: Asker | None = None
     take_messages: TakeMessages = no_messages
 
 
@@ -115,7 +124,10 @@ class Workshop:
             post=use.mail.of(run),
             pins=use.pins(run),
             attach=progress.files.append,
+            jobs=job.jobs,
+            asker=job.asker,
         )
+        toolbox = use.toolmaker.toolbox(here)
         request = RunRequest(
             run_id=run.id,
             session=run.session,
@@ -123,16 +135,18 @@ class Workshop:
             trigger=run.trigger,
             parts=job.parts,
             history=progress.begun.history,
-            system=(*await use.instructions.read(run.agent), *job.system),
+            system=(*await use.instructions.read(run.agent), *toolbox.guidance, *job.system),
             take_messages=job.take_messages,
             workspace=workspace,
             summary=progress.begun.summary,
             pinned=progress.begun.pinned,
-            tools=use.toolmaker.toolbox(here),
+            tools=toolbox,
+            model=job.model,
             budget=budget,
         )
         emit = partial(self._on_event, run, progress, hear)
-        result = await self._within(budget, use.agents[run.agent].run(request, emit))
+        loop = job.loop or use.agents[run.agent]
+        result = await self._within(budget, loop.run(request, emit))
         if progress.files:
             result = replace(result, files=(*result.files, *progress.files))
         progress.result = result

@@ -18,6 +18,10 @@ SAFE: Final = frozenset(
         "spawn_subagent",
         "pin_fact",
         "unpin_fact",
+        "schedule_create",
+        "schedule_search",
+        "schedule_edit",
+        "schedule_delete",
     }
 )
 """What every agent may call unless its settings say otherwise."""

@@ -15,9 +15,11 @@ from goclaw_py.tools.editing import EditFile, WriteFile
 from goclaw_py.tools.files import ListFiles, ReadFile, SendFile
 from goclaw_py.tools.permissions import Permissions
 from goclaw_py.tools.pins import PinFact, UnpinFact
+from goclaw_py.tools.schedule_arguments import Figures
+from goclaw_py.tools.schedules import desk_of, guidance, schedule_tools
 from goclaw_py.tools.tool import Tool
 
-TOOLS: Final[tuple[Tool[Any], ...]] = (
+_ALWAYS: Final[tuple[Tool[Any], ...]] = (
     ReadFile(),
     WriteFile(),
     EditFile(),
@@ -29,6 +31,8 @@ TOOLS: Final[tuple[Tool[Any], ...]] = (
     PinFact(),
     UnpinFact(),
 )
+
+TOOLS: Final[tuple[Tool[Any], ...]] = (*_ALWAYS, *schedule_tools(Figures()))
 """In the order in which models see them."""
 
 _NAME_CHARS = 80
@@ -36,27 +40,42 @@ _NAME_CHARS = 80
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """What one agent may call."""
+    """What one agent may call, and what it is told about that."""
 
     specs: tuple[ToolSpec, ...]
     tools: Mapping[str, Tool[Any]]
+    guidance: tuple[str, ...]
 
 
 class Registry:
-    """Makes the toolboxes. An agent without permissions of its own gets none at all."""
+    """Makes the toolboxes. An agent without permissions of its own gets none at all.
+
+    Runs that may use the desk for jobs get the schedule tools as well. What one run is offered is
+    made once for all runs like it.
+    """
 
     def __init__(self, permissions: Mapping[AgentName, Permissions]) -> None:
-        self._offers = {agent: _offer(allowed) for agent, allowed in permissions.items()}
+        self._permissions = dict(permissions)
+        self._offers: dict[tuple[AgentName, Figures | None], _Offer] = {}
 
     def toolbox(self, here: Here) -> Toolbox:
         """The tools of one run."""
-        offer = self._offers.get(here.agent)
-        return NO_TOOLS if offer is None else _Box(offer, here)
+        if here.agent not in self._permissions:
+            return NO_TOOLS
+        found = desk_of(here)
+        # The figures are those of the settings, so there are few of them.
+        figures = None if found is None else Figures.of(found[0].profile)
+        key = here.agent, figures
+        if key not in self._offers:
+            self._offers[key] = _offer(self._permissions[here.agent], figures)
+        return _Box(self._offers[key], here)
 
 
-def _offer(permissions: Permissions) -> _Offer:
-    tools = [found for tool in TOOLS if (found := tool.permitted(permissions)) is not None]
-    return _Offer(tuple(tool.spec for tool in tools), {tool.name: tool for tool in tools})
+def _offer(permissions: Permissions, figures: Figures | None) -> _Offer:
+    there = _ALWAYS if figures is None else (*_ALWAYS, *schedule_tools(figures))
+    tools = [found for tool in there if (found := tool.permitted(permissions)) is not None]
+    by_name = {tool.name: tool for tool in tools}
+    return _Offer(tuple(tool.spec for tool in tools), by_name, guidance(by_name))
 
 
 class _Box:
@@ -65,6 +84,10 @@ class _Box:
     def __init__(self, offer: _Offer, here: Here) -> None:
         self._offer = offer
         self._here = here
+
+    @property
+    def guidance(self) -> tuple[str, ...]:
+        return self._offer.guidance
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:

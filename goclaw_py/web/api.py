@@ -6,21 +6,26 @@ The answers are the dataclasses of the ports as JSON. Every other answer has ``{
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Annotated, Any
 
 from fastapi import APIRouter, FastAPI, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.routing import compile_path
 
-from goclaw_py.core.errors import GoclawError
+from goclaw_py.core.errors import GoclawError, JobError
 from goclaw_py.core.ids import LaneName, SessionKey
 from goclaw_py.core.status import ActiveRuns, LanesView, Status
 from goclaw_py.ports.control import (
     Asking,
     Control,
+    NotAChat,
     QueueView,
     Resized,
+    SessionBusy,
     StopReport,
     Terminals,
 )
@@ -35,10 +40,15 @@ from goclaw_py.ports.store import (
     Session,
     StoredEntry,
 )
+from goclaw_py.web.job_faults import STATUS_OF as JOB_STATUS_OF
+from goclaw_py.web.job_faults import JobFault, fault_of
+from goclaw_py.web.jobs import job_routes, occurrence_routes, scheduler_routes
 from goclaw_py.web.limits import BodyLimit
 from goclaw_py.web.live import live_routes
+from goclaw_py.web.schedule import ListedSession, listed, message_routes, schedule_routes
 from goclaw_py.web.terminals import terminal_routes
 from goclaw_py.web.wire import (
+    CODE_OF,
     MAX_BODY_BYTES,
     MAX_LIMIT,
     MAX_ROW_ID,
@@ -46,6 +56,7 @@ from goclaw_py.web.wire import (
     AllowBody,
     ApiError,
     ApproveBody,
+    CodedError,
     Dropped,
     ResizeBody,
     Retried,
@@ -67,18 +78,39 @@ def make_api(control: Control, terminals: Terminals | None = None, *, release: s
     """Make the app. Without ``terminals`` there are no chat routes."""
     app = FastAPI(title="goclaw_py", version=release or "0", docs_url=None, redoc_url=None)
     app.state.closing = asyncio.Event()
+    app.state.methods = []
     app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
     for kind in (GoclawError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, _on_error)
-    app.include_router(_health())
+    _include(app, _health(), "")
     live = live_routes(control, app.state.closing)
-    app.include_router(live, prefix="/api", responses=_ERRORS)
+    _include(app, live, "/api")
+    # Before the sessions: behind a key with slashes in it nothing else would be found.
+    _include(app, message_routes(control), "/api", responses=None)
     for routes in (_gateway, _lanes, _runs, _outbox, _inbox, _people, _chats):
-        app.include_router(routes(control), prefix="/api", responses=_ERRORS)
+        _include(app, routes(control), "/api")
+    _include(app, schedule_routes(control), "/api/schedule", responses=None)
+    _include(app, job_routes(control), "/api/jobs")
+    _include(app, occurrence_routes(control), "/api/occurrences")
+    _include(app, scheduler_routes(control), "/api/scheduler")
     if terminals is not None:
         chat = terminal_routes(terminals, app.state.closing)
-        app.include_router(chat, prefix="/api/chat", responses=_ERRORS)
+        _include(app, chat, "/api/chat")
     return app
+
+
+def _include(
+    app: FastAPI,
+    routes: APIRouter,
+    prefix: str,
+    responses: dict[int | str, dict[str, Any]] | None = _ERRORS,
+) -> None:
+    """Add routes, and remember what can be done at their paths."""
+    app.include_router(routes, prefix=prefix, responses=responses)
+    for route in routes.routes:
+        if isinstance(route, APIRoute):
+            pattern, _, _ = compile_path(prefix + route.path)
+            app.state.methods.append((pattern, frozenset(route.methods or ())))
 
 
 def closing_of(app: FastAPI) -> asyncio.Event:
@@ -92,22 +124,39 @@ def answer(kind: Any, value: object) -> Response:
     return Response(dump(kind, value), media_type="application/json")
 
 
-async def _on_error(_request: Request, error: Exception) -> Response:
+async def _on_error(request: Request, error: Exception) -> Response:
     headers = None
+    body = None
     match error:
         case HTTPException():
             code, text, headers = error.status_code, str(error.detail), error.headers
+            if code == 405:
+                headers = {"Allow": ", ".join(_methods(request))}
         case RequestValidationError():
             code = 400 if any(map(_is_unreadable, error.errors())) else 422
             text = "; ".join(_sentence(detail) for detail in error.errors())
+        case JobError():
+            code = next(code for kind, code in JOB_STATUS_OF if isinstance(error, kind))
+            text, body = str(error), dump(JobFault, fault_of(error))
+        case SessionBusy() | NotAChat():
+            code, text = 409, str(error)
+            word = next(word for kind, word in CODE_OF if isinstance(error, kind))
+            body = dump(CodedError, CodedError(text, word))
         case GoclawError():
             code = next((code for kind, code in STATUS_OF if isinstance(error, kind)), 500)
             text = str(error)
         case _:
             # Starlette raises it again after this answer, so the server logs it.
             code, text = 500, "internal error; the gateway's log has it"
-    body = dump(ApiError, ApiError(text))
+    body = body or dump(ApiError, ApiError(text))
     return Response(body, status_code=code, headers=headers, media_type="application/json")
+
+
+def _methods(request: Request) -> list[str]:
+    """What can be done at the path of a request; Starlette knows only its first route."""
+    path = request.scope["path"]
+    known: list[tuple[re.Pattern[str], frozenset[str]]] = request.app.state.methods
+    return sorted({one for pattern, methods in known if pattern.match(path) for one in methods})
 
 
 def _is_unreadable(detail: dict[str, Any]) -> bool:
@@ -139,10 +188,11 @@ def _gateway(control: Control) -> APIRouter:
         """What the gateway is doing."""
         return answer(Status, await control.status())
 
-    @api.get("/sessions", response_model=list[Session])
+    @api.get("/sessions", response_model=list[ListedSession])
     async def sessions(limit: Limit = 50) -> Response:
-        """Sessions, the last active first."""
-        return answer(list[Session], await control.sessions(limit=limit))
+        """Sessions, the last active first; those of jobs with slug and next run."""
+        found = await listed(control.jobs, await control.sessions(limit=limit))
+        return answer(list[ListedSession], found)
 
     @api.get("/sessions/{key:path}/history", response_model=list[StoredEntry])
     async def history(key: KeyPath, limit: Limit = 200) -> Response:

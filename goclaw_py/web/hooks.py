@@ -73,6 +73,10 @@ class HookApp:
     def __init__(self, hooks: Iterable[Hook]) -> None:
         self._hooks: Mapping[str, Hook] = {hook.path: hook for hook in hooks}
 
+    def serves(self, path: str) -> bool:
+        """Whether there is a hook with this path."""
+        return path in self._hooks
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request. Cancelled, it still answers: the sender must come again."""
         hook = self._hooks.get(scope["path"])

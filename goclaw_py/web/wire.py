@@ -14,6 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from goclaw_py.core.errors import GoclawError, StoreUnavailable
 from goclaw_py.core.events import RunEnded, RunStarted, RunText, RunTool
+from goclaw_py.core.ids import RunId
 from goclaw_py.core.live import (
     LiveAsked,
     LiveEnded,
@@ -27,7 +28,14 @@ from goclaw_py.core.live import (
     LiveUsage,
 )
 from goclaw_py.core.status import MAX_LANE_SIZE
-from goclaw_py.ports.control import ChatEvent, NoGateway, NotFound, Said
+from goclaw_py.ports.control import (
+    ChatEvent,
+    NoGateway,
+    NotAChat,
+    NotFound,
+    Said,
+    SessionBusy,
+)
 
 T = TypeVar("T")
 
@@ -44,7 +52,8 @@ PING = b": ping\n\n"
 Key = Annotated[str, Field(min_length=1, max_length=512)]
 ShortText = Annotated[str, Field(min_length=1, max_length=256)]
 MAX_ROW_ID = 2**63 - 1
-RowId = Annotated[int, Field(ge=0, le=MAX_ROW_ID)]
+RowId = Annotated[int, Field(strict=True, ge=0, le=MAX_ROW_ID)]
+Flag = Annotated[bool, Field(strict=True)]
 OneLine = Annotated[ShortText, Field(pattern=r"^[^\x00-\x1f\x7f]*$")]
 """Text without control characters: it is stored as it is, and shown in terminals."""
 
@@ -57,10 +66,18 @@ class ApiError:
 
 
 @dataclass(frozen=True, slots=True)
+class CodedError:
+    """The same with a word for programs."""
+
+    error: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
 class StopBody:
     """``everything``: like ``/stopall`` instead of ``/stop``."""
 
-    everything: bool = False
+    everything: Flag = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +115,7 @@ class AllowBody:
     channel: OneLine
     account: OneLine
     chat: OneLine
-    allowed: Annotated[bool, Field(strict=True)]
+    allowed: Flag
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +123,7 @@ class ApproveBody:
     """The code that the person was shown; a guest may talk and nothing else."""
 
     code: ShortText
-    guest: bool = False
+    guest: Flag = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +148,14 @@ class ConfirmBody:
     """The receipt of a message that was shown."""
 
     receipt: ShortText
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A message that is stored for a session; the names are those of the answer."""
+
+    sessionId: str  # noqa: N815
+    runId: RunId | None  # noqa: N815
 
 
 @cache
@@ -168,6 +193,14 @@ STATUS_OF: tuple[tuple[type[GoclawError], int], ...] = (
     (StoreUnavailable, 503),
 )
 """The HTTP status of each error that crosses the wire; the client turns it back."""
+
+DISPATCH_FAILED = "DISPATCH_FAILED"
+CODE_OF: tuple[tuple[type[GoclawError], str], ...] = (
+    (SessionBusy, "SESSION_BUSY"),
+    (NotAChat, "NOT_A_CHAT"),
+    (StoreUnavailable, DISPATCH_FAILED),
+)
+"""Errors that are told apart by a word beside their status; all but the last one are conflicts."""
 
 
 # ---------------------------------------------------------------------------- events

@@ -11,7 +11,7 @@ from contextlib import suppress
 import orjson
 
 from goclaw_py.agents.command.output import Output, output_of
-from goclaw_py.agents.command.process import NotStarted, program
+from goclaw_py.agents.command.process import USUAL, NotStarted, program
 from goclaw_py.agents.command.spec import Call, CommandSpec, Told
 from goclaw_py.agents.command.talk import Talk, too_much
 from goclaw_py.agents.models.scrub import hide
@@ -25,8 +25,6 @@ FORMAT = "command"
 
 MAX_REPLY = 1_000_000
 """Characters of a reply; a program that says more is ended."""
-
-_USUAL = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 
 
 class CommandAgent:
@@ -105,7 +103,7 @@ class CommandAgent:
         )
 
     def _env(self) -> dict[str, str]:
-        names = (*_USUAL, *self._spec.env)
+        names = (*USUAL, *self._spec.env)
         return {name: self._environ[name] for name in names if name in self._environ}
 
 

@@ -22,6 +22,9 @@ log = logging.getLogger(__name__)
 MARK = "GOCLAW_RUN_ID"
 """The variable that all processes of a run have."""
 
+USUAL = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
+"""What every program gets of the gateway's environment (SPEC SEC-4)."""
+
 END_S = 5.0
 """How long a program may take to end after SIGTERM, before SIGKILL."""
 

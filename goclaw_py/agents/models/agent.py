@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from functools import partial
 
 from goclaw_py.agents.models.catalog import Provider, read_model
 from goclaw_py.agents.models.connection import (
@@ -19,14 +18,15 @@ from goclaw_py.agents.models.connection import (
     is_sendable,
     lacks,
 )
+from goclaw_py.agents.models.engines import Engines, ModelName
 from goclaw_py.agents.spec import AgentSpec
 from goclaw_py.core.errors import AgentError
+from goclaw_py.core.text import cut_text
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
 
-if TYPE_CHECKING:
-    from goclaw_py.agents.models.engine import Engine
-
 _log = logging.getLogger(__name__)
+
+_SHOWN_CHARS = 60
 
 
 class ModelAgent:
@@ -36,6 +36,10 @@ class ModelAgent:
     names the variable to set. A key is looked for in the spec, then in the environment. A server
     of one's own (``base_url``) is asked without a key if there is none. Fallback models without a
     key are left out.
+
+    A run may ask for another model: ``PROVIDER:NAME``, or ``NAME`` at the same provider. It works
+    with the same settings; key, address and headers are those of the same provider only, and
+    another's are looked for in the environment.
     """
 
     def __init__(
@@ -49,11 +53,10 @@ class ModelAgent:
     ) -> None:
         """Take what ``build_agent`` has read from the settings."""
         self._spec = spec
-        self._provider = provider
-        self._model = model
+        self._own = provider, model
         self._retry = retry or Retry()
         self._environ = environ
-        self._connecting: asyncio.Task[Engine] | None = None
+        self._engines = Engines(spec, self._own)
 
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
         """Ask the model, let it call tools, until it has answered.
@@ -61,71 +64,81 @@ class ModelAgent:
         The reply is what was streamed. An answer whose stream ends without a finish reason was cut
         off and is an ``AgentError``, because nobody can tell a half sentence from a whole one.
         """
-        return await (await self._engine()).run(request, emit)
+        name = self._named(request.model)
+        self._check(name[0])
+        async with self._engines.use(name, partial(self._connection, name)) as engine:
+            return await engine.run(request, emit)
 
     async def warm_up(self) -> None:
         """Import the provider's library in a thread (1 to 2 s), unless there is no key for it."""
-        if self._lacks() is None:
-            await self._engine()
+        provider, _ = self._own
+        if lacks(provider, *self._found(provider)) is None:
+            self._check(provider)
+            async with self._engines.use(self._own, partial(self._connection, self._own)):
+                pass
 
     async def close(self) -> None:
-        """Close the HTTP client. A run after it connects anew."""
-        task, self._connecting = self._connecting, None
-        if task is None:
-            return
-        # A thread cannot be stopped in mid-import; what it makes still has to be closed.
-        await asyncio.wait([task])
-        if not _failed(task):
-            await task.result().close()
+        """Close the HTTP clients. A run after it connects anew."""
+        await self._engines.close()
 
-    async def _engine(self) -> Engine:
-        if variable := self._lacks():
-            what = "key" if variable in self._provider.key_variables else "address"
+    def _named(self, text: str) -> ModelName:
+        """The model that a run asks for. Raises ``AgentError`` if nobody can know which it is."""
+        written = text.strip()
+        if not written:
+            return self._own
+        if ":" not in written:
+            return self._own[0], written
+        if read := read_model(written):
+            return read[0], read[1].strip()
+        shown = cut_text(written, _SHOWN_CHARS)
+        raise AgentError(
+            f"I know no model “{shown}”. The operator must name one such as openai:gpt-4o.",
+            f"agent {self._spec.name}: {shown!r} is not PROVIDER:NAME with a provider that exists",
+        )
+
+    def _check(self, provider: Provider) -> None:
+        """Raise ``AgentError`` if a provider cannot be asked."""
+        key, url = self._found(provider)
+        if variable := lacks(provider, key, url):
+            what = "key" if variable in provider.key_variables else "address"
             raise AgentError(
-                f"I have no {what} for {self._provider.value}: set {variable} in the gateway's "
+                f"I have no {what} for {provider.value}: set {variable} in the gateway's "
                 "environment and restart it.",
                 f"agent {self._spec.name}: neither its settings nor {variable} name the {what}",
             )
-        if not is_sendable(self._found()[0]):
+        if not is_sendable(key):
             cause = f"agent {self._spec.name}: its key has characters that cannot be sent"
             raise AgentError(NO_ENTRY, cause)
-        # One task for all who wait: a cancelled run must not cancel the import for the others.
-        if self._connecting is None or _failed(self._connecting):
-            self._connecting = asyncio.create_task(asyncio.to_thread(self._connect))
-        return await asyncio.shield(self._connecting)
 
-    def _connect(self) -> Engine:
-        from goclaw_py.agents.models.engine import Engine  # noqa: PLC0415 - costs 1 s
+    def _found(self, provider: Provider) -> tuple[str, str | None]:
+        """Key and address of a provider."""
+        is_own = provider is self._own[0]
+        key = find_key(provider, self._spec.api_key if is_own else None, self._environ)
+        url = find_url(provider, self._spec.base_url if is_own else None, self._environ)
+        return key, url
 
-        return Engine(self._connection(), self._spec)
-
-    def _lacks(self) -> str | None:
-        key, url = self._found()
-        return lacks(self._provider, key, url)
-
-    def _found(self) -> tuple[str, str | None]:
-        """Key and address of the first model."""
-        key = find_key(self._provider, self._spec.api_key, self._environ)
-        return key, find_url(self._provider, self._spec.base_url, self._environ)
-
-    def _connection(self) -> Connection:
-        key, url = self._found()
+    def _connection(self, name: ModelName) -> Connection:
+        provider, model = name
+        key, url = self._found(provider)
         return Connection(
-            provider=self._provider,
-            model=self._model,
+            provider=provider,
+            model=model,
             key=key,
             base_url=url,
-            headers=dict(self._spec.headers),
+            headers=dict(self._spec.headers) if provider is self._own[0] else {},
             retry=self._retry,
             options=self._options(),
-            fallback=tuple(self._fallback()),
+            fallback=tuple(self._fallback(name)),
         )
 
-    def _fallback(self) -> Iterator[Connection]:
+    def _fallback(self, name: ModelName) -> Iterator[Connection]:
         for text in self._spec.fallback:
             read = read_model(text)
             assert read is not None, "build_agent has checked it"
             provider, model = read
+            # Of the agent's own provider there may be two: its settings' and the environment's.
+            if read == name and provider is not self._own[0]:
+                continue
             key = find_key(provider, None, self._environ)
             url = find_url(provider, None, self._environ)
             if variable := lacks(provider, key, url):
@@ -136,7 +149,3 @@ class ModelAgent:
 
     def _options(self) -> Options:
         return Options(self._spec.temperature, self._spec.thinking)
-
-
-def _failed(task: asyncio.Task[Engine]) -> bool:
-    return task.done() and (task.cancelled() or task.exception() is not None)

@@ -29,8 +29,13 @@ _TEXT_OR_NOTHING: Any = str | None
 class Engine:
     """Runs requests against one model over one HTTP client. Any number at once."""
 
-    def __init__(self, connection: Connection, spec: AgentSpec) -> None:
-        """Make client and agent. Reads certificates from disk: not in the event loop's thread."""
+    def __init__(
+        self, connection: Connection, spec: AgentSpec, servers: Servers | None = None
+    ) -> None:
+        """Make client and agent. Reads certificates from disk: not in the event loop's thread.
+
+        ``servers`` are somebody else's to close.
+        """
         self._spec = spec
         self._secrets = connection.secrets
         self._access = Access(connection)
@@ -42,7 +47,7 @@ class Engine:
             output_type=_TEXT_OR_NOTHING,
             retries={"tools": REPEATS, "output": 1},
         )
-        self._servers = _servers(spec)
+        self._servers = servers
 
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
         """See ``ModelAgent.run``."""
@@ -61,15 +66,5 @@ class Engine:
         return answer
 
     async def close(self) -> None:
-        """End the MCP servers, close the connections."""
-        if self._servers is not None:
-            await self._servers.close()
+        """Close the connections."""
         await self._access.close()
-
-
-def _servers(spec: AgentSpec) -> Servers | None:
-    if not spec.mcp:
-        return None
-    from goclaw_py.agents.models.mcp import Servers  # noqa: PLC0415 - 40 MB
-
-    return Servers(spec.mcp)

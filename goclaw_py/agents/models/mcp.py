@@ -99,6 +99,11 @@ class ServerTools:
         self._specs = tuple(specs)
 
     @property
+    def guidance(self) -> tuple[str, ...]:
+        """Nothing: servers describe their tools."""
+        return ()
+
+    @property
     def specs(self) -> tuple[ToolSpec, ...]:
         """What can be called."""
         return self._specs

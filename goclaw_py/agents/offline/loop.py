@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from goclaw_py.agents.offline.scheduling import SCHEDULING
 from goclaw_py.agents.offline.talking import TALKING
 from goclaw_py.agents.offline.tooling import TOOLING, announced
 from goclaw_py.agents.offline.turn import Answer, Turn, phrase, quote
@@ -40,8 +41,12 @@ async def _introduce(turn: Turn) -> str:
     )
 
 
-PHRASES = (phrase("help", "this list", r"(help|\?)", _help), *TALKING, *TOOLING)
+PHRASES = (phrase("help", "this list", r"(help|\?)", _help), *TALKING, *TOOLING, *SCHEDULING)
 """In the order in which they are tried."""
+
+
+def _understands(text: str) -> bool:
+    return any(known.pattern.fullmatch(text.strip()) for known in PHRASES)
 
 
 def _find(request: RunRequest, prompt: str) -> tuple[Answer, str, str]:
@@ -69,7 +74,7 @@ class OfflineAgent:
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
         """Answer the prompt. What is streamed is exactly the reply."""
         answer, said, rest = _find(request, request.prompt.strip())
-        turn = Turn(said, rest, request, self._tick_s, emit)
+        turn = Turn(said, rest, request, self._tick_s, emit, _understands)
         try:
             return AgentResult(await answer(turn))
         except ToolFailed as error:

@@ -18,13 +18,17 @@ _RESULT_CHARS = 2_000
 
 @dataclass(slots=True)
 class Turn:
-    """What a phrase works with; ``said`` and ``rest`` are its first two groups, without blanks."""
+    """What a phrase works with; ``said`` and ``rest`` are its first two groups, without blanks.
+
+    ``understands`` tells whether a text is a phrase.
+    """
 
     said: str
     rest: str
     request: RunRequest
     tick_s: float
     emit: Emit
+    understands: Callable[[str], bool]
     calls: int = 0
     """Tools called so far."""
 

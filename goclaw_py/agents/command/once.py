@@ -1,0 +1,101 @@
+"""A program that a job runs (SPEC CRON-0, SEC-4). What it writes is what the job says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from goclaw_py.agents.command.output import Plain
+from goclaw_py.agents.command.process import USUAL, NotStarted, program
+from goclaw_py.agents.command.talk import Talk, too_much
+from goclaw_py.agents.models.scrub import hide
+from goclaw_py.core.errors import AgentError
+from goclaw_py.core.events import NO_USAGE, TextDelta
+from goclaw_py.core.text import cut_text
+from goclaw_py.ports.agent import AgentLoop, AgentResult, Emit, RunRequest, Step
+
+MAX_OUTPUT = 1_000_000
+"""Characters; a program that writes more is ended."""
+
+_LINE_CHARS = 200
+_COMPLAINT_CHARS = 4_000
+
+
+def program_loop(argv: tuple[str, ...], *, environ: Mapping[str, str] = os.environ) -> AgentLoop:
+    """A loop that runs one program in each run, in the agent's workspace.
+
+    The program can read the prompt on its standard input; nothing of it is put into its arguments,
+    which are used as they are, without a shell. It gets a minimal environment. How long it may take
+    is the runtime's business: cancelling a run ends it with all that it has started.
+    """
+    return _ProgramLoop(argv, environ)
+
+
+class _ProgramLoop:
+    """See ``program_loop``."""
+
+    def __init__(self, argv: tuple[str, ...], environ: Mapping[str, str]) -> None:
+        self._argv = argv
+        self._env = {name: environ[name] for name in USUAL if name in environ}
+
+    async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
+        """Raises ``AgentError`` if the program cannot be started, fails, or says too much."""
+        heard = _Heard(emit)
+        running = program(
+            self._argv, folder=request.workspace, env=self._env, run_id=request.run_id
+        )
+        try:
+            async with running as process:
+                talk = Talk(process, request.prompt.encode(errors="replace"), heard)
+                code = await talk.run()
+        except NotStarted as error:
+            friendly = f"The program {self._name} could not be started."
+            raise AgentError(friendly, str(error)) from error
+        if code != 0:
+            raise self._failed(code, talk.errors or heard.text)
+        emit(Step(NO_USAGE, done=True))
+        return AgentResult(heard.text)
+
+    async def warm_up(self) -> None:
+        """Nothing to do."""
+
+    async def close(self) -> None:
+        """Nothing is left: programs end with their runs."""
+
+    @property
+    def _name(self) -> str:
+        return self._argv[0].rpartition("/")[2] or self._argv[0]
+
+    def _failed(self, code: int, said: str) -> AgentError:
+        complaint = hide(said[-_COMPLAINT_CHARS:])
+        lines = [line.strip() for line in complaint.splitlines() if line.strip()]
+        last = f": {cut_text(lines[-1], _LINE_CHARS)}" if lines else "."
+        return AgentError(
+            f"The program {self._name} failed (exit code {code}){last}",
+            f"{self._name} ended with {code}: {complaint}",
+        )
+
+
+class _Heard:
+    """What a program has written so far."""
+
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+        self._output = Plain()
+        self._pieces: list[str] = []
+        self._length = 0
+
+    @property
+    def text(self) -> str:
+        return "".join(self._pieces)
+
+    def hear(self, data: bytes, *, last: bool = False) -> None:
+        """Tell it. Raises ``AgentError`` if that is too much."""
+        piece = self._output.feed(data, last=last)
+        if not piece:
+            return
+        self._pieces.append(piece)
+        self._length += len(piece)
+        self._emit(TextDelta(piece))
+        if self._length > MAX_OUTPUT:
+            raise too_much(f"more than {MAX_OUTPUT:,} characters")

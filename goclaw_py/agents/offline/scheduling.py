@@ -1,0 +1,197 @@
+"""What the offline agent does with schedules: through the tools that models call (SPEC AGENT-6).
+
+It reads no clock: what time it is, and where, a search of schedules tells.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from goclaw_py.agents.offline.turn import Turn, phrase
+from goclaw_py.core.errors import BadSchedule, ToolFailed
+from goclaw_py.core.moments import parse_moment
+from goclaw_py.core.text import cut_text
+
+_NAME_CHARS = 60
+_MOST_DIGITS = 9
+
+_UNITS = {
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), timedelta(seconds=1)),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), timedelta(minutes=1)),
+    **dict.fromkeys(("h", "hour", "hours"), timedelta(hours=1)),
+    **dict.fromkeys(("d", "day", "days"), timedelta(days=1)),
+}
+_UNIT = "|".join(sorted(_UNITS, key=len, reverse=True))
+_SPAN = rf"[0-9]{{1,{_MOST_DIGITS}}}\s*(?:{_UNIT})"
+_REGULAR = rf"(?:[0-9]{{1,{_MOST_DIGITS}}}\s*)?(?:{_UNIT})"
+_SPAN_PARTS = re.compile(r"([0-9]*)\s*([a-z]+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Here:
+    """When and where it is. ``now`` is local."""
+
+    now: datetime
+    zone: str
+
+
+async def _here(turn: Turn) -> _Here:
+    seen = await _search(turn, limit=1)
+    return _Here(datetime.fromisoformat(seen["now"]), seen["timezone"])
+
+
+async def _search(turn: Turn, **arguments: object) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(await turn.use("schedule_search", **arguments))
+    return found
+
+
+def _span(text: str) -> timedelta:
+    """A length of time such as ``10 minutes`` or ``hour``."""
+    match = _SPAN_PARTS.fullmatch(text)
+    assert match is not None, "the pattern of the phrase lets nothing else through"
+    return int(match[1] or "1") * _UNITS[match[2].lower()]
+
+
+async def _remind_in(turn: Turn) -> str:
+    here = await _here(turn)
+    try:
+        moment = here.now + _span(turn.said)
+    except OverflowError:
+        raise ToolFailed("that is too far ahead") from None
+    return await _remind(turn, moment)
+
+
+async def _remind_at(turn: Turn) -> str:
+    here = await _here(turn)
+    words = " ".join(turn.said.split()).lower()
+    when = words.removeprefix("at ").replace("tomorrow at ", "tomorrow ")
+    try:
+        moment = parse_moment(when, now=here.now, zone=here.zone)
+    except BadSchedule as error:
+        raise ToolFailed(str(error)) from error
+    return await _remind(turn, moment)
+
+
+async def _remind(turn: Turn, moment: datetime) -> str:
+    made = await _create(
+        turn,
+        name=_title(turn.rest),
+        # What is stored is a phrase that this agent, or any other one, answers with the reminder.
+        goal=f"echo Reminder: {turn.rest}",
+        cadence_type="once",
+        cadence_value=moment.astimezone(UTC).isoformat(),
+    )
+    return turn.reply(f"I will remind you at {made['next_run_local']}. {_how_to_end(made)}")
+
+
+async def _every(turn: Turn) -> str:
+    seconds = _span(turn.said) // timedelta(seconds=1)
+    return await _again_and_again(turn, "interval", str(seconds))
+
+
+async def _cron(turn: Turn) -> str:
+    return await _again_and_again(turn, "cron", turn.said)
+
+
+async def _again_and_again(turn: Turn, kind: str, value: str) -> str:
+    # A text that is no phrase would be answered with an introduction, each time.
+    goal = turn.rest if turn.understands(turn.rest) else f"echo {turn.rest}"
+    made = await _create(
+        turn, name=_title(turn.rest), goal=goal, cadence_type=kind, cadence_value=value
+    )
+    times = ", ".join(made["next_runs_local"])
+    return turn.reply(f"I will do `{goal}`, next at {times}. {_how_to_end(made)}")
+
+
+async def _create(turn: Turn, **arguments: object) -> dict[str, Any]:
+    made: dict[str, Any] = json.loads(await turn.use("schedule_create", **arguments))
+    return made
+
+
+def _title(text: str) -> str:
+    return cut_text(" ".join(text.split()), _NAME_CHARS)
+
+
+def _how_to_end(made: dict[str, Any]) -> str:
+    return f"To end that, say `delete schedule {made['slug']}`."
+
+
+async def _list(turn: Turn) -> str:
+    seen = await _search(turn, limit=50)
+    lines = [_line(each) for each in seen["schedules"]]
+    if not lines:
+        return turn.reply("Nothing is scheduled here.")
+    if seen["remaining"]:
+        lines.append(f"… and {seen['remaining']} more")
+    return turn.reply("\n".join(lines))
+
+
+def _line(each: dict[str, Any]) -> str:
+    state = each["next_run_local"] or each["status"]
+    return f"- `{each['slug']}` {state} ({each['cadence']}): {each['goal']}"
+
+
+async def _delete(turn: Turn) -> str:
+    schedule = await _named(turn)
+    await turn.use("schedule_delete", schedule_id=schedule)
+    return turn.reply(f"`{turn.said}` is deleted.")
+
+
+async def _pause(turn: Turn) -> str:
+    schedule = await _named(turn)
+    await turn.use("schedule_edit", schedule_id=schedule, status="paused")
+    return turn.reply(f"`{turn.said}` is paused.")
+
+
+async def _resume(turn: Turn) -> str:
+    schedule = await _named(turn)
+    text = await turn.use("schedule_edit", schedule_id=schedule, status="active")
+    return turn.reply(f"`{turn.said}` runs again, next at {json.loads(text)['next_run_local']}.")
+
+
+async def _named(turn: Turn) -> str:
+    """The id of the schedule that is called so; what was said itself, if none or several are."""
+    said = turn.said.casefold()
+    seen = (await _search(turn, name=turn.said, limit=50))["schedules"]
+    same = [each for each in seen if said in (each["slug"], (each["name"] or "").casefold())]
+    return str(same[0]["schedule_id"]) if len(same) == 1 else turn.said
+
+
+_WHEN = r"at\s+\S+|tomorrow\s+(?:at\s+)?\S+"
+_FIELDS = r"@[a-z]+|(?:\S+\s+){4}\S+"
+
+SCHEDULING = (
+    phrase(
+        "remind me in N minutes to TEXT",
+        "reminds you; also hours, days, seconds",
+        rf"remind\s+me\s+in\s+({_SPAN})\s+(?:to\s+)?(.+)",
+        _remind_in,
+    ),
+    phrase(
+        "remind me at 18:00 to TEXT",
+        "the same; also `tomorrow 9:00`",
+        rf"remind\s+me\s+({_WHEN})\s+(?:to\s+)?(.+)",
+        _remind_at,
+    ),
+    phrase(
+        "every N minutes PHRASE",
+        "does it again and again; any other text I just say",
+        rf"every\s+({_REGULAR})\s+(.+)",
+        _every,
+    ),
+    phrase(
+        "cron 0 9 * * 1-5 PHRASE",
+        "the same at times by the clock",
+        rf"cron\s+({_FIELDS})\s+(.+)",
+        _cron,
+    ),
+    phrase("schedules", "what is scheduled here", r"(schedules)", _list),
+    phrase("delete schedule NAME", "deletes it", r"delete\s+schedule\s+(.+)", _delete),
+    phrase("pause schedule NAME", "lets it rest", r"pause\s+schedule\s+(.+)", _pause),
+    phrase("resume schedule NAME", "lets it run again", r"resume\s+schedule\s+(.+)", _resume),
+)
+"""Phrases in the order in which they are tried."""

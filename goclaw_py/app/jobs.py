@@ -1,0 +1,41 @@
+"""What the settings say about jobs, for those who run them."""
+
+from __future__ import annotations
+
+import os
+
+from goclaw_py.agents import program_loop
+from goclaw_py.app.work import build_sources
+from goclaw_py.config.jobs import job_profile
+from goclaw_py.config.models import Settings
+from goclaw_py.core.ids import AgentName
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import WorkStore
+from goclaw_py.runtime.jobs.making import Rules
+from goclaw_py.runtime.jobs.office import JobSetup
+
+
+def job_rules(settings: Settings) -> Rules:
+    """What holds for all jobs."""
+    profile = job_profile(settings)
+    return Rules(
+        profile=profile,
+        enabled=profile.enabled,
+        most=settings.scheduler.max_jobs,
+        agents=tuple(AgentName(name) for name in settings.agents),
+        sources=tuple(settings.sources),
+    )
+
+
+def job_setup(settings: Settings, store: WorkStore, clock: Clock) -> JobSetup:
+    """What a gateway needs to run them. Raises ``SettingError``."""
+    return JobSetup(
+        rules=job_rules(settings),
+        sources=build_sources(settings, store, clock, os.environ),
+        program=program_loop,
+        limits={
+            AgentName(name): agent.max_concurrent
+            for name, agent in settings.agents.items()
+            if agent.max_concurrent is not None
+        },
+    )

@@ -1,0 +1,269 @@
+"""What jobs will do in the days to come: the real services on a virtual clock (SPEC OPS-6).
+
+Only three things are played: the clock, the database (in memory) and the agents, each of whose runs
+takes as long and costs as much as is assumed of its job. Nothing is sent and nothing is stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from goclaw_py.app.jobs import job_rules
+from goclaw_py.config.models import Settings
+from goclaw_py.core.events import Usage
+from goclaw_py.core.ids import AgentName, JobId, LaneName, NodeId, OccurrenceId
+from goclaw_py.core.jobs import Job, Prompt, TargetKind
+from goclaw_py.core.occurrence import Claimed, OccurrenceEnd, Status, Why
+from goclaw_py.core.policy import SessionKind
+from goclaw_py.core.scheduler import Scheduler
+from goclaw_py.ports.agent import AgentLoop, AgentResult, Emit, RunRequest
+from goclaw_py.ports.store import EndedOccurrence, Node, RunEnd
+from goclaw_py.ports.tools import NO_TOOLS, Here, Toolbox
+from goclaw_py.runtime.jobs.office import JobSetup
+from goclaw_py.runtime.works import Surroundings, Works
+from goclaw_py.store.memory import MemoryStore
+from goclaw_py.testing.clock import LoopClock
+from goclaw_py.testing.loop import VirtualLoop
+
+MOST_RUNS = 50_000
+"""A simulation ends after so many runs: nobody reads more, and it takes minutes."""
+
+MOST_DAYS = 3_660
+
+
+@dataclass(frozen=True, slots=True)
+class Assumed:
+    """What one run of a job takes: seconds, and US dollars as far as that is known."""
+
+    seconds: float = 20.0
+    usd: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An occurrence as it went. ``due_at`` is by the schedule."""
+
+    job: JobId
+    due_at: datetime
+    started_at: datetime | None
+    finished_at: datetime
+    status: Status
+    why: Why | None
+
+
+@dataclass(slots=True)
+class Foreseen:
+    """What became of one job.
+
+    Args:
+        coalesced: Firings that came while it could not run.
+        model_calls: Runs that ask a model.
+        usd: None where no cost is known.
+        waited_s: The longest time from due to start.
+    """
+
+    job: Job
+    runs: int = 0
+    coalesced: int = 0
+    skipped: Counter[Why] = field(default_factory=Counter)
+    model_calls: int = 0
+    usd: Decimal | None = None
+    worked_s: float = 0.0
+    waited_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """All of it. ``until`` is earlier than asked for if there were too many runs."""
+
+    since: datetime
+    until: datetime
+    jobs: tuple[Foreseen, ...]
+    events: tuple[Event, ...]
+    cut: bool = False
+
+
+def simulate(
+    settings: Settings,
+    jobs: Sequence[Job],
+    assumed: Mapping[JobId, Assumed],
+    *,
+    since: datetime,
+    days: int,
+) -> Forecast:
+    """Let jobs run for so many days from ``since`` on. Jobs that are paused or over do nothing.
+
+    Blocks until it is done: give it a thread. Raises ``ValueError`` for days out of range.
+    """
+    if not 1 <= days <= MOST_DAYS:
+        raise ValueError(f"days are from 1 to {MOST_DAYS}: {days}")
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner, TemporaryDirectory() as folder:
+        work = _Simulation(settings, jobs, assumed, since, Path(folder)).run(days)
+        return runner.run(work)
+
+
+class _Watched(MemoryStore):
+    """Notes what becomes of occurrences."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ends: list[tuple[datetime, OccurrenceEnd]] = []
+        self.full = asyncio.Event()
+        self._due: dict[OccurrenceId, datetime] = {}
+
+    async def claim_due(
+        self, node: NodeId, *, now: datetime, limit: int, ids: Sequence[OccurrenceId]
+    ) -> list[Claimed]:
+        claimed = await super().claim_due(node, now=now, limit=limit, ids=ids)
+        self._due.update((one.id, one.due_at) for one in claimed)
+        return claimed
+
+    async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
+        await super().finish_run(end, node=node)
+        if end.occurrence is not None:
+            self._note(end.occurrence)
+
+    async def end_occurrences(self, ends: Sequence[EndedOccurrence], *, node: NodeId) -> None:
+        await super().end_occurrences(ends, node=node)
+        for one in ends:
+            self._note(one.end)
+
+    def _note(self, end: OccurrenceEnd) -> None:
+        self.ends.append((self._due.pop(end.id, end.finished_at), end))
+        if len(self.ends) >= MOST_RUNS:
+            self.full.set()
+
+
+class _Pretender:
+    """An agent whose runs take what is assumed."""
+
+    def __init__(self, assumed: Mapping[JobId, Assumed]) -> None:
+        self._assumed = assumed
+
+    async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
+        """Take the time."""
+        del emit
+        found = self._assumed.get(JobId(request.prompt), Assumed())
+        await asyncio.sleep(found.seconds)
+        return AgentResult("", usage=Usage(requests=1, cost_usd=found.usd))
+
+    async def warm_up(self) -> None:
+        """Nothing is slow here."""
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+class _NoTools:
+    def toolbox(self, here: Here) -> Toolbox:
+        del here
+        return NO_TOOLS
+
+
+class _Simulation:
+    def __init__(
+        self,
+        settings: Settings,
+        jobs: Sequence[Job],
+        assumed: Mapping[JobId, Assumed],
+        since: datetime,
+        folder: Path,
+    ) -> None:
+        self._settings = settings
+        self._jobs = jobs
+        self._assumed = assumed
+        self._since = since
+        self._folder = folder
+
+    async def run(self, days: int) -> Forecast:
+        """Simulate."""
+        store, clock = _Watched(), LoopClock(self._since)
+        until = self._since + timedelta(days=days)
+        node = Node(NodeId("simulation"), "", 0, "", self._since, until + timedelta(days=1))
+        await store.join(node)
+        for job in self._jobs:
+            await store.add_job(self._played(job), most=len(self._jobs) + 1)
+        works = self._works(store, clock, node.id)
+        works.office.loop.look_s = timedelta(days=1).total_seconds()
+        store.on_notice(lambda _: works.office.wake.call())
+        running = asyncio.create_task(works.office.loop.run())
+        full = asyncio.create_task(store.full.wait())
+        await asyncio.wait({full, running}, timeout=timedelta(days=days).total_seconds())
+        works.office.loop.close()
+        works.dispatcher.interrupt()
+        for task in (running, full):
+            task.cancel()
+        await asyncio.gather(running, full, return_exceptions=True)
+        return self._forecast(store.ends, min(clock.now(), until), cut=store.full.is_set())
+
+    def _played(self, job: Job) -> Job:
+        """A job whose prompt names it, and whose runs leave no history behind."""
+        spec = job.spec
+        policy, target = dict(spec.policy), spec.target
+        kind = policy.get("session", job_rules(self._settings).base.session)
+        if kind == SessionKind.JOB:
+            policy["session"] = SessionKind.FRESH.value
+        if kind != SessionKind.MAIN:
+            # Nothing is sent, so nobody needs to look for the chat.
+            target = TargetKind.NONE
+        payload = Prompt(job.id) if isinstance(spec.payload, Prompt) else spec.payload
+        spec = replace(spec, payload=payload, policy=policy, target=target, source="")
+        return replace(job, spec=spec, running=None)
+
+    def _works(self, store: MemoryStore, clock: LoopClock, node: NodeId) -> Works:
+        settings = self._settings
+        names = [AgentName(name) for name in settings.agents]
+        names += [job.spec.agent for job in self._jobs if job.spec.agent not in names]
+        pretender: AgentLoop = _Pretender(dict(self._assumed))
+        limits = {
+            AgentName(name): agent.max_concurrent
+            for name, agent in settings.agents.items()
+            if agent.max_concurrent is not None
+        }
+        rules = replace(job_rules(settings), enabled=True)
+        around = Surroundings(
+            channels={},
+            rules={},
+            agents=dict.fromkeys(names, pretender),
+            workspaces=dict.fromkeys(names, self._folder),
+            context_windows=dict.fromkeys(names, 1_000_000),
+            toolmaker=_NoTools(),
+            jobs=JobSetup(rules=rules, program=lambda _: pretender, limits=limits),
+        )
+        lanes = {LaneName(name): size for name, size in settings.lanes.items()}
+        return Works(store, clock, Scheduler(lanes, agents=limits), around, lambda: node)
+
+    def _forecast(
+        self, ends: Sequence[tuple[datetime, OccurrenceEnd]], until: datetime, *, cut: bool
+    ) -> Forecast:
+        seen = {job.id: Foreseen(job) for job in self._jobs}
+        events = []
+        for due_at, end in ends:
+            found = seen[end.job]
+            found.coalesced += 0 if end.update is None else end.update.coalesced
+            if end.status is Status.SKIPPED:
+                found.skipped[end.why or Why.BUSY] += 1
+            elif end.started_at is not None:
+                self._count(found, end, due_at)
+            events.append(
+                Event(end.job, due_at, end.started_at, end.finished_at, end.status, end.why)
+            )
+        return Forecast(self._since, until, tuple(seen.values()), tuple(events), cut)
+
+    def _count(self, found: Foreseen, end: OccurrenceEnd, due_at: datetime) -> None:
+        assert end.started_at is not None
+        found.runs += 1
+        if isinstance(found.job.spec.payload, Prompt):
+            found.model_calls += 1
+            usd = self._assumed.get(found.job.id, Assumed()).usd
+            if usd is not None:
+                found.usd = (found.usd or Decimal(0)) + usd
+        found.worked_s += (end.finished_at - end.started_at).total_seconds()
+        found.waited_s = max(found.waited_s, (end.started_at - due_at).total_seconds())

@@ -1,0 +1,288 @@
+"""What ``goclaw cron add`` and ``edit`` may be told about a job, and what a draft makes of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from goclaw_py.core.ids import AgentName
+    from goclaw_py.core.jobs import JobTarget, Notify, Payload
+    from goclaw_py.core.messages import PeerKind
+    from goclaw_py.core.schedule import Schedule
+    from goclaw_py.ports.control import Control
+
+NONE = "none"
+"""Takes a value away, where that makes sense."""
+
+_NOTIFY = ("always", "conditional", "never")
+_SESSIONS = ("job", "fresh", "main")
+
+
+def _one_of(names: tuple[str, ...], text: str | None) -> str | None:
+    if text is not None and text not in names:
+        raise typer.BadParameter(f"must be {', '.join(names)}")
+    return text
+
+
+def _notify(text: str | None) -> str | None:
+    return _one_of(_NOTIFY, text)
+
+
+def _max_runs(text: str | None) -> str | None:
+    if text is None or text == NONE or (text.isdecimal() and 1 <= int(text[:20]) <= 10**9):
+        return text
+    raise typer.BadParameter(f"must be a whole number from 1 to 1000000000, or {NONE}")
+
+
+@dataclass(frozen=True, slots=True)
+class JobOptions:
+    """What both commands may be told; None is not said."""
+
+    at: Annotated[
+        str | None,
+        typer.Option(help="Once: 2026-05-01T09:00, 09:00, 'tomorrow 9:00', 'in 20m'."),
+    ] = None
+    every: Annotated[str | None, typer.Option(help="Again and again: 30s, 10m, 2h, 1d.")] = None
+    cron: Annotated[
+        str | None, typer.Option(help="By the clock: '0 9 * * 1-5'; six fields: seconds first.")
+    ] = None
+    tz: Annotated[
+        str | None, typer.Option(help="The zone of its times, such as Europe/Berlin.")
+    ] = None
+    slug: Annotated[str | None, typer.Option(help="Its short name: a-z 0-9 _ -.")] = None
+    name: Annotated[str | None, typer.Option(help="What people call it.")] = None
+    agent: Annotated[str | None, typer.Option(help="Which agent works on it.")] = None
+    to: Annotated[
+        str | None,
+        typer.Option(help="Where its results are told: telegram:123, last, or none."),
+    ] = None
+    notify: Annotated[
+        str | None,
+        typer.Option(callback=_notify, help="Results are told always, conditional or never."),
+    ] = None
+    session: Annotated[
+        str | None,
+        typer.Option(help="Its conversation: job, fresh, main (the chat's), or a key."),
+    ] = None
+    message: Annotated[str | None, typer.Option(help="Deliver this as it is, without a model.")] = (
+        None
+    )
+    command: Annotated[
+        bool, typer.Option("--command", help="What stands behind -- is a program to run.")
+    ] = False
+    model: Annotated[str | None, typer.Option(help="Instead of the agent's; '' for that one.")] = (
+        None
+    )
+    max_runs: Annotated[
+        str | None, typer.Option(callback=_max_runs, help="It is over after so many runs.")
+    ] = None
+    until: Annotated[str | None, typer.Option(help="It does not run after this time.")] = None
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="How it behaves, such as retries=0 or run_timeout_s=10m; KEY= as the settings.",
+        ),
+    ] = None
+    source: Annotated[
+        str | None, typer.Option(help="The work source that it takes its work from.")
+    ] = None
+    wake_heartbeat: Annotated[
+        bool | None,
+        typer.Option("--wake-heartbeat/--no-wake-heartbeat", help="A beat follows each run."),
+    ] = None
+
+
+# ---------------------------------------------------------------------------- when
+
+
+def schedule_of(wish: JobOptions, *, now: datetime, zone: str) -> Schedule | None:
+    """When it is to run; None if nothing is said of that.
+
+    Raises ``BadParameter`` for two at once, and ``BadSchedule``.
+    """
+    from goclaw_py.core.moments import parse_moment  # noqa: PLC0415
+    from goclaw_py.core.schedule import At, Cron, Every, parse_interval  # noqa: PLC0415
+
+    given = [text for text in (wish.at, wish.every, wish.cron) if text is not None]
+    if len(given) > 1:
+        raise typer.BadParameter(f"give one of --at, --every and --cron, not {len(given)}")
+    if wish.at is not None:
+        return At(parse_moment(wish.at, now=now, zone=zone))
+    if wish.every is not None:
+        return Every(parse_interval(wish.every))
+    return None if wish.cron is None else Cron(wish.cron.strip())
+
+
+def end_of(wish: JobOptions, *, now: datetime, zone: str) -> datetime | None:
+    """After when it does not run. Raises ``BadSchedule``."""
+    from goclaw_py.core.moments import parse_moment  # noqa: PLC0415
+
+    if wish.until is None or wish.until == NONE:
+        return None
+    return parse_moment(wish.until, now=now, zone=zone)
+
+
+# ---------------------------------------------------------------------------- what
+
+
+def payload_of(wish: JobOptions, words: list[str] | None) -> Payload | None:
+    """What it is to do; None if nothing is said of that.
+
+    The prompt of one whose ``--model`` alone is given is missing: that is a matter of the caller.
+    Raises ``BadParameter`` for two at once, ``BadJob`` for what is too long.
+    """
+    from goclaw_py.core.jobs import Message, Program, Prompt  # noqa: PLC0415
+
+    if wish.message is not None and (words or wish.command):
+        raise typer.BadParameter("give a prompt, --message or --command, not two of them")
+    if wish.model and (wish.message is not None or wish.command):
+        raise typer.BadParameter("only a prompt needs a --model")
+    if wish.command:
+        if not words:
+            raise typer.BadParameter("say which program: --command -- PROGRAM ARGUMENT…")
+        return Program(tuple(words))
+    if wish.message is not None:
+        return Message(_bounded("message", wish.message))
+    if not words:
+        return None
+    return Prompt(_bounded("prompt", _prompt(words)), wish.model or "")
+
+
+def _prompt(words: list[str]) -> str:
+    if words != ["-"]:
+        return " ".join(words)
+    from goclaw_py.core.jobs import MAX_TEXT_CHARS  # noqa: PLC0415
+
+    # One more than is allowed is enough to see that it is too long.
+    return sys.stdin.read(MAX_TEXT_CHARS + 1)
+
+
+def _bounded(key: str, text: str) -> str:
+    from goclaw_py.core.errors import BadJob  # noqa: PLC0415
+    from goclaw_py.core.jobs import MAX_TEXT_CHARS  # noqa: PLC0415
+
+    if len(text) > MAX_TEXT_CHARS:
+        raise BadJob(key, f"may have at most {MAX_TEXT_CHARS:,} characters")
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        raise BadJob(key, "is not text in the encoding of this terminal")
+    return text
+
+
+# ---------------------------------------------------------------------------- where
+
+
+async def target_of(wish: JobOptions, control: Control) -> tuple[JobTarget, PeerKind] | None:
+    """Where results go, and with whom that chat is; None if nothing is said of that."""
+    from goclaw_py.core.jobs import TargetKind  # noqa: PLC0415
+    from goclaw_py.core.messages import PeerKind  # noqa: PLC0415
+    from goclaw_py.core.targets import TARGET_FORM, parse_target  # noqa: PLC0415
+
+    if wish.to is None:
+        return None
+    if wish.to in tuple(TargetKind):
+        return TargetKind(wish.to), PeerKind.DIRECT
+    target = parse_target(wish.to)
+    if target is None:
+        raise typer.BadParameter(f"--to must be last, none, or {TARGET_FORM}")
+    for chat in await control.chats():
+        if (chat.channel, chat.account, chat.chat) == (
+            target.channel,
+            target.account,
+            target.chat,
+        ):
+            return target, chat.peer
+    return target, PeerKind.DIRECT
+
+
+# ---------------------------------------------------------------------------- how
+
+
+def policy_of(wish: JobOptions, *, new: bool) -> dict[str, object]:
+    """The keys of the policy that are said. Raises ``BadParameter`` and ``BadJob``.
+
+    None is no limit for a new job; for an edit it takes the key back to the settings.
+    """
+    from goclaw_py.core.policy import JobPolicy, policy_with  # noqa: PLC0415
+
+    policy: dict[str, object] = {}
+    for key, text in _policy_pairs(wish.policy or ()):
+        if text == NONE and not new:
+            raise typer.BadParameter(
+                f"an edit cannot take {key} away: give a large number, or {key}= for that of the "
+                "settings"
+            )
+        if text:
+            policy[key] = None if text == NONE else _value(key, text)
+            policy_with(JobPolicy(), {key: policy[key]})
+        else:
+            # Whatever the value, a key that there is not is named.
+            policy_with(JobPolicy(), {key: getattr(JobPolicy(), key, None)})
+            policy |= {} if new else {key: None}
+    if wish.session is not None:
+        policy["session"] = wish.session if wish.session in _SESSIONS else "key"
+    return policy
+
+
+def session_of(wish: JobOptions) -> str:
+    """The key of its conversation, "" if it has none of its own."""
+    return "" if wish.session is None or wish.session in _SESSIONS else wish.session
+
+
+def _policy_pairs(given: Iterable[str]) -> Iterable[tuple[str, str]]:
+    for pair in given:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"--policy is KEY=VALUE, not {pair!r}")
+        yield key.strip(), value.strip()
+
+
+_WORDS: Mapping[str, bool] = {"true": True, "yes": True, "false": False, "no": False}
+
+
+def _value(key: str, text: str) -> object:
+    """A value as the policy takes it; the policy judges it."""
+    from goclaw_py.core.errors import BadInterval  # noqa: PLC0415
+    from goclaw_py.core.schedule import parse_interval  # noqa: PLC0415
+
+    if key == "backoff_s":
+        return [_value("_s", each.strip()) for each in text.split(",")]
+    if text in _WORDS:
+        return _WORDS[text]
+    if key.endswith("_s") and text[-1:].isalpha():
+        try:
+            return parse_interval(text).total_seconds()
+        except BadInterval:
+            return text
+    if text.isdecimal() and len(text) <= 18:
+        return int(text)
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def agent_of(wish: JobOptions) -> AgentName | None:
+    """Which agent works on it; None if nothing is said of that."""
+    from goclaw_py.core.ids import AgentName  # noqa: PLC0415
+
+    return None if wish.agent is None else AgentName(wish.agent)
+
+
+def notify_of(wish: JobOptions) -> Notify | None:
+    """When its results are told; None if nothing is said of that."""
+    from goclaw_py.core.jobs import Notify  # noqa: PLC0415
+
+    return None if wish.notify is None else Notify(wish.notify)
+
+
+def max_runs_of(wish: JobOptions) -> int | None:
+    """After how many runs it is over; None: never."""
+    return None if wish.max_runs in (None, NONE) else int(wish.max_runs or 0)

@@ -1,0 +1,268 @@
+"""What operators read about jobs: times, reasons, results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from goclaw_py.cli import post
+from goclaw_py.cli.context import named
+from goclaw_py.cli.output import duration, one_line, plain, show_json
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from goclaw_py.core.jobs import Job, JobTarget, Payload
+    from goclaw_py.core.occurrence import Logged
+    from goclaw_py.ports.jobs import Asker, JobDesk
+
+_REASON = 80
+
+
+def operator(owner: str | None = None) -> Asker:
+    """Who asks: the operator, of everybody's jobs or in the name of one owner."""
+    from goclaw_py.core.ids import Owner  # noqa: PLC0415  (not needed for --help)
+    from goclaw_py.ports.jobs import Asker  # noqa: PLC0415
+
+    return Asker(None if owner is None else Owner(owner))
+
+
+def maybe_named(text: str | None) -> str | None:
+    """Check a name that need not be given."""
+    return None if text is None else named(text)
+
+
+def asked_for(text: str) -> str:
+    """Check what is to be a slug, an id or its beginning. Raises ``UnknownJob``: none is so."""
+    from goclaw_py.core.errors import UnknownJob  # noqa: PLC0415
+    from goclaw_py.core.jobs import SLUG  # noqa: PLC0415
+
+    text = named(text)
+    if not SLUG.fullmatch(text):
+        raise UnknownJob(text)
+    return text
+
+
+def _maybe_asked_for(text: str | None) -> str | None:
+    return None if text is None else asked_for(text)
+
+
+JobName = Annotated[
+    str,
+    typer.Argument(metavar="JOB", callback=asked_for, help="Its short name, or its id."),
+]
+OfJob = Annotated[
+    str | None,
+    typer.Option("--job", callback=_maybe_asked_for, help="Only of this job."),
+]
+
+
+# ---------------------------------------------------------------------------- times
+
+
+def local(at: datetime | None, zone: str) -> str:
+    """An instant in a zone, with its weekday; "" for none."""
+    if at is None:
+        return ""
+    from datetime import UTC  # noqa: PLC0415
+
+    from goclaw_py.core.errors import UnknownZone  # noqa: PLC0415
+    from goclaw_py.core.zones import zone as zone_named  # noqa: PLC0415
+
+    try:
+        there = at.astimezone(zone_named(zone))
+    except UnknownZone:
+        # The database of zones is not the one that it was stored with.
+        return f"{at.astimezone(UTC):%a %Y-%m-%d %H:%M:%S} UTC"
+    return f"{there:%a %Y-%m-%d %H:%M:%S}"
+
+
+def away(at: datetime, now: datetime) -> str:
+    """How far an instant is from now."""
+    seconds = (at - now).total_seconds()
+    if seconds >= 0:
+        return f"in {duration(seconds)}"
+    return f"{duration(-seconds)} ago"
+
+
+def when(at: datetime | None, zone: str, now: datetime) -> str:
+    """An instant in a zone, and how far away it is; "" for none."""
+    return f"{local(at, zone)} ({away(at, now)})" if at is not None else ""
+
+
+def times(desk: JobDesk, job: Job, count: int) -> list[datetime]:
+    """When a job runs next; for a paused one, when it would if it were resumed now."""
+    from goclaw_py.core.jobs import JobState  # noqa: PLC0415
+    from goclaw_py.core.schedule import upcoming  # noqa: PLC0415
+
+    if job.state is JobState.PAUSED:
+        return upcoming(job.timing(desk.profile.policy), after=desk.now(), count=count)
+    return desk.upcoming(job, count)
+
+
+# ---------------------------------------------------------------------------- reasons
+
+
+def plan(job: Job) -> str:
+    """When a job runs, in plain words."""
+    from goclaw_py.core.errors import JobError  # noqa: PLC0415
+    from goclaw_py.core.schedule import describe  # noqa: PLC0415
+
+    try:
+        return describe(job.spec.schedule, job.spec.zone)
+    except JobError as error:
+        # Another release has stored it, or one with other zones.
+        return str(error)
+
+
+def obstacle(desk: JobDesk, job: Job) -> str:
+    """Why a job will not run, "" if it will."""
+    match job.state.value:
+        case "paused":
+            return "paused"
+        case "disabled":
+            cause = f": {one_line(job.last_error, _REASON)}" if job.last_error else ""
+            return f"disabled after {failures(job.failures)}{cause}"
+        case "completed":
+            return f"over: it has run {count(job.runs, 'time')}"
+        case "failed":
+            return f"failed: {one_line(job.last_error, _REASON) or 'see its runs'}"
+    if not desk.enabled:
+        return "the scheduler is off (scheduler.enabled)"
+    if job.next_run_at is None and job.running is None:
+        return "nothing lies ahead"
+    return ""
+
+
+def remark(desk: JobDesk, job: Job) -> str:
+    """What is special about a job: why it will not run, or what it does now; else ""."""
+    if found := obstacle(desk, job):
+        return found
+    if job.running is not None:
+        return "runs now"
+    if job.failures:
+        cause = f": {one_line(job.last_error, _REASON)}" if job.last_error else ""
+        return f"{failures(job.failures)}{cause}"
+    return ""
+
+
+def failures(number: int) -> str:
+    """So many failures in a row."""
+    return f"{count(number, 'failure')} in a row" if number > 1 else count(number, "failure")
+
+
+def count(number: int, noun: str) -> str:
+    """So many of something."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def ended(row: Logged) -> str:
+    """How an occurrence ended, and why."""
+    return f"{row.status.value} ({row.why.value})" if row.why else row.status.value
+
+
+def took(row: Logged) -> str:
+    """How long an occurrence ran, "" if it did not or still does."""
+    if row.started_at is None or row.finished_at is None:
+        return ""
+    return duration(max(0.0, (row.finished_at - row.started_at).total_seconds()))
+
+
+def cost(row: Logged) -> str:
+    """What an occurrence cost, "" if nobody knows."""
+    if row.usage is None or row.usage.cost_usd is None:
+        return ""
+    return f"{row.usage.cost_usd} USD"
+
+
+# ---------------------------------------------------------------------------- definitions
+
+
+def kind_and_text(payload: Payload) -> tuple[str, str]:
+    """What a job does: the name of that and its text."""
+    from goclaw_py.core.jobs import Message, Program, Prompt  # noqa: PLC0415
+
+    match payload:
+        case Prompt(text):
+            return "prompt", text
+        case Message(text):
+            return "message", text
+        case Program(argv):
+            from shlex import join  # noqa: PLC0415
+
+            return "command", join(argv)
+
+
+def target(place: JobTarget) -> str:
+    """Where a job tells its results."""
+    from goclaw_py.core.jobs import TargetKind  # noqa: PLC0415
+    from goclaw_py.core.targets import target_text  # noqa: PLC0415
+
+    return place.value if isinstance(place, TargetKind) else post.cell(target_text(place))
+
+
+# ---------------------------------------------------------------------------- after a change
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A job as it was looked at.
+
+    Args:
+        ahead: Its next times; of a paused one those that it would have.
+        obstacle: Why it will not run, "" if it will.
+        remark: What is special about it.
+    """
+
+    job: Job
+    now: datetime
+    ahead: tuple[datetime, ...]
+    obstacle: str
+    remark: str
+
+
+def seen(desk: JobDesk, job: Job, count: int = 3) -> Seen:
+    """Look at a job, with so many of its next times."""
+    from goclaw_py.core.errors import JobError  # noqa: PLC0415
+
+    try:
+        ahead = tuple(times(desk, job, count)) if count else ()
+    except JobError:
+        # What is wrong with it is told where its schedule is.
+        ahead = ()
+    return Seen(job, desk.now(), ahead, obstacle(desk, job), remark(desk, job))
+
+
+def document(found: Seen) -> dict[str, object]:
+    """A job for programs."""
+    from goclaw_py.core.job_json import job_json  # noqa: PLC0415
+
+    ahead = [at.isoformat() for at in found.ahead]
+    return {**job_json(found.job), "upcoming": ahead, "remark": found.remark}
+
+
+def say_next(found: Seen, *, as_json: bool) -> None:
+    """Tell when a job runs, in words and by its next three times (SPEC CRON-2)."""
+    job = found.job
+    if as_json:
+        show_json(dict[str, object], document(found))
+        return
+    typer.echo(plain(f"{label(job)}: {plan(job)}"))
+    show_times(found)
+    if job.state.value == "paused":
+        typer.echo(f"it is paused; to let it run: goclaw cron resume {job.spec.slug}")
+    elif found.obstacle:
+        typer.echo(plain(f"it will not run: {found.obstacle}"))
+
+
+def show_times(found: Seen) -> None:
+    """Write the times at which a job runs, one a line."""
+    for number, at in enumerate(found.ahead):
+        typer.echo(f"{'' if number else 'next':<6}{when(at, found.job.spec.zone, found.now)}")
+
+
+def label(job: Job) -> str:
+    """What a job is called."""
+    return f"{job.spec.slug} ({post.cell(job.spec.name)})" if job.spec.name else job.spec.slug

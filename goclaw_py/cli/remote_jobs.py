@@ -1,0 +1,204 @@
+"""Jobs as seen from another process: ``JobDesk`` over the gateway's socket."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+from urllib.parse import quote
+
+from goclaw_py.core.errors import GoclawError
+from goclaw_py.core.ids import OccurrenceId
+from goclaw_py.core.job_json import job_of
+from goclaw_py.core.jobs import Job, JobState
+from goclaw_py.core.occurrence import JobStats, Logged, Status
+from goclaw_py.core.policy import Profile
+from goclaw_py.core.schedule import upcoming
+from goclaw_py.core.targets import target_text
+from goclaw_py.ports.jobs import Asker, JobChange, JobDraft, RunNow, StartedNow
+from goclaw_py.ports.store import JobPage, JobQuery
+from goclaw_py.runtime.clock import SystemClock
+from goclaw_py.web import jobs_wire, wire
+
+Params = Mapping[str, str | int | bool | list[str]]
+
+_CLOCK = SystemClock()
+
+
+class Ask(Protocol):
+    """Sends a request to the gateway; the body of a good answer, else the error it tells of."""
+
+    def __call__(
+        self, method: str, path: str, body: object = None, *, params: Params | None = None
+    ) -> Awaitable[bytes]:
+        """Raises ``NoGateway`` as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the gateway has said of all jobs, and how far its clock is ahead of ours."""
+
+    view: jobs_wire.DeskView
+    ahead: timedelta
+
+
+class RemoteDesk:
+    """Implements ``ports.jobs.JobDesk``; every method may raise ``NoGateway``.
+
+    What needs no waiting (``profile``, ``enabled``, ``most``) is known once anything was asked.
+    """
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._known: _Known | None = None
+
+    @property
+    def profile(self) -> Profile:
+        """See ``JobDesk``."""
+        return self._view.profile
+
+    @property
+    def enabled(self) -> bool:
+        """See ``JobDesk``."""
+        return self._view.enabled
+
+    @property
+    def most(self) -> int:
+        """See ``JobDesk``."""
+        return self._view.most
+
+    def now(self) -> datetime:
+        """The gateway's clock; before anything was asked that of this machine, which is its own."""
+        ahead = timedelta() if self._known is None else self._known.ahead
+        return _CLOCK.now() + ahead
+
+    async def look(self) -> None:
+        """Learn what the settings say of all jobs, unless that is known."""
+        if self._known is None:
+            view = wire.read(jobs_wire.DeskView, await self._ask("GET", "/api/scheduler"))
+            self._known = _Known(view, view.now - _CLOCK.now())
+
+    # ------------------------------------------------------------------ making and changing
+
+    async def create(self, draft: JobDraft, by: Asker) -> Job:
+        """See ``JobDesk``."""
+        return await self._job("POST", "/api/jobs", by, jobs_wire.draft_json(draft))
+
+    async def edit(self, asked: str, change: JobChange, by: Asker) -> Job:
+        """See ``JobDesk``."""
+        return await self._job("PATCH", _path(asked), by, jobs_wire.change_json(change))
+
+    async def delete(self, asked: str, by: Asker) -> Job:
+        """See ``JobDesk``."""
+        return await self._job("DELETE", _path(asked), by)
+
+    async def run_now(self, asked: str, by: Asker) -> StartedNow | RunNow:
+        """See ``JobDesk``."""
+        raw = await self._request("POST", f"{_path(asked)}/run", by)
+        return jobs_wire.started_now(wire.read(jobs_wire.RanNow, raw))
+
+    # ------------------------------------------------------------------ looking
+
+    async def get(self, asked: str, by: Asker) -> Job:
+        """See ``JobDesk``."""
+        return await self._job("GET", _path(asked), by)
+
+    async def search(self, query: JobQuery, by: Asker) -> JobPage:
+        """See ``JobDesk``."""
+        raw = await self._request("GET", "/api/jobs", by, params=_params(query))
+        page = wire.read(dict[str, Any], raw)
+        return JobPage(tuple(job_of(one) for one in page["jobs"]), page["total"])
+
+    async def log(
+        self, asked: str | None, by: Asker, *, limit: int = 50, status: Status | None = None
+    ) -> list[Logged]:
+        """See ``JobDesk``."""
+        path = "/api/occurrences" if asked is None else f"{_path(asked)}/log"
+        params: dict[str, str | int | bool | list[str]] = {"limit": limit}
+        if status is not None:
+            params["status"] = status.value
+        return wire.read(list[Logged], await self._request("GET", path, by, params=params))
+
+    async def logged(self, occurrence: OccurrenceId, by: Asker) -> Logged:
+        """See ``JobDesk``."""
+        path = f"/api/occurrences/{quote(occurrence, safe='')}"
+        return wire.read(Logged, await self._request("GET", path, by))
+
+    async def stats(self, asked: str | None, by: Asker, *, since: datetime) -> JobStats:
+        """See ``JobDesk``."""
+        path = "/api/scheduler/stats" if asked is None else f"{_path(asked)}/stats"
+        params = {"since": since.isoformat()}
+        return wire.read(JobStats, await self._request("GET", path, by, params=params))
+
+    def upcoming(self, job: Job, count: int = 3) -> list[datetime]:
+        """See ``JobDesk``. Computed here: the job and the settings say it all."""
+        if job.state is not JobState.ACTIVE or job.next_run_at is None or count < 1:
+            return []
+        timing = job.timing(self.profile.policy)
+        return [job.next_run_at, *upcoming(timing, after=job.next_run_at, count=count - 1)]
+
+    async def preview(self, draft: JobDraft, by: Asker, count: int = 3) -> list[datetime]:
+        """See ``JobDesk``."""
+        body, params = jobs_wire.draft_json(draft), {"count": count}
+        raw = await self._request("POST", "/api/scheduler/preview", by, body, params=params)
+        return wire.read(jobs_wire.Times, raw).times
+
+    # ------------------------------------------------------------------ zones
+
+    async def zone(self, by: Asker) -> str:
+        """See ``JobDesk``."""
+        raw = await self._request("GET", "/api/scheduler/zone", by)
+        return wire.read(jobs_wire.ZoneView, raw).zone
+
+    async def choose_zone(self, zone: str | None, by: Asker) -> str:
+        """See ``JobDesk``."""
+        raw = await self._request("PUT", "/api/scheduler/zone", by, jobs_wire.ZoneBody(zone))
+        return wire.read(jobs_wire.ZoneView, raw).zone
+
+    # ------------------------------------------------------------------ HTTP
+
+    @property
+    def _view(self) -> jobs_wire.DeskView:
+        if self._known is None:
+            raise GoclawError("the gateway was not asked yet what it says of all jobs")
+        return self._known.view
+
+    async def _job(self, method: str, path: str, by: Asker, body: object = None) -> Job:
+        return job_of(wire.read(dict[str, Any], await self._request(method, path, by, body)))
+
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        by: Asker,
+        body: object = None,
+        *,
+        params: Params | None = None,
+    ) -> bytes:
+        await self.look()
+        asker = jobs_wire.asker_params(by)
+        return await self._ask(method, path, body, params={**asker, **(params or {})})
+
+
+def _path(asked: str) -> str:
+    return f"/api/jobs/{quote(asked, safe='')}"
+
+
+def _params(query: JobQuery) -> Params:
+    params: dict[str, str | int | bool | list[str]] = {
+        "limit": query.limit,
+        "offset": query.offset,
+        "name": query.name,
+        "state": [state.value for state in query.states],
+        "kind": list(query.kinds),
+    }
+    if query.owner is not None:
+        params["owner"] = query.owner
+    if query.agent is not None:
+        params["agent"] = query.agent
+    if query.notify is not None:
+        params["notify"] = query.notify.value
+    if query.target is not None:
+        params["target"] = target_text(query.target)
+    return params

@@ -1,0 +1,70 @@
+"""What the settings make of all jobs, and where this machine is (SPEC CRON-17)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from goclaw_py.config.models import Settings
+from goclaw_py.core.errors import UnknownZone
+from goclaw_py.core.ids import CRON_LANE
+from goclaw_py.core.policy import PROFILES, Profile, policy_with
+from goclaw_py.core.zones import zone
+
+UTC: Final = "UTC"
+
+
+def job_profile(settings: Settings, env: Mapping[str, str] | None = None) -> Profile:
+    """The profile with all that is set beside it. Its zone is always a name.
+
+    ``env`` tells the zone of the machine, for a profile that takes that one.
+    """
+    scheduler = settings.scheduler
+    profile = PROFILES[scheduler.profile]
+    named = scheduler.timezone or profile.zone
+    prompt = scheduler.default_prompt
+    return replace(
+        profile,
+        policy=policy_with(profile.policy, scheduler.overrides()),
+        enabled=profile.enabled if scheduler.enabled is None else scheduler.enabled,
+        zone=named or machine_zone(os.environ if env is None else env),
+        default_prompt=profile.default_prompt if prompt is None else prompt.strip(),
+        lane=settings.lanes[CRON_LANE],
+        shutdown_wait_s=settings.shutdown.wait_s,
+    )
+
+
+def machine_zone(env: Mapping[str, str], folder: Path = Path("/etc")) -> str:
+    """The exact IANA name of this machine's zone, ``UTC`` where nothing says it.
+
+    By ``TZ``, then ``localtime`` and ``timezone`` in ``folder``.
+    """
+    for name in _named(env, folder):
+        try:
+            zone(name)
+        except UnknownZone:
+            continue
+        return name
+    return UTC
+
+
+def _named(env: Mapping[str, str], folder: Path) -> Iterator[str]:
+    # TZ may be a file, and then has a colon in front; ``<+03>-3`` and the like have no name.
+    yield _name_in(env.get("TZ", "").strip().removeprefix(":"))
+    link = folder / "localtime"
+    if link.is_symlink():
+        # What is written first: behind it the name may be that of another place.
+        yield _name_in(str(link.readlink()))
+        yield _name_in(str(link.resolve()))
+    try:
+        yield (folder / "timezone").read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return
+
+
+def _name_in(path: str) -> str:
+    name = path.rpartition("zoneinfo/")[2]
+    return name.removeprefix("posix/").removeprefix("right/")

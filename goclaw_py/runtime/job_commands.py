@@ -1,0 +1,253 @@
+"""What people in a chat do with jobs: commands, and buttons below reminders (CMD-5, CRON-13)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from goclaw_py.core import wording_jobs
+from goclaw_py.core.commands import JobAction, JobButton, Jobs, Timezone
+from goclaw_py.core.errors import (
+    BadJob,
+    BadSchedule,
+    JobError,
+    NotYours,
+    SlugTaken,
+    UnknownJob,
+    UnknownZone,
+)
+from goclaw_py.core.ids import JobId, OccurrenceId
+from goclaw_py.core.job_json import job_of
+from goclaw_py.core.jobs import JobSpec, JobState, Maker, owner_of
+from goclaw_py.core.messages import Target
+from goclaw_py.core.occurrence import Logged
+from goclaw_py.core.schedule import At
+from goclaw_py.core.snooze import again_at
+from goclaw_py.ports.jobs import Asker, JobChange, JobDesk, JobDraft, RunNow
+from goclaw_py.ports.store import InboxRow, JobQuery
+from goclaw_py.runtime.recent import Recent
+
+log = logging.getLogger(__name__)
+
+LISTED = 20
+"""How many jobs one answer shows."""
+
+COMING = 3
+"""How many of the next jobs ``/status`` shows."""
+
+_LISTED_STATES = (JobState.ACTIVE, JobState.PAUSED, JobState.DISABLED, JobState.FAILED)
+"""Not those that are done: a model's reminders are kept, and soon there are more of them."""
+
+_LISTS = 1000
+"""For how many chats it is known which list they saw last."""
+
+_NOT_RUN: Mapping[RunNow, str] = {
+    RunNow.ALREADY_RUNNING: wording_jobs.IS_RUNNING,
+    RunNow.AT_CAPACITY: wording_jobs.NO_ROOM,
+    RunNow.NO_WORK: wording_jobs.NO_WORK,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """What a button stands below: a job as it was then."""
+
+    job: JobId
+    spec: JobSpec
+    due_at: datetime
+    own: bool
+    """It is the asker's; else it only spoke in their chat."""
+
+
+class JobCommands:
+    """Carries them out for whoever may talk: what a chat's jobs are is that chat's business.
+
+    Every method may raise ``StoreUnavailable``.
+    """
+
+    def __init__(self, desk: JobDesk) -> None:
+        self._desk = desk
+        self._lists: Recent[Target, tuple[JobId, ...]] = Recent(_LISTS)
+        """What the numbers mean that people read last: a job may have come or gone since."""
+        self._acts: Mapping[str, Callable[[str, Asker], Awaitable[str]]] = {
+            "pause": self._pause,
+            "resume": self._resume,
+            "delete": self._delete,
+            "run": self._run,
+        }
+
+    async def answer(self, row: InboxRow, command: Jobs | Timezone | JobButton) -> str:
+        """Carry one out; what its sender reads."""
+        by = asker(row)
+        match command:
+            case Jobs():
+                return await self._jobs(by, row.message.target, command)
+            case Timezone():
+                return await self._timezone(by, command)
+            case JobButton():
+                return await self._press(by, command)
+
+    # ------------------------------------------------------------------ commands
+
+    async def _jobs(self, by: Asker, chat: Target, command: Jobs) -> str:
+        if not command.action:
+            return await self._list(by, chat)
+        act = self._acts.get(command.action)
+        if act is None or not command.job:
+            return wording_jobs.HOW if act else wording_jobs.unknown_action(command.action)
+        asked = command.job
+        if asked.isascii() and asked.isdigit():
+            numbered = self._lists.get(chat)
+            if numbered is None:
+                return wording_jobs.look_again(await self._list(by, chat))
+            if not 1 <= int(asked[:9]) <= len(numbered):
+                return wording_jobs.unknown_number(asked)
+            asked = numbered[int(asked) - 1]
+        try:
+            return await act(asked, by)
+        except JobError as error:
+            return wording_jobs.refused(error)
+
+    async def _timezone(self, by: Asker, command: Timezone) -> str:
+        now = self._desk.now()
+        if not command.zone:
+            return wording_jobs.timezone(await self._desk.zone(by), now)
+        chosen = None if command.zone.casefold() == "default" else command.zone
+        try:
+            zone = await self._desk.choose_zone(chosen, by)
+        except UnknownZone as error:
+            return wording_jobs.refused(error)
+        log.info("a chat chose its time zone", extra={"owner": by.owner, "zone": zone})
+        return wording_jobs.timezone_changed(zone, now)
+
+    async def coming(self, row: InboxRow) -> list[str]:
+        """The lines of ``/status`` about what runs next."""
+        query = JobQuery(states=(JobState.ACTIVE,), limit=COMING)
+        page = await self._desk.search(query, asker(row))
+        return wording_jobs.next_jobs(page.jobs, enabled=self._desk.enabled)
+
+    async def _list(self, by: Asker, chat: Target) -> str:
+        page = await self._desk.search(JobQuery(states=_LISTED_STATES, limit=LISTED), by)
+        self._lists[chat] = tuple(job.id for job in page.jobs)
+        return wording_jobs.jobs(page.jobs, page.total, enabled=self._desk.enabled)
+
+    async def _pause(self, asked: str, by: Asker) -> str:
+        job = await self._desk.edit(asked, JobChange(state=JobState.PAUSED), by)
+        return wording_jobs.paused(job.spec.title)
+
+    async def _resume(self, asked: str, by: Asker) -> str:
+        return wording_jobs.resumed(
+            await self._desk.edit(asked, JobChange(state=JobState.ACTIVE), by)
+        )
+
+    async def _delete(self, asked: str, by: Asker) -> str:
+        return wording_jobs.deleted((await self._desk.delete(asked, by)).spec.title)
+
+    async def _run(self, asked: str, by: Asker) -> str:
+        title = (await self._desk.get(asked, by)).spec.title
+        started = await self._desk.run_now(asked, by)
+        if isinstance(started, RunNow):
+            return _NOT_RUN.get(started) or self._off()
+        if started.run is None:
+            return wording_jobs.ran_now(title)
+        return wording_jobs.runs_now(title)
+
+    def _off(self) -> str:
+        return wording_jobs.NOT_CARRIED_OUT if self._desk.enabled else wording_jobs.OFF
+
+    # ------------------------------------------------------------------ buttons
+
+    async def _press(self, by: Asker, button: JobButton) -> str:
+        ran = await self._ran(button.occurrence, by)
+        if ran is None:
+            return wording_jobs.GONE
+        if button.action is JobAction.DONE:
+            return wording_jobs.done(ran.spec.title)
+        if not self._desk.enabled:
+            return wording_jobs.OFF
+        try:
+            if button.action is JobAction.AGAIN and ran.own:
+                return await self._run(ran.job, by)
+        except UnknownJob:
+            pass  # it has run and is gone: what it did is made anew
+        try:
+            return await self._again(button, ran, by)
+        except JobError as error:
+            return wording_jobs.refused(error)
+
+    async def _ran(self, occurrence: OccurrenceId, by: Asker) -> _Ran | None:
+        """What a button stands below; None if it is not known, or nothing of this chat.
+
+        What an operator's job has said here may be snoozed here, too.
+        """
+        try:
+            return _ran(await self._desk.logged(occurrence, by), own=True)
+        except (UnknownJob, NotYours):
+            pass
+        try:
+            ran = _ran(await self._desk.logged(occurrence, replace(by, owner=None)), own=False)
+        except UnknownJob:
+            return None
+        if ran is None or by.chat is None or not isinstance(ran.spec.target, Target):
+            return None
+        here = replace(by.chat, thread=None) == replace(ran.spec.target, thread=None)
+        return ran if here else None
+
+    async def _again(self, button: JobButton, ran: _Ran, by: Asker) -> str:
+        """Let it come again as a job of its own. Raises ``JobError``."""
+        spec, action = ran.spec, button.action
+        at = again_at(action, due=ran.due_at, now=self._desk.now(), zone=spec.zone)
+        # A second press has the same name, also in another process or after a crash.
+        slug = f"again-{button.occurrence.replace('-', '')}-{action}"
+        try:
+            await self._desk.create(_copy(ran, slug, at), by)
+        except SlugTaken:
+            there = await self._desk.get(slug, by)
+            if there.state is JobState.ACTIVE and there.next_run_at is not None:
+                at = there.next_run_at
+                if action is JobAction.AGAIN:
+                    return wording_jobs.IS_RUNNING
+                return wording_jobs.already_snoozed(spec.title, at, spec.zone)
+            change = JobChange(schedule=At(at), state=JobState.ACTIVE)
+            await self._desk.edit(slug, change, by)
+        if action is JobAction.AGAIN:
+            return wording_jobs.runs_now(spec.title)
+        return wording_jobs.snoozed(spec.title, at, spec.zone)
+
+
+def asker(row: InboxRow) -> Asker:
+    """As whom the sender of a message asks: as the chat that it came from."""
+    message = row.message
+    return Asker(
+        owner_of(message.target, message.peer),
+        Maker.PERSON,
+        row.agent,
+        message.target,
+        message.peer,
+    )
+
+
+def _ran(logged: Logged, *, own: bool) -> _Ran | None:
+    try:
+        spec = job_of(logged.definition).spec
+    except (BadJob, BadSchedule):
+        return None  # an older release has written it otherwise
+    return _Ran(logged.job, spec, logged.scheduled_at, own)
+
+
+def _copy(ran: _Ran, slug: str, at: datetime) -> JobDraft:
+    """The same once more; it tells its result where the button was pressed."""
+    spec = ran.spec
+    draft = JobDraft(
+        schedule=At(at),
+        payload=spec.payload,
+        slug=slug,
+        name=spec.title,
+        zone=spec.zone,
+        agent=spec.agent,
+        notify=spec.notify,
+    )
+    # What an operator has granted to their own job, nobody else's gets.
+    return replace(draft, session=spec.session, policy=spec.policy) if ran.own else draft

@@ -1,0 +1,43 @@
+"""What the end of a run is to its job."""
+
+from __future__ import annotations
+
+from goclaw_py.core import wording
+from goclaw_py.core.due import why_of
+from goclaw_py.core.errors import AgentError
+from goclaw_py.core.occurrence import Attempt
+from goclaw_py.core.outcomes import Ending, Outcome, Reason
+from goclaw_py.runtime.jobs.occurrences import Said
+from goclaw_py.runtime.progress import Progress
+
+
+def attempt_of(ended: Ending, error: BaseException | None, progress: Progress) -> Attempt:
+    """How an attempt ended, from the end of its run."""
+    outcome = ended.outcome
+    if ended.reason in (Reason.DRAINING, Reason.SHUTDOWN):
+        outcome = Outcome.INTERRUPTED
+    elif outcome is Outcome.ABANDONED and ended.reason in (Reason.STOPPED, Reason.STOPPED_ALL):
+        outcome = Outcome.CANCELLED
+    told = "" if error is None else f"{type(error).__name__}: {error}"
+    if isinstance(error, AgentError):
+        friendly = error.friendly
+    elif outcome in (Outcome.TIMED_OUT, Outcome.ABANDONED):
+        friendly = wording.timed_out(ended.reason)
+    else:
+        friendly = wording.FAILED
+    return Attempt(
+        outcome=outcome,
+        why=why_of(ended.reason),
+        error=told,
+        friendly=friendly,
+        retryable=isinstance(error, AgentError) and error.retryable,
+        side_effects=progress.has_side_effects,
+    )
+
+
+def said_of(progress: Progress) -> Said:
+    """What a run has said, used and wants to be sent."""
+    result = progress.result
+    if result is None:
+        return Said(progress.text, progress.usage)
+    return Said(result.text, progress.usage, result.files)

@@ -1,0 +1,123 @@
+"""Everything about jobs in a gateway, wired to each other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from goclaw_py.core.ids import CRON_LANE, AgentName, NodeId
+from goclaw_py.core.policy import DEFAULT_PROFILE
+from goclaw_py.ports.agent import AgentLoop
+from goclaw_py.ports.channel import Channel
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.jobs import WorkSource
+from goclaw_py.ports.store import Place, Store
+from goclaw_py.runtime.children import ChildRuns
+from goclaw_py.runtime.dispatcher import Dispatcher
+from goclaw_py.runtime.feed import Feed
+from goclaw_py.runtime.jobs.desk import JobDesk
+from goclaw_py.runtime.jobs.loop import DueLoop
+from goclaw_py.runtime.jobs.making import Rules
+from goclaw_py.runtime.jobs.occurrences import Occurrences
+from goclaw_py.runtime.jobs.places import Places
+from goclaw_py.runtime.jobs.runs import JobRuns, Shop
+from goclaw_py.runtime.jobs.telling import Telling
+from goclaw_py.runtime.jobs.work import Work
+from goclaw_py.runtime.ledger import Ledger
+from goclaw_py.runtime.policies import Policies
+from goclaw_py.runtime.replies import Replies
+from goclaw_py.runtime.wake import Wake
+from goclaw_py.runtime.workshop import Workshop
+
+
+def _no_programs(argv: tuple[str, ...]) -> AgentLoop:
+    raise ValueError(f"programs do not run here: {argv[0]}")
+
+
+@dataclass(frozen=True, slots=True)
+class JobSetup:
+    """What the settings say about jobs.
+
+    Args:
+        sources: The work sources, by name.
+        program: Makes the loop that runs a program instead of an agent.
+        limits: How many runs of an agent may work at once, where the settings say so.
+    """
+
+    rules: Rules = field(default_factory=lambda: Rules(DEFAULT_PROFILE))
+    sources: Mapping[str, WorkSource] = field(default_factory=dict)
+    program: Callable[[tuple[str, ...]], AgentLoop] = _no_programs
+    limits: Mapping[AgentName, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Colleagues:
+    """Parts of the gateway that jobs work with."""
+
+    channels: Mapping[Place, Channel]
+    policies: Policies
+    children: ChildRuns
+    feed: Feed
+    ledger: Ledger
+    replies: Replies
+
+
+class Office:
+    """The jobs of a gateway."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        node: Callable[[], NodeId],
+        setup: JobSetup,
+        by: Colleagues,
+    ) -> None:
+        self._enabled = setup.rules.enabled
+        self._clock = clock
+        self._store = store
+        self._node = node
+        self.wake = Wake()
+        self.desk = JobDesk(store, clock, setup.rules)
+        self.occurrences = Occurrences(store, clock, node, setup.rules.base, freed=self.wake.call)
+        places = Places(store, clock, by.policies)
+        self._telling = Telling(store, clock, by.channels, places, by.replies)
+        work = Work(setup.sources)
+        shop = Shop(by.children, by.feed, by.ledger, work, setup.program, setup.limits)
+        self.runs = JobRuns(store, clock, node, places, shop)
+
+    def connect(self, dispatcher: Dispatcher, workshop: Workshop) -> None:
+        """Give it those with whom it works. Call it once, before anything runs."""
+        self.runs.connect(dispatcher, workshop, self.occurrences, self._telling, self.desk)
+        self.occurrences.connect(self.runs)
+        self.desk.connect(self.runs)
+        self.loop = DueLoop(
+            self._store,
+            self._clock,
+            self._node,
+            self.occurrences,
+            lambda: _size(dispatcher),
+            self.wake,
+        )
+
+    async def run(self) -> None:
+        """Run what is due, until cancelled; nothing if jobs are switched off."""
+        if self._enabled:
+            await self.loop.run()
+        await asyncio.Event().wait()
+
+    async def close(self) -> None:
+        """Claim nothing more, and give back what waits. What runs ends with the dispatcher."""
+        self.loop.close()
+        await self.occurrences.close()
+
+    def forget(self) -> None:
+        """This node was declared dead: what it had in hand belongs to others."""
+        self.occurrences.forget()
+        self.wake.call()
+
+
+def _size(dispatcher: Dispatcher) -> int:
+    """How many jobs may run at once, as things are now."""
+    return next(lane.concurrency for lane in dispatcher.lanes() if lane.name == CRON_LANE)

@@ -1,0 +1,382 @@
+"""Jobs as runs of agents: what a gateway does when a job is due (SPEC section 6, AGENT-7).
+
+The host of the dispatcher for scheduled runs. The end of a run, what its job makes of it and what
+people are told are stored in one transaction; until then the run keeps its slots.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from goclaw_py.core import wording_jobs
+from goclaw_py.core.due import End
+from goclaw_py.core.errors import Fenced, StoreUnavailable, WorkSourceError
+from goclaw_py.core.events import AgentEvent
+from goclaw_py.core.ids import (
+    CRON_LANE,
+    AgentName,
+    LaneName,
+    NodeId,
+    OccurrenceId,
+    RunId,
+    SessionKey,
+)
+from goclaw_py.core.jobs import Job, Maker, Message, Program, Prompt, session_for
+from goclaw_py.core.machine import Stop
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.occurrence import Attempt, JobUpdate, Status, Why
+from goclaw_py.core.outcomes import Ending, Outcome, Trigger
+from goclaw_py.core.policy import JobPolicy
+from goclaw_py.core.requests import Request
+from goclaw_py.ports.agent import AgentLoop, TextPart
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.jobs import Asker, JobDesk, RunNow, StartedNow
+from goclaw_py.ports.store import NewRun, RunEnd, Store
+from goclaw_py.runtime.children import Asker as Parent
+from goclaw_py.runtime.children import ChildRuns
+from goclaw_py.runtime.clock import new_id, new_run_id
+from goclaw_py.runtime.dispatcher import Dispatcher
+from goclaw_py.runtime.feed import Feed, taken_over
+from goclaw_py.runtime.jobs.attempts import attempt_of, said_of
+from goclaw_py.runtime.jobs.held import Held
+from goclaw_py.runtime.jobs.occurrences import Occurrences, Said
+from goclaw_py.runtime.jobs.places import Places
+from goclaw_py.runtime.jobs.telling import Telling
+from goclaw_py.runtime.jobs.work import NoWork, Work
+from goclaw_py.runtime.ledger import Ledger
+from goclaw_py.runtime.progress import Progress
+from goclaw_py.runtime.retry import until_available
+from goclaw_py.runtime.workshop import Job as Task
+from goclaw_py.runtime.workshop import Workshop
+
+log = logging.getLogger(__name__)
+
+_ELSEWHERE_S = 5.0
+"""How long a job waits whose conversation another process works on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shop:
+    """What scheduled runs use besides their agents.
+
+    Args:
+        program: Makes the loop that runs a program instead of an agent.
+        limits: How many runs of an agent may work at once, where the settings say so.
+    """
+
+    children: ChildRuns
+    feed: Feed
+    ledger: Ledger
+    work: Work
+    program: Callable[[tuple[str, ...]], AgentLoop]
+    limits: Mapping[AgentName, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class JobRun:
+    """A scheduled run in hand."""
+
+    held: Held
+    run: NewRun
+    progress: Progress = field(default_factory=Progress)
+    began: bool = False
+
+
+class JobRuns:
+    """Implements ``Performer`` and is an owner of runs for the dispatcher.
+
+    Args:
+        lane: Where they run.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        node: Callable[[], NodeId],
+        places: Places,
+        shop: Shop,
+        lane: LaneName = CRON_LANE,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._node = node
+        self._places = places
+        self._shop = shop
+        self._lane = lane
+        self._runs: dict[RunId, JobRun] = {}
+        self._idle: set[SessionKey] = set()
+        """Conversations of runs that have ended, owned until somebody gives them back."""
+
+    def connect(
+        self,
+        dispatcher: Dispatcher,
+        workshop: Workshop,
+        occurrences: Occurrences,
+        telling: Telling,
+        desk: JobDesk,
+    ) -> None:
+        """Give it those with whom it works. Call it once, before anything is due."""
+        self._dispatcher = dispatcher
+        self._workshop = workshop
+        self._occurrences = occurrences
+        self._telling = telling
+        self._desk = desk
+
+    # ------------------------------------------------------------------ looking
+
+    def owns(self, run_id: RunId) -> bool:
+        """Whether it is a scheduled run whose end is not stored."""
+        return run_id in self._runs
+
+    def progress(self, run_id: RunId) -> Progress | None:
+        """What is known of a scheduled run while it works."""
+        run = self._runs.get(run_id)
+        return None if run is None else run.progress
+
+    def delivering_to(self, target: Target) -> list[RunId]:
+        """Runs of jobs that tell their result in this chat, the first claimed first.
+
+        Of a job that waits for its next attempt it is the run of the last one.
+        """
+        return [
+            held.run
+            for held in self._occurrences.all()
+            if held.run is not None and held.target == target
+        ]
+
+    def stop_run(self, run_id: RunId) -> Stop:
+        """Stop a run, or what would follow its last attempt; takes effect before this returns."""
+        if run_id in self._runs:
+            return self._dispatcher.stop_one(run_id)
+        for held in self._occurrences.all():
+            if held.run == run_id and held.waits:
+                held.waits = False
+                self._occurrences.stop(held)
+                return Stop(stopped=[run_id])
+        return Stop()
+
+    # ------------------------------------------------------------------ performing
+
+    def busy(self, job: Job, policy: JobPolicy) -> Why | None:
+        """By what this process knows."""
+        agent = job.spec.agent
+        # This one is in hand already.
+        if policy.max_per_agent and self._occurrences.of_agent(agent) > policy.max_per_agent:
+            return Why.AT_CAPACITY
+        limit = self._shop.limits.get(agent)
+        active = sum(run.agent == agent for run in self._dispatcher.runs()) if limit else 0
+        if limit and active >= limit:
+            return Why.AT_CAPACITY
+        session = session_for(job, policy, None)
+        if session is not None and self._dispatcher.has_session(session):
+            return Why.BUSY
+        return None
+
+    async def perform(self, held: Held) -> None:
+        """Begin an attempt."""
+        try:
+            await self._prepare(held)
+        except NoWork:
+            await self._occurrences.end(held, End(Status.SKIPPED, Why.NO_WORK))
+        except WorkSourceError as error:
+            attempt = Attempt(Outcome.FAILED, error=str(error), retryable=True)
+            await self._occurrences.ended(held, attempt, Said(), None)
+
+    async def _prepare(self, held: Held) -> None:
+        """Submit its run, or be done at once. Raises ``NoWork`` and ``WorkSourceError``."""
+        spec = held.claimed.job.spec
+        if isinstance(spec.payload, Message):
+            held.started_at = held.started_at or self._clock.now()
+            said = Said(spec.payload.text)
+            await self._occurrences.ended(held, Attempt(Outcome.COMPLETED), said, None)
+            return
+        await self._shop.work.take(held)
+        held.target = await self._places.target_of(held.claimed.job)
+        self._submit(held)
+
+    def _submit(self, held: Held) -> None:
+        job, run_id = held.claimed.job, new_run_id(self._clock)
+        held.run = run_id
+        held.session = session = session_for(job, held.policy, run_id)
+        assert session is not None
+        now = self._clock.now()
+        run = NewRun(
+            id=run_id,
+            session=session,
+            agent=job.spec.agent,
+            trigger=Trigger.CRON,
+            lane=self._lane,
+            inbox=(),
+            target=held.target,
+            started_at=now,
+            submitted_at=now,
+            occurrence=held.id,
+        )
+        self._runs[run_id] = JobRun(held, run)
+        self._shop.feed.asked(run)
+        self._dispatcher.submit(
+            Request(
+                id=run_id,
+                session=session,
+                lane=self._lane,
+                agent=job.spec.agent,
+                policy=self._places.policy_of(job, session),
+                run_timeout_s=held.policy.run_timeout_s or None,
+            )
+        )
+
+    async def tell(
+        self, held: Held, end: End, update: JobUpdate | None, attempt: Attempt, said: Said
+    ) -> tuple[OutboundMessage, ...]:
+        """See ``Performer``."""
+        return await self._telling.tell(held, end, update, attempt, said)
+
+    async def told(self, held: Held, end: End, say: Sequence[OutboundMessage], said: Said) -> None:
+        """See ``Performer``."""
+        await self._telling.remember(held, say)
+        await self._shop.work.finish(held, end, said)
+
+    # ------------------------------------------------------------------ by hand
+
+    async def run_now(self, job: Job) -> StartedNow | RunNow:
+        """See ``desk.Hand``."""
+        if self._dispatcher.draining:
+            return RunNow.OFF
+        policy = job.policy(self._desk.profile.policy)
+        most = policy.max_per_agent
+        if most and self._occurrences.of_agent(job.spec.agent) >= most:
+            return RunNow.AT_CAPACITY
+        occurrence = OccurrenceId(new_id(self._clock))
+        claimed = await self._store.claim_now(
+            self._node(), job.id, now=self._clock.now(), occurrence=occurrence
+        )
+        if claimed is None:
+            return RunNow.ALREADY_RUNNING
+        held = self._occurrences.hold(claimed)
+        held.attempt = 1
+        try:
+            await self._prepare(held)
+        except NoWork:
+            await self._occurrences.end(held, End(Status.SKIPPED, Why.NO_WORK))
+            return RunNow.NO_WORK
+        except WorkSourceError as error:
+            await self._occurrences.end(
+                held, End(Status.FAILED), Attempt(Outcome.FAILED, error=str(error))
+            )
+            raise
+        return StartedNow(occurrence, held.run, held.session or "")
+
+    # ------------------------------------------------------------------ the dispatcher's host
+
+    async def work(self, run_id: RunId) -> None:
+        """Run the agent loop."""
+        mine = self._runs[run_id]
+        held, run = mine.held, mine.run
+        self._shop.feed.started(run)
+        mine.began = True
+        held.started_at = held.started_at or self._clock.now()
+        mine.progress.begun = await until_available(
+            lambda: self._store.begin_run(run, node=self._node())
+        )
+        await self._workshop.work(self._task(held, run), mine.progress, _hear_nothing)
+
+    def _task(self, held: Held, run: NewRun) -> Task:
+        job, policy = held.claimed.job, held.policy
+        payload = job.spec.payload
+        loop = self._shop.program(payload.argv) if isinstance(payload, Program) else None
+        may_schedule = policy.tools_in_runs and self._desk.enabled
+        return Task(
+            run=run,
+            parts=(TextPart(self._prompt(held)),),
+            # Nobody could be told later: its conversation is not a chat.
+            children=self._shop.children.of(Parent(run.id, run.agent, run.session, None)),
+            target=held.target,
+            system=(self._telling.system(held),),
+            budget=policy.budget,
+            model=payload.model if isinstance(payload, Prompt) else "",
+            loop=loop,
+            jobs=self._desk if may_schedule else None,
+            asker=Asker(job.owner, Maker.MODEL, run.agent, held.target, job.spec.peer),
+        )
+
+    def _prompt(self, held: Held) -> str:
+        payload = held.claimed.job.spec.payload
+        if not isinstance(payload, Prompt):
+            return ""
+        if held.item is None:
+            return payload.text
+        item = held.item
+        return wording_jobs.work_prompt(payload.text, item.title, item.body, item.url)
+
+    async def record(self, ended: Ending, error: BaseException | None) -> None:
+        """Store how a scheduled run ended, with what follows from it."""
+        mine = self._runs[ended.run_id]
+        held, progress = mine.held, mine.progress
+        ended, error = progress.judge(ended, error)
+        if error is not None:
+            log.warning("a job's run failed: %s", error, extra=_facts(held))
+        try:
+            if isinstance(error, Fenced):
+                await self._elsewhere(held)
+                ended = taken_over(ended.run_id)
+            else:
+                attempt = attempt_of(ended, error, progress)
+                end = self._run_end(mine, ended, error) if mine.began else None
+                await self._occurrences.ended(held, attempt, said_of(progress), end)
+        finally:
+            self._shop.feed.ended(mine.run, ended, progress.usage)
+            self._workshop.ended(ended, progress, error)
+            self._shop.ledger.close(ended.run_id)
+            del self._runs[ended.run_id]
+        if mine.began:
+            self._idle.add(mine.run.session)
+
+    async def _elsewhere(self, held: Held) -> None:
+        """Another process works on its conversation: it is due again in a moment."""
+        if not self._occurrences.holds(held.id):
+            return
+        again = self._places.after(_ELSEWHERE_S)
+        await self._occurrences.end(held, End(Status.SKIPPED, Why.BUSY, again))
+
+    async def release_idle(self) -> None:
+        """Let other processes have the conversations in which nothing is left to do.
+
+        Raises ``StoreUnavailable``; the next call does it.
+        """
+        idle = {key for key in self._idle if not self._dispatcher.has_session(key)}
+        if idle:
+            # Before the call: one that becomes busy during it is entered again.
+            self._idle -= idle
+            try:
+                await self._store.release_sessions(self._node(), idle)
+            except StoreUnavailable:
+                self._idle |= idle
+                raise
+
+    def _run_end(self, mine: JobRun, ended: Ending, error: BaseException | None) -> RunEnd:
+        told = None if error is None else f"{type(error).__name__}: {error}"
+        history = mine.progress.history(self._prompt(mine.held), ended.outcome)
+        bare = RunEnd(
+            ended.run_id, ended.outcome, self._clock.now(), ended.reason, told, history=history
+        )
+        return mine.progress.recorded(bare)
+
+    def joined(self, request_id: RunId, into: RunId) -> None:
+        """Scheduled runs join nothing."""
+        raise AssertionError(f"scheduled run {request_id} joined {into}")
+
+    def offered(self, request_id: RunId, run_id: RunId) -> None:
+        """A scheduled run takes no messages in: what is said in its chat waits for its turn."""
+        del request_id, run_id
+
+
+def _hear_nothing(event: AgentEvent) -> None:
+    """Nobody watches a scheduled run in a chat."""
+
+
+def _facts(held: Held) -> dict[str, object]:
+    job = held.claimed.job
+    return {"job": job.id, "slug": job.spec.slug, "occurrence": held.id, "run_id": held.run}

@@ -1,0 +1,55 @@
+"""Work that jobs are given from their sources (SPEC CRON-18)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from goclaw_py.core.due import End
+from goclaw_py.core.errors import WorkSourceError
+from goclaw_py.core.occurrence import Status
+from goclaw_py.ports.jobs import WorkSource
+from goclaw_py.runtime.jobs.held import Held
+from goclaw_py.runtime.jobs.occurrences import Said
+
+log = logging.getLogger(__name__)
+
+
+class NoWork(Exception):
+    """The work source has nothing to do."""
+
+
+class Work:
+    """Takes items for occurrences, and tells what became of them."""
+
+    def __init__(self, sources: Mapping[str, WorkSource]) -> None:
+        self._sources = sources
+
+    async def take(self, held: Held) -> None:
+        """Claim an item for a job that works on items; a retry goes on with the one it has.
+
+        Raises ``NoWork`` and ``WorkSourceError``.
+        """
+        name = held.claimed.job.spec.source
+        if not name or held.item is not None:
+            return
+        source = self._sources.get(name)
+        if source is None:
+            raise WorkSourceError(f"there is no work source {name!r} here any more")
+        held.item = await source.take(held.claimed.job.id)
+        if held.item is None:
+            raise NoWork
+
+    async def finish(self, held: Held, end: End, said: Said) -> None:
+        """Report how the work on an item ended, or give it back. Raises nothing."""
+        item = held.item
+        if item is None:
+            return
+        source = self._sources[held.claimed.job.spec.source]
+        try:
+            if end.status in (Status.OK, Status.FAILED):
+                await source.done(item, ok=end.status is Status.OK, text=said.text)
+            else:
+                await source.give_back(item, end.status.value)
+        except WorkSourceError as error:
+            log.warning("the end of work was not told: %s", error, extra={"item": item.id})

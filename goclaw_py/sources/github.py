@@ -1,0 +1,302 @@
+"""Issues of a GitHub repository as work (SPEC CRON-18).
+
+GitHub has no way to take an issue so that nobody else does. A claim is a comment: of several on one
+issue the oldest counts, and GitHub numbers them. The label only shows people, and saves others the
+look at the comments. What is over is taken out of the offer first and the claim is removed last, so
+that whoever sees no claim sees an issue that may be taken.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, Self, TypeVar
+from urllib.parse import quote
+
+from goclaw_py.core.errors import WorkSourceError
+from goclaw_py.core.ids import JobId
+from goclaw_py.core.jobs import WorkItem
+from goclaw_py.core.text import cut_text, well_formed
+from goclaw_py.ports.clock import Clock
+from goclaw_py.sources.github_http import Place, Repository, opened
+
+Read = TypeVar("Read")
+
+log = logging.getLogger(__name__)
+
+_LIST_PAGES: Final = 10
+_COMMENT_PAGES: Final = 30
+_MOST_LOOKED_AT: Final = 20
+"""Issues in progress whose comments are read, to find those that nobody works on any more."""
+_MOST_SAID: Final = 60_000
+"""Characters of a comment; GitHub takes 65,536."""
+_ID: Final = re.compile(r"([0-9]{1,18})/([0-9]{1,18})")
+_CLAIM: Final = re.compile(r"<!-- goclaw-claim job=(\S{1,300}) claim=([0-9a-f]{32}) -->")
+_INSIDERS: Final = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
+
+
+@dataclass(frozen=True, slots=True)
+class IssueRules:
+    """Which issues are work, and what becomes of them.
+
+    Args:
+        label: Issues with it are work; it is taken off when the work is over.
+        claim_label: Put on while a job works on an issue.
+        failed_label: Put on when that went wrong; "" for none.
+        close: An issue is closed when the work went well.
+        forgotten_after: A claim that is older does not count any more.
+    """
+
+    label: str = "goclaw"
+    claim_label: str = "in-progress"
+    failed_label: str = "failed"
+    close: bool = False
+    forgotten_after: timedelta = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Issue:
+    number: int
+    title: str
+    body: str
+    url: str
+    labels: frozenset[str]
+    open: bool
+
+    @classmethod
+    def read(cls, found: Any) -> Self:
+        labels = (label if isinstance(label, str) else label["name"] for label in found["labels"])
+        return cls(
+            number=int(found["number"]),
+            title=str(found["title"]),
+            body=str(found.get("body") or ""),
+            url=str(found.get("html_url") or ""),
+            labels=frozenset(str(label).casefold() for label in labels),
+            open=found["state"] == "open",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """A comment that claims an issue. ``job`` is quoted as in the comment."""
+
+    comment: int
+    job: str
+    token: str
+    author: int | None
+    insider: bool
+    made_at: datetime
+
+    @classmethod
+    def read(cls, found: Any) -> Self | None:
+        """None if the comment claims nothing."""
+        match = _CLAIM.match(str(found.get("body") or ""))
+        if match is None:
+            return None
+        author = found.get("user") or {}
+        return cls(
+            comment=int(found["id"]),
+            job=match[1],
+            token=match[2],
+            author=author.get("id"),
+            insider=found.get("author_association") in _INSIDERS,
+            made_at=datetime.fromisoformat(found["created_at"]),
+        )
+
+
+class GitHubSource:
+    """Implements ``WorkSource`` with the issues of a repository, the oldest first.
+
+    The id of a ``WorkItem`` has the number of the issue and that of the claim, so that a run whose
+    claim is gone cannot end it.
+    """
+
+    def __init__(self, place: Place, rules: IssueRules, clock: Clock) -> None:
+        self._place = place
+        self._rules = rules
+        self._clock = clock
+
+    async def take(self, job: JobId) -> WorkItem | None:
+        """The issue that the job has kept from a run that was cut off, else the oldest free one."""
+        async with opened(self._place, self._clock) as repository:
+            issues = await self._offered(repository)
+            claim_label = self._rules.claim_label.casefold()
+            held = [issue for issue in issues if claim_label in issue.labels]
+            free = [issue for issue in issues if claim_label not in issue.labels]
+            for issue in [*await self._left_over(repository, held, job), *free]:
+                item = await self._attempt(repository, issue, job)
+                if item is not None:
+                    return item
+        return None
+
+    async def done(self, item: WorkItem, *, ok: bool, text: str) -> None:
+        """The text becomes a comment; the label goes, or the issue is closed."""
+        issue, comment = _parts(item)
+        async with opened(self._place, self._clock) as repository:
+            if await repository.ask("GET", f"/issues/comments/{comment}") is None:
+                raise WorkSourceError(f"issue {issue} is not this run's any more")
+            said = await repository.ask(
+                "POST", f"/issues/{issue}/comments", content={"body": _outcome(text, ok=ok)}
+            )
+            if said is None:
+                raise WorkSourceError(f"issue {issue} is gone")
+            if ok and self._rules.close:
+                closed = {"state": "closed", "state_reason": "completed"}
+                await repository.ask("PATCH", f"/issues/{issue}", content=closed)
+            await _unlabel(repository, issue, self._rules.label)
+            if not ok and self._rules.failed_label:
+                await _label(repository, issue, self._rules.failed_label)
+            await _unlabel(repository, issue, self._rules.claim_label)
+            await _forget(repository, comment)
+
+    async def give_back(self, item: WorkItem, reason: str) -> None:
+        """Label and claim go. What is not this run's any more stays as it is."""
+        issue, comment = _parts(item)
+        async with opened(self._place, self._clock) as repository:
+            if await repository.ask("GET", f"/issues/comments/{comment}") is None:
+                return
+            await _unlabel(repository, issue, self._rules.claim_label)
+            await _forget(repository, comment)
+        log.info("an issue was given back", extra={"issue": issue, "reason": reason})
+
+    async def _offered(self, repository: Repository) -> list[_Issue]:
+        wanted = {
+            "state": "open",
+            "labels": self._rules.label,
+            "sort": "created",
+            "direction": "asc",
+        }
+        issues: list[_Issue] = []
+        there = False
+        async for page in repository.pages("/issues", wanted, most=_LIST_PAGES):
+            there = True
+            with_requests = (each for each in page if not _is_pull_request(each))
+            issues += _read(_Issue.read, with_requests)
+        if not there:
+            repo = self._place.repo
+            raise WorkSourceError(
+                f"{repo} is not there, has no issues, or is hidden from this token"
+            )
+        return issues
+
+    async def _attempt(self, repository: Repository, issue: _Issue, job: JobId) -> WorkItem | None:
+        """Claim an issue; None if somebody else was quicker, or it is no work any more."""
+        token = secrets.token_hex(16)
+        claim = await repository.ask(
+            "POST", f"/issues/{issue.number}/comments", content={"body": _claim(job, token)}
+        )
+        if claim is None:
+            return None
+        comment = _read(_comment_id, [claim])[0]
+        try:
+            leftovers = await self._win(repository, issue, job, token)
+            if leftovers is not None:
+                await _label(repository, issue.number, self._rules.claim_label)
+        except WorkSourceError:
+            await _forget(repository, comment)
+            raise
+        if leftovers is None:
+            await _forget(repository, comment)
+            return None
+        for each in leftovers:
+            if each != comment:
+                await _forget(repository, each)
+        return WorkItem(f"{issue.number}/{comment}", issue.title, issue.body, issue.url)
+
+    async def _win(
+        self, repository: Repository, issue: _Issue, job: JobId, token: str
+    ) -> list[int] | None:
+        """Our claims on an issue that count no more, and the new one; None if it is not ours."""
+        claims = await _claims(repository, issue.number)
+        ours = [claim for claim in claims if claim.token == token]
+        if not ours:
+            return None
+        me = ours[0].author
+        for claim in claims:
+            trusted = claim.insider or claim.author == me
+            is_rival = trusted and claim.job != quote(job, safe="") and not self._is_old(claim)
+            if is_rival and claim.comment < ours[0].comment:
+                return None
+        # It was offered when it was listed; since then somebody may have done it.
+        found = await repository.ask("GET", f"/issues/{issue.number}")
+        if found is None:
+            return None
+        now = _read(_Issue.read, [found])[0]
+        if not now.open or self._rules.label.casefold() not in now.labels:
+            return None
+        mine = (claim for claim in claims if claim.author == me)
+        return [claim.comment for claim in mine if claim.job == ours[0].job or self._is_old(claim)]
+
+    async def _left_over(
+        self, repository: Repository, held: Sequence[_Issue], job: JobId
+    ) -> list[_Issue]:
+        """Issues on which nobody seems to work: their claims are this job's own, or too old."""
+        found = []
+        for issue in held[:_MOST_LOOKED_AT]:
+            claims = await _claims(repository, issue.number)
+            own = any(claim.job == quote(job, safe="") for claim in claims)
+            # Without any claim it was a person who put the label on.
+            if own or (claims and all(map(self._is_old, claims))):
+                found.append(issue)
+        return found
+
+    def _is_old(self, claim: _Claim) -> bool:
+        return claim.made_at < self._clock.now() - self._rules.forgotten_after
+
+
+def _claim(job: JobId, token: str) -> str:
+    name = quote(job, safe="")
+    return f"<!-- goclaw-claim job={name} claim={token} -->\nTaken by goclaw_py, job `{name}`."
+
+
+def _outcome(text: str, *, ok: bool) -> str:
+    # It must not look like a claim of ours, whoever made the model write that.
+    said = well_formed(text).replace("\0", "\ufffd").replace("<!--", "&lt;!--").strip()
+    return cut_text(f"{'Done.' if ok else 'Failed.'}\n\n{said}".strip(), _MOST_SAID)
+
+
+def _parts(item: WorkItem) -> tuple[int, int]:
+    match = _ID.fullmatch(item.id)
+    if match is None:
+        raise WorkSourceError(f"{item.id!r} is not the id of an issue")
+    return int(match[1]), int(match[2])
+
+
+async def _claims(repository: Repository, issue: int) -> list[_Claim]:
+    """The claims on an issue, the oldest first."""
+    claims: list[_Claim | None] = []
+    async for page in repository.pages(f"/issues/{issue}/comments", {}, most=_COMMENT_PAGES):
+        claims += _read(_Claim.read, page)
+    return sorted((claim for claim in claims if claim), key=lambda claim: claim.comment)
+
+
+async def _label(repository: Repository, issue: int, label: str) -> None:
+    await repository.ask("POST", f"/issues/{issue}/labels", content={"labels": [label]})
+
+
+async def _unlabel(repository: Repository, issue: int, label: str) -> None:
+    await repository.ask("DELETE", f"/issues/{issue}/labels/{quote(label, safe='')}")
+
+
+async def _forget(repository: Repository, comment: int) -> None:
+    await repository.ask("DELETE", f"/issues/comments/{comment}")
+
+
+def _comment_id(found: Any) -> int:
+    return int(found["id"])
+
+
+def _is_pull_request(found: Any) -> bool:
+    return isinstance(found, dict) and "pull_request" in found
+
+
+def _read(kind: Callable[[Any], Read], found: Iterable[Any]) -> list[Read]:
+    """Read parts of an answer. Raises ``WorkSourceError``."""
+    try:
+        return [kind(each) for each in found]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise WorkSourceError("GitHub answered with something that cannot be read") from error

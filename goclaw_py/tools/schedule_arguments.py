@@ -1,0 +1,178 @@
+"""The arguments of the schedule tools: their schemas, and how cadences are read (SPEC AGENT-6).
+
+The words are those of the scheduler that these tools are taken from; what is configured stands in
+them instead of its figures. Limits on what is given are checked where jobs are made.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field, create_model
+
+from goclaw_py.core.errors import ToolFailed
+from goclaw_py.core.moments import strict_moment
+from goclaw_py.core.policy import Profile, for_model
+from goclaw_py.core.schedule import MAX_INTERVAL, At, Cron, Every, Schedule
+from goclaw_py.core.text import cut_text
+from goclaw_py.tools.arguments import NOT_BLANK, Arguments
+
+MOST_RESULTS: Final = 50
+FEW_RESULTS: Final = 20
+MAX_OFFSET: Final = 1_000_000_000
+
+_SHOWN_CHARS: Final = 60
+_SECONDS: Final = re.compile(r"[0-9]+")
+
+CadenceType = Literal["cron", "once", "interval"]
+Notification = Literal["always", "conditional", "never"]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What the descriptions say of the settings.
+
+    Args:
+        zone: That of cron schedules which name none, "" for that of the machine.
+        minimum_s: The least number of seconds between two runs of what a model makes.
+    """
+
+    zone: str = "UTC"
+    minimum_s: float = 60.0
+
+    @classmethod
+    def of(cls, profile: Profile) -> Figures:
+        """Those of a profile."""
+        return cls(profile.zone, for_model(profile.policy).min_interval_s)
+
+
+class Creation(Arguments):
+    """Arguments of ``schedule_create``."""
+
+    name: str | None = Field(
+        default=None, description="Optional human-readable label for the schedule"
+    )
+    goal: Annotated[str, NOT_BLANK] = Field(
+        description="Complete, self-contained instruction to execute. Write as if briefing an "
+        "agent with no prior context — it runs independently without conversational history."
+    )
+    cadence_type: CadenceType
+    cadence_value: str = Field(
+        description="The cadence specification. For cron: '0 8 * * *' (5-field). For once: "
+        "'2026-03-01T09:00:00Z' (ISO 8601). For interval: '3600' (seconds)."
+    )
+    timezone: str | None
+    notification: Notification | None = Field(
+        default=None,
+        description="When to notify. 'always': send every result. 'conditional': only if result "
+        "warrants attention. 'never': store silently. Default: 'always'.",
+    )
+
+
+def creation(figures: Figures) -> type[Creation]:
+    """``Creation`` with descriptions that show these figures."""
+    zone = figures.zone or "the zone of this machine"
+    example = figures.zone or "Europe/Berlin"
+    kind: Any = Field(
+        description="Type of schedule: 'cron' (5-field expression), 'once' (ISO 8601 timestamp), "
+        f"or 'interval' (seconds between runs, minimum {figures.minimum_s:g})"
+    )
+    where: Any = Field(
+        default=None,
+        description=f"IANA timezone for cron schedules (e.g. '{example}', 'US/Eastern'). Ignored "
+        f"for 'once' and 'interval'. Default: {zone}.",
+    )
+    return create_model(
+        "Creation",
+        __base__=Creation,
+        cadence_type=(CadenceType, kind),
+        timezone=(str | None, where),
+    )
+
+
+class Search(Arguments):
+    """Arguments of ``schedule_search``. A limit above the most is the most."""
+
+    name: str | None = Field(
+        default=None, description="Filter by name (partial, case-insensitive match)"
+    )
+    status: Literal["active", "paused", "completed", "disabled"] | None = Field(
+        default=None, description="Filter by status"
+    )
+    cadence_type: CadenceType | None = Field(default=None, description="Filter by cadence type")
+    notification: Notification | None = Field(
+        default=None, description="Filter by notification policy"
+    )
+    limit: int | None = Field(
+        default=None,
+        description=f"Max results to return (default {FEW_RESULTS}, max {MOST_RESULTS})",
+    )
+    offset: int | None = Field(
+        default=None,
+        description="Pagination offset (default 0). Use to fetch subsequent pages.",
+    )
+
+
+class Edit(Arguments):
+    """Arguments of ``schedule_edit``. What is left out, or null, stays as it is."""
+
+    schedule_id: str = Field(description="ID of the schedule to edit")
+    name: str | None = Field(default=None, description="New name (set to empty string to clear)")
+    goal: Annotated[str, NOT_BLANK] | None = Field(
+        default=None,
+        description="New goal/prompt. Write as a complete, self-contained instruction.",
+    )
+    cadence_type: CadenceType | None = Field(
+        default=None, description="New cadence type (must also provide cadence_value)"
+    )
+    cadence_value: str | None = Field(
+        default=None, description="New cadence value (required if cadence_type is provided)"
+    )
+    timezone: str | None = Field(default=None, description="New timezone for cron schedules")
+    notification: Notification | None = Field(default=None, description="New notification policy")
+    status: Literal["active", "paused"] | None = Field(
+        default=None, description="Set to 'paused' to pause, 'active' to resume"
+    )
+
+
+class Deletion(Arguments):
+    """Arguments of ``schedule_delete``."""
+
+    schedule_id: str = Field(description="ID of the schedule to delete permanently")
+
+
+def bad_cadence(reason: str) -> ToolFailed:
+    """What the model reads of a cadence that makes no sense."""
+    return ToolFailed(f"invalid schedule cadence: {reason}")
+
+
+def read_cadence(kind: CadenceType, value: str, *, now: datetime, figures: Figures) -> Schedule:
+    """Read a cadence; ``now`` is local to whoever asks. Raises ``ToolFailed`` or ``BadSchedule``.
+
+    Whether such a job can run, and may, is not looked at.
+    """
+    text = " ".join(value.split())
+    match kind:
+        case "cron":
+            return Cron(text)
+        case "once":
+            return At(strict_moment(text, now=now, zone=str(now.tzinfo)))
+        case "interval":
+            return Every(_interval(text, figures))
+
+
+def _interval(text: str, figures: Figures) -> timedelta:
+    if not _SECONDS.fullmatch(text):
+        shown = cut_text(text, _SHOWN_CHARS)
+        raise bad_cadence(f"interval {shown!r} must be a whole number of seconds, such as 3600")
+    digits = text.lstrip("0") or "0"
+    most = int(MAX_INTERVAL.total_seconds())
+    # int() refuses thousands of digits.
+    if len(digits) > len(str(most)) or int(digits) > most:
+        raise bad_cadence(f"interval {cut_text(digits, _SHOWN_CHARS)}s is above maximum {most}s")
+    if digits == "0":
+        raise bad_cadence(f"interval 0s is below minimum {figures.minimum_s:g}s")
+    return timedelta(seconds=int(digits))

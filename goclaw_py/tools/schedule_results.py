@@ -1,0 +1,192 @@
+"""What the schedule tools answer: schedules as JSON, and mistakes in words (SPEC AGENT-6)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Final, assert_never
+
+from goclaw_py.core.errors import (
+    BadCron,
+    BadJob,
+    BadSchedule,
+    JobError,
+    NeverFires,
+    NotYours,
+    PastMoment,
+    StoreUnavailable,
+    TooFrequent,
+    ToolFailed,
+    TooManyJobs,
+    UnknownJob,
+    UnknownZone,
+)
+from goclaw_py.core.jobs import Job, JobState, Message, Payload, Program, Prompt
+from goclaw_py.core.moments import local_text
+from goclaw_py.core.occurrence import Status
+from goclaw_py.core.schedule import At, Cron, Every, Schedule
+from goclaw_py.core.text import cut_text
+from goclaw_py.ports.jobs import JobDesk
+from goclaw_py.ports.store import JobPage
+
+GOAL_CHARS: Final = 120
+_SHOWN_CHARS: Final = 80
+
+_LAST: Final[Mapping[str, str]] = {
+    Status.OK: "success",
+    Status.FAILED: "failed",
+    Status.TIMED_OUT: "failed",
+    Status.LOST: "failed",
+    Status.CANCELLED: "cancelled",
+}
+"""How a model reads the status of the last run; any other is told as it is."""
+
+_ARGUMENTS: Final[Mapping[str, str]] = {"prompt": "goal", "message": "goal", "state": "status"}
+"""What a part of a job is called in the arguments, where it is not called the same."""
+
+
+def entry(job: Job) -> dict[str, object]:
+    """A schedule as a search shows it."""
+    spec = job.spec
+    return {
+        "schedule_id": job.id,
+        "slug": spec.slug,
+        "name": spec.name or None,
+        "goal": cut_text(_goal(spec.payload), GOAL_CHARS),
+        "cadence": cadence_text(spec.schedule, spec.zone),
+        "status": job.state.value,
+        "notification": spec.notify.value,
+        "next_run_at": _utc(job.next_run_at),
+        "next_run_local": _local(job.next_run_at, spec.zone),
+        "last_run_at": _utc(job.last_run_at),
+        "last_run_status": _LAST.get(job.last_status, job.last_status) or None,
+    }
+
+
+def made(job: Job, desk: JobDesk) -> dict[str, object]:
+    """A schedule with its next three times, which show whether it was meant so (SPEC CRON-2)."""
+    return entry(job) | {
+        "next_runs_local": [_local(moment, job.spec.zone) for moment in desk.upcoming(job)]
+    }
+
+
+def found(page: JobPage, *, offset: int, limit: int, now: datetime) -> dict[str, object]:
+    """A page of schedules, with what is left and how to get it; ``now`` is local."""
+    remaining = max(page.total - offset - len(page.jobs), 0)
+    hint = None
+    if remaining:
+        more = "1 more result" if remaining == 1 else f"{remaining} more results"
+        hint = f"{more} available. Use offset={offset + limit} to see the next page."
+    return {
+        "schedules": [entry(job) for job in page.jobs],
+        "total": page.total,
+        "offset": offset,
+        "limit": limit,
+        "remaining": remaining,
+        "hint": hint,
+        "now": now.isoformat(timespec="seconds"),
+        "timezone": str(now.tzinfo),
+    }
+
+
+def written(result: Mapping[str, object]) -> str:
+    """A result as the model reads it."""
+    return json.dumps(result, ensure_ascii=False)
+
+
+def cadence_text(schedule: Schedule, zone_name: str) -> str:
+    """A cadence in the words of the arguments."""
+    match schedule:
+        case At(at):
+            return f"once: {_utc(at)}"
+        case Every(interval):
+            return f"interval: {interval.total_seconds():g}s"
+        case Cron(expression):
+            return f"cron: {expression} ({zone_name})"
+        case _:
+            assert_never(schedule)
+
+
+def _goal(payload: Payload) -> str:
+    match payload:
+        case Prompt(text) | Message(text):
+            return text
+        case Program(argv):
+            # Its arguments are the operator's business.
+            return f"[runs the program {argv[0]}]"
+        case _:
+            assert_never(payload)
+
+
+def _utc(moment: datetime | None) -> str | None:
+    """Such as ``2026-02-25T02:30:00Z``."""
+    if moment is None:
+        return None
+    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _local(moment: datetime | None, zone_name: str) -> str | None:
+    """Such as ``2026-02-25 08:00:00 IST``."""
+    return None if moment is None else local_text(moment, zone_name)
+
+
+def over(state: JobState) -> ToolFailed:
+    """What the model reads when it resumes what is over."""
+    return ToolFailed(
+        f"invalid schedule cadence: a {state.value} schedule becomes active again only with a new "
+        "cadence_type and cadence_value"
+    )
+
+
+@contextmanager
+def in_words() -> Iterator[None]:
+    """Turn what a desk raises into what the model reads: ``ToolFailed``."""
+    try:
+        yield
+    except JobError as error:
+        raise ToolFailed(_words(error)) from error
+    except StoreUnavailable as error:
+        raise ToolFailed(
+            "schedule store error: the database cannot be reached now; try again later"
+        ) from error
+
+
+def _words(error: JobError) -> str:
+    match error:
+        case BadCron():
+            advice = f" ({error.hint})" if error.hint else ""
+            expression = cut_text(error.expression, _SHOWN_CHARS)
+            return f"invalid cron expression: {expression}: {error.reason}{advice}"
+        case BadSchedule():
+            return f"invalid schedule cadence: {_reason(error)}"
+        case UnknownJob(asked=asked, several=True):
+            return f"several schedules begin with {asked}: give the whole schedule_id"
+        case UnknownJob(asked=asked):
+            return f"schedule not found: {cut_text(asked, _SHOWN_CHARS)}"
+        case NotYours(asked=asked, owner=owner):
+            return f"unauthorized: schedule {asked} does not belong to user {owner}"
+        case TooManyJobs(owner=owner, most=most):
+            return f"user {owner} has reached the maximum number of schedules ({most})"
+        case BadJob(key=key, allowed=allowed):
+            return f"{_ARGUMENTS.get(key, key)}: {allowed}"
+        case _:
+            return str(error)
+
+
+def _reason(error: BadSchedule) -> str:
+    match error:
+        case UnknownZone(zone=name, hint=hint):
+            advice = f" ({hint})" if hint else ""
+            return f"invalid timezone: {cut_text(name, _SHOWN_CHARS)}{advice}"
+        case TooFrequent(gap_s=gap, minimum_s=least, cron=True):
+            return f"cron fires every {gap:g}s, minimum is {least:g}s"
+        case TooFrequent(gap_s=gap, minimum_s=least):
+            return f"interval {gap:g}s is below minimum {least:g}s"
+        case NeverFires():
+            return "schedule would never fire"
+        case PastMoment():
+            return f"one-off time must be in the future: {error}"
+        case _:
+            return error.reason

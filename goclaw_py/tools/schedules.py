@@ -1,0 +1,273 @@
+"""Schedules that a model makes: ``schedule_create``, ``_search``, ``_edit``, ``_delete``.
+
+Source: SPEC AGENT-6, CRON-2, SEC-3. They are there where a run may use the desk for jobs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any, Final
+
+from goclaw_py.core.errors import ToolFailed, UnknownJob
+from goclaw_py.core.jobs import Job, JobState, Maker, Message, Notify, Payload, Program, Prompt
+from goclaw_py.core.policy import OnShort
+from goclaw_py.core.schedule import Cron, Timing, check, spaced
+from goclaw_py.core.zones import zone
+from goclaw_py.ports.jobs import Asker, JobChange, JobDesk, JobDraft, Keep
+from goclaw_py.ports.store import JobQuery
+from goclaw_py.ports.tools import Here
+from goclaw_py.tools.arguments import one_line
+from goclaw_py.tools.schedule_arguments import (
+    FEW_RESULTS,
+    MAX_OFFSET,
+    MOST_RESULTS,
+    CadenceType,
+    Creation,
+    Deletion,
+    Edit,
+    Figures,
+    Search,
+    bad_cadence,
+    creation,
+    read_cadence,
+)
+from goclaw_py.tools.schedule_results import entry, found, in_words, made, over, written
+from goclaw_py.tools.tool import A, Tool
+
+_KINDS: Final[dict[CadenceType, str]] = {"cron": "cron", "once": "at", "interval": "every"}
+_OVER: Final = (JobState.COMPLETED, JobState.FAILED, JobState.DISABLED)
+
+_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What an id or a slug can look like."""
+
+
+class ScheduleTool(Tool[A]):
+    """A tool that works at the desk for jobs."""
+
+    def __init__(self, figures: Figures | None = None) -> None:
+        self._figures = figures or Figures()
+
+
+def desk_of(here: Here) -> tuple[JobDesk, Asker] | None:
+    """The desk, and as whom a run asks there; None if it may not, or no job ever runs here."""
+    if here.jobs is None or here.asker is None or not here.jobs.enabled:
+        return None
+    return here.jobs, here.asker
+
+
+class ScheduleCreate(ScheduleTool[Creation]):
+    """Makes a schedule."""
+
+    name = "schedule_create"
+    description = (
+        "Create a scheduled task: once, or again and again. It runs later by itself, as an agent "
+        "turn of its own. Returns its id and its next times; tell the user when it runs. Without a "
+        "timezone, cron expressions are in the one that the user has chosen, if any, else in the "
+        "default."
+    )
+
+    def __init__(self, figures: Figures | None = None) -> None:
+        super().__init__(figures)
+        self.arguments = creation(self._figures)
+
+    async def call(self, arguments: Creation, here: Here) -> str:
+        """Check everything, then store it."""
+        desk, asker = _desk(here)
+        kind = arguments.cadence_type
+        with in_words():
+            now = await _local_now(desk, asker)
+            cadence = read_cadence(kind, arguments.cadence_value, now=now, figures=self._figures)
+            draft = JobDraft(
+                schedule=cadence,
+                payload=Prompt(arguments.goal),
+                name=one_line(arguments.name or ""),
+                zone=(arguments.timezone or "").strip() if isinstance(cadence, Cron) else "",
+                notify=Notify(arguments.notification or Notify.ALWAYS),
+            )
+            return written(made(await desk.create(draft, asker), desk))
+
+
+class ScheduleSearch(ScheduleTool[Search]):
+    """Looks at schedules."""
+
+    name = "schedule_search"
+    description = (
+        "List the user's scheduled tasks, those that run next first. Without any filter all of "
+        "them. Also tells the present time and the user's timezone."
+    )
+    side_effects = False
+    arguments = Search
+
+    async def call(self, arguments: Search, here: Here) -> str:
+        """Find one page of them."""
+        desk, asker = _desk(here)
+        limit = _within(arguments.limit, "limit", FEW_RESULTS, 1)
+        offset = _within(arguments.offset, "offset", 0, 0)
+        if offset > MAX_OFFSET:
+            raise ToolFailed(f"offset: must be at most {MAX_OFFSET}")
+        query = JobQuery(
+            name=one_line(arguments.name or ""),
+            states=(JobState(arguments.status),) if arguments.status else (),
+            kinds=(_KINDS[arguments.cadence_type],) if arguments.cadence_type else (),
+            notify=Notify(arguments.notification) if arguments.notification else None,
+            limit=min(limit, MOST_RESULTS),
+            offset=offset,
+        )
+        with in_words():
+            now = await _local_now(desk, asker)
+            page = await desk.search(query, asker)
+            return written(found(page, offset=offset, limit=query.limit, now=now))
+
+
+class ScheduleEdit(ScheduleTool[Edit]):
+    """Changes a schedule; pauses and resumes it."""
+
+    name = "schedule_edit"
+    description = (
+        "Change a scheduled task, pause it, or resume it. Only what is given changes. Returns the "
+        "task with its next times."
+    )
+    arguments = Edit
+
+    async def call(self, arguments: Edit, here: Here) -> str:
+        """Change what is given, if nobody else has changed it meanwhile."""
+        desk, asker = _desk(here)
+        given = arguments.model_dump(exclude_none=True, exclude={"schedule_id"})
+        if not given:
+            raise ToolFailed("nothing to change: give at least one field besides schedule_id")
+        if (arguments.cadence_type is None) != (arguments.cadence_value is None):
+            raise bad_cadence("cadence_type and cadence_value have to be given together")
+        with in_words():
+            before = await desk.get(_id(arguments.schedule_id), asker)
+            now = await _local_now(desk, asker)
+            change = self._change(arguments, before, now)
+            self._check_spacing(change, before, desk)
+            return written(made(await desk.edit(before.id, change, asker), desk))
+
+    def _change(self, arguments: Edit, before: Job, now: datetime) -> JobChange:
+        """What is to change. Raises ``ToolFailed``."""
+        change = JobChange(revision=before.revision)
+        kind, value = arguments.cadence_type, arguments.cadence_value
+        schedule = before.spec.schedule
+        if kind is not None and value is not None:
+            schedule = read_cadence(kind, value, now=now, figures=self._figures)
+            change = replace(change, schedule=schedule)
+        if arguments.timezone is not None:
+            if isinstance(schedule, Cron):
+                change = replace(change, zone=arguments.timezone.strip())
+            elif kind is None:
+                raise bad_cadence("only a cron schedule has a timezone")
+        if arguments.name is not None:
+            change = replace(change, name=one_line(arguments.name))
+        if arguments.goal is not None:
+            change = replace(change, payload=_with_goal(before.spec.payload, arguments.goal))
+        if arguments.notification is not None:
+            change = replace(change, notify=Notify(arguments.notification))
+        if arguments.status is not None:
+            if arguments.status == "active" and before.state in _OVER and kind is None:
+                raise over(before.state)
+            change = replace(change, state=JobState(arguments.status))
+        return change
+
+    def _check_spacing(self, change: JobChange, before: Job, desk: JobDesk) -> None:
+        """Raise ``TooFrequent`` for what a model could not make (SPEC CRON-15).
+
+        The desk goes by who has made a job; that may be somebody who may ask for more.
+        """
+        schedule = before.spec.schedule if isinstance(change.schedule, Keep) else change.schedule
+        name = before.spec.zone if isinstance(change.zone, Keep) else change.zone
+        if before.maker is Maker.MODEL or (schedule, name) == (
+            before.spec.schedule,
+            before.spec.zone,
+        ):
+            return
+        timing, now = Timing(schedule, name), desk.now()
+        check(timing, now=now, cron_fields=desk.profile.cron_fields)
+        least = timedelta(seconds=self._figures.minimum_s)
+        spaced(timing, least, OnShort.REJECT, now=now)
+
+
+class ScheduleDelete(ScheduleTool[Deletion]):
+    """Deletes a schedule."""
+
+    name = "schedule_delete"
+    description = "Delete a scheduled task for good. To stop it for some time, pause it instead."
+    arguments = Deletion
+
+    async def call(self, arguments: Deletion, here: Here) -> str:
+        """Delete it, and tell which one it was."""
+        desk, asker = _desk(here)
+        with in_words():
+            job = await desk.delete(_id(arguments.schedule_id), asker)
+        return written(entry(job) | {"status": "deleted", "next_run_at": None})
+
+
+@cache
+def schedule_tools(figures: Figures) -> tuple[ScheduleTool[Any], ...]:
+    """The four tools, their descriptions with these figures."""
+    kinds = (ScheduleCreate, ScheduleSearch, ScheduleEdit, ScheduleDelete)
+    return tuple(kind(figures) for kind in kinds)
+
+
+_USES: Final = {
+    ScheduleCreate.name: "Use schedule_create to set up one-off or recurring tasks.",
+    ScheduleSearch.name: "Use schedule_search to find existing schedules (supports filtering and "
+    "pagination).",
+    ScheduleEdit.name: "Use schedule_edit to modify, pause, or resume schedules.",
+    ScheduleDelete.name: "Use schedule_delete to permanently remove a schedule.",
+}
+_BEGIN: Final = "You can create and manage scheduled tasks that run automatically."
+_END: Final = """\
+Each scheduled task executes as an independent agent turn with its own context.
+Write goals as complete, self-contained instructions — scheduled tasks run
+without conversational history from this session."""
+
+
+def guidance(names: Collection[str]) -> tuple[str, ...]:
+    """What a model is told about those of the four tools that it has; nothing if it has none."""
+    uses = [f"- {use}" for name, use in _USES.items() if name in names]
+    if not uses:
+        return ()
+    return ("\n".join([_BEGIN, *uses]) + f"\n\n{_END}",)
+
+
+def _desk(here: Here) -> tuple[JobDesk, Asker]:
+    found_desk = desk_of(here)
+    if found_desk is None:
+        raise ToolFailed("nothing can be scheduled from here")
+    return found_desk
+
+
+async def _local_now(desk: JobDesk, asker: Asker) -> datetime:
+    return desk.now().astimezone(zone(await desk.zone(asker)))
+
+
+def _id(given: str) -> str:
+    """An id or slug without blanks. Raises ``UnknownJob`` for what can be neither (SPEC SEC-3)."""
+    asked = given.strip()
+    if not _ID.fullmatch(asked):
+        raise UnknownJob(asked)
+    return asked
+
+
+def _within(given: int | None, name: str, usual: int, least: int) -> int:
+    if given is None:
+        return usual
+    if given < least:
+        raise ToolFailed(f"{name}: must be at least {least}")
+    return given
+
+
+def _with_goal(payload: Payload, goal: str) -> Payload:
+    """A payload that says something else. Raises ``ToolFailed`` for a program."""
+    match payload:
+        case Prompt():
+            return replace(payload, text=goal)
+        case Message():
+            return Message(goal)
+        case Program():
+            raise ToolFailed("goal: this schedule runs a program, which only operators can change")

@@ -1,0 +1,56 @@
+"""What strangers reach over TCP: the hooks of channels, and the guarded API beside them."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from goclaw_py.ports.channel import Hook
+from goclaw_py.web.api import closing_of
+from goclaw_py.web.guard import Guard
+from goclaw_py.web.hooks import HookApp
+from goclaw_py.web.server import HttpServer
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How the API may be called over TCP; see ``Guard``."""
+
+    address: str
+    hosts: tuple[str, ...] = ()
+    token: str = field(default="", repr=False)
+
+
+class Front:
+    """Requests with the path of a hook are the channel's, all others the API's.
+
+    Whoever calls a hook proves to its channel who they are, so nothing is asked of them here.
+    """
+
+    def __init__(self, hooks: HookApp, api: ASGIApp) -> None:
+        self._hooks = hooks
+        self._api = api
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        is_hook = scope["type"] == "http" and self._hooks.serves(scope["path"])
+        await (self._hooks if is_hook else self._api)(scope, receive, send)
+
+
+def tcp_server(
+    listener: socket.socket, hooks: Iterable[Hook], app: FastAPI, access: Access | None
+) -> HttpServer:
+    """The server for a TCP socket: of hooks only, if nobody may have ``access`` to the API."""
+    hook_app = HookApp(hooks)
+    if access is None:
+        return HttpServer(hook_app, listener, strangers=True)
+    guard = Guard(app, address=access.address, hosts=access.hosts, token=access.token)
+    # Its event streams end with the server, as those on the unix socket do.
+    closing: asyncio.Event = closing_of(app)
+    front = Front(hook_app, guard)
+    return HttpServer(front, listener, on_stop=closing.set, strangers=True)

@@ -1,0 +1,86 @@
+"""What is said of schedules that cannot be so, in the sentences of *caco* (SPEC CRON-19)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from goclaw_py.core.errors import (
+    BadCron,
+    BadJob,
+    BadSchedule,
+    JobError,
+    NeverFires,
+    TooFrequent,
+)
+
+PROMPT_REQUIRED: Final = "prompt is required"
+SCHEDULE_REQUIRED: Final = "schedule with type and expression/intervalMinutes is required"
+INVALID_CRON: Final = "Invalid cron expression"
+
+_SHOWN: Final = 80
+
+
+def not_found(slug: str) -> str:
+    """The sentence for a schedule that is not there."""
+    shown = slug if len(slug) <= _SHOWN else f"{slug[:_SHOWN]}…"
+    return f"Schedule not found: {shown}"
+
+
+def said_of(error: JobError) -> tuple[str, str | None]:
+    """What is said of a job that cannot be so, and in more detail where there is more to say."""
+    match error:
+        case BadJob(key="prompt", allowed="is required" | "must not be empty"):
+            return PROMPT_REQUIRED, None
+        case BadCron() | NeverFires():
+            return INVALID_CRON, str(error)
+        case TooFrequent(cron=True):
+            gap, least = _length(error.gap_s), least_interval(error.minimum_s)
+            return f"Cron expression runs every {gap}. {least}", None
+        case TooFrequent():
+            return least_interval(error.minimum_s), None
+        case BadSchedule():
+            return f"schedule: {error}", None
+        case _:
+            return str(error), None
+
+
+def words(errors: Iterable[Mapping[str, Any]]) -> str:
+    """What is wrong with a body, from what pydantic says of it."""
+    for detail in errors:
+        where = [str(part) for part in detail["loc"][1:]]
+        if detail["type"] == "json_invalid":
+            where = []
+        match where:
+            case ["prompt"] if detail["type"] != "string_too_long":
+                return PROMPT_REQUIRED
+            case ["schedule"]:
+                return SCHEDULE_REQUIRED
+            case ["schedule", _, *_] if detail["type"] == "missing":
+                return SCHEDULE_REQUIRED
+            case ["schedule", _, "expression"]:
+                return INVALID_CRON if detail["type"] == "string_too_long" else SCHEDULE_REQUIRED
+            case ["schedule", _, *rest]:
+                # The kind of the schedule stands in the place, though not in the body.
+                return f"{'.'.join(['schedule', *rest[:1]])}: {detail['msg']}"
+            case _:
+                return f"{'.'.join(where) or 'body'}: {detail['msg']}"
+    return "the body cannot be read"
+
+
+def least_interval(least_s: float) -> str:
+    """The sentence for a schedule that is too frequent."""
+    hours, rest = divmod(least_s, 3600)
+    extra = "" if rest or not hours else f" ({_count(int(hours), 'hour')})"
+    return f"Minimum interval is {_length(least_s)}{extra}"
+
+
+def _length(seconds: float) -> str:
+    """In minutes if these are whole ones."""
+    if seconds >= 60 and not seconds % 60:
+        return _count(int(seconds // 60), "minute")
+    return _count(seconds, "second")
+
+
+def _count(number: float, unit: str) -> str:
+    return f"{number:.10g} {unit}{'s' if number != 1 else ''}"
