@@ -32,6 +32,7 @@ Turn: TypeAlias = Callable[[str], Awaitable[str]]
 class Lookup:
     """A toolbox with one tool."""
 
+    guidance: tuple[str, ...] = ()
     specs = (ToolSpec("look_up", ABOUT, SCHEMA, side_effects=False),)
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> str:

@@ -1,12 +1,13 @@
-"""Commands that people type in a chat (SPEC CMD-1, CMD-2, CMD-5)."""
+"""Commands that people type in a chat, or give by a button (SPEC CMD-1, CMD-2, CMD-5, CRON-13)."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 
-from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import InboundMessage
+from goclaw_py.core.ids import OccurrenceId, RunId
+from goclaw_py.core.messages import Button, InboundMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +61,74 @@ class QueueMode:
     word: str
 
 
-Command = Stop | Greet | Help | ShowStatus | NewSession | ShowUsage | WhoAmI | QueueMode
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """``/jobs``: tell this chat's jobs; ``/jobs ACTION JOB``: do something to one of them.
+
+    ``action`` is the word that follows on the same line, in lower case, ``job`` the one after it;
+    both may be empty.
+    """
+
+    action: str
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timezone:
+    """``/timezone``: tell it; ``/timezone ZONE``: choose it for this chat.
+
+    ``zone`` is what follows on the same line, or empty.
+    """
+
+    zone: str
+
+
+class JobAction(StrEnum):
+    """What a button below a reminder does; the value is a part of its data."""
+
+    DONE = "done"
+    SNOOZE_10M = "s10"
+    SNOOZE_1H = "s60"
+    SNOOZE_TOMORROW = "stom"
+    AGAIN = "again"
+
+
+@dataclass(frozen=True, slots=True)
+class JobButton:
+    """A button below what a job has said was pressed."""
+
+    action: JobAction
+    occurrence: OccurrenceId
+
+
+Command = (
+    Stop
+    | Greet
+    | Help
+    | ShowStatus
+    | NewSession
+    | ShowUsage
+    | WhoAmI
+    | QueueMode
+    | Jobs
+    | Timezone
+    | JobButton
+)
 
 _STOP_DATA = "stop:"
 """What the button below a growing reply brings when it is pressed, before the run's id."""
+
+_JOB_DATA = re.compile(r"job:([a-z0-9]+):([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+"""What a button below a reminder brings. What a press brings can be made up."""
+
+_JOB_BUTTONS = (
+    ((JobAction.DONE, "✅ Done"), (JobAction.AGAIN, "🔁 Again")),
+    (
+        (JobAction.SNOOZE_10M, "💤 10 min"),
+        (JobAction.SNOOZE_1H, "💤 1 hour"),
+        (JobAction.SNOOZE_TOMORROW, "💤 Tomorrow"),
+    ),
+)
 
 _COMMANDS: dict[str, Command] = {
     "stop": Stop(everything=False),
@@ -82,6 +147,8 @@ MENU: tuple[tuple[str, str], ...] = (
     ("stopall", "Stop everything and empty the queue"),
     ("status", "What is running and waiting"),
     ("new", "Stop everything and forget this conversation"),
+    ("jobs", "What I do by the clock, such as reminders"),
+    ("timezone", "Where your clock is; /timezone ZONE changes it"),
     ("queue", "How messages wait here; /queue MODE changes it"),
     ("usage", "What was used today, and how much is left"),
     ("whoami", "How I know you"),
@@ -119,6 +186,19 @@ def stop_data(run_id: RunId) -> str:
     return f"{_STOP_DATA}{run_id}"
 
 
+def job_data(action: JobAction, occurrence: OccurrenceId) -> str:
+    """The data of a button below what a job has said."""
+    return f"job:{action}:{occurrence}"
+
+
+def job_buttons(occurrence: OccurrenceId) -> tuple[tuple[Button, ...], ...]:
+    """The rows of buttons below a reminder (SPEC CRON-13)."""
+    return tuple(
+        tuple(Button(words, job_data(action, occurrence)) for action, words in row)
+        for row in _JOB_BUTTONS
+    )
+
+
 def command_of(message: InboundMessage, bot_name: str | None) -> Command | None:
     """The command that a message is, typed or by the press of a button. A later edit is none."""
     if message.edits is not None:
@@ -134,9 +214,12 @@ def our_command_of(message: InboundMessage) -> Command | None:
 
 
 def _pressed(data: str) -> Command | None:
-    if not data.startswith(_STOP_DATA):
+    if data.startswith(_STOP_DATA):
+        return Stop(everything=False, run=RunId(data.removeprefix(_STOP_DATA)))
+    found = _JOB_DATA.fullmatch(data)
+    if found is None or found[1] not in set(JobAction):
         return None
-    return Stop(everything=False, run=RunId(data.removeprefix(_STOP_DATA)))
+    return JobButton(JobAction(found[1]), OccurrenceId(found[2]))
 
 
 def addresses_another_bot(text: str, bot_name: str | None) -> bool:
@@ -148,8 +231,15 @@ def addresses_another_bot(text: str, bot_name: str | None) -> bool:
 
 
 def _command(word: str, rest: str) -> Command | None:
-    if word.lower() != "queue":
-        return _COMMANDS.get(word.lower())
     line, _, _ = rest.partition("\n")
-    following = line.split(maxsplit=1)
-    return QueueMode(following[0].lower() if following else "")
+    match word.lower():
+        case "queue":
+            following = line.split(maxsplit=1)
+            return QueueMode(following[0].lower() if following else "")
+        case "jobs":
+            action, job, *_ = [*line.split(), "", ""]
+            return Jobs(action.lower(), job)
+        case "timezone":
+            return Timezone(" ".join(line.split()))
+        case plain:
+            return _COMMANDS.get(plain)

@@ -12,6 +12,22 @@
     ├── AgentError              a run failed; carries one sentence for the person in the chat
     │   └── BudgetReached       it has used up what it may use
     ├── ToolFailed              a tool did not do what the model asked; the model reads why
+    ├── JobError                a job cannot be made, found, changed or run so
+    │   ├── BadSchedule         when it should run makes no sense
+    │   │   ├── BadCron         not a cron expression
+    │   │   ├── BadMoment       not a time, or one that cannot be meant
+    │   │   │   └── PastMoment  one that is over
+    │   │   ├── BadInterval     not an interval
+    │   │   ├── UnknownZone     not the name of a time zone
+    │   │   ├── TooFrequent     more often than is allowed
+    │   │   └── NeverFires      no calendar has such a time
+    │   ├── BadJob              something else about it is wrong: key, value, what is allowed
+    │   ├── TooManyJobs         its owner has as many as are allowed
+    │   ├── SlugTaken           its owner has another job of that name
+    │   ├── UnknownJob          there is none with this id or slug
+    │   ├── NotYours            it belongs to somebody else
+    │   └── JobChanged          somebody else has just changed it
+    ├── WorkSourceError         work could not be had, or its end not be told
     └── ChannelError
         ├── ChannelRefused      the channel does not accept us (wrong token): it stops
         ├── NotSent             a repeat shows nothing twice: safe to try again
@@ -128,3 +144,116 @@ class Undeliverable(ChannelError):
 
 class ChatGone(Undeliverable):
     """The chat vanished or its people do not want us: blocked, kicked, deleted (SPEC CHAN-7)."""
+
+
+class WorkSourceError(GoclawError):
+    """Work could not be had from its source, or its end could not be told there."""
+
+
+class JobError(GoclawError):
+    """A job cannot be made, found, changed or run so. Nothing was stored (SPEC CRON-2)."""
+
+
+class BadSchedule(JobError):
+    """When a job should run makes no sense. ``reason`` is the sentence without what was given."""
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason or message
+
+
+class BadCron(BadSchedule):
+    """Not a cron expression. ``hint`` says what to write instead, "" if nobody can know."""
+
+    def __init__(self, expression: str, reason: str, hint: str = "") -> None:
+        shown = expression if len(expression) <= 80 else expression[:80] + "…"
+        advice = f" ({hint})" if hint else ""
+        super().__init__(f"invalid cron expression {shown!r}: {reason}{advice}", reason)
+        self.expression = expression
+        self.hint = hint
+
+
+class BadMoment(BadSchedule):
+    """Not a point in time that lies ahead; the sentence tells now, what was given, and the gap."""
+
+
+class PastMoment(BadMoment):
+    """A point in time that is over."""
+
+
+class BadInterval(BadSchedule):
+    """Not an interval, or one that is out of range."""
+
+
+class UnknownZone(BadSchedule):
+    """Not the exact name of a zone of the IANA database."""
+
+    def __init__(self, zone: str, hint: str = "") -> None:
+        shown = zone if len(zone) <= 64 else zone[:64] + "…"
+        super().__init__(f"unknown time zone {shown!r}{hint and f' ({hint})'}")
+        self.zone = zone
+        self.hint = hint
+
+
+class TooFrequent(BadSchedule):
+    """It would run more often than is allowed. Both times are in seconds."""
+
+    def __init__(self, gap_s: float, minimum_s: float, *, cron: bool) -> None:
+        what = f"the schedule fires every {gap_s:g} s" if cron else f"an interval of {gap_s:g} s"
+        super().__init__(f"{what}: at least {minimum_s:g} s have to lie between two runs")
+        self.gap_s = gap_s
+        self.minimum_s = minimum_s
+        self.cron = cron
+
+
+class NeverFires(BadSchedule):
+    """No calendar has such a time, or nothing of it lies ahead."""
+
+
+class BadJob(JobError):
+    """Something about a job is wrong. ``key`` is what people call the part."""
+
+    def __init__(self, key: str, allowed: str) -> None:
+        super().__init__(f"{key}: {allowed}")
+        self.key = key
+        self.allowed = allowed
+
+
+class TooManyJobs(JobError):
+    """The owner has as many jobs as are allowed (SPEC CRON-15)."""
+
+    def __init__(self, owner: str, most: int) -> None:
+        super().__init__(f"{owner} has {most} jobs, which is the most; delete one first")
+        self.owner = owner
+        self.most = most
+
+
+class SlugTaken(JobError):
+    """The owner has another job of that name."""
+
+    def __init__(self, slug: str) -> None:
+        super().__init__(f"there is a job {slug!r} already")
+        self.slug = slug
+
+
+class UnknownJob(JobError):
+    """There is no job with this id, slug or beginning of an id, or there are several."""
+
+    def __init__(self, asked: str, *, several: bool = False) -> None:
+        shown = asked if len(asked) <= 80 else asked[:80] + "…"
+        super().__init__(f"several jobs begin with {shown!r}" if several else f"no job {shown!r}")
+        self.asked = asked
+        self.several = several
+
+
+class NotYours(JobError):
+    """The job belongs to somebody else; names only what was asked for, and by whom (SPEC SEC-3)."""
+
+    def __init__(self, asked: str, owner: str) -> None:
+        super().__init__(f"job {asked} does not belong to {owner}")
+        self.asked = asked
+        self.owner = owner
+
+
+class JobChanged(JobError):
+    """Somebody else has changed, or deleted, the job since it was read; read it again."""

@@ -19,7 +19,17 @@ AgentName = NewType("AgentName", str)
 NodeId = NewType("NodeId", str)
 """One process from its start to its end: a restarted process is another node."""
 
+JobId = NewType("JobId", str)
+"""One job: a UUIDv7 in text form."""
+
+OccurrenceId = NewType("OccurrenceId", str)
+"""One time that a job was due, or was run by hand: a UUIDv7 in text form."""
+
+Owner = NewType("Owner", str)
+"""Whose a job is: a chat, or whoever operates the gateway (``core.jobs.OPERATOR``)."""
+
 MAIN_LANE = LaneName("main")
+CRON_LANE = LaneName("cron")
 MAIN_AGENT = AgentName("main")
 
 _VERSION_7 = 0x7 << 76

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from goclaw_py.core.ids import RunId
+from goclaw_py.core.ids import OccurrenceId, RunId
 
 
 class PeerKind(StrEnum):
@@ -165,6 +165,7 @@ class OutboundMessage:
         file: A file to be sent, with ``text`` under it.
         buttons: Rows of buttons below it.
         unsure: Something of it may be in the chat already, though nobody knows its id.
+        occurrence: The time of a job of which it tells, if it tells of one (SPEC CRON-13).
     """
 
     target: Target
@@ -176,3 +177,4 @@ class OutboundMessage:
     file: OutFile | None = None
     buttons: tuple[tuple[Button, ...], ...] = ()
     unsure: bool = False
+    occurrence: OccurrenceId | None = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.ids import AgentName, JobId, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage, PeerKind, Target
 from goclaw_py.core.outcomes import Trigger
 
@@ -51,6 +51,12 @@ def peer_of(session: SessionKey) -> PeerKind:
 def child_session(agent: AgentName, trigger: Trigger, run: RunId) -> SessionKey:
     """The session key of a subagent or a delegate: each works in one of its own (SPEC IO-7)."""
     return SessionKey(f"agent:{agent}:{trigger.value}:{run}")
+
+
+def job_session(agent: AgentName, job: JobId, run: RunId | None = None) -> SessionKey:
+    """The session key of a job, or of one run of it that has a conversation of its own."""
+    own = f":{run}" if run is not None else ""
+    return SessionKey(f"agent:{agent}:cron:{job}{own}")
 
 
 def agent_of(session: SessionKey) -> AgentName | None:

@@ -50,6 +50,16 @@ def cut_text(text: str, limit_chars: int) -> str:
     return text[: _safe_end(text, limit_chars - len(ELLIPSIS))].rstrip() + ELLIPSIS
 
 
+def cut_bytes(text: str, limit_bytes: int) -> str:
+    """The beginning of a text, at most so many bytes of UTF-8, cut between two characters."""
+    text = well_formed(text)
+    encoded = text.encode()
+    if len(encoded) <= limit_bytes:
+        return text
+    whole = len(encoded[:limit_bytes].decode(errors="ignore"))
+    return text[: _safe_end(text, whole)] if whole else ""
+
+
 def split_text(text: str, limit: int) -> list[str]:
     """Cut into parts of at most ``limit`` UTF-16 units each, none of them blank.
 

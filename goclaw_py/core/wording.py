@@ -40,8 +40,20 @@ def help_text() -> str:
     return "\n".join(["Write to me in plain words. Besides, I understand:", *lines])
 
 
-def stopped(runs: int, dropped: int, *, already: bool) -> str:
-    """The answer to ``/stop`` and ``/stopall``: what was stopped and how many were dropped."""
+def stopped(runs: int, dropped: int, *, already: bool, jobs: int = 0) -> str:
+    """The answer to ``/stop`` and ``/stopall``: what was stopped and how many were dropped.
+
+    ``jobs``: so many runs of jobs besides the ``runs`` of the chat.
+    """
+    if jobs:
+        tasks = f"{_count(runs, 'task')} and " if runs else ""
+        did = f"Stopped {tasks}{_count(jobs, 'job')}"
+        comma = "," if runs else ""
+        return (
+            f"{did}{comma} and dropped {_count(dropped, 'waiting message')}."
+            if dropped
+            else f"{did}."
+        )
     if runs and dropped:
         return f"Stopped {_count(runs, 'task')} and dropped {_count(dropped, 'waiting message')}."
     if runs:

@@ -90,6 +90,8 @@ class RunRequest:
         tools: What it may call.
         budget: What the run may use up. A loop that makes several model requests looks at it
             before each, and before it calls tools, and raises ``BudgetReached``.
+        model: What is to answer instead of the agent's own model; "" keeps that. A loop without
+            models need not look at it.
     """
 
     run_id: RunId
@@ -105,6 +107,7 @@ class RunRequest:
     pinned: tuple[str, ...] = ()
     tools: Toolbox = field(default=NO_TOOLS, repr=False, compare=False)
     budget: Budget = NO_BUDGET
+    model: str = ""
 
     @property
     def prompt(self) -> str:

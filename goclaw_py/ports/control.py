@@ -18,6 +18,7 @@ from goclaw_py.core.live import LiveEvent
 from goclaw_py.core.messages import Sender
 from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.core.status import ActiveRuns, LanesView, LaneView, RunView, Status
+from goclaw_py.ports.jobs import JobDesk
 from goclaw_py.ports.store import (
     Chat,
     Heard,
@@ -38,6 +39,28 @@ class NoGateway(GoclawError):
 
 class NotFound(GoclawError):
     """Nothing has this id or name, or several things have it as prefix; the text says which."""
+
+
+class SessionBusy(GoclawError):
+    """A run of this session waits or works, and the message was not to wait for it."""
+
+    def __init__(self, message: str = "Session is busy processing another message") -> None:
+        super().__init__(message)
+
+
+class NotAChat(GoclawError):
+    """Nothing can be said in this session: no chat belongs to it that can be answered here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A message that is stored and will be worked on.
+
+    ``run`` is the run that is to answer it, None if another process works on its session.
+    """
+
+    session: SessionKey
+    run: RunId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +152,10 @@ class Terminals(Protocol):
 class Control(Protocol):
     """The operator's view. Every method may raise ``StoreUnavailable``."""
 
+    @property
+    def jobs(self) -> JobDesk:
+        """Jobs, and what can be done with them."""
+
     async def status(self) -> Status:
         """The gateway's state. Raises ``NoGateway``."""
 
@@ -159,6 +186,14 @@ class Control(Protocol):
 
     async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
         """A session's history since its last reset, oldest first."""
+
+    async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
+        """Let the agent work on a message as if it came into the chat of a stored session.
+
+        The reply goes to that chat. ``key`` is the whole key, and ``text`` is never a command.
+        Raises ``NotFound``, ``NotAChat``, ``NoGateway``, and ``SessionBusy`` unless it may
+        ``queue`` behind what waits or works in the session (SPEC CRON-19).
+        """
 
     async def reset(self, key: SessionKey) -> None:
         """Stop what runs and waits in a session and begin a fresh history."""

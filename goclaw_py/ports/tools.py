@@ -16,6 +16,7 @@ from goclaw_py.core.errors import ToolFailed
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import OutFile, Target
 from goclaw_py.core.outcomes import Trigger
+from goclaw_py.ports.jobs import Asker, JobDesk
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,10 @@ class Toolbox(Protocol):
     """The tools of one run."""
 
     @property
+    def guidance(self) -> tuple[str, ...]:
+        """What the agent is told about them, beside its own prompt; as a rule nothing."""
+
+    @property
     def specs(self) -> tuple[ToolSpec, ...]:
         """What can be called. Names are unique."""
 
@@ -49,6 +54,10 @@ class Toolbox(Protocol):
 
 class _NoTools:
     """A toolbox with nothing in it."""
+
+    @property
+    def guidance(self) -> tuple[str, ...]:
+        return ()
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -110,6 +119,10 @@ class Here:
 
     ``target`` is the chat that the run answers, None if there is none. ``attach`` lets a file,
     which has to be in the workspace, be sent with the reply.
+
+    Args:
+        jobs: Where jobs are made and changed; None: this run may not.
+        asker: As whom it asks there.
     """
 
     run_id: RunId
@@ -122,6 +135,8 @@ class Here:
     post: Post
     pins: Pins
     attach: Callable[[OutFile], None]
+    jobs: JobDesk | None = None
+    asker: Asker | None = None
 
 
 class Toolmaker(Protocol):

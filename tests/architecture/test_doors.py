@@ -10,7 +10,7 @@ ANYWHERE = OURS
 
 DOORS: dict[str, tuple[str, ...]] = {
     "aiogram": ("channels.telegram.via_aiogram",),
-    "aiohttp": ("channels.telegram.http",),
+    "aiohttp": ("channels.telegram.http", "goclaw_py.sources.github_http"),
     "anthropic": ("goclaw_py.agents.models",),
     "asyncpg": ("goclaw_py.store.postgres", "goclaw_py.store.migrate"),
     "croniter": ("goclaw_py.core.cron",),
@@ -42,6 +42,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "typer": ("goclaw_py.cli",),
     "uvicorn": ("goclaw_py.web",),
     "uvloop": ("goclaw_py.app",),
+    "yaml": ("goclaw_py.cli.cron_yaml",),
 }
 
 

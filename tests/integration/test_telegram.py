@@ -9,8 +9,9 @@ from dataclasses import replace
 
 import pytest
 
+from goclaw_py.core.commands import JobAction, JobButton, command_of, job_buttons
 from goclaw_py.core.events import RunEnded, RunStarted
-from goclaw_py.core.ids import RunId
+from goclaw_py.core.ids import OccurrenceId, RunId
 from goclaw_py.core.messages import (
     Button,
     OutboundMessage,
@@ -188,6 +189,34 @@ async def test_a_press_comes_in_and_is_answered_within_two_seconds(line: Line) -
         "g",
         f"press:{press}",
         str(number),
+    )
+
+
+async def test_the_buttons_of_a_reminder_are_shown_and_each_brings_its_command(
+    polling: Line,
+) -> None:
+    """SPEC CRON-13."""
+    occurrence = OccurrenceId("019b7ca9-8c88-71d9-baa8-d70b2c79b8e7")
+    buttons = job_buttons(occurrence)
+    async with polling.receiving():
+        polling.api.say(ANN, "hello")
+        await polling.inbox.until_accepted("hello")
+        (text,) = polling.channel.parts("⏰ Drink *tea*")
+        message = OutboundMessage(CHAT, text, rich=True, buttons=buttons)
+        number = int(await polling.channel.send(message))
+        (seen,) = [one for one in polling.api.view(ANN) if one.mine]
+        assert seen.text == "⏰ Drink tea"
+        assert [[b.text for b in row] for row in seen.buttons] == [
+            ["✅ Done", "🔁 Again"],
+            ["💤 10 min", "💤 1 hour", "💤 Tomorrow"],
+        ]
+        for row in seen.buttons:
+            for button in row:
+                polling.api.press(ANN, number, button.data)
+                await polling.inbox.until_accepted(button.text)
+    commands = [command_of(message, None) for message in polling.inbox.messages]
+    assert {command.action for command in commands if isinstance(command, JobButton)} == set(
+        JobAction
     )
 
 

@@ -23,7 +23,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from goclaw_py.core.errors import StoreUnavailable, ToolFailed
-from goclaw_py.core.ids import MAIN_AGENT, MAIN_LANE, AgentName, LaneName, NodeId, SessionKey
+from goclaw_py.core.ids import (
+    CRON_LANE,
+    MAIN_AGENT,
+    MAIN_LANE,
+    AgentName,
+    LaneName,
+    NodeId,
+    SessionKey,
+)
 from goclaw_py.core.messages import InboundMessage, PeerKind, Sender, Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.requests import QueuePolicy
@@ -38,6 +46,7 @@ from goclaw_py.runtime.control import GatewayControl
 from goclaw_py.runtime.dispatcher import Dispatcher
 from goclaw_py.runtime.doorkeeper import Doorkeeper
 from goclaw_py.runtime.gateway import Gateway
+from goclaw_py.runtime.jobs.office import JobSetup
 from goclaw_py.runtime.ledger import Limits
 from goclaw_py.runtime.outbox import Outbox
 from goclaw_py.runtime.policies import ChatRules
@@ -116,6 +125,8 @@ class Ways:
     mention: bool = True
     limits: Limits = field(default_factory=Limits)
     outage_hold_s: float = 1800.0
+    jobs: JobSetup = field(default_factory=JobSetup)
+    cron_lane: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +135,7 @@ class OpenToolbox:
 
     here: Here
     specs: tuple[ToolSpec, ...] = ()
+    guidance: tuple[str, ...] = ()
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> str:
         raise ToolFailed(f"no tool {name}")
@@ -189,8 +201,13 @@ class GatewayProcess:
             outage_hold_s=self.ways.outage_hold_s,
             run_timeout_s=self.ways.run_timeout_s,
             spans=self.spans,
+            jobs=self.ways.jobs,
         )
-        lanes = {MAIN_LANE: self.ways.main_lane, LaneName("other"): 1}
+        lanes = {
+            MAIN_LANE: self.ways.main_lane,
+            LaneName("other"): 1,
+            CRON_LANE: self.ways.cron_lane,
+        }
         scheduler = Scheduler(lanes, cancel_grace_s=self.ways.cancel_grace_s)
         self.works = works = Works(store, clock, scheduler, around, self.node)
         self.doorkeeper, self.runner = works.doorkeeper, works.runner
@@ -226,6 +243,7 @@ class GatewayProcess:
             self.cluster.keep(),
             self.cluster.watch(),
             self.outbox.run(),
+            self.works.office.run(),
             self._keep_taking_up(),
             self._keep_knowing_people(),
             self._receive(),
@@ -235,6 +253,7 @@ class GatewayProcess:
     async def shut_down(self, *, wait_s: float = 30.0, hurry: asyncio.Event | None = None) -> None:
         """End as the application does after a signal."""
         await self._cancel(self._tasks.pop())
+        await self.works.office.close()
         await self.dispatcher.drain(wait_s, hurry or asyncio.Event())
         await self.runner.notices.flush()
         await self.commands.close()
@@ -253,6 +272,7 @@ class GatewayProcess:
             channel.cut_off()
         for task in self._tasks:
             task.cancel()
+        self.works.office.forget()
         self.dispatcher.interrupt()
 
     async def bury(self) -> None:
@@ -260,7 +280,7 @@ class GatewayProcess:
         for tasks in (self.dispatcher._tasks, self.dispatcher._records, self.outbox._senders):
             await self._cancel(*tasks.values())
         await self._cancel(*self.commands._answers, *self.runner.notices._tasks, *self._tasks)
-        await self._cancel(*self.runner._drafts._late)
+        await self._cancel(*self.runner._drafts._late, *self.works.office.occurrences._tasks)
 
     async def _cancel(self, *tasks: asyncio.Task[Any]) -> None:
         for task in tasks:
@@ -329,6 +349,7 @@ class GatewayProcess:
                 await self._cancel(receiving)
             self.dispatcher.interrupt()
             self.gateway.forget_everything()
+            self.works.office.forget()
             self._pending.call()
 
     async def _keep_taking_up(self) -> None:
@@ -336,7 +357,7 @@ class GatewayProcess:
             self._pending.clear()
             try:
                 await self.works.take_up()
-                await self.gateway.release_idle()
+                await self.works.release_idle()
             except StoreUnavailable:
                 pass  # the next look finds it
             await self._pending.wait(PENDING_POLL_S)
@@ -358,6 +379,8 @@ class GatewayProcess:
                 self.outbox.wake.call()
             case Notice.PEOPLE:
                 self._people.call()
+            case Notice.CRON:
+                self.works.office.wake.call()
 
     def _on_recovery(self, recovery: Recovery) -> None:
         self.recoveries.append(recovery)

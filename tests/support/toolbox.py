@@ -28,6 +28,10 @@ class Functions:
         self.calls: list[tuple[str, dict[str, Any]]] = []
 
     @property
+    def guidance(self) -> tuple[str, ...]:
+        return ()
+
+    @property
     def specs(self) -> tuple[ToolSpec, ...]:
         return self._specs
 

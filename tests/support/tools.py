@@ -10,10 +10,14 @@ from goclaw_py.core.errors import ToolFailed
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import OutFile, Target
 from goclaw_py.core.outcomes import Trigger
+from goclaw_py.ports.jobs import Asker, JobDesk
 from goclaw_py.ports.tools import Here, Toolbox
 from goclaw_py.tools import Permissions, Registry
 
 MAIN = AgentName("main")
+
+SCHEDULING = frozenset({"schedule_create", "schedule_search", "schedule_edit", "schedule_delete"})
+"""The tools that are there only where there is a desk for jobs."""
 
 
 @dataclass
@@ -74,6 +78,8 @@ class Desk:
     post: RecordingPost = field(default_factory=RecordingPost)
     pins: KeptPins = field(default_factory=KeptPins)
     attached: list[OutFile] = field(default_factory=list)
+    jobs: JobDesk | None = None
+    asker: Asker | None = None
 
     def here(self, agent: AgentName = MAIN) -> Here:
         return Here(
@@ -87,6 +93,8 @@ class Desk:
             post=self.post,
             pins=self.pins,
             attach=self.attached.append,
+            jobs=self.jobs,
+            asker=self.asker,
         )
 
     def tools(self, permissions: Permissions | None = None, agent: AgentName = MAIN) -> Toolbox:

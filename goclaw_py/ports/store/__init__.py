@@ -32,6 +32,7 @@ from goclaw_py.ports.store.inbox import (
     Unanswered,
 )
 from goclaw_py.ports.store.incidents import Incident, IncidentStore
+from goclaw_py.ports.store.jobs import EndedOccurrence, JobPage, JobQuery, JobStore
 from goclaw_py.ports.store.nodes import CutRun, Node, NodeStore, Place, Recovery
 from goclaw_py.ports.store.outbox import OutboxRow, OutboxState, OutboxStore
 from goclaw_py.ports.store.people import PairingRequest, PeopleStore, Person, Standing
@@ -46,6 +47,7 @@ from goclaw_py.ports.store.runs import (
     Summary,
     ToolCall,
 )
+from goclaw_py.ports.store.work import NewWork, Work, WorkState, WorkStore
 
 __all__ = [
     "Accepted",
@@ -55,6 +57,7 @@ __all__ = [
     "CutRun",
     "Draft",
     "DraftStore",
+    "EndedOccurrence",
     "Heard",
     "InboxKind",
     "InboxRow",
@@ -62,10 +65,14 @@ __all__ = [
     "InboxStore",
     "Incident",
     "IncidentStore",
+    "JobPage",
+    "JobQuery",
+    "JobStore",
     "Letter",
     "NewInbox",
     "NewPairing",
     "NewRun",
+    "NewWork",
     "Node",
     "NodeStore",
     "Notice",
@@ -89,6 +96,9 @@ __all__ = [
     "Summary",
     "ToolCall",
     "Unanswered",
+    "Work",
+    "WorkState",
+    "WorkStore",
 ]
 
 
@@ -98,6 +108,7 @@ class Notice(StrEnum):
     INBOX = "goclaw_inbox"
     OUTBOX = "goclaw_outbox"
     PEOPLE = "goclaw_people"
+    CRON = "goclaw_cron"
 
 
 class Store(
@@ -109,6 +120,8 @@ class Store(
     PeopleStore,
     ChatStore,
     IncidentStore,
+    JobStore,
+    WorkStore,
     Protocol,
 ):
     """All of it."""

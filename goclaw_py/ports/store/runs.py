@@ -8,8 +8,9 @@ from datetime import datetime
 from typing import Protocol
 
 from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId, SessionKey
+from goclaw_py.core.ids import AgentName, LaneName, NodeId, OccurrenceId, RunId, SessionKey
 from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.occurrence import OccurrenceEnd
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.core.requests import Mode
 from goclaw_py.ports.agent import HistoryEntry
@@ -33,6 +34,8 @@ class NewRun:
     """The session whose daily budget it uses: of a child that of its parent; None: its own."""
     submitted_at: datetime | None = None
     """When it was asked for; None: when it started."""
+    occurrence: OccurrenceId | None = None
+    """The time of a job for which it works."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,8 @@ class RunEnd:
         tools: What it has called, in order.
         first_text_at: When it said its first word.
         summary: What stands for the older part of its session's history from now on.
+        occurrence: The end of what it worked for, in the same transaction. ``Fenced`` if that is
+            another node's by now.
     """
 
     id: RunId
@@ -111,6 +116,7 @@ class RunEnd:
     tools: tuple[ToolCall, ...] = ()
     first_text_at: datetime | None = None
     summary: Summary | None = None
+    occurrence: OccurrenceEnd | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +142,7 @@ class Run:
     target: Target | None = None
     first_text_at: datetime | None = None
     tools: tuple[ToolCall, ...] = ()
+    occurrence: OccurrenceId | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,10 @@ from goclaw_py.core.errors import SettingError
 from goclaw_py.core.ids import AgentName
 from goclaw_py.ports.tools import Toolbox
 from goclaw_py.tools import SAFE
-from tests.support.tools import Desk
+from tests.support.tools import SCHEDULING, Desk
+
+USUAL = SAFE - SCHEDULING
+"""What an agent may call where there is no desk for jobs."""
 
 OTHERS = """
 [agents.helper]
@@ -43,8 +46,8 @@ def enum(tools: Toolbox, tool: str, argument: str) -> list[str]:
 
 
 def test_without_settings_every_agent_has_the_safe_tools(tmp_path: Path) -> None:
-    assert names(tools_of(tmp_path, "")) == SAFE
-    assert names(tools_of(tmp_path, "", "helper")) == SAFE
+    assert names(tools_of(tmp_path, "")) == USUAL
+    assert names(tools_of(tmp_path, "", "helper")) == USUAL
 
 
 def test_tools_can_be_allowed_and_denied_for_each_agent(tmp_path: Path) -> None:
@@ -54,7 +57,7 @@ allow = ["read_file", "list_files"]
 deny = ["list_files"]
 """
     assert names(tools_of(tmp_path, text)) == {"read_file"}
-    assert names(tools_of(tmp_path, text, "helper")) == SAFE
+    assert names(tools_of(tmp_path, text, "helper")) == USUAL
     assert names(tools_of(tmp_path, "[agents.main.tools]\nallow = []\n")) == set()
 
 
@@ -70,7 +73,7 @@ delegates = ["researcher"]
 send_to = ["telegram:12345", "telegram.work:-100:7", "console:me"]
 """
     tools = tools_of(tmp_path, text)
-    assert names(tools) == SAFE | {"delegate", "send_message"}
+    assert names(tools) == USUAL | {"delegate", "send_message"}
     assert enum(tools, "delegate", "agent") == ["researcher"]
     assert enum(tools, "send_message", "to") == [
         "telegram:12345",
@@ -88,7 +91,7 @@ def test_a_star_is_all_other_agents(tmp_path: Path, given: str) -> None:
 def test_an_agent_that_is_alone_has_nobody_to_delegate_to(tmp_path: Path) -> None:
     (tmp_path / "goclaw.toml").write_text('[agents.main.tools]\ndelegates = ["*"]\n')
     toolmaker = build_tools(load(env={"GOCLAW_HOME": str(tmp_path)}))
-    assert names(toolmaker.toolbox(Desk(tmp_path).here())) == SAFE
+    assert names(toolmaker.toolbox(Desk(tmp_path).here())) == USUAL
 
 
 @pytest.mark.parametrize(

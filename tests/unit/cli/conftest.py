@@ -22,6 +22,7 @@ from goclaw_py.ports.control import Control, Said
 from goclaw_py.web.api import make_api
 from goclaw_py.web.server import ApiServer
 from goclaw_py.web.sockets import listen_unix, socket_path
+from tests.unit.cli.cron_desk import JobControl
 from tests.unit.web import fakes
 from tests.unit.web.fake_terminals import FakeTerminals
 from tests.unit.web.fakes import FakeControl
@@ -129,6 +130,19 @@ def database(monkeypatch: pytest.MonkeyPatch) -> FakeControl:
     """No gateway: what commands get instead."""
     control = FakeControl()
     control.gateway = False
+
+    @asynccontextmanager
+    async def open_control(settings: Settings) -> AsyncIterator[Control]:
+        yield control
+
+    monkeypatch.setattr(composition, "open_control", open_control)
+    return control
+
+
+@pytest.fixture
+def cron(monkeypatch: pytest.MonkeyPatch) -> JobControl:
+    """No gateway, and a database with jobs."""
+    control = JobControl()
 
     @asynccontextmanager
     async def open_control(settings: Settings) -> AsyncIterator[Control]:

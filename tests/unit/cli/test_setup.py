@@ -14,7 +14,7 @@ from goclaw_py.agents.models import catalog
 from goclaw_py.cli import composition, doctor, main, setup
 from goclaw_py.cli.entry import run
 from goclaw_py.cli.example import EXAMPLE
-from goclaw_py.config import Settings, load
+from goclaw_py.config import Settings, job_profile, load
 from goclaw_py.config.models import DEFAULT_LANES
 from goclaw_py.core.errors import (
     ChannelError,
@@ -23,6 +23,7 @@ from goclaw_py.core.errors import (
     NotSent,
     StoreUnavailable,
 )
+from goclaw_py.core.policy import DEFAULT_PROFILE
 from goclaw_py.store.migrate import Status as Schema
 from tests.unit.cli.conftest import Shell, ThreadGateway
 
@@ -285,10 +286,14 @@ def test_the_example_with_every_line_switched_on_is_valid(tmp_path: Path) -> Non
     assert got.channels["telegram"].accounts["work"].options
     given = tomllib.loads(file.read_text())
     kinds = {"queue": got.queue, "runs": got.runs, "shutdown": got.shutdown, "log": got.log}
-    for section, model in {**kinds, "state": got.state, "database": got.database}.items():
+    more = {"state": got.state, "database": got.database, "scheduler": got.scheduler}
+    for section, model in {**kinds, **more}.items():
         fields = type(model).model_fields.items()
         assert set(given[section]) == {field.alias or name for name, field in fields}
     assert set(given["lanes"]) == set(DEFAULT_LANES)
+    assert job_profile(got) == DEFAULT_PROFILE
+    assert set(given["web"]) == {*type(got.web).model_fields} - {"token", "token_file"}
+    assert [source.kind for source in got.sources.values()] == ["table", "github"]
     agent = {*type(got.agents["main"]).model_fields} - {"api_key", "api_key_file", "queue"}
     assert agent <= set(given["agents"]["main"])
 

@@ -1,4 +1,4 @@
-"""``[web]``: where channels listen that are called from the web (SPEC CHAN-2, SEC-1)."""
+"""``[web]``: the HTTP API on TCP, and hooks of channels (SPEC CHAN-2, OPS-2, SEC-1, SEC-2)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.config import Settings, load
+from goclaw_py.config import Settings, load, web_token
 from goclaw_py.config.sources import SECTIONS
 from goclaw_py.core.errors import SettingError
 
@@ -39,6 +39,17 @@ def test_file_and_environment_say_where_to_listen(tmp_path: Path) -> None:
         ("host = '127.0.0.1 '", "web.host = '127.0.0.1 ': must be a host name"),
         ("host = 127", "web.host = 127: must be a host name"),
         ("prot = 1", "did you mean port?"),
+        ("api = 'yes'", "web.api = 'yes': must be true or false"),
+        ("token = ''", "web.token = ***: must be 16 to 512 characters without blanks"),
+        ("token = 'secret'", "web.token = ***: must be 16 to 512 characters without blanks"),
+        ("token = 'secret secret secret secret'", "web.token = ***: must be 16 to 512"),
+        ("token_env = ' '", "web.token_env = ' ': must be text that is not empty"),
+        ("hosts = 'bot.example.org'", "must be a list of texts"),
+        ("hosts = ['https://bot.example.org']", "must be names without scheme and port"),
+        ("hosts = ['bot.example.org:8420']", "must be names without scheme and port"),
+        ("hosts = ['bot.example.org/']", "must be names without scheme and port"),
+        ("hosts = ['*.example.org']", "must be names without scheme and port"),
+        ("hosts = ['']", "must be a list of texts"),
     ],
 )
 def test_a_wrong_value_is_told(tmp_path: Path, text: str, expected: str) -> None:
@@ -49,3 +60,110 @@ def test_a_wrong_value_is_told(tmp_path: Path, text: str, expected: str) -> None
 
 def test_every_section_can_be_set_by_the_environment() -> None:
     assert set(SECTIONS) == Settings.model_fields.keys() - {"home", "file"}
+
+
+# ---------------------------------------------------------------------------- the HTTP API
+
+SECRET = "0123456789abcdef-secret"
+
+
+def refused(folder: Path, text: str, **env: str) -> str:
+    with pytest.raises(SettingError) as caught:
+        settings(folder, f"[web]\n{text}\n", **env)
+    return str(caught.value)
+
+
+def test_the_api_is_not_on_tcp_unless_it_is_switched_on(tmp_path: Path) -> None:
+    """SPEC SEC-1: any number of gateways may run on a machine."""
+    web = settings(tmp_path).web
+    assert (web.api, web.hosts) == (False, ())
+    assert web_token(settings(tmp_path), {}) is None
+    assert settings(tmp_path, GOCLAW_WEB__API="true").web.api
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost", "LOCALHOST"])
+def test_on_loopback_the_api_needs_no_token(tmp_path: Path, host: str) -> None:
+    """SPEC OPS-2."""
+    assert settings(tmp_path, f"[web]\napi = true\nhost = '{host}'\n").web.is_loopback
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "localhost.example.org", "box"])
+def test_on_any_other_address_the_api_needs_a_token(tmp_path: Path, host: str) -> None:
+    """SPEC OPS-2, SEC-1: the error has both cures; hooks have secrets of their own."""
+    line = refused(tmp_path, f"api = true\nhost = '{host}'")
+    assert f"goclaw.toml: web.host = '{host}': whoever reaches this address" in line
+    assert (
+        "set web.token_file (or web.token_env, web.token), or leave the host at 127.0.0.1" in line
+    )
+    with_token = f"[web]\napi = true\nhost = '{host}'\ntoken = '{SECRET}'\n"
+    assert not settings(tmp_path, with_token).web.is_loopback
+    assert settings(tmp_path, f"[web]\nhost = '{host}'\n").web.host == host
+
+
+def test_an_address_from_the_environment_is_held_to_the_same(tmp_path: Path) -> None:
+    line = refused(tmp_path, "api = true", GOCLAW_WEB__HOST="0.0.0.0")
+    assert line.startswith("environment variable GOCLAW_WEB__HOST: web.host = '0.0.0.0': ")
+
+
+def test_the_token_is_found_wherever_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text(f"{SECRET}-in-file\n")
+    env = {"MY_TOKEN": f" {SECRET}-in-env "}
+    found = [
+        web_token(settings(tmp_path, f"[web]\n{line}\n", **more), env)
+        for line, more in (
+            (f"token = '{SECRET}'", {}),
+            ("token_file = 't'", {}),
+            ("token_env = 'MY_TOKEN'", {}),
+            ("", {"GOCLAW_WEB__TOKEN": f"{SECRET}-too"}),
+        )
+    ]
+    shown = [each.get_secret_value() for each in found if each is not None]
+    assert shown == [SECRET, f"{SECRET}-in-file", f"{SECRET}-in-env", f"{SECRET}-too"]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("token_env = 'NOT_SET'", "web.token_env = 'NOT_SET': this variable is not set"),
+        ("token_file = 'none'", "cannot be read: No such file"),
+        ("token_file = 'empty'", "the file is empty"),
+        ("token_file = 'binary'", "cannot be read: not text"),
+        ("token_file = 'short'", "the token must be 16 to 512 characters"),
+        ("token_file = 'long'", "the token must be 16 to 512 characters"),
+        ("token_env = 'SHORT'", "web.token_env = 'SHORT': the token must be 16 to 512 characters"),
+    ],
+)
+def test_a_token_that_is_not_there_or_too_weak_is_told(
+    tmp_path: Path, line: str, expected: str
+) -> None:
+    """SPEC SEC-1, SEC-2."""
+    (tmp_path / "empty").write_text(" \n")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    (tmp_path / "short").write_text("tooshort")
+    (tmp_path / "long").write_text(f"{SECRET}\n" * 2)
+    got = settings(tmp_path, f"[web]\n{line}\n")
+    with pytest.raises(SettingError) as caught:
+        web_token(got, {"SHORT": "tooshort"})
+    assert expected in str(caught.value)
+    assert "tooshort" not in str(caught.value)
+    assert SECRET not in str(caught.value)
+
+
+def test_one_token_only(tmp_path: Path) -> None:
+    line = refused(tmp_path, f"token = '{SECRET}'\ntoken_env = 'T'")
+    assert "web.token_env = 'T': token is set as well" in line
+
+
+def test_the_token_is_shown_nowhere(tmp_path: Path) -> None:
+    """SPEC SEC-2."""
+    assert SECRET not in repr(settings(tmp_path, f"[web]\ntoken = '{SECRET}'\n"))
+    assert SECRET not in refused(tmp_path, f"tokn = '{SECRET}'")
+    assert SECRET not in refused(tmp_path, f"token = '{SECRET} '")
+
+
+def test_the_names_of_the_server_are_compared_in_small_letters(tmp_path: Path) -> None:
+    """SPEC SEC-1: the Host header."""
+    text = "[web]\nhosts = ['Bot.Example.org', '[2001:DB8::1]', 'box', 'BOX']\n"
+    assert settings(tmp_path, text).web.hosts == ("bot.example.org", "2001:db8::1", "box")
+    env = settings(tmp_path, GOCLAW_WEB__HOSTS="a.example.org, b").web.hosts
+    assert env == ("a.example.org", "b")

@@ -14,18 +14,23 @@ from goclaw_py.core.commands import (
     Command,
     Greet,
     Help,
+    JobAction,
+    JobButton,
+    Jobs,
     NewSession,
     QueueMode,
     ShowStatus,
     Stop,
+    Timezone,
     addresses_another_bot,
     command_of,
+    job_buttons,
     our_command,
     our_command_of,
     parse_command,
     stop_data,
 )
-from goclaw_py.core.ids import RunId
+from goclaw_py.core.ids import OccurrenceId, RunId
 from goclaw_py.core.messages import InboundMessage, PeerKind, Sender, Target
 
 ONE, ALL = Stop(everything=False), Stop(everything=True)
@@ -50,6 +55,8 @@ HELLO = InboundMessage(
         ("new", NewSession()),
         ("reset", NewSession()),
         ("queue", QueueMode("")),
+        ("jobs", Jobs("", "")),
+        ("timezone", Timezone("")),
     ],
 )
 def test_every_command_is_recognised_by_its_word(word: str, command: Command) -> None:
@@ -121,6 +128,39 @@ def test_the_word_after_queue_on_its_line_is_the_mode(text: str, word: str) -> N
     """SPEC CMD-2, CMD-5: text on the next line is only text."""
     assert parse_command(text, "goclaw_bot") == QueueMode(word)
     assert our_command(text) == QueueMode(word)
+
+
+@pytest.mark.parametrize(
+    ("text", "action", "job"),
+    [
+        ("/jobs", "", ""),
+        ("/jobs  ", "", ""),
+        ("/jobs pause 2", "pause", "2"),
+        ("/Jobs@goclaw_bot  DELETE  Water-plants please", "delete", "Water-plants"),
+        ("/jobs run", "run", ""),
+        ("/jobs\npause 2", "", ""),
+        ("/jobs pause\n2", "pause", ""),
+    ],
+)
+def test_the_words_after_jobs_on_its_line_say_what_to_do_with_which(
+    text: str, action: str, job: str
+) -> None:
+    """SPEC CMD-2, CMD-5."""
+    assert parse_command(text, "goclaw_bot") == Jobs(action, job)
+    assert our_command(text) == Jobs(action, job)
+
+
+@pytest.mark.parametrize(
+    ("text", "zone"),
+    [
+        ("/timezone Europe/Berlin", "Europe/Berlin"),
+        ("/TIMEZONE@goclaw_bot  New  York", "New York"),
+        ("/timezone\nEurope/Berlin", ""),
+    ],
+)
+def test_the_zone_is_what_follows_on_the_line_in_its_own_case(text: str, zone: str) -> None:
+    """SPEC CMD-5: names of zones have capitals."""
+    assert parse_command(text, "goclaw_bot") == Timezone(zone)
 
 
 def test_a_command_for_another_bot_is_not_for_us() -> None:
@@ -198,6 +238,54 @@ def test_a_stop_button_brings_the_run_that_it_stops_within_its_64_bytes() -> Non
     pressed = replace(HELLO, press=data)
     assert command_of(pressed, None) == Stop(everything=False, run=run_id)
     assert our_command_of(pressed) == Stop(everything=False, run=run_id)
+
+
+OCCURRENCE = OccurrenceId("019b7ca9-8c88-71d9-baa8-d70b2c79b8e7")
+
+
+def test_the_buttons_of_a_reminder_do_what_they_can_and_fit() -> None:
+    """SPEC CRON-13."""
+    rows = job_buttons(OCCURRENCE)
+    pressed = [command_of(replace(HELLO, press=b.data), None) for row in rows for b in row]
+    assert pressed == [
+        JobButton(action, OCCURRENCE)
+        for action in (
+            JobAction.DONE,
+            JobAction.AGAIN,
+            JobAction.SNOOZE_10M,
+            JobAction.SNOOZE_1H,
+            JobAction.SNOOZE_TOMORROW,
+        )
+    ]
+    assert set(JobAction) == {p.action for p in pressed if isinstance(p, JobButton)}
+    assert all(len(button.data.encode()) <= 64 for row in rows for button in row)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "job:",
+        "job:done",
+        "job:done:",
+        "job:done:7",
+        f"job:burn:{OCCURRENCE}",
+        f"job:DONE:{OCCURRENCE}",
+        f"job:done:{OCCURRENCE} ",
+        f"job:done:{OCCURRENCE}\n",
+        f"job::{OCCURRENCE}",
+        f"job:done:{OCCURRENCE.replace('-', '')}",
+        f"xjob:done:{OCCURRENCE}",
+    ],
+)
+def test_a_button_that_we_have_not_made_does_nothing_to_jobs(data: str) -> None:
+    """SPEC SEC-3: what a press brings can be made up."""
+    assert command_of(replace(HELLO, press=data), None) is None
+
+
+@given(st.text(max_size=64))
+def test_any_press_can_be_read(data: str) -> None:
+    command = command_of(replace(HELLO, press=data), None)
+    assert command is None or data.startswith(("stop:", "job:"))
 
 
 @pytest.mark.parametrize("data", ["", "done:7", "stopall", "/stop", "STOP:x"])

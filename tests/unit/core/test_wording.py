@@ -40,6 +40,21 @@ def test_a_stop_says_what_it_did(runs: int, dropped: int, already: bool, words: 
     assert wording.stopped(runs, dropped, already=already) == words
 
 
+@pytest.mark.parametrize(
+    ("runs", "dropped", "jobs", "words"),
+    [
+        (0, 0, 1, "Stopped 1 job."),
+        (0, 0, 2, "Stopped 2 jobs."),
+        (1, 0, 1, "Stopped 1 task and 1 job."),
+        (0, 1, 1, "Stopped 1 job and dropped 1 waiting message."),
+        (2, 3, 1, "Stopped 2 tasks and 1 job, and dropped 3 waiting messages."),
+    ],
+)
+def test_a_stop_counts_jobs_by_themselves(runs: int, dropped: int, jobs: int, words: str) -> None:
+    """SPEC CMD-2."""
+    assert wording.stopped(runs, dropped, already=True, jobs=jobs) == words
+
+
 def test_help_names_every_command_of_the_menu() -> None:
     """SPEC CMD-5."""
     lines = wording.help_text().splitlines()[1:]

@@ -22,7 +22,15 @@ from tests.support.harness import GatewayProcess, Ways, a_process, message, sess
 from tests.unit.runtime.test_pairing import code_in
 
 AT_ONCE = Ways(direct=QueuePolicy())
-DUTIES = {"claim_pending", "ended", "release_sessions", "renew", "recover", "people"}
+DUTIES = {
+    "claim_pending",
+    "ended",
+    "next_job_due",
+    "people",
+    "recover",
+    "release_sessions",
+    "renew",
+}
 """What a process asks the database now and then, whatever happens."""
 OWNERS_ONLY = wording.NOT_AN_OWNER
 

@@ -44,11 +44,15 @@ from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.control import (
     Asking,
     NoGateway,
+    NotAChat,
     NotFound,
     QueueView,
     Resized,
+    SessionBusy,
     StopReport,
+    Submitted,
 )
+from goclaw_py.ports.jobs import JobDesk
 from goclaw_py.ports.store import (
     OutboxRow,
     OutboxState,
@@ -60,6 +64,7 @@ from goclaw_py.ports.store import (
     ToolCall,
     Unanswered,
 )
+from tests.unit.web.fake_jobs import Jobs
 from tests.unit.web.fake_post import FakePost
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -236,6 +241,7 @@ class FakeControl(FakePost):
         self.rows = [DEAD]
         self.gateway = True
         self.following = 0
+        self.made = Jobs()
         self.events: asyncio.Queue[LiveEvent | None] = asyncio.Queue()
         """What comes after ``LiveNow`` to one who follows runs. None ends it."""
 
@@ -297,6 +303,22 @@ class FakeControl(FakePost):
     async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
         self._called("history", key, limit)
         return HISTORY[-limit:]
+
+    @property
+    def jobs(self) -> JobDesk:
+        return self.made.desk
+
+    async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
+        self._called("send_message", key, text, queue)
+        if not self.gateway:
+            raise NoGateway("no gateway is running here")
+        if key == BARE.key:
+            raise NotAChat("it belongs to no chat")
+        if key != SESSION:
+            raise NotFound(f"there is no session {key!r}")
+        if not queue:
+            raise SessionBusy
+        return Submitted(SESSION, RUN_ID)
 
     async def reset(self, key: SessionKey) -> None:
         self._called("reset", key)

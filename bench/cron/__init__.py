@@ -1,0 +1,1 @@
+"""What the next occurrence of a cron expression costs, beside other libraries."""

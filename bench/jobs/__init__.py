@@ -1,0 +1,1 @@
+"""What jobs cost, and how late they start."""

@@ -1,0 +1,266 @@
+"""Jobs: what people decide of them, and how they stand (SPEC CRON-0, CRON-11)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from goclaw_py.core.errors import BadJob
+from goclaw_py.core.ids import MAIN_AGENT, AgentName, JobId, OccurrenceId, Owner, RunId, SessionKey
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.policy import JobPolicy, SessionKind, for_model, policy_with
+from goclaw_py.core.routing import DEFAULT_ACCOUNT, chat_session, job_session
+from goclaw_py.core.schedule import Schedule, Timing
+
+OPERATOR: Final = Owner("operator")
+"""Owns what was made from the command line or over HTTP."""
+
+MAX_TEXT_CHARS: Final = 100_000
+"""The longest prompt or message of a job."""
+MAX_NAME_CHARS: Final = 200
+SLUG: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+class JobState(StrEnum):
+    """How a job stands."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    """It has run as often as it was to."""
+    FAILED = "failed"
+    """It was to run once, and that failed."""
+    DISABLED = "disabled"
+    """Switched off after failures in a row."""
+
+
+class Maker(StrEnum):
+    """Who has made a job."""
+
+    OPERATOR = "operator"
+    MODEL = "model"
+    PERSON = "person"
+    """Somebody in a chat, by a button."""
+
+
+class Notify(StrEnum):
+    """When the result of a job is told (SPEC CRON-13)."""
+
+    ALWAYS = "always"
+    CONDITIONAL = "conditional"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """The agent works on this. ``model``: instead of its own, "" keeps that."""
+
+    text: str
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """This is delivered as it stands, without any model."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """This program runs; operators only. Its output is what it says."""
+
+    argv: tuple[str, ...]
+
+
+Payload = Prompt | Message | Program
+
+
+class TargetKind(StrEnum):
+    """Where a job tells its results, if not in a chat that it names."""
+
+    LAST = "last"
+    """Where somebody spoke to its agent last."""
+    NONE = "none"
+
+
+JobTarget = Target | TargetKind
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """What people decide of a job.
+
+    Args:
+        slug: Its name within those of its owner; ``SLUG`` matches.
+        name: What people call it; may be empty.
+        zone: The exact IANA name of a zone.
+        session: The key of its conversation if its policy says ``SessionKind.KEY``.
+        peer: With whom the chat is that it tells its results.
+        policy: Keys that differ from the policy of the settings.
+        max_runs: It is completed after so many runs.
+        not_after: It does not run after this.
+        source: The name of the work source that it takes its work from, "" for none.
+    """
+
+    slug: str
+    schedule: Schedule
+    zone: str
+    payload: Payload
+    name: str = ""
+    agent: AgentName = MAIN_AGENT
+    target: JobTarget = TargetKind.LAST
+    peer: PeerKind = PeerKind.DIRECT
+    notify: Notify = Notify.ALWAYS
+    session: str = ""
+    policy: Mapping[str, object] = field(default_factory=dict)
+    max_runs: int | None = None
+    not_after: datetime | None = None
+    wake_heartbeat: bool = False
+    source: str = ""
+
+    @property
+    def title(self) -> str:
+        """What people read: its name, or its slug."""
+        return self.name or self.slug
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A stored job.
+
+    Args:
+        revision: Counts the changes that people made.
+        next_run_at: None while it is not active, and if nothing lies ahead. While ``running`` it is
+            still the time of that run.
+        running: The occurrence that is claimed.
+        failures: How many runs in a row have failed.
+        runs: How many occurrences have ended in a run.
+        coalesced: How many firings came while it could not run.
+        last_error: Why the last run failed, "" if it did not.
+    """
+
+    id: JobId
+    owner: Owner
+    maker: Maker
+    spec: JobSpec
+    created_at: datetime
+    updated_at: datetime
+    state: JobState = JobState.ACTIVE
+    revision: int = 1
+    next_run_at: datetime | None = None
+    running: OccurrenceId | None = None
+    last_run_at: datetime | None = None
+    last_status: str = ""
+    last_error: str = ""
+    failures: int = 0
+    runs: int = 0
+    coalesced: int = 0
+
+    def policy(self, base: JobPolicy) -> JobPolicy:
+        """How it behaves, where ``base`` is what the settings say."""
+        policy = policy_with(base, self.spec.policy)
+        return for_model(policy) if self.maker is Maker.MODEL else policy
+
+    def timing(self, base: JobPolicy) -> Timing:
+        """When it runs."""
+        return timing(self.spec, self.policy(base), self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkItem:
+    """Something to be done, from a work source (SPEC CRON-18). All of it is user content."""
+
+    id: str
+    title: str
+    body: str = ""
+    url: str = ""
+
+
+def timing(spec: JobSpec, policy: JobPolicy, job: JobId | None = None) -> Timing:
+    """When a job with this definition runs."""
+    return Timing(
+        schedule=spec.schedule,
+        zone=spec.zone,
+        anchor=policy.anchor,
+        first_run=policy.first_run,
+        spread=job,
+        jitter=policy.jitter,
+        stagger=policy.stagger,
+        not_after=spec.not_after,
+    )
+
+
+def session_for(job: Job, policy: JobPolicy, run: RunId | None) -> SessionKey | None:
+    """The conversation that a job runs in (SPEC CRON-14, IO-7); None if each run has its own.
+
+    With ``run`` that of this run.
+    """
+    spec = job.spec
+    match policy.session:
+        case SessionKind.MAIN if isinstance(spec.target, Target):
+            return chat_session(spec.agent, spec.target, spec.peer)
+        case SessionKind.KEY:
+            return SessionKey(spec.session)
+        case SessionKind.FRESH:
+            return None if run is None else job_session(spec.agent, job.id, run)
+        case _:
+            return job_session(spec.agent, job.id)
+
+
+def owner_of(target: Target, peer: PeerKind) -> Owner:
+    """Whose the jobs are that are made in a chat: that chat's, its threads together.
+
+    In a direct chat that is the person; in a group it is everybody who may talk there.
+    """
+    account = "" if target.account == DEFAULT_ACCOUNT else f".{target.account}"
+    return Owner(f"{target.channel}{account}:{peer.value}:{target.chat}")
+
+
+def slug_for(text: str, taken: frozenset[str] | set[str] = frozenset()) -> str:
+    """A slug made from a name or the first words of a prompt that is not ``taken``."""
+    plain = re.sub(r"[^a-z0-9]+", "-", text.lower())[:200].strip("-")
+    words = plain.split("-")
+    slug = ""
+    for word in words:
+        if len(slug) + len(word) + 1 > 40:
+            break
+        slug = f"{slug}-{word}" if slug else word
+    slug = slug or plain[:40].strip("-") or "job"
+    number, found = 1, slug
+    while found in taken:
+        number += 1
+        found = f"{slug}-{number}"
+    return found
+
+
+def checked(spec: JobSpec) -> JobSpec:
+    """The definition without needless blanks. Raises ``BadJob`` for what no job may have.
+
+    Its schedule is checked by ``core.schedule``.
+    """
+    name = " ".join(spec.name.split())
+    if not SLUG.fullmatch(spec.slug):
+        raise BadJob("slug", "must be up to 64 characters of a-z 0-9 _ -, the first no sign")
+    if len(name) > MAX_NAME_CHARS:
+        raise BadJob("name", f"may have at most {MAX_NAME_CHARS} characters")
+    match spec.payload:
+        case Prompt(text) | Message(text):
+            key = "prompt" if isinstance(spec.payload, Prompt) else "message"
+            if not text.strip():
+                raise BadJob(key, "must not be empty")
+            if len(text) > MAX_TEXT_CHARS:
+                raise BadJob(key, f"may have at most {MAX_TEXT_CHARS:,} characters")
+        case Program(argv):
+            if not argv or not argv[0] or any("\0" in each for each in argv):
+                raise BadJob("command", "must be a program and its arguments")
+    if spec.max_runs is not None and not 1 <= spec.max_runs <= 1_000_000_000:
+        raise BadJob("max_runs", "must be at least 1")
+    if bool(spec.session) != (spec.policy.get("session") == SessionKind.KEY):
+        raise BadJob("session", 'a key needs the policy session = "key", and the other way round')
+    policy_with(JobPolicy(), spec.policy)
+    return replace(spec, name=name)

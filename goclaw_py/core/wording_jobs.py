@@ -1,0 +1,325 @@
+"""All that people, and agents in scheduled runs, read about jobs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from goclaw_py.core.errors import JobError, NotYours, TooManyJobs, UnknownJob
+from goclaw_py.core.jobs import Job, JobSpec, JobState, Notify
+from goclaw_py.core.schedule import At, describe
+from goclaw_py.core.text import cut_text, is_blank
+from goclaw_py.core.wording_times import at, lasting, local, zone_or_utc
+
+NOTIFY: Final = "[NOTIFY]"
+"""A reply that begins so is told where ``Notify.CONDITIONAL`` holds (SPEC CRON-13)."""
+
+NO_REPLY: Final = "NO_REPLY"
+"""A reply that is only this is told to nobody."""
+
+LATE: Final = timedelta(seconds=60)
+"""A reminder that is later than this says so (SPEC CRON-6)."""
+
+_TITLE_CHARS: Final = 60
+_REASON_CHARS: Final = 200
+
+OFF: Final = "Jobs are switched off here: nothing runs by the clock."
+NO_JOBS: Final = (
+    "There are no jobs here. Ask me for one, such as: remind me in 20 minutes to call Ann."
+)
+GONE: Final = "I do not know this reminder any more."
+HOW: Final = "Change one with /jobs pause N, /jobs resume N, /jobs run N or /jobs delete N."
+IS_RUNNING: Final = "It is running already."
+NO_ROOM: Final = "Too much is running now. Please try again in a while."
+NO_WORK: Final = "There is no work for it now."
+NOT_CARRIED_OUT: Final = "Nothing here runs jobs at the moment."
+
+# ---------------------------------------------------------------------------- what is delivered
+
+
+def notify_text(reply: str, notify: Notify) -> str | None:
+    """What of a job's reply is told, None if nothing is. Source: SPEC CRON-13."""
+    if notify is Notify.NEVER:
+        return None
+    text = reply
+    if notify is Notify.CONDITIONAL:
+        begun = reply.lstrip()
+        if not begun.startswith(NOTIFY):
+            return None
+        text = begun.removeprefix(NOTIFY).strip()
+    return None if is_blank(text) or text.strip() == NO_REPLY else text
+
+
+def delivery(spec: JobSpec, text: str, *, due: datetime, now: datetime) -> str:
+    """What a job has to say, in Markdown, as it stands in the chat (SPEC CRON-13).
+
+    A reminder is its own title, and says so if it is late (SPEC CRON-6); what others say bears
+    theirs.
+    """
+    if not isinstance(spec.schedule, At):
+        return f"🗓 {_title(spec.title)}\n\n{text}"
+    # On the same line the sign would make plain text of a list or a block of code.
+    said = f"⏰\n\n{text}" if _BLOCK.match(text) else f"⏰ {text.lstrip()}"
+    late = reminder_late(due, now, spec.zone)
+    return f"{said}\n\n{late}" if late else said
+
+
+_BLOCK = re.compile(r"\s*\n|\s*(?:```|~~~|#{1,6}\s|>|\||[-*+]\s|\d+[.)]\s)| {4}|\t")
+"""What begins a block of Markdown."""
+
+
+def reminder_late(due: datetime, now: datetime, zone: str) -> str:
+    """One line about a reminder that comes late, "" if it does not (SPEC CRON-6)."""
+    late = now - due
+    return f"(Late by {lasting(late)}: it was due {at(due, zone)}.)" if late > LATE else ""
+
+
+def delivered_from(title: str, text: str) -> str:
+    """What the history of a chat holds for what a job has said there (SPEC AGENT-7)."""
+    return f"[from the job “{_title(title)}”]\n{text}"
+
+
+# ---------------------------------------------------------------------------- failures
+
+
+def job_failed(title: str, due: datetime, reason: str, next_try: datetime | None, zone: str) -> str:
+    """One line about a run that has finally failed (SPEC CRON-13). No ``next_try``: none."""
+    return f"⚠️ “{_title(title)}”, due {at(due, zone)}, failed: {_reason(reason, next_try, zone)}"
+
+
+def job_failed_thrice(
+    title: str, due: datetime, reason: str, next_try: datetime | None, zone: str
+) -> str:
+    """One line for owners about a job that tells nobody of single failures (SPEC CRON-13)."""
+    why = _reason(reason, next_try, zone)
+    return f"⚠️ “{_title(title)}” has failed three times in a row, last {at(due, zone)}: {why}"
+
+
+def job_disabled(title: str, failures: int, reason: str) -> str:
+    """One line about a job that is switched off because it failed too often (SPEC CRON-8)."""
+    often = f"{failures} times in a row" if failures > 1 else "once"
+    why = _sentence(reason)
+    return f"⚠️ “{_title(title)}” has failed {often}, so I have switched it off. Last time: {why}"
+
+
+def _reason(reason: str, next_try: datetime | None, zone: str) -> str:
+    again = "No further try." if next_try is None else f"Next try: {at(next_try, zone)}."
+    return f"{_sentence(reason)} {again}"
+
+
+# ---------------------------------------------------------------------------- for the agent
+
+
+def scheduled_run(title: str, due: datetime, now: datetime, zone: str, notify: Notify) -> str:
+    """What the agent of a scheduled run is told besides the prompt (SPEC AGENT-7, CRON-13)."""
+    here, name = zone_or_utc(zone)
+    due_text, now_text = (
+        instant.astimezone(here).isoformat(timespec="seconds") for instant in (due, now)
+    )
+    return (
+        f"This is a scheduled run of the job “{_title(title)}”. It was due at {due_text} and runs "
+        f"at {now_text}, in the time zone {name}. Nobody may be there to answer, so do not ask; "
+        f"do what you can without.\n{_TOLD[notify]}"
+    )
+
+
+_TOLD: Final = {
+    Notify.ALWAYS: "Your reply is sent to the user. If there is nothing to say, reply with "
+    f"{NO_REPLY} and nothing else.",
+    Notify.CONDITIONAL: "You are executing a scheduled task. If the result warrants notifying the "
+    f"user, begin your response with {NOTIFY} followed by the notification message. If no "
+    f"notification is needed, respond normally without {NOTIFY}.",
+    Notify.NEVER: "Your reply is kept and sent to nobody.",
+}
+
+
+def work_prompt(prompt: str, title: str, body: str, url: str) -> str:
+    """A job's prompt with the item that it is to work on (SPEC CRON-18).
+
+    All of it is the user's message, never system text (SPEC AGENT-7).
+    """
+    item = [f"Work item: {' '.join(title.split())}", body.strip(), url and f"URL: {url.strip()}"]
+    return "\n\n".join(filter(None, [prompt, *item]))
+
+
+# ---------------------------------------------------------------------------- commands
+
+
+def jobs(shown: Sequence[Job], total: int, *, enabled: bool) -> str:
+    """The answer to ``/jobs``: those ``shown`` of ``total``, numbered from 1."""
+    lines = [] if enabled else [OFF]
+    if not shown:
+        return "\n".join([*lines, NO_JOBS] if enabled else lines)
+    lines += [f"{number}. {_line(job)}" for number, job in enumerate(shown, 1)]
+    if total > len(shown):
+        lines.append(f"… and {total - len(shown)} more.")
+    return "\n".join([*lines, HOW])
+
+
+def next_jobs(coming: Sequence[Job], *, enabled: bool) -> list[str]:
+    """The lines of ``/status`` about jobs: none if there are none."""
+    if not coming:
+        return []
+    if not enabled:
+        return [OFF]
+    return [
+        "Next jobs:",
+        *(
+            f"- {_title(job.spec.title)}: {at(job.next_run_at, job.spec.zone)}"
+            for job in coming
+            if job.next_run_at is not None
+        ),
+    ]
+
+
+def _line(job: Job) -> str:
+    spec = job.spec
+    when = describe(spec.schedule, spec.zone)
+    facts = [f"{_title(spec.title)}: {when}"]
+    match job.state:
+        case JobState.ACTIVE:
+            facts += _ahead(job, when)
+        case JobState.PAUSED:
+            facts.append("paused")
+        case JobState.COMPLETED:
+            facts.append("done")
+        case JobState.FAILED:
+            facts.append(f"failed: {_short(job.last_error)}" if job.last_error else "failed")
+        case JobState.DISABLED:
+            why = f": {_short(job.last_error)}" if job.last_error else ""
+            facts.append(f"switched off{_after(job.failures)}{why}")
+    if job.running is not None:
+        facts.append("running now")
+    return "; ".join(facts)
+
+
+def _ahead(job: Job, when: str) -> list[str]:
+    """When an active job runs next, as far as its schedule does not say it, and what went wrong."""
+    spec, facts = job.spec, []
+    said = isinstance(spec.schedule, At) and spec.schedule.at == job.next_run_at
+    if job.next_run_at is not None and not said:
+        known = spec.zone in when
+        facts.append(f"next {(local if known else at)(job.next_run_at, spec.zone)}")
+    if job.failures:
+        why = f": {_short(job.last_error)}" if job.last_error else ""
+        facts.append(f"failed{_times(job.failures)}{why}")
+    return facts
+
+
+def _after(failures: int) -> str:
+    return f" after {failures} failures" if failures > 1 else ""
+
+
+def _times(failures: int) -> str:
+    return f" {failures} times in a row" if failures > 1 else ""
+
+
+def paused(title: str) -> str:
+    """The answer to ``/jobs pause``."""
+    return f"“{_title(title)}” is paused."
+
+
+def resumed(job: Job) -> str:
+    """The answer to ``/jobs resume``."""
+    ahead = (
+        "" if job.next_run_at is None else f" It runs next {at(job.next_run_at, job.spec.zone)}."
+    )
+    return f"“{_title(job.spec.title)}” is active.{ahead}"
+
+
+def deleted(title: str) -> str:
+    """The answer to ``/jobs delete``."""
+    return f"Deleted “{_title(title)}”."
+
+
+def runs_now(title: str) -> str:
+    """The answer to ``/jobs run`` and to the button that runs it again."""
+    return f"“{_title(title)}” runs now."
+
+
+def ran_now(title: str) -> str:
+    """The same for a job that was done at once."""
+    return f"“{_title(title)}” has run."
+
+
+def unknown_number(number: str) -> str:
+    """The answer to a number that is not in the list."""
+    return f"There is no number {cut_text(number, 10)} in the list."
+
+
+def unknown_action(word: str) -> str:
+    """The answer to ``/jobs`` with a word that is none of its actions."""
+    return f"I cannot “{cut_text(word, _TITLE_CHARS)}” a job. {HOW}"
+
+
+def look_again(list_of_jobs: str) -> str:
+    """The answer to a number when it is not known which list it is from."""
+    return f"The numbers may have changed; please choose once more.\n{list_of_jobs}"
+
+
+def refused(error: JobError) -> str:
+    """Why something was not done, as a sentence. Whose a job is nobody else is told (SEC-3)."""
+    match error:
+        case UnknownJob() | NotYours():
+            what = "several jobs begin with" if _is_ambiguous(error) else "there is no job"
+            return _sentence(f"{what} “{cut_text(error.asked, _TITLE_CHARS)}”")
+        case TooManyJobs():
+            there = "is 1 job" if error.most == 1 else f"are {error.most} jobs"
+            return f"There {there} here, which is the most; delete one first."
+        case _:
+            return _sentence(str(error))
+
+
+def _is_ambiguous(error: UnknownJob | NotYours) -> bool:
+    return isinstance(error, UnknownJob) and error.several
+
+
+def done(title: str) -> str:
+    """The answer to the button below a reminder that is done."""
+    return f"✅ Done: {_title(title)}"
+
+
+def snoozed(title: str, until: datetime, zone: str) -> str:
+    """The answer to a button that snoozes."""
+    return f"💤 I remind you of “{_title(title)}” again {at(until, zone)}."
+
+
+def already_snoozed(title: str, until: datetime, zone: str) -> str:
+    """The answer to its second press."""
+    return f"💤 “{_title(title)}” is snoozed already, until {at(until, zone)}."
+
+
+def timezone(zone: str, now: datetime) -> str:
+    """The answer to ``/timezone``."""
+    return (
+        f"Your time zone is {_clock(zone, now)} /timezone ZONE changes it: /timezone Europe/Paris"
+    )
+
+
+def timezone_changed(zone: str, now: datetime) -> str:
+    """The answer to ``/timezone ZONE``."""
+    return f"From now on your time zone is {_clock(zone, now)} Jobs that exist keep theirs."
+
+
+def _clock(zone: str, now: datetime) -> str:
+    return f"{zone_or_utc(zone)[1]}, where it is {local(now, zone)}."
+
+
+# ---------------------------------------------------------------------------- inside
+
+
+def _title(title: str) -> str:
+    return cut_text(" ".join(title.split()), _TITLE_CHARS)
+
+
+def _short(reason: str) -> str:
+    return cut_text(" ".join(reason.split()), _REASON_CHARS).rstrip(".")
+
+
+def _sentence(text: str) -> str:
+    """A text on one line, with a capital letter and a full stop."""
+    line = cut_text(" ".join(text.split()), _REASON_CHARS) or "the reason is not known"
+    end = "" if line.endswith((".", "!", "?", "…")) else "."
+    return line[:1].upper() + line[1:] + end

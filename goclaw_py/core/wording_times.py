@@ -1,0 +1,52 @@
+"""Points and lengths of time as people read them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Final
+
+from goclaw_py.core.errors import UnknownZone
+from goclaw_py.core.zones import zone as zone_named
+
+
+def at(instant: datetime, zone: str) -> str:
+    """A point in time as people read it, with its zone."""
+    return f"{local(instant, zone)} ({zone_or_utc(zone)[1]})"
+
+
+def local(instant: datetime, zone: str) -> str:
+    """A point in time on the clock of a zone, such as ``Tue 3 Mar 2026, 09:00``."""
+    there = instant.astimezone(zone_or_utc(zone)[0])
+    clock = f"{there:%H:%M:%S}" if there.second else f"{there:%H:%M}"
+    # Not by strftime, which writes names in the language of the process.
+    day, month = _DAYS[there.weekday()], _MONTHS[there.month - 1]
+    return f"{day} {there.day} {month} {there.year}, {clock}"
+
+
+_DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS: Final = tuple("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split())  # noqa: SIM905
+
+
+def lasting(time: timedelta) -> str:
+    """How long, in the largest unit of which there is a whole one: ``3 hours``."""
+    for unit, length in _UNITS:
+        if time >= length:
+            number = time // length
+            return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
+    return "less than a second"
+
+
+_UNITS: Final = (
+    ("day", timedelta(days=1)),
+    ("hour", timedelta(hours=1)),
+    ("minute", timedelta(minutes=1)),
+    ("second", timedelta(seconds=1)),
+)
+
+
+def zone_or_utc(name: str) -> tuple[tzinfo, str]:
+    """A zone and its name; UTC where the name is none any more: words are no place to fail."""
+    try:
+        return zone_named(name), name
+    except UnknownZone:
+        return UTC, "UTC"

@@ -1,0 +1,154 @@
+"""Jobs and what became of each time they were due (SPEC section 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from goclaw_py.core.ids import AgentName, JobId, NodeId, OccurrenceId, Owner
+from goclaw_py.core.jobs import Job, JobState, Notify
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.occurrence import Claimed, JobStats, Logged, OccurrenceEnd, Status
+
+
+@dataclass(frozen=True, slots=True)
+class JobQuery:
+    """Which jobs; None asks for all.
+
+    Args:
+        name: A part of the name or slug, in any case.
+        kinds: Of schedules: ``at``, ``every``, ``cron``.
+        target: Jobs that tell their results there, whatever the thread.
+        limit: At least 1.
+    """
+
+    owner: Owner | None = None
+    agent: AgentName | None = None
+    name: str = ""
+    states: tuple[JobState, ...] = ()
+    kinds: tuple[str, ...] = ()
+    notify: Notify | None = None
+    target: Target | None = None
+    limit: int = 50
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """Some of the jobs that were asked for, with how many there are in all.
+
+    In the order of their next runs, those without one last, then of their creation.
+    """
+
+    jobs: tuple[Job, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndedOccurrence:
+    """An occurrence that ends without a run, with what is said about it."""
+
+    end: OccurrenceEnd
+    say: tuple[OutboundMessage, ...] = ()
+
+
+class JobStore(Protocol):
+    """Jobs, occurrences, and the zones of owners.
+
+    A change of a job sends ``Notice.CRON``.
+    """
+
+    # ---------------------------------------------------------------- what people do
+
+    async def add_job(self, job: Job, *, most: int) -> None:
+        """Store a new job. Raises ``SlugTaken``, and ``TooManyJobs`` if its owner has ``most``.
+
+        Only jobs that are active or paused count.
+        """
+
+    async def job(self, job_id: JobId) -> Job | None:
+        """One job."""
+
+    async def find_jobs(self, text: str, *, owner: Owner | None = None) -> list[Job]:
+        """Jobs with this slug; if there is none, those whose id begins with ``text``, of 4 or more.
+
+        Of all owners, or of one. At most two, enough to see that it is ambiguous.
+        """
+
+    async def jobs(self, query: JobQuery) -> JobPage:
+        """Jobs by what is asked of them."""
+
+    async def slugs(self, owner: Owner, prefix: str) -> frozenset[str]:
+        """The slugs of an owner's jobs that begin so."""
+
+    async def change_job(self, job: Job) -> bool:
+        """Store the definition, state, failures and next run of a job; count its revision up.
+
+        ``job.revision`` is the one that was read. False, and nothing happens, if somebody else
+        changed the job since, or deleted it. Raises ``SlugTaken``. What a run has in hand stays.
+        """
+
+    async def delete_job(self, job_id: JobId, *, forget: bool) -> bool:
+        """Delete a job, and its log if ``forget``. A run of it goes on. False: there was none."""
+
+    # ---------------------------------------------------------------- when they are due
+
+    async def next_job_due(self) -> datetime | None:
+        """The earliest time for which something is to be claimed; it may be over."""
+
+    async def claim_due(
+        self, node: NodeId, *, now: datetime, limit: int, ids: Sequence[OccurrenceId]
+    ) -> list[Claimed]:
+        """Claim due, active jobs of which nothing runs, the longest due first.
+
+        Makes a row of the log for each, or takes the one that a process left which has died or was
+        shut down; new rows get ``ids``, of which there are at least ``limit``. Two nodes never
+        claim the same. Raises ``Fenced`` if ``node`` is not alive.
+        """
+
+    async def claim_now(
+        self, node: NodeId, job_id: JobId, *, now: datetime, occurrence: OccurrenceId
+    ) -> Claimed | None:
+        """Claim a job for a run by hand, in whatever state it is; None if one of it runs.
+
+        Raises ``UnknownJob``, and ``Fenced``.
+        """
+
+    async def end_occurrences(self, ends: Sequence[EndedOccurrence], *, node: NodeId) -> None:
+        """End occurrences that had no run, or whose run has ended before, in one transaction.
+
+        One that has ended already stays as it is, and what is said about it falls out. Raises
+        ``Fenced`` if one of them is another node's by now; then nothing happens.
+        ``RunEnd.occurrence`` does the same together with the end of a run.
+        """
+
+    async def give_back(
+        self, ids: Collection[OccurrenceId], *, node: NodeId, status: Status
+    ) -> None:
+        """Let occurrences be claimed again, by whoever comes first; no attempt is counted.
+
+        ``INTERRUPTED`` for a shutdown, ``SKIPPED`` for one that could not begin here now.
+        """
+
+    # ---------------------------------------------------------------- what became of them
+
+    async def log_of(
+        self, job: JobId | None = None, *, limit: int = 50, status: Status | None = None
+    ) -> list[Logged]:
+        """Occurrences of a job, which may be deleted, or of all, the newest first."""
+
+    async def logged(self, occurrence: OccurrenceId) -> Logged | None:
+        """One occurrence."""
+
+    async def job_stats(self, job: JobId | None, *, since: datetime) -> JobStats:
+        """What a job, or all of them, did with what was due since then."""
+
+    # ---------------------------------------------------------------- where owners are
+
+    async def zone_of(self, owner: Owner) -> str | None:
+        """The zone that an owner has chosen (SPEC CMD-5)."""
+
+    async def choose_zone(self, owner: Owner, zone: str | None) -> None:
+        """Keep it; None forgets it."""

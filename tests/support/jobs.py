@@ -1,0 +1,87 @@
+"""Jobs for tests: drafts in a line, and what became of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from goclaw_py.core.jobs import Job, JobTarget, Maker, Message, Notify, Payload, Prompt, owner_of
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.occurrence import Logged
+from goclaw_py.core.policy import DEFAULT_PROFILE, Profile, policy_with
+from goclaw_py.core.schedule import At, Every, Schedule
+from goclaw_py.ports.jobs import Asker, JobDesk, JobDraft
+from goclaw_py.runtime.jobs.making import Rules
+from goclaw_py.runtime.jobs.office import JobSetup
+from goclaw_py.testing.clock import START
+from tests.support.harness import GatewayProcess
+
+ANN = Target("telegram", "default", "ann")
+OPERATOR = Asker(owner=None)
+IN_CHAT = Asker(owner_of(ANN, PeerKind.DIRECT), Maker.MODEL, chat=ANN)
+
+
+def at(seconds: float) -> At:
+    """So many seconds after the clock of the tests began."""
+    return At(START + timedelta(seconds=seconds))
+
+
+def every(seconds: float) -> Every:
+    return Every(timedelta(seconds=seconds))
+
+
+def after(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A job in short."""
+
+    schedule: Schedule
+    text: str = "report"
+    slug: str = "job"
+    message: bool = False
+    target: JobTarget | None = ANN
+    notify: Notify = Notify.ALWAYS
+    policy: tuple[tuple[str, object], ...] = ()
+
+    def draft(self) -> JobDraft:
+        payload: Payload = Message(self.text) if self.message else Prompt(self.text)
+        return JobDraft(
+            self.schedule,
+            payload,
+            slug=self.slug,
+            target=self.target,
+            notify=self.notify,
+            policy=dict(self.policy),
+        )
+
+
+def setup(profile: Profile = DEFAULT_PROFILE, **policy: object) -> JobSetup:
+    """A gateway's jobs with a profile of which some keys are changed."""
+
+    changed = replace(profile, policy=policy_with(profile.policy, policy))
+    return JobSetup(Rules(changed))
+
+
+async def make(gateway: GatewayProcess, wanted: Wanted, by: Asker = OPERATOR) -> Job:
+    """Make a job at the gateway's desk."""
+    return await desk(gateway).create(wanted.draft(), by)
+
+
+def desk(gateway: GatewayProcess) -> JobDesk:
+    return gateway.works.office.desk
+
+
+async def log_of(gateway: GatewayProcess, job: Job) -> list[Logged]:
+    """What became of a job, the oldest first."""
+    return list(reversed(await gateway.store.log_of(job.id)))
+
+
+async def ends(gateway: GatewayProcess, job: Job) -> list[str]:
+    """Status and reason of each occurrence, the oldest first."""
+    return [
+        f"{row.status.value}{':' + row.why.value if row.why else ''}"
+        for row in await log_of(gateway, job)
+    ]

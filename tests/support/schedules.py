@@ -1,0 +1,72 @@
+"""The schedule tools at work on the real desk for jobs, over a store in memory."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from goclaw_py.core.ids import AgentName, Owner
+from goclaw_py.core.jobs import Maker
+from goclaw_py.core.messages import Target
+from goclaw_py.core.policy import PROFILES, Profile
+from goclaw_py.ports.jobs import Asker
+from goclaw_py.ports.store import JobQuery
+from goclaw_py.ports.tools import Toolbox
+from goclaw_py.runtime.jobs.desk import JobDesk
+from goclaw_py.runtime.jobs.making import Rules
+from goclaw_py.store.memory import MemoryStore
+from goclaw_py.testing.clock import LoopClock
+from goclaw_py.tools import Permissions
+from tests.support.tools import MAIN, Desk
+
+ANN = Owner("console:direct:me")
+BOB = Owner("console:direct:bob")
+KOLKATA = replace(PROFILES["goclaw"], zone="Asia/Kolkata")
+
+
+def asker(owner: Owner = ANN, maker: Maker = Maker.MODEL) -> Asker:
+    chat = owner.rpartition(":")[2]
+    return Asker(owner, maker, AgentName("main"), Target("console", "default", chat))
+
+
+OPERATORS = Asker(None)
+
+
+@dataclass
+class Schedules:
+    """A store, and toolboxes for anybody. Virtual time begins at ``testing.clock.START``."""
+
+    workspace: Path
+    profile: Profile = KOLKATA
+    most: int = 50
+    enabled: bool = True
+    store: MemoryStore = field(default_factory=MemoryStore)
+    desk: JobDesk = field(init=False)
+
+    def __post_init__(self) -> None:
+        rules = Rules(self.profile, enabled=self.enabled, most=self.most)
+        self.desk = JobDesk(self.store, LoopClock(), rules)
+
+    def place(self, owner: Owner = ANN) -> Desk:
+        """From where an owner's runs call tools."""
+        return Desk(self.workspace, jobs=self.desk, asker=asker(owner))
+
+    def tools(self, permissions: Permissions | None = None, owner: Owner = ANN) -> Toolbox:
+        return self.place(owner).tools(permissions, MAIN)
+
+    async def call(self, tool: str, /, owner: Owner = ANN, **arguments: Any) -> dict[str, Any]:
+        """Call one of the four; ``schedule_`` is left out of its name."""
+        said = await self.tools(owner=owner).call(f"schedule_{tool}", arguments)
+        result: dict[str, Any] = json.loads(said)
+        return result
+
+    async def create(self, **arguments: Any) -> dict[str, Any]:
+        """Make one every hour, if nothing else is said."""
+        usual = {"goal": "Look.", "cadence_type": "interval", "cadence_value": "3600"}
+        return await self.call("create", **usual | arguments)
+
+    async def stored(self) -> int:
+        """How many jobs there are, of all owners."""
+        return (await self.desk.search(JobQuery(), OPERATORS)).total

@@ -1,0 +1,141 @@
+"""A control whose jobs are real ones, in memory, at a time that stands still."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+from goclaw_py.core.events import Usage
+from goclaw_py.core.ids import NodeId, OccurrenceId, Owner, RunId
+from goclaw_py.core.jobs import Job, JobState, Maker
+from goclaw_py.core.occurrence import Claimed, JobUpdate, OccurrenceEnd, Status, Why
+from goclaw_py.core.policy import PROFILES
+from goclaw_py.core.schedule import Cron
+from goclaw_py.ports.jobs import Asker, JobDraft, RunNow, StartedNow
+from goclaw_py.ports.store import EndedOccurrence, JobQuery, Node
+from goclaw_py.runtime.clock import new_id
+from goclaw_py.runtime.jobs.desk import JobDesk
+from goclaw_py.runtime.jobs.making import Rules
+from goclaw_py.store.memory import MemoryStore
+from tests.unit.web.fakes import FakeControl
+
+NOW = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
+"""A Friday, 13:00 in Berlin."""
+OPERATOR = Asker(None)
+ANN = Asker(Owner("telegram:direct:5"), Maker.MODEL)
+NODE = NodeId("node-1")
+
+
+class StandingClock:
+    """Implements ``Clock``."""
+
+    def __init__(self) -> None:
+        self.at = NOW
+
+    def now(self) -> datetime:
+        return self.at
+
+
+class Hand:
+    """Implements ``runtime.jobs.desk.Hand``: says what it is told to."""
+
+    def __init__(self) -> None:
+        self.answer: StartedNow | RunNow = StartedNow(OccurrenceId("o-1"), RunId("run-1"), "s")
+        self.asked: list[str] = []
+
+    async def run_now(self, job: Job) -> StartedNow | RunNow:
+        self.asked.append(job.spec.slug)
+        return self.answer
+
+
+class JobControl(FakeControl):
+    """No gateway, and a database with jobs in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gateway = False
+        self.clock = StandingClock()
+        self.store = MemoryStore()
+        self.hand = Hand()
+        self.rules = Rules(PROFILES["goclaw"], sources=("issues",))
+        self.connected = True
+
+    @property
+    def jobs(self) -> JobDesk:
+        """What it has besides."""
+        return JobDesk(self.store, self.clock, self.rules, self.hand if self.connected else None)
+
+    # ------------------------------------------------------------------ for tests
+
+    def stored(self) -> list[Job]:
+        """All jobs of everybody."""
+        page = asyncio.run(self.jobs.search(JobQuery(limit=1000), OPERATOR))
+        return list(page.jobs)
+
+    def all(self) -> dict[str, Job]:
+        """All jobs by their slugs."""
+        return {job.spec.slug: job for job in self.stored()}
+
+    def one(self) -> Job:
+        """The only job that there is."""
+        (job,) = self.all().values()
+        return job
+
+    def make(self, draft: JobDraft, by: Asker = OPERATOR) -> Job:
+        """Make a job."""
+        return asyncio.run(self.jobs.create(draft, by))
+
+    def stand(self, slug: str, state: JobState, failures: int = 0) -> None:
+        """Put a job into a state, also one that nobody can choose."""
+        job = replace(self.all()[slug], state=state, next_run_at=None, failures=failures)
+        asyncio.run(self.store.change_job(job))
+
+    def distort(self, slug: str, zone: str | None = None, schedule: Cron | None = None) -> None:
+        """Store what no job of this release can be."""
+        job = self.all()[slug]
+        spec = replace(job.spec, zone=zone or job.spec.zone, schedule=schedule or job.spec.schedule)
+        asyncio.run(self.store.change_job(replace(job, spec=spec)))
+
+    def claim(self, slug: str) -> Claimed:
+        """Let a run of a job begin."""
+        job = self.all()[slug]
+
+        async def claim() -> Claimed | None:
+            now = self.clock.now()
+            await self.store.join(Node(NODE, "host", 1, "0", now, now + timedelta(days=1)))
+            occurrence = OccurrenceId(new_id(self.clock))
+            return await self.store.claim_now(NODE, job.id, now=now, occurrence=occurrence)
+
+        claimed = asyncio.run(claim())
+        assert claimed is not None
+        return claimed
+
+    def ran(
+        self,
+        slug: str,
+        status: Status = Status.OK,
+        *,
+        output: str = "",
+        error: str = "",
+        why: Why | None = None,
+        update: JobUpdate | None = None,
+    ) -> None:
+        """Let a job have run for 90 seconds."""
+        claimed, now = self.claim(slug), self.clock.now()
+        end = OccurrenceEnd(
+            claimed.id,
+            claimed.job.id,
+            claimed.job.revision,
+            status,
+            now,
+            update,
+            why=why,
+            output=output,
+            error=error,
+            attempts=1,
+            started_at=now - timedelta(seconds=90),
+            usage=Usage(1, 2, 3, cost_usd=Decimal("0.25")),
+        )
+        asyncio.run(self.store.end_occurrences([EndedOccurrence(end)], node=NODE))

@@ -1,0 +1,457 @@
+"""``goclaw cron``: which jobs there are, what became of them, and what is done with them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import timedelta
+
+import pytest
+import typer
+
+from goclaw_py.cli import cron_list, cron_show
+from goclaw_py.cli.exits import ExitCode
+from goclaw_py.core.ids import OccurrenceId, Owner
+from goclaw_py.core.jobs import JobState, Message, Prompt
+from goclaw_py.core.occurrence import JobUpdate, Status, Why
+from goclaw_py.core.schedule import At, Cron, Every
+from goclaw_py.ports.jobs import Asker, JobDraft, RunNow, StartedNow
+from goclaw_py.runtime.jobs.making import Rules
+from tests.unit.cli.conftest import Shell
+from tests.unit.cli.cron_desk import ANN, NOW, JobControl
+from tests.unit.web import fakes
+
+pytestmark = pytest.mark.real_time
+
+STANDUP = JobDraft(
+    Cron("0 9 * * 1-5"), Prompt("What is new?", "opus"), slug="standup", zone="Europe/Berlin"
+)
+POLL = JobDraft(Every(timedelta(minutes=10)), Prompt("poll"), slug="poll")
+TEA = JobDraft(At(NOW + timedelta(hours=3)), Message("Tea!"), slug="tea", zone="Asia/Kolkata")
+
+
+@pytest.fixture
+def jobs(cron: JobControl) -> JobControl:
+    for draft in (STANDUP, POLL, TEA):
+        cron.make(draft)
+    return cron
+
+
+def lines(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
+# ---------------------------------------------------------------------------- list
+
+
+def test_jobs_are_listed_in_the_order_and_the_zone_of_their_next_runs(
+    goclaw: Shell, jobs: JobControl
+) -> None:
+    """SPEC OPS-1."""
+    got = goclaw("cron", "list")
+    head, *rows = lines(got.out)
+    assert (got.code, head) == (0, "JOB STATE WHEN NEXT RUN LAST RUN RESULT REMARK")
+    assert [row.split()[0] for row in rows] == ["poll", "tea", "standup"]
+    assert rows[0].endswith("Fri 2026-01-02 12:10:00 (in 10m 0s)")
+    assert rows[1].endswith("Fri 2026-01-02 20:30:00 (in 3h 0m)")
+    assert rows[2].endswith("Mon 2026-01-05 09:00:00 (in 2d 20h)")
+
+
+def test_without_a_gateway_the_list_says_so(goclaw: Shell, jobs: JobControl) -> None:
+    said = "no gateway is running here; nothing runs until one does\n"
+    assert goclaw("cron", "list").err == said
+    jobs.gateway = True
+    assert goclaw("cron", "list").err == ""
+
+
+@pytest.mark.parametrize(
+    ("state", "error", "words"),
+    [
+        (JobState.DISABLED, "no\nkey\x1b[2J", "disabled after 5 failures in a row: no key[2J"),
+        (JobState.DISABLED, "", "disabled after 5 failures in a row"),
+        (JobState.FAILED, "boom", "failed: boom"),
+        (JobState.FAILED, "", "failed: see its runs"),
+        (JobState.COMPLETED, "", "over: it has run 1 time"),
+        (JobState.ACTIVE, "", "nothing lies ahead"),
+    ],
+)
+def test_why_a_job_will_not_run_is_in_the_list(
+    goclaw: Shell, jobs: JobControl, state: JobState, error: str, words: str
+) -> None:
+    """SPEC OPS-4."""
+    end = JobUpdate(None, state=state, failures=5, ran=True)
+    jobs.ran("tea", Status.FAILED if error else Status.OK, update=end, error=error)
+    out = goclaw("cron", "list", "--all").out
+    (row,) = (line for line in lines(out) if line.startswith("tea "))
+    assert row.endswith(words)
+    assert "\x1b" not in out
+
+
+def test_a_paused_job_and_one_that_runs_are_in_the_list(goclaw: Shell, jobs: JobControl) -> None:
+    jobs.stand("tea", JobState.PAUSED)
+    jobs.claim("poll")
+    rows = lines(goclaw("cron", "list").out)
+    assert [row.split()[-1] for row in rows if row.startswith("tea ")] == ["paused"]
+    assert any(row.startswith("poll active") and row.endswith("runs now") for row in rows)
+
+
+def test_a_job_of_another_release_does_not_hide_the_others(goclaw: Shell, jobs: JobControl) -> None:
+    """Its zone or its expression may be known there alone."""
+    jobs.distort("tea", zone="Mars/Olympus")
+    jobs.distort("standup", schedule=Cron("every morning"))
+    for command in (["list"], ["list", "--json"], ["show", "tea"], ["show", "standup"]):
+        assert goclaw("cron", *command).code == 0
+    out = goclaw("cron", "list").out
+    assert len(out.splitlines()) == 4
+    assert "unknown time zone 'Mars/Olympus'" in out
+    assert "Fri 2026-01-02 15:00:00 UTC" in out
+    assert "invalid cron expression 'every morning'" in out
+
+
+def test_failures_and_a_scheduler_that_is_off_are_in_the_list(
+    goclaw: Shell, jobs: JobControl
+) -> None:
+    jobs.ran("poll", Status.FAILED, update=JobUpdate(NOW, failures=1, ran=True), error="boom")
+    assert any(
+        "poll" in line and line.endswith("boom") for line in lines(goclaw("cron", "list").out)
+    )
+    jobs.rules = Rules(jobs.rules.profile, enabled=False)
+    assert goclaw("cron", "list").out.count("the scheduler is off (scheduler.enabled)") == 3
+
+
+def test_what_is_over_is_listed_with_all(goclaw: Shell, jobs: JobControl) -> None:
+    jobs.stand("tea", JobState.COMPLETED)
+    assert "tea" not in goclaw("cron", "list").out
+    assert "tea" in goclaw("cron", "list", "--all").out
+    assert "tea" in goclaw("cron", "list", "--state", "completed").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "slugs"),
+    [
+        (["--state", "active"], ["poll", "standup"]),
+        (["--state", "paused"], ["tea"]),
+        (["--name", "STAND"], ["standup"]),
+        (["--agent", "nobody"], []),
+        (["--owner", "telegram:direct:5"], []),
+        (["--limit", "1"], ["poll"]),
+        ([], ["poll", "standup", "tea"]),
+    ],
+)
+def test_jobs_are_picked(
+    goclaw: Shell, jobs: JobControl, arguments: list[str], slugs: list[str]
+) -> None:
+    jobs.stand("tea", JobState.PAUSED)
+    got = json.loads(goclaw("cron", "list", *arguments, "--json").out)
+    assert [one["spec"]["slug"] for one in got] == slugs
+
+
+def test_a_list_that_is_cut_says_so(goclaw: Shell, jobs: JobControl) -> None:
+    assert "these are 1 of 3; see --limit\n" in goclaw("cron", "list", "--limit", "1").err
+    assert "these" not in goclaw("cron", "list", "--limit", "3").err
+
+
+def test_the_owner_is_shown_where_there_are_several(goclaw: Shell, jobs: JobControl) -> None:
+    assert "OWNER" not in goclaw("cron", "list").out
+    jobs.make(JobDraft(Every(timedelta(hours=1)), Prompt("x"), slug="hers"), ANN)
+    out = goclaw("cron", "list").out
+    assert "OWNER" in out
+    assert "telegram:direct:5" in out
+    assert "OWNER" not in goclaw("cron", "list", "--owner", "telegram:direct:5").out
+
+
+def test_without_jobs_that_is_said(goclaw: Shell, cron: JobControl) -> None:
+    got = goclaw("cron", "list")
+    assert (got.code, got.out, got.err) == (0, "no jobs\n", "")
+
+
+def test_the_names_of_states_are_those_that_there_are() -> None:
+    assert set(cron_list._STATES) == set(JobState)
+    assert set(cron_show._STATUSES) == set(Status)
+
+
+# ---------------------------------------------------------------------------- show
+
+
+def test_everything_about_a_job_is_shown(goclaw: Shell, jobs: JobControl) -> None:
+    goclaw(
+        "cron", "edit", "standup", "--policy", "retries=0", "--max-runs", "9", "--name", "Up\x1b"
+    )
+    jobs.clock.at += timedelta(minutes=1)
+    jobs.ran("standup", output="all\nis well")
+    jobs.clock.at += timedelta(minutes=1)
+    jobs.ran("standup", Status.SKIPPED, why=Why.NO_WORK)
+    got = goclaw("cron", "show", "standup")
+    assert (got.code, got.err) == (0, "")
+    assert "\x1b" not in got.out
+    shown = lines(got.out)
+    assert "state active" in shown
+    assert "next runs Mon 2026-01-05 09:00:00 (in 2d 19h)" in shown
+    assert "Tue 2026-01-06 09:00:00 (in 3d 19h)" in shown
+    assert "tells last (always)" in shown
+    assert "model opus" in shown
+    assert "ends after 9 runs, 0 of them done" in shown
+    assert "policy retries = 0 (settings: 3)" in shown
+    assert "in 30 days 1 run, 100% of them well" in shown
+    assert "skipped 1 time" in shown
+    assert "took 1m 30s on average, 95 of 100 within 1m 30s" in shown
+    assert "cost 0.50 USD" in shown
+    assert "What is new?" in shown
+    table = shown[shown.index("prompt") + 3 :]
+    assert table[0] == "DUE TOOK STATUS TRIES DELIVERY COST RUN WHAT IT SAID"
+    assert "skipped (no_work)" in table[1]
+    assert table[2].startswith("Fri 2026-01-02 13:01:00 by hand 1m 30s ok 1 0.25 USD")
+    assert table[2].endswith("all is well")
+
+
+def test_a_job_of_a_model_shows_what_is_stricter_for_it(goclaw: Shell, cron: JobControl) -> None:
+    """SPEC CRON-8, CRON-15: the policy that holds, where it differs."""
+    cron.make(JobDraft(Every(timedelta(hours=1)), Prompt("x"), slug="hers"), ANN)
+    out = lines(goclaw("cron", "show", "hers").out)
+    assert "owner telegram:direct:5 (made by a model)" in out
+    assert "policy min_interval_s = 60 (settings: 1)" in out
+    assert "auto_disable_after = 5 (settings: 0)" in out
+
+
+def test_a_job_is_json_for_programs(goclaw: Shell, jobs: JobControl) -> None:
+    jobs.ran("poll", output="hi")
+    got = json.loads(goclaw("cron", "show", "poll", "--json").out)
+    assert got["spec"]["schedule"]["kind"] == "every"
+    assert got["upcoming"][0] == "2026-01-02T12:10:00+00:00"
+    assert got["stats"]["runs"] == 1
+    assert got["log"][0]["output"] == "hi"
+
+
+def test_a_job_of_somebody_else_is_found_by_an_operator(goclaw: Shell, jobs: JobControl) -> None:
+    jobs.make(JobDraft(Every(timedelta(hours=1)), Prompt("x"), slug="hers"), ANN)
+    assert goclaw("cron", "show", "hers").code == 0
+
+
+def test_one_name_of_two_people_needs_the_id(goclaw: Shell, cron: JobControl) -> None:
+    for owner in ("a", "b"):
+        cron.make(POLL, Asker(Owner(owner)))
+    got = goclaw("cron", "show", "poll")
+    assert (got.code, got.err) == (1, "goclaw: several jobs begin with 'poll'\n")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["show", "nothing"],
+        ["pause", "nothing"],
+        ["resume", "nothing"],
+        ["run", "nothing"],
+        ["rm", "nothing", "--yes"],
+        ["next", "3", "--job", "nothing"],
+        ["runs", "--job", "nothing"],
+    ],
+)
+def test_a_job_that_there_is_not_is_exit_code_1(
+    goclaw: Shell, jobs: JobControl, command: list[str]
+) -> None:
+    got = goclaw("cron", *command)
+    assert (got.code, got.out, got.err) == (1, "", "goclaw: no job 'nothing'\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["show"],
+        ["show", " "],
+        ["show", "\udcff"],
+        ["list", "--state", "asleep"],
+        ["list", "--limit", "0"],
+        ["runs", "--status", "lovely"],
+        ["next", "0"],
+        ["next", "x"],
+        ["show", "poll", "--days", "0"],
+    ],
+)
+def test_wrong_usage_is_exit_code_2(goclaw: Shell, jobs: JobControl, arguments: list[str]) -> None:
+    assert goclaw("cron", *arguments).code == 2
+
+
+# ---------------------------------------------------------------------------- runs, next
+
+
+def test_runs_of_all_jobs_are_listed_each_in_the_zone_of_its_job(
+    goclaw: Shell, jobs: JobControl
+) -> None:
+    """SPEC CRON-12."""
+    jobs.ran("tea")
+    jobs.clock.at += timedelta(minutes=1)
+    jobs.ran("poll", Status.FAILED, error="boom\nbang")
+    head, first, second = lines(goclaw("cron", "runs").out)
+    assert head == "JOB DUE TOOK STATUS TRIES DELIVERY COST RUN WHAT IT SAID"
+    assert first.startswith("poll Fri 2026-01-02 12:01:00 by hand 1m 30s failed 1")
+    assert first.endswith("boom bang")
+    assert second.startswith("tea Fri 2026-01-02 17:30:00 by hand 1m 30s ok 1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "slugs"),
+    [
+        (["--job", "poll"], ["poll"]),
+        (["--status", "ok"], ["tea"]),
+        (["--job", "poll", "--status", "ok"], []),
+        (["--limit", "1"], ["poll"]),
+    ],
+)
+def test_runs_are_picked(
+    goclaw: Shell, jobs: JobControl, arguments: list[str], slugs: list[str]
+) -> None:
+    jobs.ran("tea")
+    jobs.clock.at += timedelta(minutes=1)
+    jobs.ran("poll", Status.FAILED)
+    got = json.loads(goclaw("cron", "runs", *arguments, "--json").out)
+    assert [one["slug"] for one in got] == slugs
+
+
+def test_the_log_of_a_deleted_job_is_found_by_its_id(goclaw: Shell, jobs: JobControl) -> None:
+    """SPEC CRON-9."""
+    jobs.ran("tea", output="drunk")
+    gone = jobs.all()["tea"].id
+    assert goclaw("cron", "rm", "tea").code == 0
+    assert "drunk" in goclaw("cron", "runs", "--job", gone).out
+    assert "drunk" in goclaw("cron", "runs").out
+
+
+def test_before_anything_was_due_that_is_said(goclaw: Shell, jobs: JobControl) -> None:
+    assert goclaw("cron", "runs").out == "nothing was due yet\n"
+
+
+def test_the_next_runs_of_all_jobs_are_one_list(
+    goclaw: Shell, jobs: JobControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Pages of one: what runs later than the last one wanted need not be looked at.
+    monkeypatch.setattr(cron_list, "PAGE", 1)
+    goclaw("cron", "edit", "poll", "--every", "2h")
+    got = json.loads(goclaw("cron", "next", "3", "--json").out)
+    assert got == [
+        {"at": "2026-01-02T14:00:00+00:00", "slug": "poll"},
+        {"at": "2026-01-02T15:00:00+00:00", "slug": "tea"},
+        {"at": "2026-01-02T16:00:00+00:00", "slug": "poll"},
+    ]
+    head, _, tea, _ = lines(goclaw("cron", "next", "3").out)
+    assert head == "WHEN ZONE JOB WHAT"
+    assert tea == "Fri 2026-01-02 20:30:00 (in 3h 0m) Asia/Kolkata tea Tea!"
+
+
+def test_the_next_runs_of_one_job(goclaw: Shell, jobs: JobControl) -> None:
+    got = goclaw("cron", "next", "2", "--job", "standup")
+    assert [line.split()[1] for line in lines(got.out)[1:]] == ["2026-01-05", "2026-01-06"]
+
+
+def test_no_next_run_is_said(goclaw: Shell, cron: JobControl) -> None:
+    assert goclaw("cron", "next").out == "no job will run\n"
+
+
+# ---------------------------------------------------------------------------- pause, resume
+
+
+def test_a_paused_job_has_no_next_run_until_it_is_resumed(goclaw: Shell, jobs: JobControl) -> None:
+    """SPEC CRON-11."""
+    got = goclaw("cron", "pause", "poll")
+    assert (got.code, jobs.all()["poll"].next_run_at) == (0, None)
+    assert got.out.endswith("it is paused; to let it run: goclaw cron resume poll\n")
+    jobs.clock.at += timedelta(hours=1)
+    got = goclaw("cron", "resume", "poll", "--json")
+    assert json.loads(got.out)["state"] == "active"
+    assert jobs.all()["poll"].next_run_at == NOW + timedelta(hours=1, minutes=10)
+
+
+def test_a_disabled_job_is_resumed_with_a_clean_record(goclaw: Shell, jobs: JobControl) -> None:
+    """SPEC CRON-8."""
+    jobs.stand("poll", JobState.DISABLED, failures=5)
+    assert goclaw("cron", "resume", "poll").code == 0
+    job = jobs.all()["poll"]
+    assert (job.state, job.failures) == (JobState.ACTIVE, 0)
+
+
+# ---------------------------------------------------------------------------- run
+
+
+def test_a_run_by_hand_prints_the_id_of_the_run(goclaw: Shell, jobs: JobControl) -> None:
+    """SPEC CRON-11."""
+    got = goclaw("cron", "run", "poll")
+    assert (got.code, got.out, got.err) == (0, "run-1\n", "")
+    assert jobs.hand.asked == ["poll"]
+    got = goclaw("cron", "run", "poll", "--json")
+    assert json.loads(got.out) == {"status": "started", "run": "run-1", "occurrence": "o-1"}
+
+
+def test_a_message_is_delivered_without_a_run(goclaw: Shell, jobs: JobControl) -> None:
+    jobs.hand.answer = StartedNow(OccurrenceId("o-1"), None)
+    assert goclaw("cron", "run", "tea").out == "done\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (RunNow.ALREADY_RUNNING, "it is running already"),
+        (RunNow.AT_CAPACITY, "as many jobs run as may at once"),
+        (RunNow.NO_WORK, "its work source has no work"),
+    ],
+)
+def test_why_a_job_was_not_run_is_a_word_and_exit_code_1(
+    goclaw: Shell, jobs: JobControl, answer: RunNow, words: str
+) -> None:
+    """SPEC CRON-11."""
+    jobs.hand.answer = answer
+    got = goclaw("cron", "run", "poll")
+    assert (got.code, got.out, got.err) == (1, f"{answer.value}\n", f"goclaw: {words}\n")
+    got = goclaw("cron", "run", "poll", "--json")
+    assert (got.code, json.loads(got.out)) == (1, {"status": answer.value})
+
+
+def test_without_a_gateway_nothing_can_be_run(goclaw: Shell, jobs: JobControl) -> None:
+    jobs.connected = False
+    got = goclaw("cron", "run", "poll")
+    assert (got.code, got.out) == (ExitCode.UNREACHABLE, "off\n")
+    assert got.err == "goclaw: no gateway is running here\n"
+    jobs.rules = Rules(jobs.rules.profile, enabled=False)
+    got = goclaw("cron", "run", "poll")
+    assert (got.code, got.err) == (1, "goclaw: the scheduler is off (scheduler.enabled)\n")
+
+
+# ---------------------------------------------------------------------------- rm
+
+
+def test_a_job_is_deleted(goclaw: Shell, jobs: JobControl) -> None:
+    got = goclaw("cron", "rm", "tea")
+    assert (got.code, got.out) == (0, "tea is deleted\n")
+    assert set(jobs.all()) == {"standup", "poll"}
+    got = goclaw("cron", "rm", "poll", "--json")
+    assert json.loads(got.out)["deleted"] == "poll"
+
+
+def test_a_person_is_asked_first(
+    goclaw: Shell, jobs: JobControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def confirm(text: str, **_: object) -> None:
+        asked.append(text)
+        if len(asked) == 1:
+            raise typer.Abort
+
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr("typer.confirm", confirm)
+    assert goclaw("cron", "rm", "tea").code == 1
+    assert "tea" in jobs.all()
+    assert goclaw("cron", "rm", "tea").code == 0
+    assert "tea" not in jobs.all()
+    assert goclaw("cron", "rm", "poll", "--yes").code == 0
+    assert asked == ["Delete tea?", "Delete tea?"]
+
+
+def test_an_unreachable_database_is_exit_code_3(
+    goclaw: Shell, jobs: JobControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object, **__: object) -> None:
+        raise fakes.unavailable()
+
+    monkeypatch.setattr(jobs.store, "find_jobs", fail)
+    got = goclaw("cron", "show", "poll")
+    assert (got.code, got.err) == (3, "goclaw: the database does not answer\n")

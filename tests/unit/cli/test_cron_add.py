@@ -1,0 +1,368 @@
+"""``goclaw cron add`` and ``edit``: jobs from the command line (SPEC CRON-1, CRON-2, OPS-1)."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from goclaw_py.core.jobs import JobState, Message, Notify, Program, Prompt, TargetKind
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.schedule import At, Cron, Every
+from goclaw_py.runtime.jobs.making import Rules
+from tests.unit.cli.conftest import Shell
+from tests.unit.cli.cron_desk import NOW, OPERATOR, JobControl
+from tests.unit.web import fake_post
+
+pytestmark = pytest.mark.real_time
+
+EVERY = ("--every", "10m")
+WEEKDAYS = ("--cron", "0 9 * * 1-5", "--tz", "Europe/Berlin")
+
+
+# ---------------------------------------------------------------------------- add
+
+
+def test_a_new_job_is_told_in_words_and_by_its_next_three_times(
+    goclaw: Shell, cron: JobControl
+) -> None:
+    """SPEC CRON-2. They are in the zone of the job."""
+    got = goclaw("cron", "add", "standup", *WEEKDAYS, "--", "What", "is new?")
+    assert (got.code, got.err) == (0, "")
+    first, *times = got.out.splitlines()
+    assert first.startswith("standup: ")
+    assert "09:00" in first
+    assert "Europe/Berlin" in first
+    assert [line.split() for line in times] == [
+        ["next", "Mon", "2026-01-05", "09:00:00", "(in", "2d", "20h)"],
+        ["Tue", "2026-01-06", "09:00:00", "(in", "3d", "20h)"],
+        ["Wed", "2026-01-07", "09:00:00", "(in", "4d", "20h)"],
+    ]
+    job = cron.one()
+    assert job.spec.schedule == Cron("0 9 * * 1-5")
+    assert job.spec.payload == Prompt("What is new?")
+    assert job.owner == "operator"
+    assert job.next_run_at == datetime(2026, 1, 5, 8, tzinfo=UTC)
+
+
+def test_a_new_job_is_json_for_programs(goclaw: Shell, cron: JobControl) -> None:
+    got = json.loads(goclaw("cron", "add", "a", *EVERY, "--json", "--", "x").out)
+    assert (got["id"], got["spec"]["slug"]) == (cron.one().id, "a")
+    assert got["upcoming"][0] == "2026-01-02T12:10:00+00:00"
+    assert len(got["upcoming"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("2026-05-01T09:00+02:00", datetime(2026, 5, 1, 7, tzinfo=UTC)),
+        ("2026-05-01T09:00", datetime(2026, 5, 1, 7, tzinfo=UTC)),
+        ("in 20m", NOW + timedelta(minutes=20)),
+        ("tomorrow 9:00", datetime(2026, 1, 3, 8, tzinfo=UTC)),
+        ("14:30", datetime(2026, 1, 2, 13, 30, tzinfo=UTC)),
+    ],
+)
+def test_a_time_is_read_in_the_zone_of_the_job(
+    goclaw: Shell, cron: JobControl, text: str, at: datetime
+) -> None:
+    """SPEC CRON-1."""
+    got = goclaw("cron", "add", "tea", "--at", text, "--tz", "Europe/Berlin", "--", "tea")
+    assert (got.code, got.err) == (0, "")
+    assert cron.one().spec.schedule == At(at)
+
+
+def test_the_zone_of_the_operator_is_that_of_new_jobs(goclaw: Shell, cron: JobControl) -> None:
+    asyncio.run(cron.jobs.choose_zone("Asia/Kolkata", OPERATOR))
+    goclaw("cron", "add", "a", "--at", "2026-05-01T09:00", "--", "x")
+    assert cron.one().spec.schedule == At(datetime(2026, 5, 1, 3, 30, tzinfo=UTC))
+    assert cron.one().spec.zone == "Asia/Kolkata"
+
+
+def test_everything_about_a_job_can_be_said(goclaw: Shell, cron: JobControl) -> None:
+    got = goclaw(
+        *("cron", "add", "a", *EVERY, "--name", "Tea  time", "--agent", "main"),
+        *("--to", "telegram.work:-1001:7", "--notify", "conditional", "--session", "team"),
+        *("--model", "opus", "--max-runs", "3", "--until", "2026-02-01T00:00Z"),
+        *("--policy", "retries=0", "--policy", "run_timeout_s=10m", "--policy", "backoff_s=30s,1m"),
+        *("--policy", "stagger=true", "--policy", "turns=none", "--policy", "usd=0.25"),
+        *("--source", "issues", "--wake-heartbeat", "--paused", "--", "Do it"),
+    )
+    assert (got.code, got.err) == (0, "")
+    job = cron.one()
+    spec = job.spec
+    assert (spec.slug, spec.name) == ("a", "Tea time")
+    assert spec.target == Target("telegram", "work", "-1001", "7")
+    assert (spec.notify, spec.session) == (Notify.CONDITIONAL, "team")
+    assert spec.payload == Prompt("Do it", "opus")
+    assert (spec.max_runs, spec.not_after) == (3, datetime(2026, 2, 1, tzinfo=UTC))
+    assert (spec.source, spec.wake_heartbeat, job.state) == ("issues", True, JobState.PAUSED)
+    policy = job.policy(cron.rules.base)
+    assert (policy.retries, policy.run_timeout_s, policy.backoff_s) == (0, 600, (30, 60))
+    assert (policy.stagger, policy.turns, str(policy.usd)) == (True, None, "0.25")
+    assert policy.session == "key"
+
+
+def test_a_paused_job_tells_when_it_would_run(goclaw: Shell, cron: JobControl) -> None:
+    out = goclaw("cron", "add", "a", *WEEKDAYS, "--paused", "--", "x").out
+    assert "next  Mon 2026-01-05 09:00:00" in out
+    assert out.endswith("it is paused; to let it run: goclaw cron resume a\n")
+
+
+def test_a_scheduler_that_is_off_is_told(goclaw: Shell, cron: JobControl) -> None:
+    """SPEC CRON-4: jobs can be made all the same."""
+    cron.rules = Rules(cron.rules.profile, enabled=False)
+    got = goclaw("cron", "add", "a", *EVERY, "--", "x")
+    assert got.code == 0
+    assert "it will not run: the scheduler is off (scheduler.enabled)" in got.out
+
+
+def test_a_name_with_blanks_is_what_people_call_it(goclaw: Shell, cron: JobControl) -> None:
+    goclaw("cron", "add", "Morning report", *EVERY, "--", "x")
+    goclaw("cron", "add", "Morning report", *EVERY, "--", "x")
+    jobs = cron.all()
+    assert set(jobs) == {"morning-report", "morning-report-2"}
+    assert {job.spec.name for job in jobs.values()} == {"Morning report"}
+
+
+def test_a_chat_that_is_a_group_is_known_as_one(goclaw: Shell, cron: JobControl) -> None:
+    for chat in (fake_post.FAMILY, fake_post.DIRECT):
+        goclaw("cron", "add", f"to{chat.chat}", *EVERY, "--to", f"telegram:{chat.chat}", "--", "x")
+    found = {job.spec.peer for job in cron.all().values()}
+    assert found == {PeerKind.GROUP, PeerKind.DIRECT}
+
+
+@pytest.mark.parametrize("kind", TargetKind)
+def test_results_can_go_to_no_named_chat(goclaw: Shell, cron: JobControl, kind: TargetKind) -> None:
+    goclaw("cron", "add", "a", *EVERY, "--to", kind.value, "--", "x")
+    assert cron.one().spec.target is kind
+
+
+def test_a_message_needs_no_model(goclaw: Shell, cron: JobControl) -> None:
+    assert goclaw("cron", "add", "a", "--at", "in 5m", "--message", "Tea!").code == 0
+    assert cron.one().spec.payload == Message("Tea!")
+
+
+def test_a_program_gets_its_arguments_as_they_are(goclaw: Shell, cron: JobControl) -> None:
+    goclaw("cron", "add", "a", *EVERY, "--command", "--", "tar", "-c", "a b", "--json")
+    assert cron.one().spec.payload == Program(("tar", "-c", "a b", "--json"))
+
+
+def test_a_prompt_may_come_from_a_pipe(
+    goclaw: Shell, cron: JobControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("first\nsecond\n"))
+    goclaw("cron", "add", "a", *EVERY, "--", "-")
+    assert cron.one().spec.payload == Prompt("first\nsecond\n")
+
+
+# ---------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--", "x"], "say when: --at, --every or --cron"),
+        ([*EVERY, "--at", "in 5m", "--", "x"], "give one of --at, --every and --cron, not 2"),
+        ([*EVERY, "--cron", "* * * * *", "--at", "9:00", "--", "x"], "not 3"),
+        ([*EVERY, "--message", "a", "--", "x"], "a prompt, --message or --command"),
+        ([*EVERY, "--command"], "say which program"),
+        ([*EVERY, "--message", "a", "--model", "b"], "only a prompt needs a --model"),
+        ([*EVERY, "--notify", "sometimes", "--", "x"], "must be always, conditional, never"),
+        ([*EVERY, "--to", "nobody", "--", "x"], "--to must be last, none, or channel"),
+        ([*EVERY, "--max-runs", "0", "--", "x"], "from 1 to 1000000000"),
+        ([*EVERY, "--max-runs", "9" * 5000, "--", "x"], "from 1 to 1000000000"),
+        ([*EVERY, "--policy", "retries", "--", "x"], "KEY=VALUE"),
+        ([*EVERY, "--policy", "retry=1", "--", "x"], "retry: no such key; there are anchor"),
+        ([*EVERY, "--policy", "retry=", "--", "x"], "retry: no such key"),
+        ([*EVERY, "--policy", "retries=99", "--", "x"], "retries: must be a whole number"),
+        ([*EVERY, "--policy", "retries=none", "--", "x"], "retries: must be a whole number"),
+        ([*EVERY, "--policy", "run_timeout_s=1y", "--", "x"], "run_timeout_s: must be a number"),
+        ([*EVERY, "--policy", "jitter=nan", "--", "x"], "jitter: must be a number"),
+        ([*EVERY, "--source", "jira", "--", "x"], "no work source 'jira'; there are issues"),
+        ([*EVERY, "--session", "main", "--", "x"], "needs a chat as target"),
+        ([*EVERY, "--tz", "Europe/Berlln", "--", "x"], "did you mean Europe/Berlin"),
+        ([*EVERY, "--tz", "../etc/passwd", "--", "x"], "unknown time zone"),
+        ([*EVERY, "--slug", "../x", "--", "x"], "slug: must be up to 64 characters of a-z"),
+        ([*EVERY, "--", ""], "prompt: must not be empty"),
+        ([*EVERY], "prompt: is required"),
+        ([*EVERY, "--", "x" * 1_000_000], "prompt: may have at most 100,000 characters"),
+        ([*EVERY, "--message", "x" * 1_000_000], "message: may have at most 100,000"),
+        ([*EVERY, "--", "\udcff"], "is not text in the encoding of this terminal"),
+        (["--every", "0s", "--", "x"], "0s"),
+        (["--every", "-5m", "--", "x"], "-5m"),
+        (["--every", "1.5h", "--", "x"], "1.5h"),
+        (["--every", f"{10**30}s", "--", "x"], "interval"),
+        (["--cron", "0 9 * *", "--", "x"], "invalid cron expression '0 9 * *'"),
+        (["--cron", "0 0 30 2 *", "--", "x"], "30 2"),
+        (["--at", "yesterday", "--", "x"], "yesterday"),
+        (["--at", "", "--", "x"], ""),
+        ([*EVERY, "--until", "2020-01-01T00:00Z", "--", "x"], "2020-01-01"),
+    ],
+)
+def test_what_no_job_can_be_is_said_in_words_and_nothing_is_stored(
+    goclaw: Shell, cron: JobControl, arguments: list[str], words: str
+) -> None:
+    """SPEC CRON-2."""
+    got = goclaw("cron", "add", "a", *arguments)
+    assert (got.code, got.out) == (2, "")
+    assert words in " ".join(got.err.split())
+    assert "Traceback" not in got.err
+    assert cron.all() == {}
+
+
+def test_a_time_that_is_over_is_told_with_now_and_the_difference(
+    goclaw: Shell, cron: JobControl
+) -> None:
+    """SPEC CRON-2."""
+    got = goclaw("cron", "add", "a", "--at", "2026-01-02T11:00Z", "--", "x")
+    assert (got.code, cron.all()) == (2, {})
+    assert got.err.count("\n") == 1
+    for said in ("2026-01-02", "11:00", "12:00", "1 h later"):
+        assert said in got.err
+
+
+def test_a_name_that_is_taken_is_refused(goclaw: Shell, cron: JobControl) -> None:
+    goclaw("cron", "add", "a", *EVERY, "--", "first")
+    got = goclaw("cron", "add", "a", *EVERY, "--", "second")
+    assert (got.code, got.err) == (1, "goclaw: there is a job 'a' already\n")
+    assert cron.one().spec.payload == Prompt("first")
+
+
+def test_a_name_is_no_path(goclaw: Shell, cron: JobControl) -> None:
+    """SPEC SEC-1: what people call a job may be anything, its slug not."""
+    goclaw("cron", "add", "../../x", *EVERY, "--", "x")
+    assert cron.one().spec.slug == "x"
+    for verb in ("show", "rm", "run", "pause"):
+        got = goclaw("cron", verb, "../x")
+        assert (got.code, got.err) == (1, "goclaw: no job '../x'\n")
+
+
+# ---------------------------------------------------------------------------- edit
+
+
+@pytest.fixture
+def job(goclaw: Shell, cron: JobControl) -> JobControl:
+    goclaw("cron", "add", "a", *WEEKDAYS, "--model", "opus", "--policy", "retries=1", "--", "x")
+    return cron
+
+
+@pytest.mark.parametrize(
+    ("arguments", "key", "value"),
+    [
+        (["--every", "2h"], "schedule", Every(timedelta(hours=2))),
+        (["--at", "14:30"], "schedule", At(datetime(2026, 1, 2, 13, 30, tzinfo=UTC))),
+        (["--tz", "UTC"], "zone", "UTC"),
+        (["--slug", "b"], "slug", "b"),
+        (["--name", "Tea"], "name", "Tea"),
+        (["--agent", "ops"], "agent", "ops"),
+        (["--to", "none"], "target", TargetKind.NONE),
+        (["--notify", "never"], "notify", Notify.NEVER),
+        (["--message", "hi"], "payload", Message("hi")),
+        (["--", "y"], "payload", Prompt("y", "opus")),
+        (["--model", "haiku"], "payload", Prompt("x", "haiku")),
+        (["--model", ""], "payload", Prompt("x")),
+        (["--command", "--", "ls"], "payload", Program(("ls",))),
+        (["--max-runs", "4"], "max_runs", 4),
+        (["--until", "2027-01-01T00:00Z"], "not_after", datetime(2027, 1, 1, tzinfo=UTC)),
+        (["--policy", "retries=2"], "policy", {"retries": 2}),
+        (["--policy", "retries="], "policy", {}),
+        (["--session", "fresh"], "policy", {"retries": 1, "session": "fresh"}),
+        (["--session", "team"], "session", "team"),
+        (["--source", "issues"], "source", "issues"),
+        (["--wake-heartbeat"], "wake_heartbeat", True),
+    ],
+)
+def test_an_edit_changes_what_is_given_and_nothing_else(
+    goclaw: Shell, job: JobControl, arguments: list[str], key: str, value: object
+) -> None:
+    before = job.one()
+    got = goclaw("cron", "edit", "a", *arguments)
+    assert (got.code, got.err) == (0, "")
+    after = job.one()
+    assert getattr(after.spec, key) == value
+    changed = {
+        name
+        for name in before.spec.__dataclass_fields__
+        if getattr(before.spec, name) != getattr(after.spec, name)
+    }
+    assert changed - {"policy"} <= {key}
+    assert after.revision == before.revision + 1
+
+
+def test_limits_can_be_taken_away_again(goclaw: Shell, job: JobControl) -> None:
+    goclaw("cron", "edit", "a", "--max-runs", "4", "--until", "2027-01-01T00:00Z")
+    goclaw("cron", "edit", "a", "--source", "issues", "--session", "team")
+    assert job.one().spec.max_runs == 4
+    goclaw("cron", "edit", "a", "--max-runs", "none", "--until", "none")
+    goclaw("cron", "edit", "a", "--source", "none", "--session", "job")
+    spec = job.one().spec
+    assert (spec.max_runs, spec.not_after, spec.source, spec.session) == (None, None, "", "")
+
+
+def test_an_edit_echoes_the_next_three_times(goclaw: Shell, job: JobControl) -> None:
+    """SPEC CRON-2."""
+    out = goclaw("cron", "edit", "a", "--cron", "30 8 * * *").out
+    assert "next  Sat 2026-01-03 08:30:00 (in 19h 30m)" in out
+    assert out.count("08:30:00") == 3
+
+
+def test_of_two_edits_at_once_the_second_is_refused(goclaw: Shell, job: JobControl) -> None:
+    """SPEC CRON-11."""
+    assert goclaw("cron", "edit", "a", "--revision", "1", "--", "mine").code == 0
+    got = goclaw("cron", "edit", "a", "--revision", "1", "--", "theirs")
+    assert (got.code, got.out) == (1, "")
+    assert "somebody else has just changed this job" in got.err
+    assert job.one().spec.payload == Prompt("mine", "opus")
+
+
+def test_a_job_is_meant_by_its_id_or_the_beginning_of_it(goclaw: Shell, job: JobControl) -> None:
+    """SPEC OPS-1."""
+    whole = job.one().id
+    for asked in (whole, whole[:13]):
+        assert goclaw("cron", "edit", asked, "--name", asked).code == 0
+        assert job.one().spec.name == asked
+
+
+def test_a_reminder_that_is_over_needs_a_new_time(goclaw: Shell, cron: JobControl) -> None:
+    goclaw("cron", "add", "tea", "--at", "in 5m", "--", "tea")
+    cron.clock.at += timedelta(hours=1)
+    cron.stand("tea", JobState.COMPLETED)
+    got = goclaw("cron", "resume", "tea")
+    assert got.code == 2
+    assert got.err.count("\n") == 1
+    assert goclaw("cron", "edit", "tea", "--at", "in 5m").code == 0
+    job = cron.one()
+    assert (job.state, job.next_run_at) == (JobState.ACTIVE, NOW + timedelta(hours=1, minutes=5))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["a"], 2, "say what to change"),
+        (["b", "--", "y"], 1, "no job 'b'"),
+        (["a", "--every", "1h", "--cron", "* * * * *"], 2, "not 2"),
+        (["a", "--policy", "turns=none"], 2, "give a large number"),
+        (["a", "--policy", "nothing="], 2, "no such key"),
+        (["a", "--revision", "0", "--", "y"], 2, "revision"),
+        (["a", "--at", "2020-01-01T00:00Z"], 2, "2020"),
+        (["a", "--slug", "A/B"], 2, "slug"),
+        (["a", "--", " "], 2, "prompt: must not be empty"),
+    ],
+)
+def test_a_wrong_edit_changes_nothing(
+    goclaw: Shell, job: JobControl, arguments: list[str], code: int, words: str
+) -> None:
+    before = job.one()
+    got = goclaw("cron", "edit", *arguments)
+    assert (got.code, got.out) == (code, "")
+    assert words in " ".join(got.err.split())
+    assert job.one() == before
+
+
+def test_only_a_prompt_has_a_model(goclaw: Shell, cron: JobControl) -> None:
+    goclaw("cron", "add", "a", *EVERY, "--message", "hi")
+    got = goclaw("cron", "edit", "a", "--model", "opus")
+    assert (got.code, cron.one().spec.payload) == (2, Message("hi"))

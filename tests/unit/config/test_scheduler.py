@@ -1,0 +1,337 @@
+"""``[scheduler]``: profiles, and what is set beside them (SPEC CRON-4, CRON-15, CRON-17)."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from goclaw_py.config import Settings, job_profile, load
+from goclaw_py.config.jobs import machine_zone
+from goclaw_py.config.scheduler import SchedulerSettings
+from goclaw_py.core.errors import SettingError
+from goclaw_py.core.policy import (
+    PROFILES,
+    Anchor,
+    Busy,
+    FirstRun,
+    History,
+    JobPolicy,
+    Misfire,
+    OnShort,
+    RetryOn,
+    SessionKind,
+)
+
+
+def settings(folder: Path, text: str = "", **env: str) -> Settings:
+    (folder / "goclaw.toml").write_text(text, "utf-8")
+    return load(env={"GOCLAW_HOME": str(folder), **env})
+
+
+def policy(folder: Path, text: str = "", **env: str) -> JobPolicy:
+    return job_profile(settings(folder, f"[scheduler]\n{text}\n", **env)).policy
+
+
+# ---------------------------------------------------------------------------- profiles
+
+
+def test_without_anything_jobs_are_as_in_the_profile_goclaw(tmp_path: Path) -> None:
+    got = settings(tmp_path)
+    assert job_profile(got) == PROFILES["goclaw"]
+    assert got.scheduler.max_jobs == 50
+    assert job_profile(Settings()) == PROFILES["goclaw"]
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_a_profile_is_taken_over_as_a_whole(tmp_path: Path, name: str) -> None:
+    """SPEC CRON-17."""
+    got = settings(tmp_path, f"[scheduler]\nprofile = '{name}'\ntimezone = 'Asia/Tokyo'\n")
+    profile = job_profile(got)
+    known = PROFILES[name]
+    assert (profile.name, profile.policy, profile.zone) == (name, known.policy, "Asia/Tokyo")
+    assert (profile.enabled, profile.cron_fields) == (known.enabled, known.cron_fields)
+    assert profile.default_prompt == known.default_prompt
+    assert (profile.lane, got.lanes["cron"]) == (known.lane, known.lane)
+    assert (profile.shutdown_wait_s, got.shutdown.wait_s) == (known.shutdown_wait_s,) * 2
+
+
+def test_the_variable_of_the_profile_wins_over_the_file(tmp_path: Path) -> None:
+    got = settings(tmp_path, "[scheduler]\nprofile = 'halo'\n", GOCLAW_SCHEDULER__PROFILE="oxydra")
+    assert (got.scheduler.profile, got.lanes["cron"], got.shutdown.wait_s) == ("oxydra", 2, 0)
+    assert job_profile(got).policy == PROFILES["oxydra"].policy
+
+
+def test_what_is_set_of_lane_and_shutdown_wins_over_the_profile(tmp_path: Path) -> None:
+    text = "[scheduler]\nprofile = 'halo'\n[lanes]\ncron = 3\n[shutdown]\nwait = '7s'\n"
+    got = settings(tmp_path, text)
+    assert (got.lanes["cron"], got.shutdown.wait_s) == (3, 7)
+    assert (job_profile(got).lane, job_profile(got).shutdown_wait_s) == (3, 7)
+    by_variable = settings(tmp_path, text, GOCLAW_LANE_CRON="4", GOCLAW_SHUTDOWN__WAIT="8s")
+    assert (by_variable.lanes["cron"], by_variable.shutdown.wait_s) == (4, 8)
+
+
+def test_settings_made_in_code_follow_their_profile_too() -> None:
+    got = Settings(scheduler=SchedulerSettings(profile="herdctl"))
+    assert got.lanes["cron"] == PROFILES["herdctl"].lane
+    assert job_profile(got).policy == PROFILES["herdctl"].policy
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("name", ["goclaw", "oxydra"])
+def test_the_scheduler_is_switched_on_and_off_in_any_profile(
+    tmp_path: Path, name: str, *, enabled: bool
+) -> None:
+    """SPEC CRON-4."""
+    text = f"[scheduler]\nprofile = '{name}'\nenabled = {str(enabled).lower()}\n"
+    assert job_profile(settings(tmp_path, text)).enabled is enabled
+
+
+def test_the_default_prompt_can_be_set_and_taken_away(tmp_path: Path) -> None:
+    set_ = settings(tmp_path, "[scheduler]\ndefault_prompt = ' Look around. '\n")
+    assert job_profile(set_).default_prompt == "Look around."
+    none = settings(tmp_path, "[scheduler]\nprofile = 'herdctl'\ndefault_prompt = ''\n")
+    assert job_profile(none).default_prompt == ""
+
+
+# ---------------------------------------------------------------------------- single keys
+
+EVERY_KEY = """
+min_interval = "90s"
+on_short = "clamp"
+anchor = "grid"
+first_run = "immediate"
+retries = 0
+retry_on = "any"
+error_retry = "30m"
+backoff = ["30s", "1m", "1h"]
+auto_disable_after = 7
+misfire = "skip"
+misfire_grace = "5m"
+on_busy = "delay"
+busy_delay = "2h"
+session = "fresh"
+delete_after_run = false
+history_keep = 20
+history_on_delete = "delete"
+run_timeout = "1d"
+turns = 3
+usd = 0.05
+jitter = 2.5
+stagger = true
+max_per_agent = 2
+tools_in_runs = true
+"""
+EXPECTED = JobPolicy(
+    min_interval_s=90,
+    on_short=OnShort.CLAMP,
+    anchor=Anchor.GRID,
+    first_run=FirstRun.IMMEDIATE,
+    retries=0,
+    retry_on=RetryOn.ANY,
+    error_retry_s=1800,
+    backoff_s=(30, 60, 3600),
+    auto_disable_after=7,
+    misfire=Misfire.SKIP,
+    misfire_grace_s=300,
+    on_busy=Busy.DELAY,
+    busy_delay_s=7200,
+    session=SessionKind.FRESH,
+    delete_after_run=False,
+    history_keep=20,
+    history_on_delete=History.DELETE,
+    run_timeout_s=86_400,
+    turns=3,
+    usd=Decimal("0.05"),
+    jitter=0.025,
+    stagger=True,
+    max_per_agent=2,
+    tools_in_runs=True,
+)
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_every_key_wins_over_the_profile(tmp_path: Path, name: str) -> None:
+    """SPEC CRON-17: all of them differ from the defaults, so that none can be missing."""
+    default = JobPolicy()
+    assert all(getattr(EXPECTED, f.name) != getattr(default, f.name) for f in fields(JobPolicy))
+    assert policy(tmp_path, f"profile = '{name}'\n{EVERY_KEY}") == EXPECTED
+
+
+def test_every_key_can_come_from_the_environment(tmp_path: Path) -> None:
+    env = {}
+    for line in EVERY_KEY.strip().splitlines():
+        key, _, value = line.partition(" = ")
+        env[f"GOCLAW_SCHEDULER__{key.upper()}"] = value.strip('[]"').replace('"', "")
+    assert policy(tmp_path, **env) == EXPECTED
+
+
+@pytest.mark.parametrize("key", ["turns", "usd", "max_per_agent"])
+def test_nought_is_no_limit(tmp_path: Path, key: str) -> None:
+    assert getattr(policy(tmp_path, f"profile = 'herdctl'\n{key} = 0"), key) is None
+    variable = {f"GOCLAW_SCHEDULER__{key.upper()}": "0"}
+    assert getattr(policy(tmp_path, **variable), key) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("queue", (Busy.QUEUE, 3600.0)),
+        ("skip", (Busy.SKIP, 3600.0)),
+        ("delay", (Busy.DELAY, 3600.0)),
+        ("delay:90", (Busy.DELAY, 90.0)),
+    ],
+)
+def test_a_busy_job_does_what_is_set(
+    tmp_path: Path, text: str, expected: tuple[Busy, float]
+) -> None:
+    """SPEC CRON-10."""
+    got = policy(tmp_path, f"on_busy = '{text}'")
+    assert (got.on_busy, got.busy_delay_s) == expected
+    by_variable = policy(tmp_path, GOCLAW_SCHEDULER__ON_BUSY=text)
+    assert (by_variable.on_busy, by_variable.busy_delay_s) == expected
+
+
+def test_backoff_can_be_switched_off(tmp_path: Path) -> None:
+    assert policy(tmp_path, "profile = 'halo'\nbackoff = []").backoff_s == ()
+    assert policy(tmp_path, "profile = 'halo'", GOCLAW_SCHEDULER__BACKOFF="").backoff_s == ()
+
+
+# ---------------------------------------------------------------------------- what is wrong
+
+WAYS = "must be <integer><s|m|h|d>"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "profile = 'cron'",
+            "profile = 'cron': must be one of goclaw, caco, oxydra, halo, herdctl",
+        ),
+        ("profile = 1", "profile = 1: must be one of goclaw"),
+        ("enabled = 'no'", "enabled = 'no': must be true or false"),
+        ("timezone = 'Berlin'", "timezone = 'Berlin': must be the name of a zone such as"),
+        ("timezone = '../etc/passwd'", "must be the name of a zone such as Europe/Berlin"),
+        ("timezone = ''", "timezone = '': must be the name of a zone such as Europe/Berlin"),
+        ("timezone = 1", "timezone = 1: must be text"),
+        ("max_jobs = 0", "max_jobs = 0: must be a whole number, at least 1 and at most 100000"),
+        ("default_prompt = 1", "default_prompt = 1: must be text"),
+        ("min_interval = 60", f"min_interval = 60: {WAYS}"),
+        ("min_interval = '0s'", f'min_interval = \'0s\': {WAYS} such as "90s" or "30m"'),
+        ("min_interval = '367d'", '"30m", at least 1s, at most 366d'),
+        ("min_interval = '1.5h'", f"min_interval = '1.5h': {WAYS}"),
+        ("min_interval_s = 60", "unknown key; known here: "),
+        ("on_short = 'stretch'", "on_short = 'stretch': must be 'reject' or 'clamp'"),
+        ("anchor = 'end'", "anchor = 'end': must be 'completion', 'grid' or 'start'"),
+        ("retries = 11", "retries = 11: must be a whole number, at least 0 and at most 10"),
+        ("retries = true", "retries = True: must be a whole number"),
+        ("backoff = '30s'", "backoff = '30s': must be a list of at most 32 times such as"),
+        ("backoff = [30]", f"backoff = [30]: {WAYS}"),
+        (f"backoff = {['1s'] * 33}", "must be a list of at most 32 times"),
+        ("on_busy = 'wait'", "on_busy = 'wait': must be queue, skip, or delay:<seconds>"),
+        ("on_busy = 'delay:0'", "on_busy = 'delay:0': must be queue, skip, or delay:<seconds>"),
+        ("on_busy = 'delay:1h'", "must be queue, skip, or delay:<seconds> such as delay:3600"),
+        ("on_busy = 'delay:99999999'", "must delay by at most 31622400 seconds"),
+        (
+            "on_busy = 'delay:60'\nbusy_delay = '1m'",
+            'scheduler = (a table): must have one delay: on_busy = "delay", or no busy_delay',
+        ),
+        ("session = 'key'", "session = 'key': must be 'job', 'fresh' or 'main'"),
+        ("run_timeout = '0s'", f"run_timeout = '0s': {WAYS}"),
+        ("usd = -1", "usd = -1: must be a number from 0 to 100000"),
+        ("usd = nan", "usd = nan: must be a number from 0 to 100000"),
+        ("jitter = 10.1", "jitter = 10.1: must be a number from 0 to 10"),
+        ("max_per_agent = -1", "max_per_agent = -1: must be a whole number, at least 0"),
+        ("history_on_delete = 'drop'", "must be 'keep' or 'delete'"),
+        ("zone = 'UTC'", "scheduler.zone = 'UTC': unknown key; known here: "),
+        ("retrys = 3", "did you mean retries?"),
+    ],
+)
+def test_a_wrong_value_is_told(tmp_path: Path, text: str, expected: str) -> None:
+    with pytest.raises(SettingError) as caught:
+        settings(tmp_path, f"[scheduler]\n{text}\n")
+    assert expected in str(caught.value)
+    assert str(caught.value).startswith(f"{tmp_path / 'goclaw.toml'}: scheduler")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("PROFILE", "", "must be one of goclaw, caco, oxydra, halo, herdctl"),
+        ("MAX_JOBS", "many", "must be a whole number"),
+        ("JITTER", "11", "must be a number from 0 to 10"),
+        ("BACKOFF", "30s,soon", WAYS),
+        ("TIMEZONE", "Mars/Olympus", "must be the name of a zone"),
+    ],
+)
+def test_a_wrong_variable_is_named(tmp_path: Path, key: str, value: str, expected: str) -> None:
+    variable = f"GOCLAW_SCHEDULER__{key}"
+    with pytest.raises(SettingError) as caught:
+        settings(tmp_path, **{variable: value})
+    assert str(caught.value).startswith(f"environment variable {variable}: scheduler.{key.lower()}")
+    assert expected in str(caught.value)
+
+
+def test_a_section_that_is_no_table_is_told_once(tmp_path: Path) -> None:
+    with pytest.raises(SettingError) as caught:
+        settings(tmp_path, "scheduler = 'halo'\nshutdown = 3\n")
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 2
+    assert all("must be a table" in line for line in lines)
+
+
+# ---------------------------------------------------------------------------- where we are
+
+
+def zone_of(folder: Path, *, tz: str = "", link: str = "", text: str = "") -> str:
+    if link:
+        (folder / "localtime").symlink_to(link)
+    if text:
+        (folder / "timezone").write_text(text, "utf-8")
+    return machine_zone({"TZ": tz} if tz else {}, folder)
+
+
+@pytest.mark.parametrize(
+    "tz",
+    [
+        "Europe/Berlin",
+        ":Europe/Berlin",
+        " Europe/Berlin\n",
+        "/usr/share/zoneinfo/Europe/Berlin",
+        ":/usr/share/zoneinfo/posix/Europe/Berlin",
+    ],
+)
+def test_the_variable_tells_the_zone_of_the_machine(tmp_path: Path, tz: str) -> None:
+    assert zone_of(tmp_path, tz=tz, link="/usr/share/zoneinfo/Asia/Tokyo") == "Europe/Berlin"
+
+
+def test_else_the_link_tells_it_and_then_the_file(tmp_path: Path) -> None:
+    link = "../usr/share/zoneinfo/US/Eastern"
+    assert zone_of(tmp_path, link=link, text="Asia/Tokyo\n") == "US/Eastern"
+    (tmp_path / "localtime").unlink()
+    assert zone_of(tmp_path) == "Asia/Tokyo"
+
+
+@pytest.mark.parametrize(
+    "tz", ["CET-1CEST,M3.5.0,M10.5.0/3", "<+03>-3", "/no/such/file", "x" * 999]
+)
+def test_a_variable_without_the_name_of_a_zone_tells_nothing(tmp_path: Path, tz: str) -> None:
+    assert zone_of(tmp_path, tz=tz, link="/var/db/timezone/zoneinfo/Asia/Tokyo") == "Asia/Tokyo"
+
+
+def test_a_machine_that_says_nothing_is_in_utc(tmp_path: Path) -> None:
+    assert zone_of(tmp_path, link="/etc/somewhere") == "UTC"
+    (tmp_path / "timezone").write_bytes(b"\xff\xfe")
+    assert machine_zone({}, tmp_path) == "UTC"
+    assert machine_zone({}, tmp_path / "missing") == "UTC"
+
+
+def test_jobs_of_the_profile_halo_are_in_the_zone_of_the_machine(tmp_path: Path) -> None:
+    """SPEC CRON-17."""
+    got = settings(tmp_path, "[scheduler]\nprofile = 'halo'\n")
+    assert job_profile(got, {"TZ": "Asia/Kathmandu"}).zone == "Asia/Kathmandu"
+    named = settings(tmp_path, "[scheduler]\nprofile = 'halo'\ntimezone = 'Asia/Tokyo'\n")
+    assert job_profile(named, {"TZ": "Asia/Kathmandu"}).zone == "Asia/Tokyo"

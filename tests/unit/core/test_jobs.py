@@ -1,0 +1,218 @@
+"""What people decide of a job, and what no job may have (SPEC CRON-0)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goclaw_py.core.errors import BadJob
+from goclaw_py.core.ids import JobId, Owner
+from goclaw_py.core.jobs import (
+    MAX_NAME_CHARS,
+    MAX_TEXT_CHARS,
+    SLUG,
+    Job,
+    JobSpec,
+    Maker,
+    Message,
+    Payload,
+    Program,
+    Prompt,
+    checked,
+    owner_of,
+    slug_for,
+    timing,
+)
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.policy import PROFILES, Anchor, FirstRun, JobPolicy
+from goclaw_py.core.schedule import Every, Timing
+
+NOON = datetime(2026, 3, 3, 12, 0, tzinfo=UTC)
+HOURLY = Every(timedelta(hours=1))
+
+
+def spec(**facts: Any) -> JobSpec:
+    return replace(JobSpec("water", HOURLY, "UTC", Prompt("water them")), **facts)
+
+
+def job(maker: Maker = Maker.OPERATOR, **facts: Any) -> Job:
+    return Job(JobId("j"), Owner("o"), maker, spec(**facts), NOON, NOON)
+
+
+# ---------------------------------------------------------------------- names
+
+
+def test_a_job_is_called_by_its_name_or_else_by_its_slug() -> None:
+    assert spec().title == "water"
+    assert spec(name="Water the plants").title == "Water the plants"
+
+
+@pytest.mark.parametrize(
+    ("text", "slug"),
+    [
+        ("Water the plants", "water-the-plants"),
+        ("  Müll & rausbringen!  ", "m-ll-rausbringen"),
+        ("9:00", "9-00"),
+        ("-- x --", "x"),
+        ("水をやる", "job"),
+        ("", "job"),
+        ("a" * 300, "a" * 40),
+        (
+            "one two three four five six seven eight nine ten",
+            "one-two-three-four-five-six-seven-eight",
+        ),
+        ("short " + "a" * 60, "short"),
+    ],
+)
+def test_a_slug_is_made_of_the_first_words(text: str, slug: str) -> None:
+    assert slug_for(text) == slug
+
+
+def test_a_slug_that_is_taken_gets_the_next_number() -> None:
+    assert slug_for("Water", {"water"}) == "water-2"
+    assert slug_for("Water", frozenset({"water", "water-2", "water-3"})) == "water-4"
+    assert slug_for("Water", {"water-2"}) == "water"
+
+
+@given(st.text(max_size=300), st.sets(st.sampled_from(["job", "job-2", "a", "a-2", "b"])))
+def test_any_text_gives_a_slug_that_is_allowed_and_free(text: str, taken: set[str]) -> None:
+    slug = slug_for(text, taken)
+    assert SLUG.fullmatch(slug)
+    assert slug not in taken
+
+
+# ---------------------------------------------------------------------- owners
+
+
+@pytest.mark.parametrize(
+    ("target", "peer", "owner"),
+    [
+        (Target("telegram", "default", "42"), PeerKind.DIRECT, "telegram:direct:42"),
+        (Target("telegram", "default", "-7", "9"), PeerKind.GROUP, "telegram:group:-7"),
+        (Target("telegram", "work", "42"), PeerKind.DIRECT, "telegram.work:direct:42"),
+    ],
+)
+def test_jobs_belong_to_the_chat_they_are_made_in(
+    target: Target, peer: PeerKind, owner: str
+) -> None:
+    """SPEC CRON-0, SEC-3."""
+    assert owner_of(target, peer) == owner
+
+
+def test_all_threads_of_a_chat_share_their_jobs() -> None:
+    threads = (Target("telegram", "default", "-7", thread) for thread in (None, "1", "2"))
+    assert len({owner_of(target, PeerKind.GROUP) for target in threads}) == 1
+
+
+# ---------------------------------------------------------------------- what may not be
+
+
+def test_blanks_in_a_name_are_put_in_order() -> None:
+    assert checked(spec(name="  Water \n the\tplants ")).name == "Water the plants"
+
+
+@pytest.mark.parametrize(
+    "slug",
+    ["", "-a", "_a", "A", "a b", "a/b", "../a", "ä", "a" * 65, "a\n", "a.b"],
+)
+def test_a_slug_of_other_characters_is_refused(slug: str) -> None:
+    with pytest.raises(BadJob, match="slug: must be up to 64 characters"):
+        checked(spec(slug=slug))
+
+
+@pytest.mark.parametrize("slug", ["a", "0", "a_b-c", "a" * 64])
+def test_a_proper_slug_is_taken(slug: str) -> None:
+    assert checked(spec(slug=slug)).slug == slug
+
+
+@pytest.mark.parametrize(
+    ("payload", "said"),
+    [
+        (Prompt(""), "prompt: must not be empty"),
+        (Prompt(" \n"), "prompt: must not be empty"),
+        (Message(""), "message: must not be empty"),
+        (Prompt("x" * (MAX_TEXT_CHARS + 1)), "prompt: may have at most 100,000 characters"),
+        (Message("x" * 1_000_000), "message: may have at most 100,000 characters"),
+        (Program(()), "command: must be a program and its arguments"),
+        (Program(("", "x")), "command: must be a program and its arguments"),
+        (Program(("ls", "a\0b")), "command: must be a program and its arguments"),
+    ],
+)
+def test_a_payload_that_says_nothing_or_too_much_is_refused(payload: Payload, said: str) -> None:
+    with pytest.raises(BadJob, match=re.escape(said)):
+        checked(spec(payload=payload))
+
+
+@pytest.mark.parametrize(
+    "payload", [Prompt("x" * MAX_TEXT_CHARS), Message(" x "), Program(("ls", ""))]
+)
+def test_a_payload_is_kept_as_it_is_written(payload: Payload) -> None:
+    """SPEC AGENT-7: the prompt is given unchanged."""
+    assert checked(spec(payload=payload)).payload == payload
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"name": "x" * (MAX_NAME_CHARS + 1)}, "name: may have at most 200 characters"),
+        ({"max_runs": 0}, "max_runs: must be at least 1"),
+        ({"max_runs": 10**10}, "max_runs: must be at least 1"),
+        ({"session": "agent:main:x"}, 'session: a key needs the policy session = "key"'),
+        ({"policy": {"session": "key"}}, 'session: a key needs the policy session = "key"'),
+        ({"policy": {"retries": 99}}, "retries: must be a whole number from 0 to 10"),
+        ({"policy": {"retry": 1}}, "retry: no such key"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(facts: Mapping[str, object], said: str) -> None:
+    with pytest.raises(BadJob, match=re.escape(said)):
+        checked(spec(**facts))
+
+
+def test_a_job_may_name_the_conversation_it_works_in() -> None:
+    """SPEC CRON-14."""
+    named = spec(session="agent:main:x", policy={"session": "key"}, max_runs=1)
+    assert checked(named) == named
+
+
+# ---------------------------------------------------------------------- how it behaves
+
+
+def test_a_job_behaves_as_the_settings_say_but_for_its_own_keys() -> None:
+    """SPEC CRON-17."""
+    base = PROFILES["halo"].policy
+    assert job().policy(base) == base
+    assert job(policy={"retries": 2}).policy(base) == replace(base, retries=2)
+
+
+def test_the_rules_for_models_hold_whatever_the_job_says() -> None:
+    """SPEC CRON-15."""
+    own = {"min_interval_s": 1, "delete_after_run": True, "auto_disable_after": 0}
+    policy = job(Maker.MODEL, policy=own).policy(JobPolicy())
+    assert (policy.min_interval_s, policy.delete_after_run) == (60, False)
+    assert policy.auto_disable_after == 5
+    assert job(Maker.PERSON, policy=own).policy(JobPolicy()).min_interval_s == 1
+
+
+def test_the_timing_of_a_job_is_made_of_its_definition_and_its_policy() -> None:
+    own = {"anchor": "start", "first_run": "immediate", "jitter": 0.1, "stagger": True}
+    late = job(policy=own, zone="Europe/Berlin", not_after=NOON)
+    expected = Timing(
+        HOURLY,
+        "Europe/Berlin",
+        anchor=Anchor.START,
+        first_run=FirstRun.IMMEDIATE,
+        spread=JobId("j"),
+        jitter=0.1,
+        stagger=True,
+        not_after=NOON,
+    )
+    assert late.timing(JobPolicy()) == expected
+    assert timing(late.spec, late.policy(JobPolicy()), JobId("j")) == expected
+    assert timing(late.spec, late.policy(JobPolicy())).spread is None

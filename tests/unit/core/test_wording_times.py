@@ -1,0 +1,58 @@
+"""Points and lengths of time as people read them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goclaw_py.core import wording_times
+
+BERLIN = "Europe/Berlin"
+NINE = datetime(2026, 3, 3, 8, 0, tzinfo=UTC)
+"""09:00 in Berlin, a Tuesday."""
+
+
+@pytest.mark.parametrize(
+    ("instant", "words"),
+    [
+        (NINE, "Tue 3 Mar 2026, 09:00 (Europe/Berlin)"),
+        (NINE.replace(second=7), "Tue 3 Mar 2026, 09:00:07 (Europe/Berlin)"),
+        (datetime(2026, 12, 31, 23, 30, tzinfo=UTC), "Fri 1 Jan 2027, 00:30 (Europe/Berlin)"),
+    ],
+)
+def test_times_are_those_of_the_zone(instant: datetime, words: str) -> None:
+    assert wording_times.at(instant, BERLIN) == words
+
+
+@given(
+    st.integers(2**26, 2**32).map(lambda unix_s: datetime.fromtimestamp(unix_s, UTC)),
+    st.sampled_from([BERLIN, "UTC", "Asia/Kathmandu", "America/St_Johns"]),
+)
+def test_a_time_can_be_read_back_whatever_language_the_process_speaks(
+    instant: datetime, zone: str
+) -> None:
+    text = wording_times.local(instant, zone)
+    form = "%a %d %b %Y, %H:%M:%S" if text.count(":") == 2 else "%a %d %b %Y, %H:%M"
+    read = datetime.strptime(text, form)  # noqa: DTZ007  local by intention
+    assert read == instant.astimezone(wording_times.zone_or_utc(zone)[0]).replace(tzinfo=None)
+
+
+def test_a_zone_that_is_no_more_is_told_as_utc() -> None:
+    assert wording_times.at(NINE, "Atlantis/Port") == "Tue 3 Mar 2026, 08:00 (UTC)"
+
+
+@pytest.mark.parametrize(
+    ("time", "words"),
+    [
+        (timedelta(0), "less than a second"),
+        (timedelta(seconds=1), "1 second"),
+        (timedelta(seconds=119), "1 minute"),
+        (timedelta(hours=23, minutes=59), "23 hours"),
+        (timedelta(days=400), "400 days"),
+    ],
+)
+def test_a_length_of_time_is_told_in_its_largest_unit(time: timedelta, words: str) -> None:
+    assert wording_times.lasting(time) == words

@@ -1,0 +1,697 @@
+"""What people in a chat do with jobs (SPEC CMD-5, CRON-4, CRON-13)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from itertools import count
+
+import pytest
+
+from goclaw_py.core import wording_jobs
+from goclaw_py.core.commands import JobAction, command_of, job_buttons, our_command
+from goclaw_py.core.errors import UnknownJob
+from goclaw_py.core.ids import MAIN_AGENT, JobId, NodeId, OccurrenceId, Owner, RunId
+from goclaw_py.core.jobs import (
+    OPERATOR,
+    Job,
+    JobState,
+    Maker,
+    Message,
+    Payload,
+    Program,
+    Prompt,
+    owner_of,
+)
+from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Target
+from goclaw_py.core.occurrence import Claimed, JobUpdate, OccurrenceEnd, Status
+from goclaw_py.core.policy import PROFILES
+from goclaw_py.core.schedule import At, Cron, Every, Schedule
+from goclaw_py.ports.jobs import Asker, JobDraft, RunNow, StartedNow
+from goclaw_py.ports.store import EndedOccurrence, InboxKind, InboxRow, JobQuery, Node
+from goclaw_py.runtime.clock import new_id
+from goclaw_py.runtime.job_commands import JobCommands, asker
+from goclaw_py.runtime.jobs.desk import JobDesk
+from goclaw_py.runtime.jobs.making import Rules
+from goclaw_py.store.memory import MemoryStore
+from goclaw_py.testing.clock import LoopClock
+from tests.support.harness import GatewayProcess, a_process, message, session_of, until
+
+ANN = Target("telegram", "default", "ann")
+BOB = Target("telegram", "default", "bob")
+NODE = NodeId("a")
+UNKNOWN = OccurrenceId("019b7ca9-8c88-71d9-baa8-d70b2c79b8e7")
+PROFILE = PROFILES["goclaw"]
+
+_rows = count(1)
+
+
+@dataclass
+class Hand:
+    """Runs jobs by hand; only writes down which."""
+
+    store: MemoryStore
+    ran: list[JobId] = field(default_factory=list)
+    answer: RunNow | None = None
+    at_once: bool = False
+
+    async def run_now(self, job: Job) -> StartedNow | RunNow:
+        if await self.store.job(job.id) is None:
+            raise UnknownJob(job.id)
+        if self.answer is not None:
+            return self.answer
+        self.ran.append(job.id)
+        return StartedNow(UNKNOWN, None if self.at_once else RunId("r"))
+
+
+class Chats:
+    """Some chats of a gateway, with the real desk."""
+
+    def __init__(self, rules: Rules | None = None) -> None:
+        self.store = MemoryStore()
+        self.clock = LoopClock()
+        self.hand = Hand(self.store)
+        self.desk = JobDesk(self.store, self.clock, rules or Rules(PROFILE), self.hand)
+        self.commands = JobCommands(self.desk)
+
+    async def ask(self, said: str | InboundMessage, target: Target = ANN) -> str:
+        """Type a command, or press a button; what comes back."""
+        typed = isinstance(said, str)
+        asked = replace(message(said), target=target) if isinstance(said, str) else said
+        command = our_command(asked.text) if typed else command_of(asked, None)
+        assert command is not None
+        return await self.commands.answer(row(asked), command)  # type: ignore[arg-type]
+
+    async def press(self, action: JobAction, occurrence: OccurrenceId, target: Target = ANN) -> str:
+        """Press a button as the chat shows it."""
+        (data,) = [
+            button.data
+            for line in job_buttons(occurrence)
+            for button in line
+            if f":{action}:" in button.data
+        ]
+        return await self.ask(replace(message("label"), target=target, press=data), target)
+
+    async def make(
+        self,
+        schedule: Schedule,
+        name: str = "tea",
+        payload: Payload | None = None,
+        *,
+        target: Target = ANN,
+        by: Asker | None = None,
+        **more: object,
+    ) -> Job:
+        """A job of a chat, as its model would make it."""
+        chat = by or Asker(owner_of(target, PeerKind.DIRECT), Maker.MODEL, MAIN_AGENT, target)
+        drawn = JobDraft(schedule, payload or Message("Drink tea"), name=name, target=target)
+        return await self.desk.create(replace(drawn, **more), chat)  # type: ignore[arg-type]
+
+    async def happened(
+        self, job: Job, *, deleted: bool = True, status: Status = Status.OK
+    ) -> Claimed:
+        """Let a job become due, run and end."""
+        assert job.next_run_at is not None
+        await asyncio.sleep((job.next_run_at - self.clock.now()).total_seconds())
+        if not await self.store.nodes():
+            now = self.clock.now()
+            await self.store.join(Node(NODE, "host", 1, "1.0", now, now + timedelta(days=9)))
+        fresh = [OccurrenceId(new_id(self.clock)) for _ in range(9)]
+        claims = await self.store.claim_due(NODE, now=self.clock.now(), limit=9, ids=fresh)
+        (claimed,) = [one for one in claims if one.job.id == job.id]
+        state = JobState.COMPLETED if status is Status.OK else JobState.FAILED
+        update = JobUpdate(None, state, ran=True, delete=deleted)
+        now = self.clock.now()
+        end = OccurrenceEnd(claimed.id, job.id, job.revision, status, now, update)
+        await self.store.end_occurrences([EndedOccurrence(end)], node=NODE)
+        return claimed
+
+    async def all(self, owner: Owner | None = None) -> list[Job]:
+        """Every job there is, of one owner or of all."""
+        return list((await self.store.jobs(JobQuery(owner=owner))).jobs)
+
+    def soon(self, seconds: float = 60) -> At:
+        """A schedule that is due in a moment."""
+        return At(self.clock.now() + timedelta(seconds=seconds))
+
+
+def row(asked: InboundMessage) -> InboxRow:
+    session = session_of(asked.target.chat)
+    return InboxRow(
+        next(_rows), asked, session, MAIN_AGENT, InboxKind.COMMAND, 0, datetime.now(UTC)
+    )
+
+
+def test_who_speaks_in_a_chat_asks_as_that_chat() -> None:
+    """SPEC SEC-3: whatever thread and whoever it is."""
+    asked = replace(
+        message("/jobs", chat="-5", sender="ann", peer=PeerKind.GROUP),
+        target=Target("telegram", "work", "-5", "7"),
+    )
+    by = asker(row(asked))
+    assert by.owner == "telegram.work:group:-5"
+    assert (by.maker, by.agent, by.chat) == (Maker.PERSON, MAIN_AGENT, asked.target)
+    assert by.peer is PeerKind.GROUP
+
+
+# ---------------------------------------------------------------------------- /jobs
+
+
+async def test_jobs_lists_what_is_the_chats_own_and_nothing_else() -> None:
+    """SPEC CMD-5, SEC-3."""
+    chats = Chats()
+    assert await chats.ask("/jobs") == wording_jobs.NO_JOBS
+    await chats.make(Every(timedelta(hours=2)), "water")
+    await chats.make(Cron("0 9 * * 1-5"), "news")
+    await chats.make(Cron("0 9 * * 1-5"), "secret", target=BOB)
+    await chats.make(Cron("0 9 * * 1-5"), "backup", by=Asker(None))
+    first, second, how = (await chats.ask("/jobs")).splitlines()
+    assert first.startswith("1. water: ")
+    assert second.startswith("2. news: ")
+    assert how == wording_jobs.HOW
+
+
+async def test_at_most_twenty_are_shown_and_the_others_counted() -> None:
+    """SPEC CMD-5."""
+    chats = Chats()
+    for number in range(23):
+        await chats.make(Every(timedelta(hours=2 + number)), f"n{number}")
+    lines = (await chats.ask("/jobs")).splitlines()
+    assert lines[19].startswith("20. n19: ")
+    assert lines[20] == "… and 3 more."
+
+
+async def test_what_is_done_is_not_listed_but_what_has_failed_is() -> None:
+    """SPEC CRON-9: both are kept."""
+    chats = Chats()
+    await chats.happened(await chats.make(chats.soon(), "done"), deleted=False)
+    assert await chats.ask("/jobs") == wording_jobs.NO_JOBS
+    await chats.happened(
+        await chats.make(chats.soon(), "broken"), deleted=False, status=Status.FAILED
+    )
+    first, _ = (await chats.ask("/jobs")).splitlines()
+    assert first.startswith("1. broken: ")
+    assert "; failed" in first
+
+
+async def test_a_number_pauses_resumes_runs_and_deletes() -> None:
+    """SPEC CRON-11."""
+    chats = Chats()
+    job = await chats.make(Every(timedelta(hours=2)), "water")
+    await chats.ask("/jobs")
+    assert await chats.ask("/jobs pause 1") == "“water” is paused."
+    assert (await chats.desk.get("water", Asker(None))).state is JobState.PAUSED
+    assert "; paused" in await chats.ask("/jobs")
+    assert (await chats.ask("/jobs resume 1")).startswith("“water” is active. It runs next ")
+    assert await chats.ask("/jobs run 1") == "“water” runs now."
+    assert chats.hand.ran == [job.id]
+    assert await chats.ask("/jobs delete 1") == "Deleted “water”."
+    assert await chats.all() == []
+
+
+async def test_a_number_means_what_it_meant_in_the_list_that_was_shown() -> None:
+    """Else a job that has come or gone since would let the wrong one be deleted."""
+    chats = Chats()
+    await chats.make(Every(timedelta(hours=2)), "water")
+    await chats.make(Every(timedelta(hours=3)), "news")
+    await chats.ask("/jobs")
+    await chats.make(Every(timedelta(hours=1)), "first now")
+    assert await chats.ask("/jobs delete 1") == "Deleted “water”."
+    assert await chats.ask("/jobs delete 1") == (f"There is no job “{(await deleted_id(chats))}”.")
+    assert await chats.ask("/jobs delete 2") == "Deleted “news”."
+    assert [job.spec.name for job in await chats.all()] == ["first now"]
+
+
+async def deleted_id(chats: Chats) -> JobId:
+    return chats.commands._lists[ANN][0]
+
+
+async def test_a_number_without_a_list_is_answered_with_the_list() -> None:
+    """After a restart nobody knows which list somebody has before them."""
+    chats = Chats()
+    await chats.make(Every(timedelta(hours=2)), "water")
+    answer = await chats.ask("/jobs delete 1")
+    assert answer.splitlines()[1].startswith("1. water: ")
+    assert len(await chats.all()) == 1
+    assert await chats.ask("/jobs delete 1") == "Deleted “water”."
+
+
+async def test_each_chat_has_its_own_numbers() -> None:
+    """SPEC SEC-3."""
+    chats = Chats()
+    await chats.make(Every(timedelta(hours=2)), "water")
+    await chats.ask("/jobs")
+    assert (await chats.ask("/jobs delete 1", BOB)).endswith(wording_jobs.NO_JOBS)
+    assert len(await chats.all()) == 1
+
+
+@pytest.mark.parametrize("number", ["0", "2", "21", "9" * 5000, "00"])
+async def test_a_number_that_is_not_in_the_list_changes_nothing(number: str) -> None:
+    chats = Chats()
+    await chats.make(Every(timedelta(hours=2)), "water")
+    await chats.ask("/jobs")
+    assert (await chats.ask(f"/jobs delete {number}")).startswith("There is no number ")
+    assert len(await chats.all()) == 1
+
+
+@pytest.mark.parametrize("word", ["water", "WATER", "-1", "²", "٣", "../x", "%", "x" * 5000])
+async def test_another_word_is_a_name_and_finds_only_what_is_called_so(word: str) -> None:
+    chats = Chats()
+    await chats.make(Every(timedelta(hours=2)), "water")
+    await chats.ask("/jobs")
+    answer = await chats.ask(f"/jobs delete {word}")
+    if word == "water":
+        assert answer == "Deleted “water”."
+    else:
+        assert answer.startswith("There is no job “")
+        assert len(answer) < 100
+
+
+async def test_a_foreign_job_is_no_job_by_name_or_by_id() -> None:
+    """SPEC SEC-3."""
+    chats = Chats()
+    secret = await chats.make(Every(timedelta(hours=2)), "secret", target=BOB)
+    for asked in (secret.spec.slug, secret.id, secret.id[:13]):
+        for action in ("pause", "resume", "run", "delete"):
+            answer = await chats.ask(f"/jobs {action} {asked}")
+            assert answer == f"There is no job “{asked}”."
+    assert (await chats.all())[0].state is JobState.ACTIVE
+    assert chats.hand.ran == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("/jobs burn 1", "I cannot “burn” a job. "),
+        ("/jobs 1", "I cannot “1” a job. "),
+        ("/jobs pause", wording_jobs.HOW),
+    ],
+)
+async def test_half_a_command_tells_how_it_goes(text: str, words: str) -> None:
+    assert (await Chats().ask(text)).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (RunNow.ALREADY_RUNNING, wording_jobs.IS_RUNNING),
+        (RunNow.AT_CAPACITY, wording_jobs.NO_ROOM),
+        (RunNow.NO_WORK, wording_jobs.NO_WORK),
+        (RunNow.OFF, wording_jobs.NOT_CARRIED_OUT),
+    ],
+)
+async def test_a_run_that_does_not_begin_says_why(answer: RunNow, words: str) -> None:
+    """SPEC CRON-11."""
+    chats = Chats()
+    await chats.make(Every(timedelta(hours=2)), "water")
+    chats.hand.answer = answer
+    assert await chats.ask("/jobs run water") == words
+
+
+async def test_what_cannot_be_resumed_says_why() -> None:
+    """SPEC CRON-2."""
+    chats = Chats()
+    reminder = await chats.make(chats.soon())
+    await chats.happened(reminder, deleted=False)
+    answer = await chats.ask(f"/jobs resume {reminder.spec.slug}")
+    assert answer.endswith(".")
+    assert (await chats.desk.get(reminder.id, Asker(None))).state is JobState.COMPLETED
+
+
+async def test_the_status_names_the_three_jobs_that_run_next() -> None:
+    """SPEC CMD-5."""
+    chats = Chats()
+    asked = row(message("/status"))
+    assert await chats.commands.coming(asked) == []
+    for number in (4, 2, 3, 1):
+        await chats.make(Every(timedelta(hours=number)), f"n{number}")
+    await chats.make(Every(timedelta(minutes=5)), "foreign", target=BOB)
+    await chats.make(Every(timedelta(minutes=5)), "quiet", paused=True)
+    head, *lines = await chats.commands.coming(asked)
+    assert head == "Next jobs:"
+    assert [line.split(":")[0] for line in lines] == ["- n1", "- n2", "- n3"]
+
+
+# ---------------------------------------------------------------------------- /timezone
+
+
+async def test_a_chat_chooses_its_time_zone_and_reads_its_clock() -> None:
+    """SPEC CMD-5, CRON-1."""
+    chats = Chats()
+    assert (await chats.ask("/timezone")).startswith("Your time zone is UTC, where it is ")
+    answer = await chats.ask("/timezone Asia/Kolkata")
+    assert answer.startswith(
+        "From now on your time zone is Asia/Kolkata, where it is Fri 2 Jan 2026, 08:34:05."
+    )
+    assert (await chats.ask("/timezone")).startswith("Your time zone is Asia/Kolkata, ")
+    assert (await chats.ask("/timezone", BOB)).startswith("Your time zone is UTC, ")
+    assert (await chats.make(Cron("0 9 * * *"))).spec.zone == "Asia/Kolkata"
+
+
+async def test_default_goes_back_to_the_zone_of_the_settings() -> None:
+    chats = Chats()
+    await chats.ask("/timezone Asia/Kolkata")
+    assert (await chats.ask("/timezone Default")).startswith("From now on your time zone is UTC, ")
+
+
+@pytest.mark.parametrize("zone", ["Berlin", "CEST", "+02:00", "../etc/passwd", "x" * 3000])
+async def test_what_is_no_zone_is_refused_with_a_hint(zone: str) -> None:
+    """SPEC CRON-2."""
+    chats = Chats()
+    answer = await chats.ask(f"/timezone {zone}")
+    assert answer.startswith("Unknown time zone ")
+    assert "(" in answer
+    assert len(answer) < 250
+    assert (await chats.ask("/timezone")).startswith("Your time zone is UTC, ")
+
+
+# ---------------------------------------------------------------------------- switched off
+
+
+async def test_where_jobs_are_switched_off_the_chat_says_so_and_nothing_is_made() -> None:
+    """SPEC CRON-4."""
+    chats = Chats(Rules(PROFILE, enabled=False))
+    assert await chats.ask("/jobs") == wording_jobs.OFF
+    ran = await chats.happened(await chats.make(chats.soon()))
+    await chats.make(Every(timedelta(hours=2)), "water")
+    assert (await chats.ask("/jobs")).splitlines()[0] == wording_jobs.OFF
+    assert await chats.ask("/jobs run water") == wording_jobs.OFF
+    assert await chats.commands.coming(row(message("/status"))) == [wording_jobs.OFF]
+    for action in (JobAction.SNOOZE_10M, JobAction.AGAIN):
+        assert await chats.press(action, ran.id) == wording_jobs.OFF
+    assert [job.spec.name for job in await chats.all()] == ["water"]
+
+
+async def test_where_jobs_are_switched_off_they_can_still_be_edited() -> None:
+    """SPEC CRON-4."""
+    chats = Chats(Rules(PROFILE, enabled=False))
+    await chats.make(Every(timedelta(hours=2)), "water")
+    assert await chats.ask("/jobs pause water") == "“water” is paused."
+    assert await chats.ask("/jobs delete water") == "Deleted “water”."
+
+
+# ---------------------------------------------------------------------------- buttons
+
+
+async def test_done_is_only_an_answer() -> None:
+    """SPEC CRON-13."""
+    chats = Chats()
+    ran = await chats.happened(await chats.make(chats.soon(), "Tea time"))
+    assert await chats.press(JobAction.DONE, ran.id) == "✅ Done: Tea time"
+    assert await chats.all() == []
+
+
+@pytest.mark.parametrize(
+    ("action", "after"),
+    [
+        (JobAction.SNOOZE_10M, timedelta(minutes=10)),
+        (JobAction.SNOOZE_1H, timedelta(hours=1)),
+        (JobAction.SNOOZE_TOMORROW, timedelta(days=1)),
+    ],
+)
+async def test_a_snooze_makes_the_same_reminder_again(action: JobAction, after: timedelta) -> None:
+    """SPEC CRON-13."""
+    chats = Chats()
+    await chats.ask("/timezone Asia/Kolkata")
+    ran = await chats.happened(await chats.make(chats.soon(), "Tea time", Prompt("Say tea", "m")))
+    before = chats.clock.now()
+    answer = await chats.press(action, ran.id)
+    assert answer.startswith("💤 I remind you of “Tea time” again Fri 2 Jan 2026, ") or (
+        action is JobAction.SNOOZE_TOMORROW and "again Sat 3 Jan 2026, " in answer
+    )
+    (again,) = await chats.all()
+    assert again.next_run_at == before + after
+    assert again.spec.payload == Prompt("Say tea", "m")
+    assert (again.spec.title, again.spec.zone) == ("Tea time", "Asia/Kolkata")
+    assert (again.owner, again.maker) == (owner_of(ANN, PeerKind.DIRECT), Maker.PERSON)
+    assert again.spec.target == ANN
+
+
+@pytest.mark.parametrize("action", [a for a in JobAction if a is not JobAction.DONE])
+async def test_a_second_press_makes_no_second_reminder(action: JobAction) -> None:
+    """SPEC CRON-13."""
+    chats = Chats()
+    ran = await chats.happened(await chats.make(chats.soon()))
+    await chats.press(action, ran.id)
+    (once,) = await chats.all()
+    await asyncio.sleep(0.5)
+    answer = await chats.press(action, ran.id)
+    assert "already" in answer
+    assert await chats.all() == [once]
+
+
+async def test_another_button_is_another_wish() -> None:
+    """SPEC CRON-13: in ten minutes, and tomorrow once more."""
+    chats = Chats()
+    ran = await chats.happened(await chats.make(chats.soon()))
+    await chats.press(JobAction.SNOOZE_10M, ran.id)
+    await chats.press(JobAction.SNOOZE_TOMORROW, ran.id)
+    assert len(await chats.all()) == 2
+
+
+async def test_a_second_press_to_another_process_makes_no_second_one_either() -> None:
+    """SPEC CRON-13, NODE-1."""
+    chats = Chats()
+    ran = await chats.happened(await chats.make(chats.soon()))
+    await chats.press(JobAction.SNOOZE_10M, ran.id)
+    chats.commands = JobCommands(JobDesk(chats.store, chats.clock, Rules(PROFILE)))
+    answer = await chats.press(JobAction.SNOOZE_10M, ran.id)
+    assert answer.startswith("💤 “tea” is snoozed already, until Fri 2 Jan 2026, ")
+    assert len(await chats.all()) == 1
+
+
+@pytest.mark.parametrize("state", [JobState.COMPLETED, JobState.PAUSED])
+async def test_a_press_after_the_snoozed_one_is_over_snoozes_anew(state: JobState) -> None:
+    """SPEC CRON-13: oxydra and halo keep what has run."""
+    chats = Chats()
+    ran = await chats.happened(await chats.make(chats.soon()))
+    await chats.press(JobAction.SNOOZE_10M, ran.id)
+    (once,) = await chats.all()
+    if state is JobState.PAUSED:
+        await chats.ask(f"/jobs pause {once.spec.slug}")
+    else:
+        await chats.happened(once, deleted=False)
+    before = chats.clock.now()
+    assert (await chats.press(JobAction.SNOOZE_10M, ran.id)).startswith("💤 I remind you of ")
+    (again,) = await chats.all()
+    assert again.id == once.id
+    assert (again.state, again.next_run_at) == (JobState.ACTIVE, before + timedelta(minutes=10))
+
+
+async def test_a_snoozed_reminder_can_be_snoozed_in_its_turn() -> None:
+    """SPEC CRON-13."""
+    chats = Chats()
+    ran = await chats.happened(await chats.make(chats.soon()))
+    await chats.press(JobAction.SNOOZE_10M, ran.id)
+    (first,) = await chats.all()
+    ran = await chats.happened(first)
+    await chats.press(JobAction.SNOOZE_10M, ran.id)
+    (second,) = await chats.all()
+    assert (second.spec.title, second.spec.payload) == (first.spec.title, first.spec.payload)
+
+
+async def test_again_runs_the_job_itself_while_there_is_one() -> None:
+    """SPEC CRON-11, CRON-13."""
+    chats = Chats()
+    job = await chats.make(chats.soon())
+    ran = await chats.happened(job, deleted=False)
+    chats.hand.at_once = True
+    assert await chats.press(JobAction.AGAIN, ran.id) == "“tea” has run."
+    assert chats.hand.ran == [job.id]
+    assert len(await chats.all()) == 1
+
+
+async def test_again_makes_a_job_of_the_next_second_when_it_is_gone() -> None:
+    """SPEC CRON-13."""
+    chats = Chats()
+    ran = await chats.happened(await chats.make(chats.soon()))
+    before = chats.clock.now()
+    assert await chats.press(JobAction.AGAIN, ran.id) == "“tea” runs now."
+    (again,) = await chats.all()
+    assert again.next_run_at == before + timedelta(seconds=1)
+    assert chats.hand.ran == []
+
+
+async def test_a_snooze_keeps_what_the_job_says_of_itself() -> None:
+    """SPEC CRON-14, CRON-17."""
+    chats = Chats()
+    policy = {"session": "fresh", "retries": 1}
+    ran = await chats.happened(await chats.make(chats.soon(), policy=policy))
+    await chats.press(JobAction.SNOOZE_10M, ran.id)
+    (again,) = await chats.all()
+    assert again.spec.policy == policy
+
+
+async def test_a_snoozed_reminder_comes_where_the_button_was_pressed() -> None:
+    """SPEC CRON-13: in the thread in which somebody is."""
+    chats = Chats()
+    ran = await chats.happened(await chats.make(chats.soon()))
+    thread = replace(ANN, thread="7")
+    await chats.press(JobAction.SNOOZE_10M, ran.id, thread)
+    (again,) = await chats.all()
+    assert again.spec.target == thread
+
+
+# ---------------------------------------------------------------------------- whose button
+
+
+@pytest.mark.parametrize("action", list(JobAction))
+async def test_a_button_of_something_unknown_gets_one_polite_line(action: JobAction) -> None:
+    chats = Chats()
+    assert await chats.press(action, UNKNOWN) == wording_jobs.GONE
+    assert await chats.all() == []
+
+
+@pytest.mark.parametrize("action", list(JobAction))
+@pytest.mark.parametrize("deleted", [True, False])
+async def test_a_press_that_names_a_foreign_reminder_gets_the_same_line(
+    action: JobAction, deleted: bool
+) -> None:
+    """SPEC SEC-3: what a press brings can be made up."""
+    chats = Chats()
+    secret = await chats.make(chats.soon(), "secret", target=BOB)
+    ran = await chats.happened(secret, deleted=deleted)
+    assert await chats.press(action, ran.id) == wording_jobs.GONE
+    assert await chats.all(owner_of(ANN, PeerKind.DIRECT)) == []
+    assert chats.hand.ran == []
+
+
+async def test_what_an_operators_job_has_said_here_can_be_snoozed_here() -> None:
+    """SPEC CRON-13: a button that is shown works."""
+    chats = Chats()
+    operators = await chats.make(
+        chats.soon(), "Standup", by=Asker(None), policy={"usd": 9, "retries": 0}
+    )
+    assert operators.owner == OPERATOR
+    ran = await chats.happened(operators, deleted=False)
+    assert await chats.press(JobAction.DONE, ran.id) == "✅ Done: Standup"
+    assert (await chats.press(JobAction.SNOOZE_10M, ran.id)).startswith("💤 I remind you of ")
+    (again,) = await chats.all(owner_of(ANN, PeerKind.DIRECT))
+    assert (again.maker, again.spec.payload) == (Maker.PERSON, Message("Drink tea"))
+    assert again.spec.policy == {}, "what operators grant to their jobs is theirs"
+
+
+async def test_an_operators_job_is_not_run_by_a_button_but_what_it_said_comes_again() -> None:
+    """SPEC SEC-3."""
+    chats = Chats()
+    ran = await chats.happened(await chats.make(chats.soon(), by=Asker(None)), deleted=False)
+    assert await chats.press(JobAction.AGAIN, ran.id) == "“tea” runs now."
+    assert chats.hand.ran == []
+    assert len(await chats.all(owner_of(ANN, PeerKind.DIRECT))) == 1
+
+
+@pytest.mark.parametrize("action", [JobAction.SNOOZE_10M, JobAction.AGAIN])
+async def test_a_program_of_an_operator_is_started_by_no_button(action: JobAction) -> None:
+    """SPEC CRON-0."""
+    chats = Chats()
+    program = Program(("backup", "--all"))
+    ran = await chats.happened(
+        await chats.make(chats.soon(), "Backup", program, by=Asker(None)), deleted=False
+    )
+    answer = await chats.press(action, ran.id)
+    assert answer == "Command: only operators make jobs that run programs."
+    assert await chats.all(owner_of(ANN, PeerKind.DIRECT)) == []
+
+
+async def test_an_operators_job_that_spoke_elsewhere_is_unknown_here() -> None:
+    """SPEC SEC-3."""
+    chats = Chats()
+    ran = await chats.happened(await chats.make(chats.soon(), target=BOB, by=Asker(None)))
+    assert await chats.press(JobAction.SNOOZE_10M, ran.id) == wording_jobs.GONE
+
+
+async def test_a_chat_with_all_the_jobs_that_it_may_have_reads_so() -> None:
+    """SPEC CRON-15."""
+    chats = Chats(Rules(PROFILE, most=1))
+    ran = await chats.happened(await chats.make(chats.soon()))
+    await chats.make(Every(timedelta(hours=2)), "water")
+    answer = await chats.press(JobAction.SNOOZE_10M, ran.id)
+    assert answer == "There is 1 job here, which is the most; delete one first."
+
+
+async def test_a_definition_that_cannot_be_read_is_unknown() -> None:
+    """An older release may have written it."""
+    chats = Chats()
+    ran = await chats.happened(await chats.make(chats.soon()))
+    logs = chats.store._db.cron.logs
+    logs[ran.id] = replace(logs[ran.id], definition={"spec": 7})
+    assert await chats.press(JobAction.SNOOZE_10M, ran.id) == wording_jobs.GONE
+
+
+# ---------------------------------------------------------------------------- in a gateway
+
+
+async def reminded(gateway: GatewayProcess) -> OutboundMessage:
+    """The message of a reminder, as it stands in the chat."""
+    desk = gateway.works.office.desk
+    by = Asker(owner_of(ANN, PeerKind.DIRECT), Maker.MODEL, MAIN_AGENT, ANN)
+    soon = At(desk.now() + timedelta(seconds=5))
+    await desk.create(JobDraft(soon, Message("Drink tea"), name="Tea time"), by)
+    await gateway.channel.until_sent(len(gateway.channel.sent) + 1)
+    return gateway.channel.sent[-1]
+
+
+async def press(gateway: GatewayProcess, below: OutboundMessage, action: JobAction) -> str:
+    """Press one of its buttons; what comes back."""
+    (button,) = [b for line in below.buttons for b in line if f":{action}:" in b.data]
+    pressed = replace(message(button.text), press=button.data)
+    known = len(gateway.channel.texts())
+    await gateway.gateway.accept([pressed])
+    await until(lambda: len(gateway.channel.texts()) > known)
+    return gateway.channel.texts()[known]
+
+
+async def test_a_reminder_is_snoozed_and_comes_again_with_buttons_of_its_own() -> None:
+    """SPEC CRON-13."""
+    async with a_process() as gateway:
+        first = await reminded(gateway)
+        assert first.text == "⏰ Drink tea"
+        answer = await press(gateway, first, JobAction.SNOOZE_10M)
+        assert answer.startswith("💤 I remind you of “Tea time” again ")
+        assert "; next" not in await gateway.ask("/jobs")
+        assert "- Tea time: Fri 2 Jan 2026, 03:14:" in await gateway.ask("/status")
+        before = gateway.clock.now()
+        await until(lambda: gateway.channel.texts()[-1] == "⏰ Drink tea", within_s=601)
+        assert gateway.clock.now() - before > timedelta(minutes=9)
+        second = gateway.channel.sent[-1]
+        assert await press(gateway, second, JobAction.DONE) == "✅ Done: Tea time"
+        assert await press(gateway, first, JobAction.DONE) == "✅ Done: Tea time"
+
+
+async def test_a_press_is_never_a_question_for_the_agent() -> None:
+    """SPEC CRON-13."""
+    async with a_process() as gateway:
+        below = await reminded(gateway)
+        for action in JobAction:
+            await press(gateway, below, action)
+        assert gateway.scripted.prompts == []
+
+
+async def test_the_same_press_that_comes_again_is_answered_once() -> None:
+    """SPEC IO-1."""
+    async with a_process() as gateway:
+        below = await reminded(gateway)
+        pressed = replace(message("Done"), press=below.buttons[0][0].data)
+        for _ in range(3):
+            await gateway.gateway.accept([pressed])
+        await asyncio.sleep(60)
+        assert gateway.channel.texts() == ["⏰ Drink tea", "✅ Done: Tea time"]
+
+
+async def test_while_the_database_is_away_a_press_waits_and_makes_one_reminder() -> None:
+    """SPEC DB-4, CRON-13: also if only the answer to the commit was lost."""
+    async with a_process() as gateway:
+        below = await reminded(gateway)
+        gateway.store.lose_answer["add_job"] = 1
+        answer = await press(gateway, below, JobAction.SNOOZE_1H)
+        assert answer.startswith("💤 “Tea time” is snoozed already, until ")
+        coming = JobQuery(states=(JobState.ACTIVE,))
+        assert (await gateway.works.office.desk.search(coming, Asker(None))).total == 1
+
+
+async def test_a_command_about_jobs_may_be_typed_by_whoever_may_talk() -> None:
+    """SPEC CMD-5."""
+    async with a_process() as gateway:
+        assert await gateway.ask("/jobs") == wording_jobs.NO_JOBS
+        assert (await gateway.ask("/timezone Europe/Paris")).startswith("From now on ")

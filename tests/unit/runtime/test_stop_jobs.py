@@ -1,0 +1,260 @@
+"""``/stop`` and ``/stopall`` of jobs that tell their results in a chat (SPEC CMD-2)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from goclaw_py.core.commands import stop_data
+from goclaw_py.core.events import TextDelta
+from goclaw_py.core.ids import CRON_LANE, MAIN_LANE, LaneName, RunId, SessionKey
+from goclaw_py.core.jobs import Prompt
+from goclaw_py.core.machine import Stop
+from goclaw_py.core.messages import Target
+from goclaw_py.core.occurrence import Status
+from goclaw_py.core.outcomes import Ending, Outcome, Reason
+from goclaw_py.core.requests import QueuePolicy, Request
+from goclaw_py.core.schedule import At
+from goclaw_py.core.scheduler import Scheduler
+from goclaw_py.ports.control import StopReport
+from goclaw_py.ports.jobs import Asker, JobDraft
+from goclaw_py.runtime.dispatcher import Dispatcher
+from goclaw_py.runtime.outages import Outages
+from goclaw_py.runtime.stopper import Stopped, Stopper
+from goclaw_py.store.memory import MemoryStore
+from goclaw_py.testing.agents import Block, Emitting, Ignore, ScriptedAgent
+from goclaw_py.testing.clock import LoopClock
+from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until
+
+ANN = Target("telegram", "default", "ann")
+BOB = Target("telegram", "default", "bob")
+SESSION = session_of("ann")
+A, B, C = RunId("a"), RunId("b"), RunId("c")
+
+# ---------------------------------------------------------------------------- by itself
+
+
+class Endless:
+    """A host whose runs end when they are cancelled, or when ``gate`` opens."""
+
+    def __init__(self) -> None:
+        self.gate = asyncio.Event()
+        self.stubborn: set[RunId] = set()
+        self.ended: list[Ending] = []
+
+    async def work(self, run_id: RunId) -> None:
+        try:
+            await self.gate.wait()
+        except asyncio.CancelledError:
+            if run_id in self.stubborn:
+                await self.gate.wait()
+            raise
+
+    async def record(self, ended: Ending, error: BaseException | None) -> None:
+        self.ended.append(ended)
+
+    def joined(self, request_id: RunId, into: RunId) -> None:
+        raise AssertionError
+
+    def offered(self, request_id: RunId, run_id: RunId) -> None:
+        raise AssertionError
+
+
+class Scene:
+    """A stopper over a real dispatcher; ``telling`` are the runs of jobs by chat."""
+
+    def __init__(self, cron_lane: int = 3) -> None:
+        self.host = Endless()
+        lanes = {MAIN_LANE: 3, CRON_LANE: cron_lane}
+        self.dispatcher = Dispatcher(Scheduler(lanes), self.host)
+        self.telling: dict[Target, Sequence[RunId]] = {}
+        store, clock = MemoryStore(), LoopClock()
+        outages = Outages(store, clock, 60.0, lambda _: None, lambda *_: None)
+        self.stopper = Stopper(store, clock, self.dispatcher, lambda _: [], outages, self)
+
+    def delivering_to(self, target: Target) -> list[RunId]:
+        return list(self.telling[target])
+
+    def stop_run(self, run_id: RunId) -> Stop:
+        return self.dispatcher.stop_one(run_id)
+
+    async def begin(self, run: RunId, session: str, lane: LaneName = CRON_LANE) -> None:
+        self.dispatcher.submit(Request(run, SessionKey(session), lane=lane))
+        await asyncio.sleep(0)
+
+    def stop(self, *, everything: bool = False, run: RunId | None = None) -> Stopped:
+        stopped = self.stopper.stop(SESSION, everything=everything, run=run)
+        return self.stopper.stop_jobs(ANN, stopped, everything=everything, run=run)
+
+
+async def test_the_oldest_of_several_jobs_is_stopped_alone() -> None:
+    """SPEC CMD-2."""
+    scene = Scene()
+    for run in (A, B, C):
+        await scene.begin(run, f"job {run}")
+    scene.telling[ANN] = [B, A]
+    assert scene.stop().jobs == (B,)
+    await until(lambda: len(scene.host.ended) == 1)
+    assert scene.host.ended == [Ending(B, Outcome.CANCELLED, Reason.STOPPED)]
+    scene.telling[ANN] = [A]
+    assert scene.stop().jobs == (A,)
+    scene.telling[ANN] = []
+    assert scene.stop().nothing
+    assert scene.dispatcher.is_running(C)
+
+
+async def test_the_chats_own_run_goes_first_and_the_jobs_go_on() -> None:
+    """SPEC CMD-2."""
+    scene = Scene()
+    await scene.begin(A, SESSION, MAIN_LANE)
+    await scene.begin(B, "job")
+    scene.telling[ANN] = [B]
+    stopped = scene.stop()
+    assert (stopped.report.stopped, stopped.jobs) == ((A,), ())
+    assert scene.dispatcher.is_running(B)
+
+
+async def test_while_the_chats_own_run_is_stopping_no_job_is_taken() -> None:
+    """Somebody impatient means the same run."""
+    scene = Scene()
+    scene.host.stubborn = {A}
+    await scene.begin(A, SESSION, MAIN_LANE)
+    await scene.begin(B, "job")
+    scene.telling[ANN] = [B]
+    scene.stop()
+    await asyncio.sleep(0)
+    again = scene.stop()
+    assert (again.report, again.jobs) == (StopReport(already_stopping=True), ())
+    assert scene.dispatcher.is_running(B)
+
+
+async def test_everything_takes_all_jobs_besides() -> None:
+    """SPEC CMD-2."""
+    scene = Scene(cron_lane=1)
+    await scene.begin(A, SESSION, MAIN_LANE)
+    await scene.begin(B, "job b")
+    await scene.begin(C, "job c")  # waits for its lane
+    scene.telling[ANN] = [B, C]
+    stopped = scene.stop(everything=True)
+    assert (stopped.report.stopped, stopped.jobs) == ((A,), (B, C))
+    await until(lambda: len(scene.host.ended) == 3)
+
+
+async def test_a_job_in_the_chats_own_conversation_is_counted_once() -> None:
+    """SPEC CRON-14: session = main."""
+    scene = Scene()
+    await scene.begin(A, SESSION)
+    scene.telling[ANN] = [A]
+    stopped = scene.stop(everything=True)
+    assert (stopped.report.stopped, stopped.jobs) == ((A,), ())
+
+
+async def test_a_button_means_its_run_and_no_other() -> None:
+    """SPEC CMD-2."""
+    scene = Scene()
+    await scene.begin(A, "job a")
+    await scene.begin(B, "job b")
+    scene.telling[ANN] = [A]
+    assert scene.stop(run=B).nothing, "it tells its result elsewhere"
+    scene.telling[ANN] = [A, B]
+    assert scene.stop(run=B).jobs == (B,)
+    assert scene.dispatcher.is_running(A)
+
+
+async def test_a_job_that_is_stopping_is_not_stopped_again_but_the_next_one_is() -> None:
+    """SPEC CMD-1."""
+    scene = Scene()
+    scene.host.stubborn = {A}
+    await scene.begin(A, "job a")
+    scene.telling[ANN] = [A]
+    scene.stop()
+    await asyncio.sleep(0)
+    again = scene.stop()
+    assert (again.jobs, again.report.already_stopping) == ((), True)
+    await scene.begin(B, "job b")
+    scene.telling[ANN] = [A, B]
+    assert scene.stop().jobs == (B,)
+
+
+# ---------------------------------------------------------------------------- in a gateway
+
+
+WAYS = Ways(QueuePolicy(), cron_lane=3)
+
+
+async def begun(gateway: GatewayProcess, *targets: Target) -> list[RunId]:
+    """Let a job for each of these chats begin, all in the same second."""
+    desk, known = gateway.works.office.desk, len(gateway.scripted.requests)
+    at = At(desk.now() + timedelta(seconds=5))
+    for target in targets:
+        await desk.create(JobDraft(at, Prompt("report"), target=target), Asker(None))
+    await gateway.scripted.until_active(known + len(targets))
+    return [request.run_id for request in gateway.scripted.requests[known:]]
+
+
+def blocking() -> ScriptedAgent:
+    return ScriptedAgent(otherwise=lambda _: Emitting((TextDelta("so far"),), Block()))
+
+
+async def test_stop_takes_a_job_that_tells_its_result_here() -> None:
+    """SPEC CMD-2, CRON-12."""
+    async with a_process(blocking(), WAYS) as gateway:
+        await begun(gateway, ANN)
+        assert await gateway.ask("/stop") == "Stopped 1 job."
+        await until(lambda: not gateway.dispatcher.runs())
+        (logged,) = await gateway.store.log_of()
+        assert logged.status is Status.CANCELLED
+        assert await gateway.ask("/stop") == "Nothing was running."
+
+
+async def test_stopall_says_how_many_tasks_and_jobs_it_has_stopped() -> None:
+    """SPEC CMD-1, CMD-2."""
+    async with a_process(blocking(), WAYS) as gateway:
+        await begun(gateway, ANN, ANN, BOB)
+        await gateway.say("work", "waits")
+        await gateway.scripted.until_active(4)
+        answer = await gateway.ask("/stopall")
+        assert answer == "Stopped 1 task and 2 jobs, and dropped 1 waiting message."
+        assert len(gateway.scripted.active) == 1, "Bob's goes on"
+
+
+async def test_what_was_said_just_before_goes_first() -> None:
+    """SPEC CMD-1: a stop covers the messages before it; no job is meant then."""
+    async with a_process(blocking(), WAYS) as gateway:
+        await begun(gateway, ANN)
+        await gateway.gateway.accept([message("work"), message("/stop")])
+        await until(lambda: gateway.channel.texts() == ["Dropped 1 waiting message."])
+        assert len(gateway.scripted.active) == 1
+        assert await gateway.ask("/stop") == "Stopped 1 job."
+
+
+async def test_nobody_stops_the_jobs_of_another_chat() -> None:
+    """SPEC SEC-3: not even by a button that is made up."""
+    async with a_process(blocking(), WAYS) as gateway:
+        (run,) = await begun(gateway, BOB)
+        pressed = replace(message("Stop"), press=stop_data(run))
+        await gateway.gateway.accept([pressed])
+        await until(lambda: gateway.channel.texts() == ["Nothing was running."])
+        assert await gateway.ask("/stopall") == "Nothing was running."
+        assert len(gateway.scripted.active) == 1
+
+
+async def test_a_job_that_ignores_its_stop_is_stopping() -> None:
+    """SPEC CMD-1."""
+    async with a_process(ScriptedAgent(otherwise=lambda _: Ignore(60)), WAYS) as gateway:
+        await begun(gateway, ANN)
+        assert await gateway.ask("/stop") == "Stopped 1 job."
+        assert await gateway.ask("/stop") == "Already stopping."
+
+
+@pytest.mark.parametrize("text", ["/stop", "/stopall"])
+async def test_a_stop_that_was_committed_before_it_could_act_takes_jobs_too(text: str) -> None:
+    """SPEC CMD-1: an earlier process may have seen it."""
+    async with a_process(blocking(), WAYS) as gateway:
+        await begun(gateway, ANN)
+        await gateway.gateway.accept([message(text, redelivered=True)])
+        await until(lambda: gateway.channel.texts() == ["Stopped 1 job."])

@@ -1,0 +1,167 @@
+"""Messages that come into the session of a chat from outside of it (SPEC CRON-19)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.ids import CRON_LANE, MAIN_AGENT, JobId, RunId
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.routing import job_session
+from goclaw_py.ports.agent import Role
+from goclaw_py.ports.control import NoGateway, NotAChat, NotFound, SessionBusy
+from goclaw_py.ports.store import NewRun
+from goclaw_py.runtime.control import StoreControl
+from goclaw_py.store.memory import MemoryDatabase
+from goclaw_py.testing.agents import Block, ScriptedAgent, echo
+from goclaw_py.testing.channel import RecordingChannel
+from tests.support.harness import a_process, message, session_of, until
+
+
+async def test_the_answer_goes_to_the_chat_and_into_its_history() -> None:
+    async with a_process() as gateway:
+        await gateway.ask("hello")
+        sent = await gateway.control.send_message(session_of(), "and from outside", queue=False)
+        await until(lambda: len(gateway.channel.texts("ann")) == 2)
+        assert gateway.channel.texts("ann") == ["re: hello", "re: and from outside"]
+        assert (await gateway.history())[2] == (Role.USER, "and from outside")
+        (newest, _) = await gateway.store.runs()
+        assert (newest.id, newest.session) == (sent.run, sent.session)
+
+
+async def test_it_is_no_command_and_waits_for_no_burst() -> None:
+    async with a_process() as gateway:
+        await gateway.ask("hello")
+        began = asyncio.get_running_loop().time()
+        await gateway.control.send_message(session_of(), "/stop", queue=False)
+        await until(lambda: len(gateway.channel.texts("ann")) == 2)
+        assert gateway.channel.texts("ann")[1] == "re: /stop"
+        assert asyncio.get_running_loop().time() - began < 0.8
+
+
+def blocking() -> ScriptedAgent:
+    """Answers everything but this word."""
+    return ScriptedAgent(
+        otherwise=lambda request: Block() if request.prompt == "block" else echo(request)
+    )
+
+
+async def test_a_session_in_which_something_waits_or_works_is_busy() -> None:
+    async with a_process(blocking()) as gateway:
+        await gateway.ask("hello")
+        await gateway.say("block")
+        with pytest.raises(SessionBusy, match=r"^Session is busy processing another message$"):
+            await gateway.control.send_message(session_of(), "now?", queue=False)
+        await asyncio.sleep(2)
+        with pytest.raises(SessionBusy):
+            await gateway.control.send_message(session_of(), "now?", queue=False)
+        assert gateway.pending == ["block"]
+        queued = await gateway.control.send_message(session_of(), "later", queue=True)
+        assert gateway.pending == ["block", "later"]
+        await gateway.control.stop(session_of(), everything=False)
+        await until(lambda: "re: later" in gateway.channel.texts("ann"))
+        assert (await gateway.store.runs(limit=1))[0].id == queued.run
+
+
+async def test_of_two_at_once_one_finds_the_session_free() -> None:
+    async with a_process() as gateway:
+        await gateway.ask("hello")
+        results = await asyncio.gather(
+            *(
+                gateway.control.send_message(session_of(), text, queue=False)
+                for text in ("one", "two", "three")
+            ),
+            return_exceptions=True,
+        )
+        assert [type(each) for each in results].count(SessionBusy) == 2
+        await until(lambda: len(gateway.channel.texts("ann")) == 2)
+        await gateway.control.send_message(session_of(), "again", queue=False)
+        await until(lambda: len(gateway.channel.texts("ann")) == 3)
+
+
+async def test_a_session_is_busy_while_another_process_works_on_it() -> None:
+    database = MemoryDatabase()
+    async with (
+        a_process(blocking(), database=database) as first,
+        a_process(database=database) as second,
+    ):
+        await first.ask("hello")
+        await first.say("block")
+        await asyncio.sleep(2)
+        with pytest.raises(SessionBusy):
+            await second.control.send_message(session_of(), "now?", queue=False)
+
+
+async def test_it_is_known_by_its_whole_key() -> None:
+    async with a_process() as gateway:
+        await gateway.ask("hello")
+        for key in ("ann", "nobody", "", f"{session_of()}:thread:1"):
+            with pytest.raises(NotFound, match="there is no session"):
+                await gateway.control.send_message(key, "x", queue=True)
+
+
+async def test_a_session_without_a_chat_is_refused_in_words() -> None:
+    async with a_process() as gateway:
+        session = job_session(MAIN_AGENT, JobId("0190-job"))
+        run = NewRun(
+            id=RunId("0190-run"),
+            session=session,
+            agent=MAIN_AGENT,
+            trigger=Trigger.CRON,
+            lane=CRON_LANE,
+            inbox=(),
+            target=None,
+            started_at=gateway.clock.now(),
+        )
+        await gateway.store.begin_run(run, node=gateway.node())
+        with pytest.raises(NotAChat, match="belongs to no chat"):
+            await gateway.control.send_message(session, "x", queue=True)
+        assert gateway.pending == []
+
+
+async def test_a_chat_of_a_channel_that_is_elsewhere_is_refused_in_words() -> None:
+    database = MemoryDatabase()
+    other = RecordingChannel(name="elsewhere")
+    async with a_process(database=database, channels=(other,)) as there:
+        await there.gateway.accept([message("hello", channel="elsewhere")])
+        await until(lambda: bool(other.texts("ann")))
+        (session,) = await there.store.sessions()
+        async with a_process(database=database) as here:
+            with pytest.raises(NotAChat, match="elsewhere/default does not run here"):
+                await here.control.send_message(session.key, "x", queue=True)
+
+
+async def test_what_was_accepted_outlives_a_crash() -> None:
+    """SPEC IO-1."""
+    database = MemoryDatabase()
+    async with a_process(blocking(), database=database) as first:
+        await first.ask("hello")
+        await first.say("block")
+        await asyncio.sleep(2)
+        await first.control.send_message(session_of(), "keep me", queue=True)
+        first.kill()
+        await first.bury()
+        async with a_process(database=database) as second:
+            await until(lambda: "re: keep me" in second.channel.texts("ann"))
+
+
+async def test_what_cannot_be_stored_is_not_accepted() -> None:
+    async with a_process() as gateway:
+        await gateway.ask("hello")
+        gateway.store.away = True
+        with pytest.raises(StoreUnavailable):
+            await gateway.control.send_message(session_of(), "x", queue=True)
+        gateway.store.away = False
+        await gateway.control.send_message(session_of(), "y", queue=False)
+        await until(lambda: len(gateway.channel.texts("ann")) == 2)
+        assert await gateway.outcomes() == [Outcome.COMPLETED, Outcome.COMPLETED]
+
+
+async def test_without_a_gateway_nobody_would_work_on_it() -> None:
+    async with a_process() as gateway:
+        await gateway.ask("hello")
+        control = StoreControl(gateway.store, gateway.clock)
+        with pytest.raises(NoGateway):
+            await control.send_message(session_of(), "x", queue=True)

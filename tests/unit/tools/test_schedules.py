@@ -1,0 +1,829 @@
+"""The four schedule tools (SPEC AGENT-6, CRON-1, CRON-2, CRON-15, SEC-3).
+
+Time begins on Friday, 2 January 2026, 03:04:05 UTC, which is 08:34:05 in Kolkata.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goclaw_py.core.errors import StoreUnavailable, ToolFailed
+from goclaw_py.core.jobs import JobState, Maker, Message, Program, Prompt
+from goclaw_py.core.occurrence import JobUpdate, Status
+from goclaw_py.core.policy import PROFILES
+from goclaw_py.core.schedule import Every
+from goclaw_py.ports.jobs import Asker, JobDraft
+from goclaw_py.ports.store import EndedOccurrence, JobQuery
+from goclaw_py.tools import SAFE, Permissions
+from tests.support.schedules import ANN, BOB, OPERATORS, Schedules, asker
+from tests.support.store_jobs import claim_one, ended
+from tests.support.stores import A, a_node
+from tests.support.tools import SCHEDULING
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Schedules:
+    return Schedules(tmp_path)
+
+
+async def refused(world: Schedules, tool: str, /, **arguments: Any) -> str:
+    """What the model reads of a call that fails; nothing is stored or changed by it."""
+    before = await world.desk.search(JobQuery(), OPERATORS)
+    with pytest.raises(ToolFailed) as caught:
+        await world.call(tool, **arguments)
+    assert await world.desk.search(JobQuery(), OPERATORS) == before
+    assert len(str(caught.value)) < 500
+    return str(caught.value)
+
+
+async def not_created(world: Schedules, kind: str, value: str, **more: Any) -> str:
+    return await refused(world, "create", goal="x", cadence_type=kind, cadence_value=value, **more)
+
+
+# ---------------------------------------------------------------------------- what models see
+
+
+def parameters(world: Schedules, name: str) -> dict[str, Any]:
+    (spec,) = [spec for spec in world.tools().specs if spec.name == name]
+    schema: dict[str, Any] = json.loads(json.dumps(spec.parameters))
+    return schema
+
+
+def text(description: str, *enum: str) -> dict[str, Any]:
+    kind: dict[str, Any] = {"type": "string", "description": description}
+    return kind | ({"enum": list(enum)} if enum else {})
+
+
+NOW = "is 2026-01-02T08:34:05+05:30 (Asia/Kolkata)"
+CADENCES = ("cron", "once", "interval")
+NOTIFICATIONS = ("always", "conditional", "never")
+
+
+def test_create_takes_exactly_these_arguments(world: Schedules) -> None:
+    assert parameters(world, "schedule_create") == {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["goal", "cadence_type", "cadence_value"],
+        "properties": {
+            "name": text("Optional human-readable label for the schedule"),
+            "goal": text(
+                "Complete, self-contained instruction to execute. Write as if briefing an agent "
+                "with no prior context — it runs independently without conversational history."
+            ),
+            "cadence_type": text(
+                "Type of schedule: 'cron' (5-field expression), 'once' (ISO 8601 timestamp), or "
+                "'interval' (seconds between runs, minimum 60)",
+                *CADENCES,
+            ),
+            "cadence_value": text(
+                "The cadence specification. For cron: '0 8 * * *' (5-field). For once: "
+                "'2026-03-01T09:00:00Z' (ISO 8601). For interval: '3600' (seconds)."
+            ),
+            "timezone": text(
+                "IANA timezone for cron schedules (e.g. 'Asia/Kolkata', 'US/Eastern'). Ignored "
+                "for 'once' and 'interval'. Default: Asia/Kolkata."
+            ),
+            "notification": text(
+                "When to notify. 'always': send every result. 'conditional': only if result "
+                "warrants attention. 'never': store silently. Default: 'always'.",
+                *NOTIFICATIONS,
+            ),
+        },
+    }
+
+
+def test_search_takes_exactly_these_arguments(world: Schedules) -> None:
+    assert parameters(world, "schedule_search") == {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "name": text("Filter by name (partial, case-insensitive match)"),
+            "status": text("Filter by status", "active", "paused", "completed", "disabled"),
+            "cadence_type": text("Filter by cadence type", *CADENCES),
+            "notification": text("Filter by notification policy", *NOTIFICATIONS),
+            "limit": {
+                "type": "integer",
+                "description": "Max results to return (default 20, max 50)",
+            },
+            "offset": {
+                "type": "integer",
+                "description": "Pagination offset (default 0). Use to fetch subsequent pages.",
+            },
+        },
+    }
+
+
+def test_edit_and_delete_take_exactly_these_arguments(world: Schedules) -> None:
+    assert parameters(world, "schedule_edit") == {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["schedule_id"],
+        "properties": {
+            "schedule_id": text("ID of the schedule to edit"),
+            "name": text("New name (set to empty string to clear)"),
+            "goal": text("New goal/prompt. Write as a complete, self-contained instruction."),
+            "cadence_type": text("New cadence type (must also provide cadence_value)", *CADENCES),
+            "cadence_value": text("New cadence value (required if cadence_type is provided)"),
+            "timezone": text("New timezone for cron schedules"),
+            "notification": text("New notification policy", *NOTIFICATIONS),
+            "status": text("Set to 'paused' to pause, 'active' to resume", "active", "paused"),
+        },
+    }
+    assert parameters(world, "schedule_delete") == {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["schedule_id"],
+        "properties": {"schedule_id": text("ID of the schedule to delete permanently")},
+    }
+
+
+@pytest.mark.parametrize(
+    ("profile", "zone", "minimum"),
+    [("goclaw", "Default: UTC.", 60), ("oxydra", "Asia/Kolkata", 60), ("caco", "UTC", 3600)],
+)
+def test_the_descriptions_show_what_the_settings_say(
+    tmp_path: Path, profile: str, zone: str, minimum: int
+) -> None:
+    properties = parameters(Schedules(tmp_path, PROFILES[profile]), "schedule_create")["properties"]
+    assert zone in properties["timezone"]["description"]
+    assert f"minimum {minimum})" in properties["cadence_type"]["description"]
+
+
+def test_only_a_search_has_no_side_effects(world: Schedules) -> None:
+    """SPEC CRON-7."""
+    specs = [spec for spec in world.tools().specs if spec.name in SCHEDULING]
+    assert [spec.name for spec in specs if not spec.side_effects] == ["schedule_search"]
+
+
+def test_they_are_there_for_runs_that_may_use_the_desk_and_for_no_other(
+    world: Schedules,
+) -> None:
+    """SPEC AGENT-6: scheduled runs have none unless allowed. CRON-4: nor has anybody if off."""
+    place = world.place()
+    assert {spec.name for spec in place.tools().specs} == SAFE
+    without = [replace(place, jobs=None), replace(place, asker=None)]
+    without.append(Schedules(world.workspace, enabled=False).place())
+    for desk in without:
+        tools = desk.tools()
+        assert {spec.name for spec in tools.specs} == SAFE - SCHEDULING
+        assert tools.guidance == ()
+
+
+async def test_where_they_are_not_there_they_cannot_be_called(world: Schedules) -> None:
+    with pytest.raises(ToolFailed, match="there is no tool 'schedule_search'"):
+        await replace(world.place(), jobs=None).call("schedule_search")
+
+
+GUIDANCE = """\
+You can create and manage scheduled tasks that run automatically.
+- Use schedule_create to set up one-off or recurring tasks.
+- Use schedule_search to find existing schedules (supports filtering and pagination).
+- Use schedule_edit to modify, pause, or resume schedules.
+- Use schedule_delete to permanently remove a schedule.
+
+Each scheduled task executes as an independent agent turn with its own context.
+Write goals as complete, self-contained instructions — scheduled tasks run
+without conversational history from this session."""
+
+
+def test_who_has_them_is_told_how_to_use_them(world: Schedules) -> None:
+    assert world.tools().guidance == (GUIDANCE,)
+
+
+def test_nobody_is_told_of_a_tool_that_is_denied(world: Schedules) -> None:
+    denied = world.tools(Permissions(deny=frozenset({"schedule_delete"})))
+    (told,) = denied.guidance
+    assert "schedule_delete" not in told
+    assert "schedule_edit" in told
+    assert world.tools(Permissions(deny=SCHEDULING)).guidance == ()
+
+
+def test_what_a_run_is_offered_is_made_once_for_all_runs_like_it(world: Schedules) -> None:
+    from goclaw_py.tools import Registry
+
+    place = world.place()
+    here = place.here()
+    registry = Registry({here.agent: Permissions()})
+    assert registry.toolbox(here).specs is registry.toolbox(place.here()).specs
+    apart = registry.toolbox(replace(here, jobs=None))
+    assert not SCHEDULING & {spec.name for spec in apart.specs}
+    assert {spec.name for spec in registry.toolbox(here).specs} >= SCHEDULING
+
+
+# ---------------------------------------------------------------------------- making
+
+
+async def test_a_cron_schedule_is_echoed_with_its_next_three_times_in_its_zone(
+    world: Schedules,
+) -> None:
+    """SPEC CRON-2."""
+    goal = "Check the weather in Pune and say whether I need an umbrella."
+    made = await world.create(
+        name="Weather check",
+        goal=goal,
+        cadence_type="cron",
+        cadence_value="0 8 * * *",
+        notification="conditional",
+    )
+    assert made == {
+        "schedule_id": made["schedule_id"],
+        "slug": "weather-check",
+        "name": "Weather check",
+        "goal": goal,
+        "cadence": "cron: 0 8 * * * (Asia/Kolkata)",
+        "status": "active",
+        "notification": "conditional",
+        "next_run_at": "2026-01-03T02:30:00Z",
+        "next_run_local": "2026-01-03 08:00:00 IST",
+        "last_run_at": None,
+        "last_run_status": None,
+        "next_runs_local": [f"2026-01-0{day} 08:00:00 IST" for day in (3, 4, 5)],
+    }
+    job = await world.desk.get(made["schedule_id"], asker())
+    assert job.spec.payload == Prompt(goal)
+    assert job.maker is Maker.MODEL
+    assert job.owner == ANN
+    assert job.spec.target == asker().chat
+
+
+async def test_a_zone_can_be_named_and_is_ignored_but_for_cron(world: Schedules) -> None:
+    made = await world.create(
+        cadence_type="cron", cadence_value="0 9 * * 1-5", timezone=" US/Eastern "
+    )
+    assert made["cadence"] == "cron: 0 9 * * 1-5 (US/Eastern)"
+    assert made["next_run_local"] == "2026-01-02 09:00:00 EST"
+    ignored = await world.create(timezone="Nowhere/At_All")
+    assert ignored["next_run_local"] == "2026-01-02 09:34:05 IST"
+
+
+async def test_the_zone_that_a_user_has_chosen_is_used_where_none_is_named(
+    world: Schedules,
+) -> None:
+    """SPEC CRON-1."""
+    await world.desk.choose_zone("Europe/Berlin", asker())
+    made = await world.create(cadence_type="cron", cadence_value="0 9 * * *")
+    assert made["next_run_local"] == "2026-01-02 09:00:00 CET"
+
+
+@pytest.mark.parametrize(
+    ("given", "at"),
+    [
+        ("2026-03-01T09:00:00Z", "2026-03-01T09:00:00Z"),
+        ("2026-03-01t09:00z", "2026-03-01T09:00:00Z"),
+        (" 2026-03-01 14:30:00+05:30\n", "2026-03-01T09:00:00Z"),
+        ("2026-03-01T09:00:00.250-00:00", "2026-03-01T09:00:00Z"),
+    ],
+)
+async def test_a_one_off_time_has_an_offset_and_is_echoed_in_local_time(
+    world: Schedules, given: str, at: str
+) -> None:
+    made = await world.create(cadence_type="once", cadence_value=given)
+    assert made["cadence"] == f"once: {at}"
+    assert made["next_run_at"] == at
+    assert made["next_run_local"] == "2026-03-01 14:30:00 IST"
+    assert made["next_runs_local"] == ["2026-03-01 14:30:00 IST"]
+
+
+async def test_an_interval_is_in_seconds(world: Schedules) -> None:
+    made = await world.create(cadence_type="interval", cadence_value=" 0090 ")
+    assert made["cadence"] == "interval: 90s"
+    assert made["next_run_at"] == "2026-01-02T03:05:35Z"
+    assert made["name"] is None
+
+
+async def test_a_long_goal_is_kept_whole_and_shown_to_120_characters(world: Schedules) -> None:
+    goal = "sheep" * 100
+    made = await world.create(goal=goal)
+    assert len(made["goal"]) == 120
+    assert made["goal"].endswith("…")
+    assert goal.startswith(made["goal"][:-1])
+    assert (await world.desk.get(made["schedule_id"], asker())).spec.payload == Prompt(goal)
+    exact = await world.create(goal="x" * 120)
+    assert exact["goal"] == "x" * 120
+
+
+async def test_what_a_model_makes_is_kept_when_it_is_over_and_switched_off_when_it_fails(
+    world: Schedules,
+) -> None:
+    """SPEC CRON-8, CRON-9, CRON-15."""
+    made = await world.create()
+    job = await world.desk.get(made["schedule_id"], asker())
+    policy = job.policy(world.desk.profile.policy)
+    assert not policy.delete_after_run
+    assert policy.auto_disable_after == 5
+    assert policy.min_interval_s == 60
+
+
+# ---------------------------------------------------------------------------- not made
+
+
+async def test_a_one_off_time_without_an_offset_is_answered_with_now(world: Schedules) -> None:
+    """SPEC CRON-1."""
+    said = await not_created(world, "once", "2026-03-01T09:00:00")
+    assert said.startswith("invalid schedule cadence: '2026-03-01T09:00:00' has no offset")
+    assert said.endswith(NOW)
+
+
+async def test_a_one_off_time_that_is_over_is_answered_with_now_and_the_difference(
+    world: Schedules,
+) -> None:
+    """SPEC CRON-2."""
+    said = await not_created(world, "once", "2026-01-02T01:04:05Z")
+    assert said.startswith("invalid schedule cadence: one-off time must be in the future")
+    assert "2026-01-02" in said.partition("future")[2]
+    assert "2 h" in said
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        "tomorrow 9:00",
+        "18:00",
+        "2026-03-01",
+        "2026-02-30T09:00:00Z",
+        "2026-03-01T25:00:00Z",
+        "2026-03-01T09:00:00+99:00",
+        "2026-03-01X09:00:00Z",
+        "2026-03-01T09:00:00[Europe/Berlin]",
+        "1767323045",
+        "\u0662\u0660\u0662\u0666-03-01T09:00:00Z",
+        "0001-01-01T00:00:00+14:00",
+        "9999-12-31T23:59:59-14:00",
+        "2026-03-01T" + "9" * 5000,
+    ],
+)
+async def test_what_is_no_time_is_answered_with_now(world: Schedules, given: str) -> None:
+    said = await not_created(world, "once", given)
+    assert said.startswith("invalid schedule cadence: ")
+    assert said.endswith(NOW)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ("0", "interval 0s is below minimum 60s"),
+        ("59", "interval 59s is below minimum 60s"),
+        ("-5", "interval '-5' must be a whole number of seconds, such as 3600"),
+        ("1.5", "must be a whole number of seconds"),
+        ("10m", "must be a whole number of seconds"),
+        ("", "must be a whole number of seconds"),
+        ("\u0663\u0666\u0660\u0660", "must be a whole number of seconds"),
+        ("1" + "0" * 30, "is above maximum 316224000s"),
+        ("9" * 9000, "is above maximum 316224000s"),
+        ("316224001", "interval 316224001s is above maximum 316224000s"),
+    ],
+)
+async def test_an_interval_that_makes_no_sense_is_refused_with_its_reason(
+    world: Schedules, given: str, reason: str
+) -> None:
+    said = await not_created(world, "interval", given)
+    assert said.startswith("invalid schedule cadence: ")
+    assert reason in said
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("61 * * * *", "invalid cron expression: 61 * * * *: "),
+        ("every day", "invalid cron expression: every day: "),
+        ("", "invalid cron expression: : "),
+        ("* " * 3000, "invalid cron expression: * * * "),
+        ("0 0 30 2 *", "invalid schedule cadence: schedule would never fire"),
+        ("*/30 * * * * *", "invalid schedule cadence: cron fires every 30s, minimum is 60s"),
+    ],
+)
+async def test_a_cron_expression_that_makes_no_sense_is_refused_with_its_reason(
+    world: Schedules, given: str, said: str
+) -> None:
+    assert (await not_created(world, "cron", given)).startswith(said)
+
+
+async def test_where_the_settings_ask_for_more_time_between_runs_it_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    world = Schedules(tmp_path, PROFILES["caco"])
+    assert await not_created(world, "interval", "3599") == (
+        "invalid schedule cadence: interval 3599s is below minimum 3600s"
+    )
+    assert await not_created(world, "cron", "*/30 * * * *") == (
+        "invalid schedule cadence: cron fires every 1800s, minimum is 3600s"
+    )
+
+
+async def test_an_unknown_zone_is_refused_by_name(world: Schedules) -> None:
+    said = await not_created(world, "cron", "0 9 * * *", timezone="Europe/Berlln")
+    assert said.startswith("invalid schedule cadence: invalid timezone: Europe/Berlln")
+    assert "Europe/Berlin" in said
+    await not_created(world, "cron", "0 9 * * *", timezone="../../etc/localtime" * 100)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"goal": " \n"}, "goal: must not be empty"),
+        ({"goal": "x" * 100_001}, "goal: may have at most 100,000 characters"),
+        ({"goal": "x" * 1_000_000}, "goal: may have at most 100,000 characters"),
+        ({"name": "x" * 201}, "name: may have at most 200 characters"),
+        ({"max_turns": 5}, "max_turns: is unknown; known here: name, goal, cadence_type, "),
+        ({"max_cost": 0.5}, "max_cost: is unknown"),
+        ({"cadence_type": "daily"}, "cadence_type: must be 'cron', 'once' or 'interval'"),
+        ({"cadence_value": 3600}, "cadence_value: must be a valid string; given 3600"),
+        ({"notification": "loud"}, "notification: must be 'always', 'conditional' or 'never'"),
+    ],
+)
+async def test_other_arguments_are_checked_too(
+    world: Schedules, more: dict[str, Any], said: str
+) -> None:
+    usual = {"goal": "x", "cadence_type": "interval", "cadence_value": "60"}
+    assert said in await refused(world, "create", **usual | more)
+
+
+async def test_an_owner_has_so_many_and_no_more(tmp_path: Path) -> None:
+    """SPEC CRON-15."""
+    world = Schedules(tmp_path, most=2)
+    for _ in range(2):
+        await world.create()
+    assert await not_created(world, "interval", "60") == (
+        "user console:direct:me has reached the maximum number of schedules (2)"
+    )
+    assert (await world.create(owner=BOB))["status"] == "active"
+
+
+async def test_a_database_that_is_away_is_told_and_no_cause_is(
+    world: Schedules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*given: object, **more: object) -> None:
+        raise StoreUnavailable("connection to 10.0.0.7 refused")
+
+    monkeypatch.setattr(world.store, "add_job", away)
+    assert await not_created(world, "interval", "60") == (
+        "schedule store error: the database cannot be reached now; try again later"
+    )
+
+
+# ---------------------------------------------------------------------------- finding
+
+
+async def test_without_filters_all_of_an_owner_are_found_those_that_run_next_first(
+    world: Schedules,
+) -> None:
+    late = await world.create(name="late", cadence_value="7200")
+    soon = await world.create(name="soon", cadence_value="60")
+    await world.create(name="not mine", owner=BOB)
+    found = await world.call("search")
+    for made in (late, soon):
+        del made["next_runs_local"]
+    assert found == {
+        "schedules": [soon, late],
+        "total": 2,
+        "offset": 0,
+        "limit": 20,
+        "remaining": 0,
+        "hint": None,
+        "now": "2026-01-02T08:34:05+05:30",
+        "timezone": "Asia/Kolkata",
+    }
+
+
+@pytest.mark.parametrize(
+    ("filters", "names"),
+    [
+        ({"name": "WEATHER"}, {"Weather in Pune", "Bad weather"}),
+        ({"name": "%"}, set()),
+        ({"status": "paused"}, {"Bad weather"}),
+        ({"status": "completed"}, set()),
+        ({"cadence_type": "cron"}, {"Weather in Pune"}),
+        ({"cadence_type": "once"}, {"Call Mum"}),
+        ({"cadence_type": "interval"}, {"Bad weather"}),
+        ({"notification": "never"}, {"Call Mum"}),
+        ({"name": "weather", "status": "active"}, {"Weather in Pune"}),
+        ({"name": "weather", "notification": "never"}, set()),
+        ({"name": None, "limit": None}, {"Weather in Pune", "Bad weather", "Call Mum"}),
+    ],
+)
+async def test_filters_hold_alone_and_together(
+    world: Schedules, filters: dict[str, Any], names: set[str]
+) -> None:
+    await world.create(name="Weather in Pune", cadence_type="cron", cadence_value="0 8 * * *")
+    bad = await world.create(name="Bad weather")
+    await world.call("edit", schedule_id=bad["schedule_id"], status="paused")
+    await world.create(
+        name="Call Mum",
+        cadence_type="once",
+        cadence_value="2026-03-01T09:00:00Z",
+        notification="never",
+    )
+    found = await world.call("search", **filters)
+    assert {each["name"] for each in found["schedules"]} == names
+    assert found["total"] == len(names)
+
+
+async def test_pages_tell_what_is_left_and_how_to_get_it(world: Schedules) -> None:
+    for number in range(37):
+        await world.create(name=f"job {number}", cadence_value=str(3600 + number))
+    first = await world.call("search")
+    assert [first[key] for key in ("total", "offset", "limit", "remaining")] == [37, 0, 20, 17]
+    assert first["hint"] == "17 more results available. Use offset=20 to see the next page."
+    second = await world.call("search", offset=20)
+    assert (second["remaining"], second["hint"]) == (0, None)
+    names = [each["name"] for page in (first, second) for each in page["schedules"]]
+    assert names == [f"job {number}" for number in range(37)]
+
+
+@pytest.mark.parametrize(
+    ("limit", "offset", "shown", "remaining", "next_offset"),
+    [(1, 0, 1, 2, 1), (2, 0, 2, 1, 2), (3, 0, 3, 0, None), (2, 2, 1, 0, None), (5, 9, 0, 0, None)],
+)
+async def test_the_hint_is_right_wherever_a_page_begins(
+    world: Schedules, limit: int, offset: int, shown: int, remaining: int, next_offset: int | None
+) -> None:
+    for _ in range(3):
+        await world.create()
+    found = await world.call("search", limit=limit, offset=offset)
+    assert len(found["schedules"]) == shown
+    assert found["remaining"] == remaining
+    told = found["hint"]
+    assert told is None if next_offset is None else f"offset={next_offset} " in told
+
+
+async def test_a_limit_above_the_most_is_the_most(world: Schedules) -> None:
+    await world.create()
+    assert (await world.call("search", limit=10**30))["limit"] == 50
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"limit": 0}, "limit: must be at least 1"),
+        ({"limit": -1}, "limit: must be at least 1"),
+        ({"offset": -1}, "offset: must be at least 0"),
+        ({"offset": 10**30}, "offset: must be at most 1000000000"),
+        ({"limit": "20"}, "limit: must be a valid integer"),
+        ({"status": "failed"}, "status: must be 'active', 'paused', 'completed' or 'disabled'"),
+        ({"created_after": "2026-01-01"}, "created_after: is unknown"),
+    ],
+)
+async def test_pages_that_cannot_be_are_refused(
+    world: Schedules, arguments: dict[str, Any], said: str
+) -> None:
+    assert said in await refused(world, "search", **arguments)
+
+
+@pytest.mark.parametrize(
+    ("status", "shown"),
+    [
+        (Status.OK, "success"),
+        (Status.FAILED, "failed"),
+        (Status.TIMED_OUT, "failed"),
+        (Status.LOST, "failed"),
+        (Status.CANCELLED, "cancelled"),
+    ],
+)
+async def test_the_last_run_is_told_in_three_words(
+    world: Schedules, status: Status, shown: str
+) -> None:
+    made = await world.create()
+    assert (made["last_run_status"], made["last_run_at"]) == (None, None)
+    await asyncio.sleep(3600)
+    now = world.desk.now()
+    await world.store.join(replace(a_node(A), lease_until=now + timedelta(hours=1)))
+    claimed = await claim_one(world.store, now=now)
+    end = ended(claimed, status, update=JobUpdate(None, JobState.FAILED, ran=True))
+    await world.store.end_occurrences([EndedOccurrence(end)], node=A)
+    (found,) = (await world.call("search"))["schedules"]
+    assert found["last_run_status"] == shown
+    assert found["last_run_at"] == "2026-01-02T04:04:05Z"
+    assert (found["status"], found["next_run_at"]) == ("failed", None)
+
+
+# ---------------------------------------------------------------------------- changing
+
+
+async def test_only_what_is_given_changes(world: Schedules) -> None:
+    made = await world.create(
+        name="Old", goal="Do it.", cadence_type="cron", cadence_value="0 8 * * *"
+    )
+    edited = await world.call("edit", schedule_id=made["schedule_id"], name="New")
+    assert edited == made | {"name": "New"}
+    edited = await world.call("edit", schedule_id=made["schedule_id"], goal="Do more.")
+    assert edited == made | {"name": "New", "goal": "Do more."}
+    edited = await world.call("edit", schedule_id=made["schedule_id"], notification="never")
+    assert edited == made | {"name": "New", "goal": "Do more.", "notification": "never"}
+    cleared = await world.call("edit", schedule_id=made["schedule_id"], name="")
+    assert cleared["name"] is None
+
+
+async def test_a_slug_or_the_beginning_of_an_id_names_a_schedule_too(world: Schedules) -> None:
+    made = await world.create(name="Weather check")
+    by_slug = await world.call("edit", schedule_id=" weather-check ", name="A")
+    by_id = await world.call("edit", schedule_id=made["schedule_id"][:30], name="B")
+    assert by_slug["schedule_id"] == by_id["schedule_id"] == made["schedule_id"]
+
+
+async def test_a_new_cadence_brings_new_times(world: Schedules) -> None:
+    made = await world.create()
+    edited = await world.call(
+        "edit", schedule_id=made["schedule_id"], cadence_type="cron", cadence_value="0 12 * * *"
+    )
+    assert edited["cadence"] == "cron: 0 12 * * * (Asia/Kolkata)"
+    assert edited["next_run_local"] == "2026-01-02 12:00:00 IST"
+    moved = await world.call("edit", schedule_id=made["schedule_id"], timezone="Europe/Berlin")
+    assert moved["cadence"] == "cron: 0 12 * * * (Europe/Berlin)"
+    assert moved["next_run_at"] == "2026-01-02T11:00:00Z"
+    both = await world.call(
+        "edit",
+        schedule_id=made["schedule_id"],
+        cadence_type="cron",
+        cadence_value="0 9 * * *",
+        timezone="US/Eastern",
+    )
+    assert both["cadence"] == "cron: 0 9 * * * (US/Eastern)"
+
+
+async def test_a_pause_clears_the_next_run_and_resuming_counts_from_now(
+    world: Schedules,
+) -> None:
+    """SPEC CRON-11."""
+    made = await world.create(cadence_value="3600")
+    paused = await world.call("edit", schedule_id=made["schedule_id"], status="paused")
+    assert paused["status"] == "paused"
+    assert paused["next_run_at"] is None
+    assert paused["next_run_local"] is None
+    assert paused["next_runs_local"] == []
+    await asyncio.sleep(600)
+    resumed = await world.call("edit", schedule_id=made["schedule_id"], status="active")
+    assert resumed["status"] == "active"
+    assert resumed["next_run_at"] == "2026-01-02T04:14:05Z"
+
+
+@pytest.mark.parametrize("state", [JobState.COMPLETED, JobState.DISABLED, JobState.FAILED])
+async def test_what_is_over_becomes_active_only_with_a_new_cadence(
+    world: Schedules, state: JobState
+) -> None:
+    made = await world.create(cadence_type="once", cadence_value="2026-01-02T04:00:00Z")
+    job = await world.desk.get(made["schedule_id"], asker())
+    await _put(world, replace(job, state=state, next_run_at=None))
+    here: dict[str, Any] = {"schedule_id": made["schedule_id"], "status": "active"}
+    assert await refused(world, "edit", **here) == (
+        f"invalid schedule cadence: a {state.value} schedule becomes active again only with a new "
+        "cadence_type and cadence_value"
+    )
+    past: dict[str, Any] = {"cadence_type": "once", "cadence_value": "2026-01-01T00:00:00Z"}
+    assert "must be in the future" in await refused(world, "edit", **here, **past)
+    ahead: dict[str, Any] = {"cadence_type": "once", "cadence_value": "2026-01-02T05:00:00Z"}
+    again = await world.call("edit", **here, **ahead)
+    assert (again["status"], again["next_run_at"]) == ("active", "2026-01-02T05:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, "nothing to change: give at least one field besides schedule_id"),
+        ({"name": None, "goal": None}, "nothing to change"),
+        ({"cadence_type": "cron"}, "cadence_type and cadence_value have to be given together"),
+        ({"cadence_value": "60"}, "cadence_type and cadence_value have to be given together"),
+        ({"timezone": "Europe/Berlin"}, "only a cron schedule has a timezone"),
+        ({"status": "completed"}, "status: must be 'active' or 'paused'"),
+        ({"goal": ""}, "goal: must not be empty"),
+        ({"goal": "x" * 100_001}, "goal: may have at most 100,000 characters"),
+        ({"name": "x" * 201}, "name: may have at most 200 characters"),
+        (
+            {"cadence_type": "interval", "cadence_value": "59"},
+            "invalid schedule cadence: interval 59s is below minimum 60s",
+        ),
+        (
+            {"cadence_type": "cron", "cadence_value": "0 9 * * *", "timezone": "Mars"},
+            "invalid schedule cadence: invalid timezone: Mars",
+        ),
+    ],
+)
+async def test_a_change_that_makes_no_sense_changes_nothing(
+    world: Schedules, change: dict[str, Any], said: str
+) -> None:
+    made = await world.create()
+    assert said in await refused(world, "edit", schedule_id=made["schedule_id"], **change)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "said"),
+    [
+        ("interval", "59", "interval 59s is below minimum 60s"),
+        ("cron", "*/30 * * * * *", "cron fires every 30s, minimum is 60s"),
+    ],
+)
+async def test_a_model_makes_no_job_of_somebody_else_more_frequent_than_its_own_could_be(
+    world: Schedules, kind: str, value: str, said: str
+) -> None:
+    """SPEC CRON-15."""
+    draft = JobDraft(Every(timedelta(seconds=1)), Message("Tick."))
+    job = await world.desk.create(draft, asker(maker=Maker.PERSON))
+    change = {"cadence_type": kind, "cadence_value": value}
+    assert said in await refused(world, "edit", schedule_id=job.id, **change)
+    renamed = await world.call("edit", schedule_id=job.id, name="Clock")
+    assert renamed["cadence"] == "interval: 1s"
+
+
+async def test_a_new_goal_keeps_the_model_and_stays_a_message_where_it_is_one(
+    world: Schedules,
+) -> None:
+    every = Every(timedelta(hours=1))
+    for payload, expected in (
+        (Prompt("old", model="openai:gpt-4o"), Prompt("new", model="openai:gpt-4o")),
+        (Message("old"), Message("new")),
+    ):
+        job = await world.desk.create(JobDraft(every, payload), asker(maker=Maker.PERSON))
+        await world.call("edit", schedule_id=job.id, goal="new")
+        assert (await world.desk.get(job.id, asker())).spec.payload == expected
+
+
+async def test_a_model_cannot_change_what_program_runs_and_does_not_see_its_arguments(
+    world: Schedules,
+) -> None:
+    """SPEC CRON-0."""
+    program = Program(("/usr/bin/backup", "--password=hunter2"))
+    by = Asker(ANN, Maker.OPERATOR)
+    job = await world.desk.create(JobDraft(Every(timedelta(hours=1)), program), by)
+    said = await refused(world, "edit", schedule_id=job.id, goal="rm -rf /")
+    assert "which only operators can change" in said
+    (found,) = (await world.call("search"))["schedules"]
+    assert found["goal"] == "[runs the program /usr/bin/backup]"
+
+
+async def test_two_changes_at_once_are_told_of_each_other(
+    world: Schedules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SPEC CRON-11."""
+    made = await world.create()
+    get, came_between = world.desk.get, False
+
+    async def changed_meanwhile(asked: str, by: Asker) -> Any:
+        nonlocal came_between
+        job = await get(asked, by)
+        if not came_between:
+            came_between = True
+            await _put(world, replace(job, failures=1))
+        return job
+
+    monkeypatch.setattr(world.desk, "get", changed_meanwhile)
+    with pytest.raises(ToolFailed, match="look at it again"):
+        await world.call("edit", schedule_id=made["schedule_id"], name="Mine")
+    (found,) = (await world.call("search"))["schedules"]
+    assert found["name"] is None
+
+
+# ---------------------------------------------------------------------------- deleting, owners
+
+
+async def test_what_is_deleted_is_told_and_gone(world: Schedules) -> None:
+    made = await world.create(name="Weather")
+    deleted = await world.call("delete", schedule_id=made["schedule_id"])
+    assert (deleted["schedule_id"], deleted["name"]) == (made["schedule_id"], "Weather")
+    assert (deleted["status"], deleted["next_run_at"]) == ("deleted", None)
+    assert (await world.call("search"))["total"] == 0
+    said = await refused(world, "delete", schedule_id=made["schedule_id"])
+    assert said == f"schedule not found: {made['schedule_id']}"
+
+
+@pytest.mark.parametrize("tool", ["edit", "delete"])
+async def test_what_belongs_to_somebody_else_is_neither_changed_nor_shown(
+    world: Schedules, tool: str
+) -> None:
+    """SPEC SEC-3: the refusal names only the id asked for and the caller."""
+    theirs = await world.create(owner=BOB, name="secret plan")
+    change = {"status": "paused"} if tool == "edit" else {}
+    said = await refused(world, tool, schedule_id=theirs["schedule_id"], **change)
+    assert said == (f"unauthorized: schedule {theirs['schedule_id']} does not belong to user {ANN}")
+    by_slug = await refused(world, tool, schedule_id="secret-plan", **change)
+    assert by_slug == "schedule not found: secret-plan"
+
+
+@pytest.mark.parametrize(
+    "asked", ["", "no-such-one", "../jobs", "a b", "x" * 5000, "\x00", "%", "0199"]
+)
+async def test_an_id_that_nobody_has_is_not_found_whatever_it_is(
+    world: Schedules, asked: str
+) -> None:
+    await world.create()
+    said = await refused(world, "delete", schedule_id=asked)
+    assert said.startswith("schedule not found: ")
+
+
+async def test_an_id_that_several_begin_with_is_told(world: Schedules) -> None:
+    made = [await world.create() for _ in range(2)]
+    both = made[0]["schedule_id"][:8]
+    assert made[1]["schedule_id"].startswith(both)
+    said = await refused(world, "delete", schedule_id=both)
+    assert said == f"several schedules begin with {both}: give the whole schedule_id"
+
+
+async def _put(world: Schedules, job: Any) -> None:
+    """Store a job as it is, as if a run or somebody else had changed it."""
+    assert await world.store.change_job(job)

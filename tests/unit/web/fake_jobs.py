@@ -1,0 +1,52 @@
+"""A desk with real jobs in memory, at a time that stands still unless it is moved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from goclaw_py.core.ids import OccurrenceId, RunId
+from goclaw_py.core.jobs import Job
+from goclaw_py.core.policy import DEFAULT_PROFILE, Profile
+from goclaw_py.ports.jobs import RunNow, StartedNow
+from goclaw_py.runtime.jobs.desk import JobDesk
+from goclaw_py.runtime.jobs.making import Rules
+from goclaw_py.store.memory import MemoryStore
+
+FRIDAY = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
+STARTED = StartedNow(OccurrenceId("o-1"), RunId("run-1"), "agent:main:cron:x")
+
+
+class StandingClock:
+    """Implements ``Clock``."""
+
+    def __init__(self) -> None:
+        self.at = FRIDAY
+
+    def now(self) -> datetime:
+        return self.at
+
+
+class Hand:
+    """Implements ``runtime.jobs.desk.Hand``: says what it is told to."""
+
+    def __init__(self) -> None:
+        self.answer: StartedNow | RunNow = STARTED
+        self.asked: list[str] = []
+
+    async def run_now(self, job: Job) -> StartedNow | RunNow:
+        self.asked.append(job.spec.slug)
+        return self.answer
+
+
+class Jobs:
+    """The desk, and what it stands on."""
+
+    def __init__(self, profile: Profile = DEFAULT_PROFILE, *, most: int = 50) -> None:
+        self.clock = StandingClock()
+        self.store = MemoryStore()
+        self.hand = Hand()
+        # As the settings do: a zone always has a name.
+        profile = replace(profile, zone=profile.zone or "UTC")
+        rules = Rules(profile, most=most, sources=("issues",))
+        self.desk = JobDesk(self.store, self.clock, rules, self.hand)

@@ -1,0 +1,510 @@
+"""The desk over the socket: what goes in comes out, errors included (SPEC CRON-2, CRON-11)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goclaw_py.cli.remote import RemoteControl
+from goclaw_py.cli.remote_jobs import RemoteDesk
+from goclaw_py.core import errors
+from goclaw_py.core.errors import (
+    BadCron,
+    BadInterval,
+    BadJob,
+    BadMoment,
+    BadSchedule,
+    GoclawError,
+    JobChanged,
+    JobError,
+    NeverFires,
+    NotYours,
+    PastMoment,
+    SlugTaken,
+    TooFrequent,
+    TooManyJobs,
+    UnknownJob,
+    UnknownZone,
+)
+from goclaw_py.core.events import Usage
+from goclaw_py.core.ids import AgentName, NodeId, OccurrenceId, Owner
+from goclaw_py.core.jobs import (
+    JobState,
+    Maker,
+    Message,
+    Notify,
+    Program,
+    Prompt,
+    TargetKind,
+)
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.occurrence import JobUpdate, OccurrenceEnd, Status, Why
+from goclaw_py.core.policy import PROFILES
+from goclaw_py.core.schedule import At, Cron, Every
+from goclaw_py.ports.control import NoGateway
+from goclaw_py.ports.jobs import KEEP, Asker, JobChange, JobDraft, RunNow
+from goclaw_py.ports.store import EndedOccurrence, JobQuery, Node
+from goclaw_py.web.api import make_api
+from goclaw_py.web.job_bodies import ChangeBody, DraftBody
+from goclaw_py.web.job_faults import JobFault, error_of, fault_of
+from goclaw_py.web.jobs_wire import (
+    asker_of,
+    asker_params,
+    change_json,
+    change_of,
+    draft_json,
+    draft_of,
+)
+from goclaw_py.web.wire import dump, read
+from tests.unit.web.fake_jobs import FRIDAY, STARTED, Jobs
+from tests.unit.web.fakes import FakeControl
+from tests.unit.web.harness import connected
+
+OPERATOR = Asker(None)
+CHAT = Target("telegram", "work", "-1005", "7")
+ANN = Asker(Owner("telegram:direct:5"), Maker.MODEL, AgentName("helper"), CHAT, PeerKind.GROUP)
+DAILY = Cron("0 9 * * *")
+FULL = JobDraft(
+    schedule=Every(timedelta(minutes=90, milliseconds=1), FRIDAY),
+    payload=Prompt("Grüße\n\u2028", "m:n"),
+    slug="full",
+    name="All of it",
+    zone="Europe/Berlin",
+    agent=AgentName("main"),
+    target=CHAT,
+    peer=PeerKind.GROUP,
+    notify=Notify.CONDITIONAL,
+    session="agent:main:api:x",
+    policy={
+        "session": "key",
+        "anchor": "grid",
+        "usd": Decimal("0.10"),
+        "backoff_s": (30.0, 60.0),
+        "turns": None,
+    },
+    max_runs=3,
+    not_after=FRIDAY + timedelta(days=30, microseconds=1),
+    wake_heartbeat=True,
+    source="issues",
+    paused=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """The desk of a gateway, and the same from outside."""
+
+    jobs: Jobs
+    remote: RemoteDesk
+    control: RemoteControl
+
+
+@pytest.fixture
+async def both(tmp_path: Path) -> AsyncIterator[Both]:
+    async with connected(tmp_path) as (made, remote):
+        yield Both(made.control.made, remote.jobs, remote)
+
+
+# ---------------------------------------------------------------------------- what is done
+
+
+@pytest.mark.real_time
+async def test_a_job_is_made_seen_changed_run_and_deleted(both: Both) -> None:
+    desk, remote = both.jobs.desk, both.remote
+    made = await remote.create(FULL, OPERATOR)
+    assert made == await desk.get("full", OPERATOR) == await remote.get("full", OPERATOR)
+    assert (made.spec.payload, made.state) == (FULL.payload, JobState.PAUSED)
+    change = JobChange(
+        name="", schedule=DAILY, max_runs=None, policy={"turns": 5}, state=JobState.ACTIVE
+    )
+    changed = await remote.edit(made.id[:12], change, OPERATOR)
+    assert changed == await desk.get("full", OPERATOR)
+    assert (changed.spec.schedule, changed.spec.max_runs, changed.revision) == (DAILY, None, 2)
+    assert changed.spec.not_after == FULL.not_after
+    assert await remote.run_now("full", OPERATOR) == STARTED
+    both.jobs.hand.answer = RunNow.AT_CAPACITY
+    assert await remote.run_now("full", OPERATOR) is RunNow.AT_CAPACITY
+    assert await remote.delete("full", OPERATOR) == changed
+    with pytest.raises(UnknownJob):
+        await remote.get("full", OPERATOR)
+
+
+@pytest.mark.real_time
+async def test_what_the_settings_say_is_known_once_something_was_asked(both: Both) -> None:
+    with pytest.raises(GoclawError, match="not asked yet"):
+        both.remote.profile  # noqa: B018
+    assert abs(both.remote.now() - datetime.now(UTC)) < timedelta(hours=1)
+    assert await both.remote.zone(OPERATOR) == "UTC"
+    desk = both.jobs.desk
+    remote = both.remote
+    assert (remote.profile, remote.enabled, remote.most) == (desk.profile, True, 50)
+    assert abs(remote.now() - FRIDAY) < timedelta(hours=1)
+
+
+@pytest.mark.real_time
+async def test_coming_times_are_those_of_the_gateway(both: Both) -> None:
+    for slug, schedule in (
+        ("cron", Cron("*/20 9-17 * * 1-5")),
+        ("every", Every(timedelta(minutes=7))),
+        ("at", At(FRIDAY + timedelta(hours=1))),
+    ):
+        draft = JobDraft(schedule, Message("tea"), slug=slug)
+        times = await both.remote.preview(draft, OPERATOR, 5)
+        assert times == await both.jobs.desk.preview(draft, OPERATOR, 5)
+        job = await both.remote.create(draft, OPERATOR)
+        assert both.remote.upcoming(job, 5) == both.jobs.desk.upcoming(job, 5)
+        assert both.remote.upcoming(job, 0) == []
+        over = await both.remote.edit(slug, JobChange(state=JobState.PAUSED), OPERATOR)
+        assert both.remote.upcoming(over) == []
+
+
+@pytest.mark.real_time
+async def test_jobs_are_searched_by_everything(both: Both) -> None:
+    desk = both.jobs.desk
+    for number in range(5):
+        at = At(FRIDAY + timedelta(hours=number + 1))
+        await desk.create(JobDraft(at, Message("tea"), slug=f"tea-{number}"), OPERATOR)
+    await desk.create(JobDraft(DAILY, Prompt("x"), slug="mine", target=CHAT), ANN)
+    for query in (
+        JobQuery(),
+        JobQuery(limit=2, offset=1),
+        JobQuery(owner=ANN.owner),
+        JobQuery(name="EA-3"),
+        JobQuery(states=(JobState.ACTIVE, JobState.PAUSED), kinds=("at", "cron")),
+        JobQuery(kinds=("every",)),
+        JobQuery(notify=Notify.ALWAYS, agent=AgentName("helper"), target=CHAT),
+    ):
+        assert await both.remote.search(query, OPERATOR) == await desk.search(query, OPERATOR)
+        assert await both.remote.search(query, ANN) == await desk.search(query, ANN)
+
+
+@pytest.mark.real_time
+async def test_a_zone_is_chosen_for_whoever_asks(both: Both) -> None:
+    """SPEC CMD-5."""
+    assert await both.remote.choose_zone("Asia/Kolkata", ANN) == "Asia/Kolkata"
+    assert await both.jobs.desk.zone(ANN) == await both.remote.zone(ANN) == "Asia/Kolkata"
+    assert await both.remote.zone(OPERATOR) == "UTC"
+    assert await both.remote.choose_zone(None, ANN) == "UTC"
+    with pytest.raises(UnknownZone) as caught:
+        await both.remote.choose_zone("Berlin", ANN)
+    assert caught.value.zone == "Berlin"
+
+
+@pytest.mark.real_time
+async def test_what_became_of_jobs_comes_back_as_it_was(both: Both) -> None:
+    """SPEC CRON-12."""
+    jobs, remote = both.jobs, both.remote
+    job = await jobs.desk.create(JobDraft(DAILY, Prompt("x"), slug="x"), OPERATOR)
+    node = NodeId("node-1")
+    now = jobs.clock.at
+    await jobs.store.join(Node(node, "here", 1, "0", now, now + timedelta(hours=1)))
+    ran = OccurrenceId("019c0000-0000-7000-8000-000000000001")
+    await jobs.store.claim_now(node, job.id, now=now, occurrence=ran)
+    end = OccurrenceEnd(
+        ran,
+        job.id,
+        job.revision,
+        Status.FAILED,
+        now + timedelta(seconds=2.5),
+        JobUpdate(None),
+        Why.BUDGET,
+        "out \x00\u2028",
+        "too dear",
+        2,
+        now,
+        Usage(1, 2, 3, 4, Decimal("0.0123")),
+    )
+    await jobs.store.end_occurrences([EndedOccurrence(end)], node=node)
+    rows = await jobs.desk.log("x", OPERATOR)
+    assert len(rows) == 1
+    assert await remote.log("x", OPERATOR) == await remote.log(None, OPERATOR) == rows
+    assert await remote.log(job.id, OPERATOR, status=Status.OK) == []
+    assert await remote.log(None, OPERATOR, limit=1, status=Status.FAILED) == rows
+    assert await remote.logged(ran, OPERATOR) == rows[0]
+    since = now - timedelta(days=1)
+    stats = await jobs.desk.stats("x", OPERATOR, since=since)
+    assert stats.failed == 1
+    assert await remote.stats("x", OPERATOR, since=since) == stats
+    assert await remote.stats(None, OPERATOR, since=since) == stats
+    for asked in (remote.stats(None, ANN, since=since), remote.log(None, ANN)):
+        with pytest.raises(NotYours):
+            await asked
+    with pytest.raises(UnknownJob):
+        await remote.logged(ran, ANN)
+
+
+# ---------------------------------------------------------------------------- errors
+
+
+@pytest.mark.real_time
+async def test_an_error_keeps_its_class_and_what_it_carries(both: Both) -> None:
+    remote = both.remote
+    job = await remote.create(JobDraft(DAILY, Prompt("x"), slug="x"), OPERATOR)
+    with pytest.raises(BadCron) as cron:
+        await remote.create(JobDraft(Cron("61 * * * *"), Prompt("x")), OPERATOR)
+    assert cron.value.expression == "61 * * * *"
+    with pytest.raises(SlugTaken) as taken:
+        await remote.create(JobDraft(DAILY, Prompt("x"), slug="x"), OPERATOR)
+    assert taken.value.slug == "x"
+    with pytest.raises(TooFrequent) as often:
+        await remote.edit(
+            "x", JobChange(schedule=Cron("0 8 * * *"), policy={"min_interval_s": 1e6}), OPERATOR
+        )
+    assert (often.value.minimum_s, often.value.cron) == (1e6, True)
+    with pytest.raises(JobChanged):
+        await remote.edit("x", JobChange(name="y", revision=7), OPERATOR)
+    with pytest.raises(NotYours) as foreign:
+        await remote.delete(job.id, ANN)
+    assert (foreign.value.asked, foreign.value.owner) == (job.id, ANN.owner)
+    with pytest.raises(UnknownJob):
+        await remote.get("x", ANN)
+    with pytest.raises(BadMoment):
+        await remote.preview(JobDraft(At(FRIDAY - timedelta(days=1)), Prompt("x")), OPERATOR)
+    with pytest.raises(BadJob) as bad:
+        await remote.create(JobDraft(DAILY), OPERATOR)
+    assert (bad.value.key, bad.value.allowed) == ("prompt", "is required")
+
+
+ALL = [
+    JobError("a"),
+    BadSchedule("a", "b"),
+    BadCron("* *", "five fields", "write 5"),
+    BadMoment("over", "r"),
+    PastMoment("over", "r"),
+    BadInterval("zero"),
+    UnknownZone("Mars", "Europe/Mars?"),
+    TooFrequent(1.5, 60, cron=True),
+    NeverFires("30 Feb"),
+    BadJob("turns", "must be 5"),
+    TooManyJobs("ann", 50),
+    SlugTaken("x"),
+    UnknownJob("y" * 100, several=True),
+    NotYours("1", "ann"),
+    JobChanged("again"),
+]
+
+
+@pytest.mark.parametrize("error", ALL, ids=lambda error: type(error).__name__)
+def test_every_error_of_jobs_survives_the_trip(error: JobError) -> None:
+    raw = dump(JobFault, fault_of(error))
+    back = error_of(read(JobFault, raw))
+    assert type(back) is type(error)
+    assert (str(back), vars(back)) == (str(error), vars(error))
+
+
+def test_no_class_of_job_errors_is_forgotten() -> None:
+    kinds = {
+        kind
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, JobError)
+    }
+    assert {type(error) for error in ALL} == kinds
+
+
+@pytest.mark.parametrize("kind", ["", "Exception", "SystemExit", "__import__", "GoclawError"])
+def test_a_class_that_is_no_error_of_jobs_is_not_made(kind: str) -> None:
+    back = error_of(JobFault("told", kind, {"asked": "x", "__class__": "y"}))
+    assert type(back) is JobError
+    assert (str(back), vars(back)) == ("told", {})
+
+
+class _Newer(BadCron):
+    """What only another release knows."""
+
+
+def test_an_error_of_another_release_arrives_as_what_it_is_a_kind_of() -> None:
+    back = error_of(fault_of(_Newer("*", "no")))
+    assert type(back) is BadCron
+    assert back.expression == "*"
+
+
+@pytest.mark.real_time
+async def test_without_a_gateway_the_desk_says_so(tmp_path: Path) -> None:
+    async with RemoteControl(tmp_path / "gateway.sock") as remote:
+        with pytest.raises(NoGateway, match="goclaw run"):
+            await remote.jobs.search(JobQuery(), OPERATOR)
+
+
+# ---------------------------------------------------------------------------- the wire
+
+
+def test_a_draft_keeps_everything() -> None:
+    for draft in (
+        FULL,
+        JobDraft(DAILY),
+        JobDraft(At(FRIDAY), Program(("a", "")), next_run_at=FRIDAY),
+    ):
+        back = draft_of(read(DraftBody, dump(dict, draft_json(draft))))
+        # Money is a text on its way: it has no exact number in JSON.
+        wanted = {**draft.policy, "usd": "0.10"} if draft is FULL else draft.policy
+        assert back == replace(draft, policy=wanted)
+
+
+NAMES = st.text(st.characters(codec="utf-8"), max_size=20)
+CHANGES = st.fixed_dictionaries(
+    {},
+    optional={
+        "slug": NAMES,
+        "name": NAMES,
+        "schedule": st.sampled_from([DAILY, Every(timedelta(seconds=5)), At(FRIDAY)]),
+        "zone": NAMES,
+        "payload": st.one_of(
+            st.builds(Prompt, NAMES, NAMES),
+            st.builds(Message, NAMES),
+            st.builds(Program, st.tuples(NAMES, NAMES)),
+        ),
+        "agent": NAMES.map(AgentName),
+        "target": st.sampled_from([CHAT, TargetKind.LAST, TargetKind.NONE]),
+        "peer": st.sampled_from(PeerKind),
+        "notify": st.sampled_from(Notify),
+        "session": NAMES,
+        "policy": st.dictionaries(NAMES, st.none() | st.booleans() | NAMES | st.integers(0, 9)),
+        "max_runs": st.none() | st.integers(-5, 5),
+        "not_after": st.none() | st.just(FRIDAY),
+        "wake_heartbeat": st.booleans(),
+        "source": NAMES,
+        "state": st.sampled_from(JobState),
+        "revision": st.none() | st.integers(1, 9),
+    },
+)
+
+
+@given(CHANGES)
+def test_a_change_keeps_what_it_changes_and_what_it_leaves(parts: dict[str, Any]) -> None:
+    change = JobChange(**parts)
+    back = change_of(read(ChangeBody, dump(dict, change_json(change))))
+    assert back == change
+    assert [each.name for each in fields(JobChange) if getattr(back, each.name) is KEEP] == [
+        each.name for each in fields(JobChange) if getattr(change, each.name) is KEEP
+    ]
+
+
+@pytest.mark.parametrize("by", [OPERATOR, ANN, Asker(Owner("x"), Maker.PERSON)])
+def test_whoever_asks_arrives_as_they_are(by: Asker) -> None:
+    params = asker_params(by)
+    back = asker_of(
+        params.get("asker"),
+        params.get("asker_agent"),
+        Maker(params["maker"]),
+        params.get("chat"),
+        PeerKind(params["peer"]),
+    )
+    assert back == by
+
+
+# ---------------------------------------------------------------------------- bad input
+
+CONTROL = FakeControl()
+APP = make_api(CONTROL)
+GOOD = {"schedule": {"kind": "cron", "expression": "0 9 * * *"}}
+TEA = GOOD | {"payload": {"kind": "message", "text": "tea"}}
+
+
+async def ask(method: str, path: str, body: object = None) -> tuple[int, Any]:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(APP), base_url="http://x") as client:
+        answer = await client.request(method, f"/api{path}", json=body)
+    return answer.status_code, answer.json()
+
+
+@pytest.mark.parametrize(
+    ("body", "part"),
+    [
+        ({}, "schedule"),
+        ({"schedule": {"kind": "weekly"}}, "schedule"),
+        ({"schedule": {"kind": "every", "every_ms": 0}}, "interval"),
+        ({"schedule": {"kind": "every", "every_ms": 10**30}}, "at most"),
+        ({"schedule": {"kind": "every", "every_ms": "60000"}}, "every_ms"),
+        ({"schedule": {"kind": "at", "at": "2026-02-02T09:00:00"}}, "offset"),
+        (GOOD, "prompt"),
+        (GOOD | {"payload": {"kind": "prompt", "text": ""}}, "prompt"),
+        (GOOD | {"payload": {"kind": "prompt", "text": "x" * 100_001}}, "payload"),
+        (GOOD | {"payload": {"kind": "command", "argv": []}}, "command"),
+        (GOOD | {"payload": {"kind": "shell", "text": "x"}}, "payload"),
+        (TEA | {"slug": "../x"}, "slug"),
+        (TEA | {"slog": "x"}, "slog"),
+        (TEA | {"zone": "Mars"}, "Mars"),
+        (TEA | {"source": "nowhere"}, "source"),
+        (TEA | {"policy": {"min_interval_s": -1}}, "min_interval_s"),
+        (TEA | {"policy": {"colour": "red"}}, "colour"),
+        (TEA | {"policy": {"turns": {"a": 1}}}, "policy"),
+        (TEA | {"max_runs": 0}, "max_runs"),
+        (TEA | {"max_runs": "3"}, "max_runs"),
+        (TEA | {"not_after": "2026-02-02T09:00:00"}, "not_after"),
+        (TEA | {"next_run_at": "0001-01-01T00:00:00+14:00"}, "UTC"),
+        (TEA | {"target": "nowhere"}, "target"),
+        (TEA | {"target": {"channel": "a"}}, "target"),
+        (TEA | {"session": "agent:main:x"}, "session"),
+    ],
+)
+async def test_a_job_that_makes_no_sense_is_refused_in_words(body: object, part: str) -> None:
+    """SPEC CRON-2, SEC-3."""
+    CONTROL.made = Jobs()
+    status, answer = await ask("POST", "/jobs", body)
+    assert (status, part in answer["error"]) == (422, True), answer
+    assert (await ask("GET", "/jobs"))[1] == {"jobs": [], "total": 0}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/jobs/nobody", 404),
+        ("GET", "/jobs/%2e%2e", 422),
+        ("GET", "/jobs/a%00", 422),
+        ("GET", "/jobs/a%0A", 422),
+        ("GET", "/jobs/X", 422),
+        ("GET", "/jobs?limit=0", 422),
+        ("GET", "/jobs?limit=1001", 422),
+        ("GET", "/jobs?offset=-1", 422),
+        ("GET", "/jobs?kind=weekly", 422),
+        ("GET", "/jobs?state=lost", 422),
+        ("GET", "/jobs?name=%00", 422),
+        ("GET", "/jobs?target=here", 422),
+        ("GET", "/jobs?chat=here", 422),
+        ("GET", "/jobs?asker=%0A", 422),
+        ("GET", "/jobs/x/upcoming?count=101", 422),
+        ("GET", "/jobs/nobody/stats", 422),
+        ("GET", "/jobs/nobody/stats?since=yesterday", 422),
+        ("GET", "/jobs/nobody/stats?since=2026-01-01T00:00:00", 422),
+        ("GET", "/scheduler/stats?since=0001-01-01T00:00:00%2B14:00", 422),
+        ("GET", "/scheduler/stats?since=0001-01-01T00:00:00Z", 200),
+        ("GET", "/scheduler/stats?asker=ann&since=2026-01-01T00:00:00Z", 403),
+        ("GET", "/occurrences/nobody", 404),
+        ("PUT", "/jobs/x", 405),
+    ],
+)
+async def test_a_bad_question_is_refused(method: str, path: str, status: int) -> None:
+    CONTROL.made = Jobs()
+    found, answer = await ask(method, path)
+    assert found == status
+    assert status == 200 or {"error"} <= set(answer)
+
+
+async def test_what_is_not_allowed_tells_what_is() -> None:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(APP), base_url="http://x") as client:
+        for path, allowed in (
+            ("/api/jobs/x", "DELETE, GET, PATCH"),
+            ("/api/schedule/x", "DELETE, GET, PATCH, PUT"),
+            ("/api/scheduler/zone", "GET, PUT"),
+            ("/api/jobs", "GET, POST"),
+            ("/healthz", "GET"),
+        ):
+            answer = await client.request("TRACE", path)
+            assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
+
+
+@pytest.mark.parametrize("profile", list(PROFILES))
+@pytest.mark.real_time
+async def test_the_profile_arrives_whole(tmp_path: Path, profile: str) -> None:
+    async with connected(tmp_path) as (made, remote):
+        made.control.made = Jobs(PROFILES[profile])
+        await remote.jobs.look()
+        assert remote.jobs.profile == made.control.jobs.profile
