@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 
 from goclaw_py.agents import program_loop
+from goclaw_py.app.parts import CONSOLE
 from goclaw_py.app.work import build_sources
+from goclaw_py.config import accounts
 from goclaw_py.config.jobs import job_profile
 from goclaw_py.config.models import Settings
 from goclaw_py.core.ids import AgentName
+from goclaw_py.core.routing import DEFAULT_ACCOUNT
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import WorkStore
 from goclaw_py.runtime.jobs.making import Rules
@@ -24,6 +27,7 @@ def job_rules(settings: Settings) -> Rules:
         most=settings.scheduler.max_jobs,
         agents=tuple(AgentName(name) for name in settings.agents),
         sources=tuple(settings.sources),
+        places=((CONSOLE, DEFAULT_ACCOUNT), *((a.channel, a.name) for a in accounts(settings))),
     )
 
 

@@ -161,6 +161,7 @@ class Service:
             self._works.outbox.run,
             self._works.incidents.watch,
             self._works.office.run,
+            self._works.office.keep_tidy,
             self._keep_taking_up,
             self._keep_knowing_people,
             self._warm_up,
@@ -236,8 +237,10 @@ class Service:
         wait_s = self._settings.shutdown.wait_s
         try:
             async with asyncio.timeout(wait_s + runs.cancel_grace_s + _GIVE_UP_S):
-                await self._works.office.close()
-                await self._works.dispatcher.drain(wait_s, hurry)
+                # Beside each other: what waits is given back while runs end.
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(self._works.office.close())
+                    group.create_task(self._works.dispatcher.drain(wait_s, hurry))
                 await self._works.runner.notices.flush()
         except TimeoutError:
             log.warning("some outcomes were not stored; they are recovered at the next start")
@@ -303,6 +306,7 @@ class Service:
             backlog=backlog,
             warnings=(
                 *_warnings(backlog, channels),
+                *self._works.office.warnings(),
                 *(_outage(view) for view in self._works.outages.views()),
                 *slow_waits(lanes, runs),
             ),

@@ -7,8 +7,11 @@ takes as long and costs as much as is assumed of its job. Nothing is sent and no
 from __future__ import annotations
 
 import asyncio
+import logging
+import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -18,9 +21,9 @@ from tempfile import TemporaryDirectory
 from goclaw_py.app.jobs import job_rules
 from goclaw_py.config.models import Settings
 from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import AgentName, JobId, LaneName, NodeId, OccurrenceId
-from goclaw_py.core.jobs import Job, Prompt, TargetKind
-from goclaw_py.core.occurrence import Claimed, OccurrenceEnd, Status, Why
+from goclaw_py.core.ids import AgentName, JobId, LaneName, NodeId
+from goclaw_py.core.jobs import Job, Program, Prompt, TargetKind
+from goclaw_py.core.occurrence import OccurrenceEnd, Status, Why
 from goclaw_py.core.policy import SessionKind
 from goclaw_py.core.scheduler import Scheduler
 from goclaw_py.ports.agent import AgentLoop, AgentResult, Emit, RunRequest
@@ -36,6 +39,7 @@ MOST_RUNS = 50_000
 """A simulation ends after so many runs: nobody reads more, and it takes minutes."""
 
 MOST_DAYS = 3_660
+_LONGEST_S = MOST_DAYS * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,7 @@ class Event:
 
 @dataclass(slots=True)
 class Foreseen:
-    """What became of one job.
+    """What became of one job. What has not ended when the simulation ends does not count.
 
     Args:
         coalesced: Firings that came while it could not run.
@@ -100,13 +104,39 @@ def simulate(
 ) -> Forecast:
     """Let jobs run for so many days from ``since`` on. Jobs that are paused or over do nothing.
 
-    Blocks until it is done: give it a thread. Raises ``ValueError`` for days out of range.
+    Blocks until it is done: give it a thread. Only errors of it are logged. Raises ``ValueError``
+    for days out of range, and for runs that take no time that there is.
     """
     if not 1 <= days <= MOST_DAYS:
         raise ValueError(f"days are from 1 to {MOST_DAYS}: {days}")
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner, TemporaryDirectory() as folder:
-        work = _Simulation(settings, jobs, assumed, since, Path(folder)).run(days)
-        return runner.run(work)
+    for one in assumed.values():
+        if not 0 <= one.seconds < _LONGEST_S:
+            raise ValueError(f"a run does not take {one.seconds} s")
+    with _quiet(), TemporaryDirectory() as folder, asyncio.Runner(loop_factory=VirtualLoop) as loop:
+        return loop.run(_Simulation(settings, jobs, assumed, since, Path(folder)).run(days))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Let the services say nothing but errors: their warnings are about what is only played.
+
+    Other threads are heard as always.
+    """
+    here = threading.get_ident()
+
+    def is_real(record: logging.LogRecord) -> bool:
+        return record.thread != here or record.levelno >= logging.ERROR
+
+    handlers = list(logging.getLogger().handlers)
+    if logging.lastResort is not None:
+        handlers.append(logging.lastResort)
+    for handler in handlers:
+        handler.addFilter(is_real)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            handler.removeFilter(is_real)
 
 
 class _Watched(MemoryStore):
@@ -116,41 +146,35 @@ class _Watched(MemoryStore):
         super().__init__()
         self.ends: list[tuple[datetime, OccurrenceEnd]] = []
         self.full = asyncio.Event()
-        self._due: dict[OccurrenceId, datetime] = {}
-
-    async def claim_due(
-        self, node: NodeId, *, now: datetime, limit: int, ids: Sequence[OccurrenceId]
-    ) -> list[Claimed]:
-        claimed = await super().claim_due(node, now=now, limit=limit, ids=ids)
-        self._due.update((one.id, one.due_at) for one in claimed)
-        return claimed
 
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
-        await super().finish_run(end, node=node)
         if end.occurrence is not None:
             self._note(end.occurrence)
+        await super().finish_run(end, node=node)
 
     async def end_occurrences(self, ends: Sequence[EndedOccurrence], *, node: NodeId) -> None:
-        await super().end_occurrences(ends, node=node)
         for one in ends:
             self._note(one.end)
+        await super().end_occurrences(ends, node=node)
 
     def _note(self, end: OccurrenceEnd) -> None:
-        self.ends.append((self._due.pop(end.id, end.finished_at), end))
+        # Before the end is stored: a job that is deleted with it may take its log along.
+        self.ends.append((self._db.cron.logs[end.id].scheduled_at, end))
         if len(self.ends) >= MOST_RUNS:
             self.full.set()
 
 
 class _Pretender:
-    """An agent whose runs take what is assumed."""
+    """An agent, or the program of a ``job``, whose runs take what is assumed."""
 
-    def __init__(self, assumed: Mapping[JobId, Assumed]) -> None:
+    def __init__(self, assumed: Mapping[JobId, Assumed], job: str = "") -> None:
         self._assumed = assumed
+        self._job = job
 
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
         """Take the time."""
         del emit
-        found = self._assumed.get(JobId(request.prompt), Assumed())
+        found = self._assumed.get(JobId(self._job or request.prompt), Assumed())
         await asyncio.sleep(found.seconds)
         return AgentResult("", usage=Usage(requests=1, cost_usd=found.usd))
 
@@ -195,16 +219,22 @@ class _Simulation:
         store.on_notice(lambda _: works.office.wake.call())
         running = asyncio.create_task(works.office.loop.run())
         full = asyncio.create_task(store.full.wait())
-        await asyncio.wait({full, running}, timeout=timedelta(days=days).total_seconds())
+        await asyncio.wait(
+            {full, running},
+            timeout=timedelta(days=days).total_seconds(),
+            return_when=asyncio.FIRST_COMPLETED,
+        )
         works.office.loop.close()
         works.dispatcher.interrupt()
         for task in (running, full):
             task.cancel()
-        await asyncio.gather(running, full, return_exceptions=True)
+        await asyncio.wait({running, full})
+        if not running.cancelled():
+            running.result()
         return self._forecast(store.ends, min(clock.now(), until), cut=store.full.is_set())
 
     def _played(self, job: Job) -> Job:
-        """A job whose prompt names it, and whose runs leave no history behind."""
+        """A job whose payload names it, and whose runs leave no history behind."""
         spec = job.spec
         policy, target = dict(spec.policy), spec.target
         kind = policy.get("session", job_rules(self._settings).base.session)
@@ -213,7 +243,11 @@ class _Simulation:
         if kind != SessionKind.MAIN:
             # Nothing is sent, so nobody needs to look for the chat.
             target = TargetKind.NONE
-        payload = Prompt(job.id) if isinstance(spec.payload, Prompt) else spec.payload
+        payload = spec.payload
+        if isinstance(payload, Prompt):
+            payload = Prompt(job.id)
+        elif isinstance(payload, Program):
+            payload = Program((job.id,))
         spec = replace(spec, payload=payload, policy=policy, target=target, source="")
         return replace(job, spec=spec, running=None)
 
@@ -221,7 +255,7 @@ class _Simulation:
         settings = self._settings
         names = [AgentName(name) for name in settings.agents]
         names += [job.spec.agent for job in self._jobs if job.spec.agent not in names]
-        pretender: AgentLoop = _Pretender(dict(self._assumed))
+        pretender: AgentLoop = _Pretender(self._assumed)
         limits = {
             AgentName(name): agent.max_concurrent
             for name, agent in settings.agents.items()
@@ -235,7 +269,11 @@ class _Simulation:
             workspaces=dict.fromkeys(names, self._folder),
             context_windows=dict.fromkeys(names, 1_000_000),
             toolmaker=_NoTools(),
-            jobs=JobSetup(rules=rules, program=lambda _: pretender, limits=limits),
+            jobs=JobSetup(
+                rules=rules,
+                program=lambda argv: _Pretender(self._assumed, argv[0]),
+                limits=limits,
+            ),
         )
         lanes = {LaneName(name): size for name, size in settings.lanes.items()}
         return Works(store, clock, Scheduler(lanes, agents=limits), around, lambda: node)

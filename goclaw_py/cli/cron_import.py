@@ -97,10 +97,20 @@ async def _bring(
         if (found.owner, slug) in seen:
             raise BadJob("slug", f"{slug} was there before, in the same import")
         seen.add((found.owner, slug))
+        _askable(slug)
         _storable(found)
         return await _brought(desk, found, dry_run=dry_run)
     except JobError as error:
         return _Brought(found.where, slug, "failed", problem=str(error))
+
+
+def _askable(slug: str) -> None:
+    """Raise ``BadJob`` for what no job is called: whether it is there cannot even be asked."""
+    from goclaw_py.core.errors import BadJob  # noqa: PLC0415
+    from goclaw_py.core.jobs import SLUG  # noqa: PLC0415
+
+    if not SLUG.fullmatch(slug):
+        raise BadJob("slug", "must be up to 64 characters of a-z 0-9 _ -, the first no sign")
 
 
 def _storable(found: Definition) -> None:
@@ -112,13 +122,16 @@ def _storable(found: Definition) -> None:
     for key, each in ((kind, text), ("name", found.draft.name)):
         if "\0" in each:
             raise BadJob(key, "must not have NUL characters")
+        if any("\ud800" <= char <= "\udfff" for char in each):
+            raise BadJob(key, "must not have half of a surrogate pair")
 
 
 async def _brought(desk: JobDesk, found: Definition, *, dry_run: bool) -> _Brought:
     """Make it, or bring the job of its name up to it. Raises ``JobError``."""
     from goclaw_py.ports.jobs import Asker  # noqa: PLC0415
 
-    by = Asker(found.owner, found.maker)
+    # An import is an operator's: the agent that they name is the one that asks.
+    by = Asker(found.owner, found.maker, found.draft.agent)
     before = await _existing(desk, found.draft.slug, by)
     if before is None:
         return await _made(desk, found, by, dry_run=dry_run)

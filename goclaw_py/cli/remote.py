@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import httpx
 
+from goclaw_py.cli.refusals import NotTaken, Refused
 from goclaw_py.cli.remote_jobs import Params, RemoteDesk
 from goclaw_py.core.errors import GoclawError, StoreUnavailable
 from goclaw_py.core.ids import LaneName, SessionKey
@@ -54,12 +55,11 @@ ATTACH_S = 10.0
 _LAST_LOOK_S = 1.0
 _CONFIRM_AFTER_S = (0.0, 0.2, 1.0)
 
-_KIND_OF = {code: kind for kind, code in wire.STATUS_OF}
+_KIND_OF: dict[int, type[GoclawError]] = {
+    **{code: kind for kind, code in wire.STATUS_OF},
+    **dict.fromkeys((400, 413, 422), NotTaken),
+}
 _KIND_OF_WORD = {word: kind for kind, word in wire.CODE_OF}
-
-
-class Refused(GoclawError):
-    """The gateway did not accept a request, and says why."""
 
 
 class RemoteControl:

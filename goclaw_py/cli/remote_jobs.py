@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from goclaw_py.core.errors import GoclawError
+from goclaw_py.cli.refusals import NotTaken
+from goclaw_py.core.errors import BadJob, GoclawError
 from goclaw_py.core.ids import OccurrenceId
 from goclaw_py.core.job_json import job_of
 from goclaw_py.core.jobs import Job, JobState
@@ -178,7 +179,16 @@ class RemoteDesk:
     ) -> bytes:
         await self.look()
         asker = jobs_wire.asker_params(by)
-        return await self._ask(method, path, body, params={**asker, **(params or {})})
+        try:
+            return await self._ask(method, path, body, params={**asker, **(params or {})})
+        except NotTaken as error:
+            # Without a gateway the job itself is looked at, and found wrong.
+            raise _bad_job(str(error)) from error
+
+
+def _bad_job(sentence: str) -> BadJob:
+    key, colon, allowed = sentence.partition(": ")
+    return BadJob(key, allowed) if colon else BadJob("job", sentence)
 
 
 def _path(asked: str) -> str:

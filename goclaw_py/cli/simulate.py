@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -11,9 +12,11 @@ import typer
 
 from goclaw_py.cli.context import AsJson, cli
 from goclaw_py.cli.output import clock, duration, one_line, show_json, show_table
+from goclaw_py.cli.simulate_words import row, total
+from goclaw_py.core.errors import UnknownJob
 
 if TYPE_CHECKING:
-    from goclaw_py.app.simulation import Assumed, Forecast, Foreseen
+    from goclaw_py.app.simulation import Assumed, Forecast
     from goclaw_py.core.ids import JobId
     from goclaw_py.core.jobs import Job
     from goclaw_py.ports.control import Control
@@ -25,15 +28,28 @@ _BARS = "▁▂▃▄▅▆▇█"
 _WIDEST = 60
 
 
+def _finite(value: float | None) -> float | None:
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter("must be a number")
+    return value
+
+
 def simulate(
     ctx: typer.Context,
     *,
     days: Annotated[int, typer.Option(min=1, max=3660, help="How many days from now on.")] = 30,
     seconds: Annotated[
-        float, typer.Option(min=0, max=86_400, help="How long a run takes of which none is known.")
+        float,
+        typer.Option(
+            min=0,
+            max=86_400,
+            callback=_finite,
+            help="How long a run takes of a job of which none is known.",
+        ),
     ] = 20.0,
     usd: Annotated[
-        float | None, typer.Option(min=0, max=10_000, help="What such a run costs.")
+        float | None,
+        typer.Option(min=0, max=10_000, callback=_finite, help="What such a run costs."),
     ] = None,
     html: Annotated[
         Path | None, typer.Option(help="Write a page with a plot here.", dir_okay=False)
@@ -75,6 +91,8 @@ async def _known(
     assumed = {job.id: await _taken(desk, job, seconds, usd) for job in page.jobs}
     if page.total > len(page.jobs):
         typer.echo(f"only {len(page.jobs)} of {page.total} jobs are looked at", err=True)
+    if not desk.enabled:
+        typer.echo("jobs are switched off here; this is what they would do", err=True)
     return list(page.jobs), assumed, desk.now()
 
 
@@ -82,7 +100,11 @@ async def _taken(desk: JobDesk, job: Job, seconds: float, usd: Decimal | None) -
     from goclaw_py.app.simulation import Assumed  # noqa: PLC0415
     from goclaw_py.ports.jobs import Asker  # noqa: PLC0415
 
-    stats = await desk.stats(job.id, Asker(owner=None), since=desk.now() - _PAST)
+    try:
+        stats = await desk.stats(job.id, Asker(owner=None), since=desk.now() - _PAST)
+    except UnknownJob:
+        # Deleted a moment ago.
+        return Assumed(seconds, usd)
     took = seconds if stats.mean_s is None else stats.mean_s
     cost = usd
     if stats.cost_usd is not None and stats.runs:
@@ -91,16 +113,13 @@ async def _taken(desk: JobDesk, job: Job, seconds: float, usd: Decimal | None) -
 
 
 def _show(found: Forecast) -> None:
-    rows = [_row(one) for one in found.jobs]
+    rows = [row(one) for one in found.jobs]
     columns = ("JOB", "STATE", "RUNS", "COALESCED", "SKIPPED", "MODEL CALLS", "USD", "LATEST START")
     show_table(columns, rows, empty="no jobs")
     if not found.jobs:
         return
-    calls = sum(one.model_calls for one in found.jobs)
-    costs = [one.usd for one in found.jobs if one.usd is not None]
-    total = f", about {sum(costs):.2f} USD as far as costs are known" if costs else ""
     typer.echo("")
-    typer.echo(f"{clock(found.since)} to {clock(found.until)}: {calls} model calls{total}")
+    typer.echo(f"{clock(found.since)} to {clock(found.until)}: {total(found)}")
     if found.cut:
         typer.echo(f"it ends there, after {len(found.events)} runs", err=True)
     if found.events:
@@ -109,26 +128,12 @@ def _show(found: Forecast) -> None:
             typer.echo(line)
 
 
-def _row(one: Foreseen) -> tuple[str, ...]:
-    skipped = ", ".join(f"{count} {why.value}" for why, count in one.skipped.items())
-    return (
-        one.job.spec.slug,
-        one.job.state.value,
-        str(one.runs),
-        str(one.coalesced),
-        skipped,
-        str(one.model_calls),
-        "" if one.usd is None else f"{one.usd:.2f}",
-        "" if not one.runs else f"+{duration(max(one.waited_s, 0.0))}",
-    )
-
-
 def plot(found: Forecast) -> list[str]:
     """Runs over time as bars, a line for each job that ran, the same scale for all."""
     ran = [one for one in found.jobs if one.runs]
     if not ran:
         return []
-    span = (found.until - found.since).total_seconds()
+    span = (found.until - found.since).total_seconds() or 1.0
     width = max(1, min(_WIDEST, round(span / 3600)))
     counts = {one.job.id: [0] * width for one in ran}
     for event in found.events:
@@ -143,7 +148,8 @@ def plot(found: Forecast) -> list[str]:
         for name, one in zip(names, ran, strict=True)
     ]
     step = duration(span / width)
-    return [*lines, f"each sign is {step}; the highest one is {most} runs"]
+    runs = "1 run" if most == 1 else f"{most} runs"
+    return [*lines, f"each sign is {step}; the highest one is {runs}"]
 
 
 def _bar(count: int, most: int) -> str:
@@ -166,7 +172,7 @@ def _document(found: Forecast) -> dict[str, object]:
                 "coalesced": one.coalesced,
                 "skipped": {why.value: count for why, count in one.skipped.items()},
                 "model_calls": one.model_calls,
-                "usd": None if one.usd is None else str(one.usd),
+                "usd": None if one.usd is None else f"{one.usd:.6f}",
                 "worked_s": round(one.worked_s, 3),
                 "waited_s": round(one.waited_s, 3),
             }

@@ -1,102 +1,137 @@
-"""A forecast as a page: a lane for each job, a mark for each run, what was skipped in red."""
+"""A forecast as a page: a lane for each job, a mark for each run, what was left out in red."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import timedelta
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
 from html import escape
+from itertools import groupby
 from typing import TYPE_CHECKING
 
+from goclaw_py.cli.output import one_line
+from goclaw_py.cli.simulate_words import row, total
 from goclaw_py.core.occurrence import Status
 
 if TYPE_CHECKING:
     from goclaw_py.app.simulation import Event, Forecast, Foreseen
 
-_WIDTH = 1000
 _LEFT = 190
+_COLUMNS = 780
+_WIDTH = 1000
 _LANE = 26
-_MOST_MARKS = 20_000
-"""More marks than this are pixels upon pixels; the table has all of them."""
+_MOST_LINES = 15
+_STEPS = tuple(timedelta(hours=hours) for hours in (1, 3, 6, 12, 24, 48, 168, 720, 2160, 8760))
+
+_HEAD = ("Job", "State", "Runs", "Coalesced", "Skipped", "Model calls", "USD", "Latest start")
+_NUMBERS = ("Runs", "Coalesced", "Model calls", "USD", "Latest start")
 
 _STYLE = """
-:root { color-scheme: light dark; --ink: #222; --paper: #fff; --grid: #ddd; --ok: #2a7;
+:root { color-scheme: light dark; --ink: #222; --paper: #fff; --grid: #ddd; --ok: #186;
         --bad: #c33 }
-@media (prefers-color-scheme: dark) { :root { --ink: #ddd; --paper: #161616; --grid: #333 } }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #ddd; --paper: #161616; --grid: #3a3a3a; --ok: #3c9; --bad: #f66 } }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
        margin: 2rem auto; max-width: 1100px; padding: 0 1rem }
-table { border-collapse: collapse; width: 100% } td, th { text-align: left; padding: .2rem .6rem;
-       border-bottom: 1px solid var(--grid) } td.n { text-align: right }
-svg { width: 100%; height: auto } text { fill: var(--ink); font-size: 12px }
-.grid { stroke: var(--grid) } .ok { fill: var(--ok) } .bad { fill: var(--bad) }
+div { overflow-x: auto }
+table { border-collapse: collapse; width: 100%; margin-top: 1rem }
+td, th { text-align: left; padding: .2rem .6rem; border-bottom: 1px solid var(--grid) }
+.n { text-align: right; white-space: nowrap }
+svg { width: 100%; min-width: 600px; height: auto } text { fill: var(--ink); font-size: 12px }
+.at { text-anchor: middle } line { stroke: var(--grid) }
+.ok { fill: var(--ok) } .bad { fill: var(--bad) }
 """
 
 
 def page(found: Forecast) -> str:
-    """The page as HTML. It asks nobody for anything: no script, no other host."""
-    rows = "\n".join(_row(one) for one in found.jobs)
+    """The page as HTML that is XML too. It asks nobody for anything: no script, no other host."""
     title = f"{found.since:%Y-%m-%d %H:%M} to {found.until:%Y-%m-%d %H:%M} UTC"
+    head = "".join(f"<th{_kind(name)}>{name}</th>" for name in _HEAD)
+    cut = f" It ends there, after {len(found.events)} runs." if found.cut else ""
     return f"""<!doctype html>
 <html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
+<head>
+<meta charset="utf-8"/>
+<meta name="viewport" content="width=device-width, initial-scale=1"/>
 <title>goclaw simulate: {title}</title>
 <style>{_STYLE}</style>
+</head>
+<body>
 <h1>What the jobs will do</h1>
-<p>{title}. Every mark is a run as long as it takes; red: due, and skipped.</p>
-{_plot(found)}
-<table>
-<tr><th>Job<th>State<th>Runs<th>Coalesced<th>Skipped<th>Model calls<th>USD</tr>
-{rows}
-</table>
+<p>{title}: {total(found)}.{cut} Each mark is a run; red: due, and skipped or cut.</p>
+<div>{_plot(found)}</div>
+<div><table>
+<tr>{head}</tr>
+{"".join(map(_row, found.jobs))}</table></div>
+</body>
 </html>
 """
 
 
+def _kind(name: str) -> str:
+    return ' class="n"' if name in _NUMBERS else ""
+
+
 def _row(one: Foreseen) -> str:
-    skipped = ", ".join(f"{count} {why.value}" for why, count in one.skipped.items())
-    usd = "" if one.usd is None else f"{one.usd:.2f}"
-    return (
-        f"<tr><td>{escape(one.job.spec.title)}<td>{one.job.state.value}"
-        f'<td class="n">{one.runs}<td class="n">{one.coalesced}<td>{escape(skipped)}'
-        f'<td class="n">{one.model_calls}<td class="n">{usd}</tr>'
-    )
+    cells = (_text(one.job.spec.title, 200), *row(one)[1:])
+    shown = zip(_HEAD, cells, strict=True)
+    return f"<tr>{''.join(f'<td{_kind(name)}>{cell}</td>' for name, cell in shown)}</tr>\n"
+
+
+def _text(text: str, limit: int) -> str:
+    return escape(one_line(text, limit))
 
 
 def _plot(found: Forecast) -> str:
-    height = _LANE * (len(found.jobs) + 1)
-    parts = [f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="runs over time">']
-    parts += _grid(found, height)
-    lanes = {one.job.id: place for place, one in enumerate(found.jobs)}
-    for one in found.jobs:
-        y = lanes[one.job.id] * _LANE + 17
-        parts.append(f'<text x="0" y="{y}">{escape(one.job.spec.slug[:26])}</text>')
-    parts += (_mark(found, event, lanes[event.job]) for event in found.events[:_MOST_MARKS])
+    ran = {event.job for event in found.events}
+    jobs = [one.job for one in found.jobs if one.job.id in ran]
+    if not jobs:
+        return "<p>Nothing runs.</p>"
+    bottom = _LANE * len(jobs)
+    size = f"0 0 {_WIDTH} {bottom + 22}"
+    parts = [f'<svg viewBox="{size}" role="img" aria-label="runs over time">']
+    parts += _lines(found, bottom)
+    for lane, job in enumerate(jobs):
+        top = lane * _LANE
+        parts.append(f'<text x="0" y="{top + 17}">{_text(job.spec.slug, 26)}</text>')
+        mine = [event for event in found.events if event.job == job.id]
+        for kind, well in (("ok", True), ("bad", False)):
+            chosen = (event for event in mine if (event.status is Status.OK) is well)
+            parts += _marks(found, chosen, f'class="{kind}" y="{top + 5}"')
     return "\n".join([*parts, "</svg>"])
 
 
-def _grid(found: Forecast, height: int) -> Iterator[str]:
-    """A line for each day, or for as many as there is room."""
-    days = max(1, (found.until - found.since).days)
-    step = max(1, days // 15)
-    for day in range(0, days + 1, step):
-        at = found.since + timedelta(days=day)
-        x = _x(found, day * 86_400.0)
-        yield f'<line class="grid" x1="{x:.1f}" y1="0" x2="{x:.1f}" y2="{height - _LANE}"/>'
-        yield f'<text x="{x:.1f}" y="{height - 8}">{at:%d %b}</text>'
+def _lines(found: Forecast, bottom: int) -> Iterator[str]:
+    """A line for each day, or as many as there is room for."""
+    span = found.until - found.since
+    step = next((one for one in _STEPS if span <= _MOST_LINES * one), _STEPS[-1])
+    at = found.since
+    while at <= found.until:
+        x = _LEFT + _column(found, at)
+        yield f'<line x1="{x}" y1="0" x2="{x}" y2="{bottom}"/>'
+        yield f'<text class="at" x="{x}" y="{bottom + 16}">{_day(at, step)}</text>'
+        at += step
 
 
-def _mark(found: Forecast, event: Event, lane: int) -> str:
-    start = event.started_at or event.due_at
-    x = _x(found, (start - found.since).total_seconds())
-    end = _x(found, (event.finished_at - found.since).total_seconds())
-    kind = "ok" if event.status is Status.OK else "bad"
-    width = max(end - x, 1.0)
-    return (
-        f'<rect class="{kind}" x="{x:.1f}" y="{lane * _LANE + 5}" width="{width:.1f}" '
-        f'height="{_LANE - 10}"/>'
-    )
+def _day(at: datetime, step: timedelta) -> str:
+    if step < timedelta(days=1):
+        return f"{at:%H:%M}"
+    return f"{at:%d %b}" if step <= timedelta(days=30) else f"{at:%b %Y}"
 
 
-def _x(found: Forecast, seconds: float) -> float:
-    span = (found.until - found.since).total_seconds() or 1.0
-    return _LEFT + (_WIDTH - _LEFT) * min(max(seconds / span, 0.0), 1.0)
+def _marks(found: Forecast, events: Iterable[Event], attributes: str) -> Iterator[str]:
+    """As few as show all runs: those that touch are one, whatever their number."""
+    columns: set[int] = set()
+    for event in events:
+        first = _column(found, event.started_at or event.due_at)
+        columns.update(range(first, _column(found, event.finished_at) + 1))
+    # Numbers that follow each other are as far from their places in the order.
+    for _, group in groupby(enumerate(sorted(columns)), lambda pair: pair[1] - pair[0]):
+        places = [column for _, column in group]
+        x, width = _LEFT + places[0], len(places)
+        yield f'<rect {attributes} x="{x}" width="{width}" height="{_LANE - 10}"/>'
+
+
+def _column(found: Forecast, at: datetime) -> int:
+    span = (found.until - found.since) / timedelta(seconds=1) or 1.0
+    part = (at - found.since) / timedelta(seconds=1) / span
+    return round(_COLUMNS * min(max(part, 0.0), 1.0))

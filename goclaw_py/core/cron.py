@@ -28,6 +28,7 @@ from goclaw_py.core.wall import NARROW, Change, change_at, change_between, passe
 
 _SECOND: Final = timedelta(seconds=1)
 _DAY: Final = timedelta(days=1)
+_YEAR: Final = 366 * _DAY
 _LOOKOUT: Final = timedelta(hours=26)
 """No change of any zone repeats more than a day."""
 
@@ -89,7 +90,11 @@ class CronExpression:
         length += _span(minute, 60 * _SECOND)
         gaps.append(_gap(hour, 3600 * _SECOND, length))
         length += _span(hour, 3600 * _SECOND)
-        return min([*filter(None, gaps), self.days.least_gap() - length])
+        within = min(filter(None, gaps), default=_YEAR)
+        if within <= _DAY - length:
+            # Whatever its days are, the first time of one is no closer to the last of another.
+            return within
+        return min(within, self.days.least_gap() - length)
 
     def _begin(self, here: datetime, zone: ZoneInfo) -> datetime:
         """The label after which the next firing is looked for."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from functools import lru_cache
 from typing import Final
 
 from goclaw_py.core.errors import BadSchedule, TooFrequent
@@ -25,15 +24,15 @@ from goclaw_py.core.occurrence import (
 )
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.policy import Busy, History, JobPolicy, Misfire, OnShort, RetryOn
-from goclaw_py.core.schedule import At, Ran, Schedule, Timing, coalesced, next_run_at
+from goclaw_py.core.schedule import At, Every, Ran, Timing, coalesced, next_run_at
 from goclaw_py.core.schedule import spaced as spaced_timing
 
 THIRD: Final = 3
 """The failure in a row that owners are told of, of jobs that do not tell each (SPEC CRON-13)."""
 
 _RAN = frozenset({Status.OK, Status.FAILED, Status.TIMED_OUT, Status.CANCELLED})
-_COUNTED = ENDED_BADLY | {Status.OK}
-"""What changes how many runs in a row have failed."""
+_FAILED = {Status.OK: False, **dict.fromkeys(ENDED_BADLY, True)}
+"""What changes how many runs in a row have failed, and how."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -83,7 +82,7 @@ def begin(claimed: Claimed, base: JobPolicy, *, now: datetime, busy: Why | None)
         return End(Status.SKIPPED, Why.MISSED)
     if job.spec.not_after is not None and now > job.spec.not_after:
         return End(Status.SKIPPED, Why.MISSED)
-    if not _is_spaced(job.spec.schedule, job.spec.zone, policy.min_interval_s):
+    if not _is_spaced(Timing(job.spec.schedule, job.spec.zone), policy.min_interval_s, now):
         return End(Status.SKIPPED, Why.TOO_FREQUENT)
     if busy is not None and (end := _when_busy(job, policy, busy, now)) is not None:
         return end
@@ -103,15 +102,13 @@ def _left_behind(claimed: Claimed, policy: JobPolicy) -> End | None:
     return None
 
 
-@lru_cache(maxsize=4096)
-def _is_spaced(schedule: Schedule, zone: str, least_s: float) -> bool:
-    """Whether firings lie far enough apart. Looked at once for each schedule: it takes a while."""
-    if isinstance(schedule, At):
+def _is_spaced(timing: Timing, least_s: float, now: datetime) -> bool:
+    """Whether firings lie far enough apart."""
+    if least_s <= 1 and not isinstance(timing.schedule, Every):
+        # No expression fires more than once a second: nearly always there is nothing to look at.
         return True
-    since = datetime(2026, 1, 1, tzinfo=UTC)
-    timing = Timing(schedule, zone)
     try:
-        spaced_timing(timing, timedelta(seconds=least_s), OnShort.REJECT, now=since)
+        spaced_timing(timing, timedelta(seconds=least_s), OnShort.REJECT, now=now)
     except TooFrequent:
         return False
     except BadSchedule:
@@ -177,15 +174,10 @@ def settled(
     if claimed.by_hand:
         return None
     job, policy = claimed.job, claimed.job.policy(base)
-    failures = job.failures
-    if end.status is Status.OK:
-        failures = 0
-    elif end.status in ENDED_BADLY:
-        failures += 1
     ran = end.status in _RAN or (end.status is Status.LOST and claimed.attempts > 0)
     due = claimed.due_at
     missed = coalesced(job.timing(base), due_at=due, now=now) if end.delay_until is None else 0
-    state, next_at = _next(claimed, policy, end, failures, _Past(base, started_at, now, ran))
+    state, next_at = _next(claimed, policy, end, _Past(base, started_at, now, ran))
     delete = (
         isinstance(job.spec.schedule, At)
         and end.status is Status.OK
@@ -195,8 +187,7 @@ def settled(
     return JobUpdate(
         next_run_at=next_at,
         state=state,
-        # Somebody may have resumed it meanwhile: what changes nothing leaves the number alone.
-        failures=failures if end.status in _COUNTED else None,
+        failed=_FAILED.get(end.status),
         coalesced=missed,
         ran=ran,
         delete=delete,
@@ -215,25 +206,26 @@ class _Past:
 
 
 def _next(
-    claimed: Claimed, policy: JobPolicy, end: End, failures: int, past: _Past
+    claimed: Claimed, policy: JobPolicy, end: End, past: _Past
 ) -> tuple[JobState, datetime | None]:
-    """How the job stands, and when it runs next."""
-    job, bad = claimed.job, end.status in ENDED_BADLY
-    spec = job.spec
-    if past.ran and spec.max_runs is not None and job.runs + 1 >= spec.max_runs:
-        return _over(job, end.status), None
+    """How the job stands, and when it runs next, unless somebody has changed it meanwhile."""
+    job, spec = claimed.job, claimed.job.spec
+    failures = failures_with(claimed) if end.status in ENDED_BADLY else 0
     once = isinstance(spec.schedule, At)
-    # One that runs once has failed; there is nothing to switch off.
-    if bad and not once and 0 < policy.auto_disable_after <= failures:
-        return JobState.DISABLED, None
     if end.delay_until is not None:
         next_at: datetime | None = end.delay_until
     elif once:
         next_at = None
     else:
-        next_at = _after_run(claimed, policy, past, failures if bad else 0)
+        next_at = _after_run(claimed, policy, past, failures)
     if next_at is None or (spec.not_after is not None and next_at > spec.not_after):
         return _over(job, end.status), None
+    # The time counts if somebody has lifted the limit, or resumed the job, meanwhile.
+    if past.ran and spec.max_runs is not None and job.runs + 1 >= spec.max_runs:
+        return _over(job, end.status), next_at
+    # One that runs once has failed; there is nothing to switch off.
+    if failures and not once and 0 < policy.auto_disable_after <= failures:
+        return JobState.DISABLED, next_at
     return JobState.ACTIVE, next_at
 
 
@@ -262,6 +254,11 @@ def _grid_after(now: datetime, step_s: float) -> datetime:
     """The first multiple of a time after now, counted from the beginning of 1970."""
     step = timedelta(seconds=step_s)
     return _EPOCH + ((now - _EPOCH) // step + 1) * step
+
+
+def failures_with(claimed: Claimed) -> int:
+    """How many runs have failed in a row if this one has, as far as was known at its claim."""
+    return claimed.job.failures + 1
 
 
 def tells_failure(job: Job, failures: int) -> Told | None:

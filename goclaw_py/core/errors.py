@@ -247,10 +247,14 @@ class UnknownJob(JobError):
 
 
 class NotYours(JobError):
-    """The job belongs to somebody else; names only what was asked for, and by whom (SPEC SEC-3)."""
+    """The job belongs to somebody else; names only what was asked for, and by whom (SPEC SEC-3).
+
+    ``asked`` is "" for all jobs together, which are for operators.
+    """
 
     def __init__(self, asked: str, owner: str) -> None:
-        super().__init__(f"job {asked} does not belong to {owner}")
+        what = f"job {asked} does not belong" if asked else "the jobs of everybody do not belong"
+        super().__init__(f"{what} to {owner}")
         self.asked = asked
         self.owner = owner
 

@@ -12,7 +12,7 @@ from typing import Final
 from goclaw_py.core.errors import BadJob
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, JobId, OccurrenceId, Owner, RunId, SessionKey
 from goclaw_py.core.messages import PeerKind, Target
-from goclaw_py.core.policy import JobPolicy, SessionKind, for_model, policy_with
+from goclaw_py.core.policy import JobPolicy, SessionKind, for_model, policy_with, spaced_by
 from goclaw_py.core.routing import DEFAULT_ACCOUNT, chat_session, job_session
 from goclaw_py.core.schedule import Schedule, Timing
 
@@ -22,6 +22,10 @@ OPERATOR: Final = Owner("operator")
 MAX_TEXT_CHARS: Final = 100_000
 """The longest prompt or message of a job."""
 MAX_NAME_CHARS: Final = 200
+NOT_IN_NAMES: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""Control characters, ends of lines and halves of characters, of which no name has any."""
+NOT_IN_TEXTS: Final = re.compile(r"[\x00\ud800-\udfff]")
+"""What no database holds: a text with it would not be stored as it was given."""
 SLUG: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
@@ -84,7 +88,7 @@ class TargetKind(StrEnum):
     """Where a job tells its results, if not in a chat that it names."""
 
     LAST = "last"
-    """Where somebody spoke to its agent last."""
+    """Where its owner's chat spoke to its agent last; for those of operators: where anybody did."""
     NONE = "none"
 
 
@@ -163,8 +167,7 @@ class Job:
 
     def policy(self, base: JobPolicy) -> JobPolicy:
         """How it behaves, where ``base`` is what the settings say."""
-        policy = policy_with(base, self.spec.policy)
-        return for_model(policy) if self.maker is Maker.MODEL else policy
+        return policy_for(base, self.spec.policy, self.maker)
 
     def timing(self, base: JobPolicy) -> Timing:
         """When it runs."""
@@ -179,6 +182,25 @@ class WorkItem:
     title: str
     body: str = ""
     url: str = ""
+
+
+def policy_for(base: JobPolicy, own: Mapping[str, object], maker: Maker) -> JobPolicy:
+    """The policy of a job with these keys of its ``own``. Raises ``BadJob``.
+
+    Only operators let a job be more frequent than the settings do (SPEC CRON-15).
+    """
+    policy = policy_with(base, own)
+    policy = spaced_by(policy, 0.0 if maker is Maker.OPERATOR else base.min_interval_s)
+    return for_model(policy) if maker is Maker.MODEL else policy
+
+
+def may_schedule(job: Job, policy: JobPolicy, *, item: bool) -> bool:
+    """Whether a scheduled run gets the tools that make, change and delete its owner's jobs.
+
+    Never with a work ``item``: what strangers write would make jobs that outlive the run, and in a
+    job of an operator it would reach those of all operators. Nor a program, which calls no tools.
+    """
+    return policy.tools_in_runs and not item and not isinstance(job.spec.payload, Program)
 
 
 def timing(spec: JobSpec, policy: JobPolicy, job: JobId | None = None) -> Timing:
@@ -221,6 +243,21 @@ def owner_of(target: Target, peer: PeerKind) -> Owner:
     return Owner(f"{target.channel}{account}:{peer.value}:{target.chat}")
 
 
+def chat_of(owner: Owner) -> tuple[Target, PeerKind] | None:
+    """The chat that an owner is, without a thread, and with whom it is; None if it is none.
+
+    The inverse of ``owner_of``.
+    """
+    match owner.split(":", 2):
+        case [place, PeerKind.DIRECT.value | PeerKind.GROUP.value as kind, chat]:
+            channel, dot, account = place.partition(".")
+            account = account if dot else DEFAULT_ACCOUNT
+            target, peer = Target(channel, account, chat), PeerKind(kind)
+            known = channel and account and chat and owner_of(target, peer) == owner
+            return (target, peer) if known else None
+    return None
+
+
 def slug_for(text: str, taken: frozenset[str] | set[str] = frozenset()) -> str:
     """A slug made from a name or the first words of a prompt that is not ``taken``."""
     plain = re.sub(r"[^a-z0-9]+", "-", text.lower())[:200].strip("-")
@@ -248,19 +285,45 @@ def checked(spec: JobSpec) -> JobSpec:
         raise BadJob("slug", "must be up to 64 characters of a-z 0-9 _ -, the first no sign")
     if len(name) > MAX_NAME_CHARS:
         raise BadJob("name", f"may have at most {MAX_NAME_CHARS} characters")
-    match spec.payload:
-        case Prompt(text) | Message(text):
-            key = "prompt" if isinstance(spec.payload, Prompt) else "message"
-            if not text.strip():
-                raise BadJob(key, "must not be empty")
-            if len(text) > MAX_TEXT_CHARS:
-                raise BadJob(key, f"may have at most {MAX_TEXT_CHARS:,} characters")
-        case Program(argv):
-            if not argv or not argv[0] or any("\0" in each for each in argv):
-                raise BadJob("command", "must be a program and its arguments")
+    _check_names(replace(spec, name=name))
+    _check_payload(spec.payload)
     if spec.max_runs is not None and not 1 <= spec.max_runs <= 1_000_000_000:
         raise BadJob("max_runs", "must be at least 1")
     if bool(spec.session) != (spec.policy.get("session") == SessionKind.KEY):
         raise BadJob("session", 'a key needs the policy session = "key", and the other way round')
     policy_with(JobPolicy(), spec.policy)
     return replace(spec, name=name)
+
+
+def _check_names(spec: JobSpec) -> None:
+    names: dict[str, str | None] = {
+        "name": spec.name,
+        "session": spec.session,
+        "zone": spec.zone,
+        "agent": spec.agent,
+        "source": spec.source,
+    }
+    if isinstance(spec.payload, Prompt):
+        names["model"] = spec.payload.model
+    if isinstance(spec.target, Target):
+        target = spec.target
+        parts = (target.channel, target.account, target.chat, target.thread or "")
+        names["target"] = "".join(parts)
+    for key, name in names.items():
+        if name and NOT_IN_NAMES.search(name):
+            raise BadJob(key, "must not have control characters")
+
+
+def _check_payload(payload: Payload) -> None:
+    match payload:
+        case Prompt(text) | Message(text):
+            key = "prompt" if isinstance(payload, Prompt) else "message"
+            if not text.strip():
+                raise BadJob(key, "must not be empty")
+            if len(text) > MAX_TEXT_CHARS:
+                raise BadJob(key, f"may have at most {MAX_TEXT_CHARS:,} characters")
+            if NOT_IN_TEXTS.search(text):
+                raise BadJob(key, "must not have NUL characters or halves of characters")
+        case Program(argv):
+            if not argv or not argv[0] or any(map(NOT_IN_TEXTS.search, argv)):
+                raise BadJob("command", "must be a program and its arguments")

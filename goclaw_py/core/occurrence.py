@@ -83,18 +83,22 @@ class Claimed:
 class JobUpdate:
     """What an occurrence makes of its job.
 
-    ``next_run_at`` and ``state`` hold only if nobody has changed the job since it was claimed (its
-    revision is the same); the rest holds in any case.
+    ``state`` and ``delete`` hold only if nobody has changed the job since it was claimed (its
+    revision is the same). ``next_run_at`` also holds for a job that was changed, but left with the
+    time of this run. The rest holds in any case.
 
     Args:
-        failures: How many have failed in a row; None keeps the number.
+        next_run_at: When it is due again if it is active then; may be given with any ``state``, for
+            a job that was changed so that it goes on. None: never.
+        failed: What becomes of the number of failures in a row: True, one more than it is by then;
+            False, back to 0; None keeps it.
         delete: The job is deleted (SPEC CRON-9), its log ``forgotten`` with it or not.
         ran: It counts as a run.
     """
 
     next_run_at: datetime | None
     state: JobState = JobState.ACTIVE
-    failures: int | None = None
+    failed: bool | None = None
     coalesced: int = 0
     ran: bool = False
     delete: bool = False

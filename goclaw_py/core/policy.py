@@ -16,6 +16,8 @@ from typing import Final
 from goclaw_py.core.budget import Budget
 from goclaw_py.core.errors import BadJob
 
+MIN_INTERVAL_S: Final = 1.0
+"""Whatever settings and jobs say (SPEC CRON-15)."""
 MODEL_MIN_INTERVAL_S: Final = 60.0
 MODEL_AUTO_DISABLE: Final = 5
 """For jobs that a model has made, where the profile says nothing stricter (SPEC CRON-8, 15)."""
@@ -230,19 +232,28 @@ PROFILES: Final[Mapping[str, Profile]] = {
 
 DEFAULT_PROFILE: Final = PROFILES["goclaw"]
 
+_KEYS: Final = frozenset(field.name for field in fields(JobPolicy))
+
 Overrides = Mapping[str, str | int | float | bool | tuple[float, ...] | None]
 """Keys of a policy with the values that a job has of its own; durations in seconds."""
 
 
 def policy_with(policy: JobPolicy, overrides: Mapping[str, object]) -> JobPolicy:
     """The policy with some keys changed. Raises ``BadJob`` naming the key."""
-    known = {field.name for field in fields(JobPolicy)}
+    if not overrides:
+        return policy
     changed: dict[str, object] = {}
     for key, value in overrides.items():
-        if key not in known:
-            raise BadJob(key, f"no such key; there are {', '.join(sorted(known))}")
+        if key not in _KEYS:
+            raise BadJob(key, f"no such key; there are {', '.join(sorted(_KEYS))}")
         changed[key] = _read(key, value)
     return replace(policy, **changed)  # type: ignore[arg-type]  # each was read by its kind
+
+
+def spaced_by(policy: JobPolicy, least_s: float) -> JobPolicy:
+    """The policy with at least this time between two firings, and never less than a second."""
+    least_s = max(least_s, MIN_INTERVAL_S)
+    return policy if policy.min_interval_s >= least_s else replace(policy, min_interval_s=least_s)
 
 
 def for_model(policy: JobPolicy) -> JobPolicy:

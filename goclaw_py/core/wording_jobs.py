@@ -98,10 +98,15 @@ def job_failed_thrice(
 
 
 def job_disabled(title: str, failures: int, reason: str) -> str:
-    """One line about a job that is switched off because it failed too often (SPEC CRON-8)."""
+    """One line about a job that is switched off because it failed too often (SPEC CRON-8).
+
+    Whoever changes a job during its run wins, which is not known when this is written.
+    """
     often = f"{failures} times in a row" if failures > 1 else "once"
-    why = _sentence(reason)
-    return f"⚠️ “{_title(title)}” has failed {often}, so I have switched it off. Last time: {why}"
+    return (
+        f"⚠️ “{_title(title)}” has failed {often}, so it is switched off, unless somebody has "
+        f"changed it meanwhile. Last time: {_sentence(reason)}"
+    )
 
 
 def _reason(reason: str, next_try: datetime | None, zone: str) -> str:

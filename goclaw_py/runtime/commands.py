@@ -72,7 +72,7 @@ class Commands:
         self._policies = means.policies
         self._doorkeeper = means.doorkeeper
         self._ledger = means.ledger
-        self._jobs = JobCommands(means.jobs)
+        self._jobs = JobCommands(means.jobs, store)
         self._answers: set[asyncio.Task[None]] = set()
 
     def answer_stop(self, message: InboundMessage, stopped: Stopped, *, covered: int = 0) -> None:

@@ -20,13 +20,13 @@ from goclaw_py.core.errors import (
 )
 from goclaw_py.core.ids import JobId, OccurrenceId
 from goclaw_py.core.job_json import job_of
-from goclaw_py.core.jobs import JobSpec, JobState, Maker, owner_of
+from goclaw_py.core.jobs import JobSpec, JobState, Maker, Message, owner_of
 from goclaw_py.core.messages import Target
 from goclaw_py.core.occurrence import Logged
 from goclaw_py.core.schedule import At
 from goclaw_py.core.snooze import again_at
 from goclaw_py.ports.jobs import Asker, JobChange, JobDesk, JobDraft, RunNow
-from goclaw_py.ports.store import InboxRow, JobQuery
+from goclaw_py.ports.store import InboxRow, JobQuery, JobStore
 from goclaw_py.runtime.recent import Recent
 
 log = logging.getLogger(__name__)
@@ -57,6 +57,8 @@ class _Ran:
     job: JobId
     spec: JobSpec
     due_at: datetime
+    said: str
+    """What it said, as far as that is kept."""
     own: bool
     """It is the asker's; else it only spoke in their chat."""
 
@@ -67,8 +69,9 @@ class JobCommands:
     Every method may raise ``StoreUnavailable``.
     """
 
-    def __init__(self, desk: JobDesk) -> None:
+    def __init__(self, desk: JobDesk, store: JobStore) -> None:
         self._desk = desk
+        self._store = store
         self._lists: Recent[Target, tuple[JobId, ...]] = Recent(_LISTS)
         """What the numbers mean that people read last: a job may have come or gone since."""
         self._acts: Mapping[str, Callable[[str, Asker], Awaitable[str]]] = {
@@ -180,7 +183,8 @@ class JobCommands:
     async def _ran(self, occurrence: OccurrenceId, by: Asker) -> _Ran | None:
         """What a button stands below; None if it is not known, or nothing of this chat.
 
-        What an operator's job has said here may be snoozed here, too.
+        What an operator's job has said here may be snoozed here, too: where it really was told, for
+        its target may be the chat in which somebody spoke last.
         """
         try:
             return _ran(await self._desk.logged(occurrence, by), own=True)
@@ -190,10 +194,9 @@ class JobCommands:
             ran = _ran(await self._desk.logged(occurrence, replace(by, owner=None)), own=False)
         except UnknownJob:
             return None
-        if ran is None or by.chat is None or not isinstance(ran.spec.target, Target):
+        if ran is None or by.chat is None:
             return None
-        here = replace(by.chat, thread=None) == replace(ran.spec.target, thread=None)
-        return ran if here else None
+        return ran if await self._store.told_in(occurrence, by.chat) else None
 
     async def _again(self, button: JobButton, ran: _Ran, by: Asker) -> str:
         """Let it come again as a job of its own. Raises ``JobError``."""
@@ -202,7 +205,7 @@ class JobCommands:
         # A second press has the same name, also in another process or after a crash.
         slug = f"again-{button.occurrence.replace('-', '')}-{action}"
         try:
-            await self._desk.create(_copy(ran, slug, at), by)
+            await self._copy(ran, slug, at, by)
         except SlugTaken:
             there = await self._desk.get(slug, by)
             if there.state is JobState.ACTIVE and there.next_run_at is not None:
@@ -215,6 +218,31 @@ class JobCommands:
         if action is JobAction.AGAIN:
             return wording_jobs.runs_now(spec.title)
         return wording_jobs.snoozed(spec.title, at, spec.zone)
+
+    async def _copy(self, ran: _Ran, slug: str, at: datetime, by: Asker) -> None:
+        """Make the same once more; it tells its result where the button was pressed.
+
+        Only what the asker could have made themselves does its work again. Anything else, with
+        another agent or limits of an operator, would come into their hands: it is a message of what
+        was said. Raises ``JobError``.
+        """
+        spec = ran.spec
+        said = JobDraft(At(at), _said(ran), slug, spec.title, spec.zone)
+        if not ran.own:
+            await self._desk.create(said, by)
+            return
+        works = replace(
+            said,
+            payload=spec.payload,
+            agent=spec.agent,
+            notify=spec.notify,
+            session=spec.session,
+            policy=spec.policy,
+        )
+        try:
+            await self._desk.create(works, by)
+        except BadJob:
+            await self._desk.create(said, by)
 
 
 def asker(row: InboxRow) -> Asker:
@@ -234,20 +262,11 @@ def _ran(logged: Logged, *, own: bool) -> _Ran | None:
         spec = job_of(logged.definition).spec
     except (BadJob, BadSchedule):
         return None  # an older release has written it otherwise
-    return _Ran(logged.job, spec, logged.scheduled_at, own)
+    return _Ran(logged.job, spec, logged.scheduled_at, logged.output, own)
 
 
-def _copy(ran: _Ran, slug: str, at: datetime) -> JobDraft:
-    """The same once more; it tells its result where the button was pressed."""
-    spec = ran.spec
-    draft = JobDraft(
-        schedule=At(at),
-        payload=spec.payload,
-        slug=slug,
-        name=spec.title,
-        zone=spec.zone,
-        agent=spec.agent,
-        notify=spec.notify,
-    )
-    # What an operator has granted to their own job, nobody else's gets.
-    return replace(draft, session=spec.session, policy=spec.policy) if ran.own else draft
+def _said(ran: _Ran) -> Message:
+    """What people were told, as a message; its title if that is not kept."""
+    payload = ran.spec.payload
+    said = payload.text if isinstance(payload, Message) else ran.said
+    return Message(wording_jobs.notify_text(said, ran.spec.notify) or ran.spec.title)

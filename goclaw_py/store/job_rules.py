@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Final
 
 from goclaw_py.core.ids import OccurrenceId, Owner
 from goclaw_py.core.jobs import Job, JobState, owner_of
 from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
-from goclaw_py.core.occurrence import OccurrenceEnd, Status
+from goclaw_py.core.occurrence import JobUpdate, OccurrenceEnd, Status
 from goclaw_py.ports.store import OutboxState
 
 COUNTED: Final = (JobState.ACTIVE, JobState.PAUSED)
@@ -23,7 +24,21 @@ FEWEST: Final = 4
 TIMED: Final = (Status.OK, Status.FAILED, Status.TIMED_OUT, Status.CANCELLED)
 """Ends whose time is known: nobody saw when a lost run stopped."""
 
+OVER: Final = (JobState.COMPLETED, JobState.FAILED)
+"""States of the jobs for which nothing lies ahead; they are deleted when ``KEPT`` is over."""
+
+KEPT: Final = timedelta(days=90)
+"""How long ended rows of the log are kept, and jobs that are over (SPEC DB-5)."""
+
+MOST_SWEPT: Final = 1000
+"""So many rows of the log, and so many jobs, one sweep deletes."""
+
 _SLUG_CHARS: Final = 64
+
+
+def comes_to_count(before: JobState, after: JobState) -> bool:
+    """Whether a job that changes so counts for how many its owner may have, and has not before."""
+    return after in COUNTED and before not in COUNTED
 
 
 def words(slug: str, name: str) -> str:
@@ -79,18 +94,41 @@ def delivery(states: Sequence[OutboxState]) -> str:
     return "sent" if seen else ""
 
 
-def decides(job: Job, end: OccurrenceEnd, scheduled_at: datetime, *, by_hand: bool) -> bool:
-    """Whether the end of an occurrence says when its job runs next, and in which state it is.
+class Taken(StrEnum):
+    """How much a job takes of what an end says about it, besides the counts."""
 
-    Not if somebody has changed the job since the claim; but a change that left the time of this
-    very run, such as another name, said nothing about the next one, and the job would run twice.
+    ALL = "all"
+    TIME = "time"
+    NOTHING = "nothing"
+
+
+def taken(job: Job, end: OccurrenceEnd, scheduled_at: datetime, *, by_hand: bool) -> Taken:
+    """How much a job takes of when it runs next, of its state, and of its deletion.
+
+    ``ALL`` if nobody has changed it since the claim. ``NOTHING`` if somebody has given it another
+    time or state: an edit wins (SPEC CRON-11). ``TIME`` if somebody has changed something else,
+    such as its name, its text or how often it runs, and has left it active at the time of this very
+    run: that said nothing about the next run, and the job would run twice. But the old definition
+    decided what the end says of its state and its deletion: the job stays active and is due at the
+    next time that the end names. Only if that names none, the job takes the state, for it would
+    wait for ever; it is never deleted, for nobody has seen its new text at work.
     """
     if end.update is None:
-        return False
-    return job.revision == end.revision or (not by_hand and job.next_run_at == scheduled_at)
+        return Taken.NOTHING
+    if job.revision == end.revision:
+        return Taken.ALL
+    left = job.state is JobState.ACTIVE and job.next_run_at == scheduled_at
+    return Taken.TIME if left and not by_hand else Taken.NOTHING
 
 
-def after(job: Job, end: OccurrenceEnd, *, decided: bool) -> Job:
+def state_of(update: JobUpdate) -> JobState:
+    """The state that an end asks for. Without a next time nothing is active: it would not end."""
+    if update.state is JobState.ACTIVE and update.next_run_at is None:
+        return JobState.COMPLETED
+    return update.state
+
+
+def after(job: Job, end: OccurrenceEnd, how: Taken) -> Job:
     """The job when one of its occurrences has ended."""
     job = replace(
         job,
@@ -104,11 +142,24 @@ def after(job: Job, end: OccurrenceEnd, *, decided: bool) -> Job:
         return job
     job = replace(
         job,
-        failures=job.failures if update.failures is None else update.failures,
+        failures=_failures(job, update),
         runs=job.runs + update.ran,
         coalesced=job.coalesced + update.coalesced,
     )
-    return replace(job, state=update.state, next_run_at=update.next_run_at) if decided else job
+    if how is Taken.NOTHING:
+        return job
+    state = state_of(update)
+    if how is Taken.TIME and update.next_run_at is not None:
+        state = JobState.ACTIVE
+    next_run_at = update.next_run_at if state is JobState.ACTIVE else None
+    return replace(job, state=state, next_run_at=next_run_at)
+
+
+def _failures(job: Job, update: JobUpdate) -> int:
+    """Counted from what the row has now: somebody may have resumed the job during its run."""
+    if update.failed is None:
+        return job.failures
+    return job.failures + 1 if update.failed else 0
 
 
 def _last_run_at(job: Job, end: OccurrenceEnd) -> datetime | None:

@@ -177,6 +177,11 @@ def _health() -> APIRouter:
         """Answers as long as the event loop turns."""
         return {"status": "ok"}
 
+    @api.head("/healthz", include_in_schema=False)
+    async def alive() -> Response:
+        """The same for whoever needs no body, such as a load balancer."""
+        return Response(media_type="application/json")
+
     return api
 
 

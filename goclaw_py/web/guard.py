@@ -44,7 +44,9 @@ class Guard:
     """Lets only those requests through to ``app`` that may be served.
 
     Args:
-        address: Where the app listens, as a name or an address.
+        address: Where the app listens, as a name or an address. Where that stands for all
+            addresses of the machine, the app may be called by any address: another site can give
+            this machine a name, but no address.
         hosts: Further names by which it may be called, without ports.
         token: What callers have to know, "" for nothing: then only this machine may reach it.
     """
@@ -54,7 +56,8 @@ class Guard:
     ) -> None:
         self._app = app
         self._names = {_plain(name) for name in (*_LOCAL, *hosts)}
-        if not _is_any(address):
+        self._by_any_address = _is_any(address)
+        if not self._by_any_address:
             self._names.add(_plain(address))
         self._token = token.encode()
 
@@ -84,7 +87,7 @@ class Guard:
         authority = None if host is None else _authority(host)
         if authority is None:
             return Refusal(400, "a request needs one Host header with a name and maybe a port")
-        if authority[0] not in self._names:
+        if not self._is_ours(authority[0]):
             return Refusal(
                 421,
                 f"this is not {authority[0]}; call it localhost or by its address, "
@@ -102,6 +105,11 @@ class Guard:
             "a request that changes something needs a token (set web.token_file) "
             "or an Origin header with the address of this site",
         )
+
+    def _is_ours(self, name: str) -> bool:
+        if name in self._names:
+            return True
+        return self._by_any_address and _is_address(name) and not _is_any(name)
 
     def _without_token(self, scope: Scope) -> Refusal | None:
         if scope["path"] in OPEN_PATHS and scope["method"] in _READING:
@@ -156,6 +164,14 @@ def _plain(name: str) -> str:
         return str(ipaddress.ip_address(name.removeprefix("[").removesuffix("]")))
     except ValueError:
         return name
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_any(address: str) -> bool:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
+from goclaw_py.core.cron_fields import MAX_CHARS
 from goclaw_py.core.jobs import (
     MAX_NAME_CHARS,
     MAX_TEXT_CHARS,
@@ -46,7 +47,7 @@ class CronBody(Body):
     """By the clock on the wall."""
 
     kind: Literal["cron"]
-    expression: Annotated[str, Field(max_length=1000)]
+    expression: Annotated[str, Field(max_length=MAX_CHARS)]
 
 
 class PromptBody(Body):

@@ -1,7 +1,7 @@
 """Everything about jobs, for operators and their programs (SPEC CRON-2, CRON-11, CRON-12, SEC-3).
 
 Whoever reaches this API is an operator. One that asks as somebody (``asker``) may do what that
-owner may, and no more.
+owner may, and no more; as a person, unless another ``maker`` is named.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _KINDS: Final = ("at", "every", "cron")
 async def _asker(
     asker: Part = None,
     asker_agent: Part = None,
-    maker: Maker = Maker.OPERATOR,
+    maker: Maker | None = None,
     chat: Part = None,
     peer: PeerKind = PeerKind.DIRECT,
 ) -> Asker:

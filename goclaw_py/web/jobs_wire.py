@@ -120,9 +120,18 @@ def asker_params(by: Asker) -> dict[str, str]:
 
 
 def asker_of(
-    asker: str | None, asker_agent: str | None, maker: Maker, chat: str | None, peer: PeerKind
+    asker: str | None,
+    asker_agent: str | None,
+    maker: Maker | None,
+    chat: str | None,
+    peer: PeerKind,
 ) -> Asker:
-    """Who asks. Raises ``BadJob`` for a chat of another form."""
+    """Who asks: a person, if they ask as somebody and do not say as what.
+
+    Raises ``BadJob`` for a chat of another form.
+    """
+    if maker is None:
+        maker = Maker.OPERATOR if asker is None else Maker.PERSON
     target = None if chat is None else parse_target(chat)
     if chat is not None and target is None:
         raise BadJob("chat", "must be a chat such as telegram:12345")

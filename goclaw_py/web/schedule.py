@@ -44,8 +44,10 @@ from goclaw_py.web.schedule_wire import (
     SessionConfig,
     Wire,
     Wrong,
+    kind_of,
     moment,
     schedule_from,
+    text_of,
     view_of,
 )
 from goclaw_py.web.schedule_words import PROMPT_REQUIRED, not_found, said_of, words
@@ -84,7 +86,7 @@ class _Route(APIRoute):
                 return _fault(400, Fault(error=words(error.errors())))
             except Wrong as error:
                 return _fault(400, Fault(error=str(error)))
-            except (UnknownJob, NotYours):
+            except UnknownJob:
                 return _fault(404, Fault(error=not_found(request.path_params.get("slug", ""))))
             except _CONFLICTS as error:
                 return _fault(409, Fault(error=str(error)))
@@ -140,13 +142,7 @@ def _changing(api: APIRouter, control: Control) -> None:
         desk = control.jobs
         _same(slug, body)
         prompt = _prompt(body.prompt if body.prompt is not None else desk.profile.default_prompt)
-        try:
-            before = await _found(desk, slug)
-        except UnknownJob:
-            after, created = await desk.create(_draft(desk, slug, body, prompt), BY), True
-        else:
-            meant = body.model_copy(update={"prompt": prompt})
-            after, created = await desk.edit(before.id, _change(desk, before, meant), BY), False
+        after, created = await _put(desk, slug, body.model_copy(update={"prompt": prompt}))
         return _answer(Put(slug=slug, next_run=moment(after.next_run_at), created=created))
 
     @api.patch("/{slug}", response_model=ScheduleView)
@@ -190,6 +186,8 @@ def message_routes(control: Control) -> APIRouter:
         ``NOT_A_CHAT`` for a session without a chat, such as that of a job. Once accepted it is
         not lost, even by a crash.
         """
+        if body.prompt is not None and body.message is not None:
+            raise Wrong("prompt: give prompt or message, not both")
         text = _prompt(body.prompt if body.prompt is not None else body.message)
         try:
             sent = await control.send_message(key, text, queue=queue)
@@ -200,12 +198,28 @@ def message_routes(control: Control) -> APIRouter:
     return api
 
 
+async def _put(desk: JobDesk, slug: str, body: PutBody) -> tuple[Job, bool]:
+    """The job as the body wants it, and whether it was made for that. Raises ``JobError``."""
+    try:
+        before = await _found(desk, slug)
+    except UnknownJob:
+        try:
+            return await desk.create(_draft(desk, slug, body), BY), True
+        except SlugTaken:
+            # Another request has made it meanwhile.
+            before = await _found(desk, slug)
+    return await desk.edit(before.id, _change(desk, before, body), BY), False
+
+
 async def _found(desk: JobDesk, slug: str) -> Job:
     """The operator's job with exactly this slug. Raises ``UnknownJob``."""
     if not SLUG.fullmatch(slug):
         raise UnknownJob(slug)
-    job = await desk.get(slug, BY)
-    # The desk also takes the beginning of an id.
+    # The desk also takes an id, and the beginning of one.
+    try:
+        job = await desk.get(slug, BY)
+    except NotYours as error:
+        raise UnknownJob(slug) from error
     if job.spec.slug != slug:
         raise UnknownJob(slug)
     return job
@@ -224,7 +238,7 @@ def _prompt(text: str | None) -> str:
     return text
 
 
-def _draft(desk: JobDesk, slug: str, body: PutBody, prompt: str) -> JobDraft:
+def _draft(desk: JobDesk, slug: str, body: PutBody) -> JobDraft:
     config = body.session_config or SessionConfig()
     policy: dict[str, object] = {}
     if config.persist_session is not None:
@@ -232,7 +246,7 @@ def _draft(desk: JobDesk, slug: str, body: PutBody, prompt: str) -> JobDraft:
         policy["session"] = kind.value
     return JobDraft(
         schedule=schedule_from(body.schedule, desk.profile.policy.min_interval_s),
-        payload=Prompt(prompt, config.model or ""),
+        payload=Prompt(_prompt(body.prompt), config.model or ""),
         slug=slug,
         zone=body.schedule.timezone or "",
         policy=policy,
@@ -260,19 +274,22 @@ def _change(desk: JobDesk, job: Job, body: PatchBody) -> JobChange:
 
 
 def _payload(job: Job, body: PatchBody) -> Payload | Keep:
+    """What it is to do. A job that is no prompt stays what it is: no model is to get its text."""
     given = body.session_config
     before = job.spec.payload
-    if body.prompt is None and (given is None or "model" not in given.model_fields_set):
+    if not isinstance(before, Prompt):
+        if body.prompt is not None and _prompt(body.prompt) != text_of(before):
+            raise Wrong(
+                f"prompt: this schedule runs a {kind_of(before)}, which stays as it is here"
+            )
+        if given is not None and given.model:
+            raise Wrong("sessionConfig.model: only a prompt is given to a model")
         return KEEP
-    if body.prompt is None and not isinstance(before, Prompt):
-        raise Wrong("sessionConfig.model: only a prompt is given to a model")
-    model = before.model if isinstance(before, Prompt) else ""
+    text = before.text if body.prompt is None else _prompt(body.prompt)
+    model = before.model
     if given is not None and "model" in given.model_fields_set:
         model = given.model or ""
-    if body.prompt is not None:
-        return Prompt(_prompt(body.prompt), model)
-    assert isinstance(before, Prompt)
-    return Prompt(before.text, model)
+    return Prompt(text, model)
 
 
 # ---------------------------------------------------------------------------- sessions

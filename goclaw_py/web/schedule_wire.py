@@ -13,7 +13,16 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
 from pydantic.alias_generators import to_camel
 
-from goclaw_py.core.jobs import MAX_TEXT_CHARS, Job, JobState, Program, Prompt, session_for
+from goclaw_py.core.cron_fields import MAX_CHARS
+from goclaw_py.core.jobs import (
+    MAX_TEXT_CHARS,
+    Job,
+    JobState,
+    Payload,
+    Program,
+    Prompt,
+    session_for,
+)
 from goclaw_py.core.policy import Profile, SessionKind
 from goclaw_py.core.schedule import MAX_INTERVAL, At, Cron, Every, Schedule, schedule_of
 from goclaw_py.web.schedule_words import SCHEDULE_REQUIRED, least_interval
@@ -61,7 +70,7 @@ class CronSchedule(Wire):
     """By the clock on the wall of its zone."""
 
     type: Literal["cron"]
-    expression: Annotated[str, Field(min_length=1, max_length=1000)]
+    expression: Annotated[str, Field(min_length=1, max_length=MAX_CHARS)]
     timezone: Zone = None
 
 
@@ -276,8 +285,8 @@ def view_of(job: Job, profile: Profile) -> ScheduleView:
     model = payload.model if isinstance(payload, Prompt) else ""
     return ScheduleView(
         slug=job.spec.slug,
-        prompt=shlex.join(payload.argv) if isinstance(payload, Program) else payload.text,
-        payload=_kind_of(job),
+        prompt=text_of(payload),
+        payload=kind_of(payload),
         enabled=job.state is JobState.ACTIVE,
         schedule=_shape(job.spec.schedule, job.spec.zone),
         session_config=SessionConfig(
@@ -292,8 +301,14 @@ def view_of(job: Job, profile: Profile) -> ScheduleView:
     )
 
 
-def _kind_of(job: Job) -> Literal["prompt", "message", "command"]:
-    match job.spec.payload:
+def text_of(payload: Payload) -> str:
+    """What is shown as the prompt of a schedule, whatever it is."""
+    return shlex.join(payload.argv) if isinstance(payload, Program) else payload.text
+
+
+def kind_of(payload: Payload) -> Literal["prompt", "message", "command"]:
+    """What the shown prompt is."""
+    match payload:
         case Prompt():
             return "prompt"
         case Program():

@@ -19,6 +19,13 @@ SCHEDULE_REQUIRED: Final = "schedule with type and expression/intervalMinutes is
 INVALID_CRON: Final = "Invalid cron expression"
 
 _SHOWN: Final = 80
+_SAID: Final[Mapping[str, str]] = {
+    "string_type": "must be a text",
+    "string_unicode": "must be a text that UTF-8 can hold: without half of a surrogate pair",
+    "int_type": "must be a whole number",
+    "bool_type": "must be true or false",
+}
+"""What is wrong with a value, by the name that pydantic has for it."""
 
 
 def not_found(slug: str) -> str:
@@ -52,20 +59,26 @@ def words(errors: Iterable[Mapping[str, Any]]) -> str:
         if detail["type"] == "json_invalid":
             where = []
         match where:
-            case ["prompt"] if detail["type"] != "string_too_long":
-                return PROMPT_REQUIRED
             case ["schedule"]:
                 return SCHEDULE_REQUIRED
             case ["schedule", _, *_] if detail["type"] == "missing":
                 return SCHEDULE_REQUIRED
             case ["schedule", _, "expression"]:
-                return INVALID_CRON if detail["type"] == "string_too_long" else SCHEDULE_REQUIRED
+                is_text = detail["type"] in ("string_too_long", "string_unicode")
+                return INVALID_CRON if is_text else SCHEDULE_REQUIRED
+            case ["schedule", _, "intervalMinutes", *_]:
+                # One sentence for whole numbers and for others, each of which it is not.
+                return "schedule.intervalMinutes: must be a number"
             case ["schedule", _, *rest]:
                 # The kind of the schedule stands in the place, though not in the body.
-                return f"{'.'.join(['schedule', *rest[:1]])}: {detail['msg']}"
+                return f"{'.'.join(['schedule', *rest[:1]])}: {_said(detail)}"
             case _:
-                return f"{'.'.join(where) or 'body'}: {detail['msg']}"
+                return f"{'.'.join(where) or 'body'}: {_said(detail)}"
     return "the body cannot be read"
+
+
+def _said(detail: Mapping[str, Any]) -> str:
+    return _SAID.get(detail["type"], str(detail["msg"]))
 
 
 def least_interval(least_s: float) -> str:

@@ -15,6 +15,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from goclaw_py.core.errors import GoclawError, StoreUnavailable
 from goclaw_py.core.events import RunEnded, RunStarted, RunText, RunTool
 from goclaw_py.core.ids import RunId
+from goclaw_py.core.jobs import MAX_TEXT_CHARS
 from goclaw_py.core.live import (
     LiveAsked,
     LiveEnded,
@@ -39,8 +40,9 @@ from goclaw_py.ports.control import (
 
 T = TypeVar("T")
 
-MAX_BODY_BYTES = 256 * 1024
-MAX_TEXT_CHARS = 100_000
+MAX_BODY_BYTES = 12 * MAX_TEXT_CHARS + 64 * 1024
+"""Room for the longest text, whatever stands in it: JSON may write a character in twelve bytes."""
+
 MAX_LIMIT = 1_000
 PING_S = 15.0
 """How often an idle event stream says that it lives, in seconds."""

@@ -196,6 +196,45 @@ async def test_a_change_stores_what_people_decide_and_counts_the_revision(world:
     assert await world.a.slugs(OWNER, "") == {"coffee"}
 
 
+async def test_a_change_stores_whose_the_job_is_now_held_to_be(world: World) -> None:
+    """CRON-15: what a model changes is a model's."""
+    await added(world.a, a_job("tea"))
+    assert await world.a.change_job(replace(a_job("tea"), maker=Maker.MODEL))
+    assert (await kept(world.b, a_job("tea"))).maker is Maker.MODEL
+
+
+async def test_a_change_brings_an_owner_no_more_jobs_than_are_allowed(world: World) -> None:
+    """CRON-15."""
+    over = replace(a_job("over", due_at=None), state=JobState.COMPLETED)
+    await added(world.a, over, a_job("tea"), a_job("theirs", owner=OTHER))
+    revived = replace(a_job("over"), state=JobState.ACTIVE)
+    for state in (JobState.ACTIVE, JobState.PAUSED):
+        with pytest.raises(TooManyJobs):
+            await world.a.change_job(replace(revived, state=state), most=1)
+    assert await kept(world.a, over) == over
+    stale = replace(revived, revision=9)
+    assert not await world.a.change_job(stale, most=1)
+    assert await world.a.change_job(a_job("tea", due_at=at(9)), most=1)
+    assert await world.a.change_job(replace(over, failures=1), most=1)
+    assert await world.a.change_job(replace(revived, revision=2), most=2)
+    paused = replace(a_job("tea"), state=JobState.PAUSED, revision=2)
+    assert await world.a.change_job(paused, most=1), "it counts as before"
+
+
+async def test_the_limit_holds_for_those_who_bring_jobs_back_at_once(world: World) -> None:
+    """CRON-15."""
+    over = [replace(a_job(f"j{n}", due_at=None), state=JobState.FAILED) for n in range(8)]
+    await added(world.a, *over)
+    both = (world.a, world.b)
+    calls = [
+        both[n % 2].change_job(replace(job, state=JobState.ACTIVE), most=3)
+        for n, job in enumerate(over)
+    ]
+    got = await asyncio.gather(*calls, return_exceptions=True)
+    assert sum(isinstance(one, TooManyJobs) for one in got) == 5
+    assert len(await slugs_of(world.a, states=(JobState.ACTIVE,))) == 3
+
+
 async def test_of_two_edits_at_once_one_holds(world: World) -> None:
     await added(world.a, a_job("tea"))
     edits = [renamed(a_job("tea"), f"tea-{n}") for n in range(4)]

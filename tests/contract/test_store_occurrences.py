@@ -40,7 +40,7 @@ from tests.support.store_jobs import (
     run_end,
     run_for,
 )
-from tests.support.stores import ANN, APOLOGY, T0, A, B, Heard, World, a_node, at, say, until
+from tests.support.stores import ANN, APOLOGY, BOB, T0, A, B, Heard, World, a_node, at, say, until
 
 pytestmark = pytest.mark.real_time
 
@@ -115,7 +115,7 @@ async def test_a_claim_tells_what_the_run_has_to_know(world: World) -> None:
     """CRON-5, CRON-11."""
     (job,) = await added(world.a, a_job("tea", due_at=at(1)))
     (occurrence,) = ids = fresh(1)
-    (claimed,) = await world.a.claim_due(A, now=at(2.5), limit=1, ids=ids)
+    (claimed,) = await world.a.claim_due(A, now=at(2.5), ids=ids)
     running = replace(job, running=occurrence)
     assert claimed == Claimed(occurrence, running, at(1), at(2.5))
     assert await kept(world.b, job) == running
@@ -177,8 +177,8 @@ async def test_a_node_that_is_not_alive_claims_nothing(world: World, node: NodeI
 
 async def test_a_claim_of_nothing_claims_nothing(world: World) -> None:
     await added(world.a, a_job("tea"))
-    assert await world.a.claim_due(A, now=T0, limit=0, ids=[]) == []
-    assert await world.a.claim_due(A, now=at(-1), limit=1, ids=fresh(1)) == []
+    assert await world.a.claim_due(A, now=T0, ids=[]) == []
+    assert await world.a.claim_due(A, now=at(-1), ids=fresh(1)) == []
 
 
 # ---------------------------------------------------------------------------- by hand
@@ -241,7 +241,7 @@ async def test_an_end_is_stored_with_what_it_makes_of_the_job(world: World, fini
         job.revision,
         Status.SKIPPED,
         at(8),
-        JobUpdate(at(70), JobState.DISABLED, failures=3, coalesced=5, ran=True),
+        JobUpdate(at(70), JobState.DISABLED, failed=True, coalesced=5, ran=True),
         why=Why.BUDGET,
         output="ö" * 20,
         error="too dear",
@@ -253,7 +253,7 @@ async def test_an_end_is_stored_with_what_it_makes_of_the_job(world: World, fini
     assert await kept(world.b, job) == replace(
         job,
         state=JobState.DISABLED,
-        next_run_at=at(70),
+        next_run_at=None,
         last_status="skipped",
         last_error="too dear",
         failures=3,
@@ -315,7 +315,9 @@ async def test_an_edit_during_a_run_wins_over_what_the_run_says_of_the_next_one(
     claimed = await claim_one(world.a)
     paused = replace(job, state=JobState.PAUSED, next_run_at=None)
     assert await world.b.change_job(paused)
-    await finish(world, ended(claimed, update=JobUpdate(at(60), failures=1, coalesced=2, ran=True)))
+    await finish(
+        world, ended(claimed, update=JobUpdate(at(60), failed=True, coalesced=2, ran=True))
+    )
     now = await kept(world.a, job)
     assert (now.state, now.next_run_at, now.running) == (JobState.PAUSED, None, None)
     assert (now.failures, now.coalesced, now.runs, now.last_status) == (1, 2, 1, "ok")
@@ -368,6 +370,7 @@ async def test_the_run_of_a_job_that_was_deleted_ends_as_any_other(
     """CRON-11: delete during a run wins."""
     (job,) = await added(world.a, a_job("tea"))
     claimed = await claim_one(world.a)
+    await world.a.begin_run(run_for(f"run of {claimed.id}", claimed), node=A)
     await world.b.delete_job(job.id, forget=forget)
     await finish(world, ended(claimed))
     assert await world.a.job(job.id) is None
@@ -480,6 +483,21 @@ async def test_the_log_tells_whether_it_was_delivered(world: World, *, by_run: b
         await world.a.mark_sent(row, f"m{number}", now=at(10))
         seen.append((await row_of(world, claimed)).delivery)
     assert seen == ["pending", "pending", "sent"]
+
+
+async def test_it_is_known_in_which_chat_something_was_told(world: World) -> None:
+    """CRON-13: whatever the thread, sent or not."""
+    await added(world.a, a_job("tea"), a_job("coffee"))
+    heard, silent = await claim(world.a)
+    thread = replace(say("x"), target=replace(ANN, thread="7"))
+    await world.a.end_occurrences([EndedOccurrence(ended(heard), (thread,))], node=A)
+    await world.a.end_occurrences([EndedOccurrence(ended(silent))], node=A)
+    for thread_id in (None, "7", "8"):
+        assert await world.b.told_in(heard.id, replace(ANN, thread=thread_id))
+    for place in (BOB, replace(ANN, account="other"), replace(ANN, channel="other")):
+        assert not await world.b.told_in(heard.id, place)
+    assert not await world.a.told_in(silent.id, ANN)
+    assert not await world.a.told_in(OccurrenceId("nobody's"), ANN)
 
 
 async def test_a_dead_part_is_no_delivery(world: World) -> None:
@@ -744,3 +762,39 @@ async def test_a_log_row_outlives_the_message_of_another_job(world: World) -> No
     await alone(world, ended(claimed))
     await world.put(say("from somebody else", ANN))
     assert (await row_of(world, claimed)).delivery == ""
+
+
+# ---------------------------------------------------------------------------- before their time
+
+
+async def test_a_crowd_is_counted_no_further_than_asked(world: World) -> None:
+    await added(world.a, *(a_job(f"j{n}", due_at=T0 + n * HOUR) for n in range(5)))
+    await world.a.change_job(replace(await kept(world.a, a_job("j1")), next_run_at=None))
+    assert await world.a.crowd(until=T0 + 3 * HOUR, most=10) == 3
+    assert await world.a.crowd(until=T0 + 3 * HOUR, most=2) == 2
+    await claim(world.a, now=T0)
+    assert await world.a.crowd(until=T0 + 3 * HOUR, most=10) == 2
+
+
+async def test_what_is_due_soon_can_be_claimed_before_its_time(world: World) -> None:
+    await added(world.a, a_job("soon", due_at=T0 + HOUR), a_job("later", due_at=T0 + 3 * HOUR))
+    claimed = await world.a.claim_due(A, now=T0, ids=fresh(9), until=T0 + 2 * HOUR)
+    assert [(one.job.spec.slug, one.due_at, one.claimed_at) for one in claimed] == [
+        ("soon", T0 + HOUR, T0)
+    ]
+
+
+async def test_what_people_change_before_its_time_is_withdrawn(world: World) -> None:
+    """SPEC CRON-11: a pause, a deletion and another time win; a new name changes nothing."""
+    slugs = ("deleted", "kept", "moved", "paused", "renamed")
+    await added(world.a, *(a_job(slug, due_at=T0 + HOUR) for slug in slugs))
+    claimed = await world.a.claim_due(A, now=T0, ids=fresh(9), until=T0 + HOUR)
+    ids = {one.job.spec.slug: one.id for one in claimed}
+    jobs = {slug: await kept(world.a, a_job(slug)) for slug in slugs}
+    await world.a.delete_job(jobs["deleted"].id, forget=False)
+    await world.a.change_job(replace(jobs["moved"], next_run_at=T0 + 2 * HOUR))
+    await world.a.change_job(replace(jobs["paused"], state=JobState.PAUSED, next_run_at=None))
+    await world.a.change_job(renamed(jobs["renamed"], "another"))
+    gone = await world.a.withdrawn(ids.values())
+    assert gone == {ids["deleted"], ids["moved"], ids["paused"]}
+    assert await world.a.withdrawn([]) == set()

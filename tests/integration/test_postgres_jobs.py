@@ -41,7 +41,7 @@ insert into cron_jobs (
 )
 select
     'job' || n, 'owner' || n % 999, 'slug' || n, '', 'slug' || n, 'x', 'every', '{}', 'person',
-    'always', case when n % 3 = 0 then 'paused' else 'active' end, 1, 'epoch', 'epoch',
+    'always', (array['paused', 'active', 'active', 'completed'])[n % 4 + 1], 1, 'epoch', 'epoch',
     timestamptz 'epoch' + n * interval '1 s'
 from n;
 with n as (select generate_series(1, 20000) as n)
@@ -80,7 +80,7 @@ async def test_no_statement_about_few_jobs_reads_all_of_them(
     named = {
         "occurrences": set(queries("occurrences")) - {"lock_node", "say"},
         "jobs": {"add", "named", "job", "lock", "with_slug", "with_id", "slugs", "rename_in_log"},
-        "runs": {"enter_sessions", "lock_sessions_of_runs"},
+        "runs": {"begin", "enter_sessions", "lock_sessions_of_runs", "lost_times"},
     }
     async with connection(postgres_database.address) as direct:
         await direct.script("set plan_cache_mode = force_generic_plan")
@@ -97,8 +97,12 @@ async def test_no_statement_about_few_jobs_reads_all_of_them(
                 lines = "\n".join(row["QUERY PLAN"] for row in plan)
                 for table in ("cron_jobs", "cron_run_logs", "runs", "outbox", "sessions"):
                     assert f"Seq Scan on {table}" not in lines, (name, lines)
-                if name in ("next_due", "claim_due"):
+                if name in ("next_due", "claim_due", "crowd"):
                     assert "using cron_jobs_due" in lines, lines
+                if name == "sweep_jobs":
+                    assert "cron_jobs_over" in lines, lines
+                if name == "sweep_log":
+                    assert "using cron_run_logs_newest" in lines, lines
 
 
 async def test_a_look_at_what_is_due_reads_an_index_only(postgres_database: Database) -> None:

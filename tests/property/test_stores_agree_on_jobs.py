@@ -125,7 +125,7 @@ class Player:
     async def claim(self) -> object:
         limit = self.chance.randint(0, 3)
         ids = [OccurrenceId(f"occurrence {self.number():04}") for _ in range(limit)]
-        claimed = await self.world.a.claim_due(A, now=at(self.second), limit=limit, ids=ids)
+        claimed = await self.world.a.claim_due(A, now=at(self.second), ids=ids)
         self.claims.extend(claimed)
         return claimed, await self.world.a.next_job_due()
 
@@ -174,12 +174,13 @@ class Player:
     def an_end(self, claimed: Claimed) -> OccurrenceEnd:
         update = JobUpdate(
             at(self.second + self.chance.randint(1, 9)),
-            failures=self.chance.choice([None, 0, 3]),
+            self.chance.choice([*JobState]),
+            failed=self.chance.choice([None, False, True]),
             coalesced=self.chance.randint(0, 2),
             ran=self.chance.random() < 0.7,
         )
         if self.chance.random() < 0.2:
-            update = replace(update, next_run_at=None, state=JobState.COMPLETED)
+            update = replace(update, next_run_at=None)
         elif self.chance.random() < 0.2:
             update = replace(update, delete=True, forget=self.chance.random() < 0.5)
         cost = self.chance.choice([None, Decimal(self.chance.randint(0, 40)) / 8])

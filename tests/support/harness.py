@@ -253,8 +253,9 @@ class GatewayProcess:
     async def shut_down(self, *, wait_s: float = 30.0, hurry: asyncio.Event | None = None) -> None:
         """End as the application does after a signal."""
         await self._cancel(self._tasks.pop())
-        await self.works.office.close()
-        await self.dispatcher.drain(wait_s, hurry or asyncio.Event())
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.works.office.close())
+            group.create_task(self.dispatcher.drain(wait_s, hurry or asyncio.Event()))
         await self.runner.notices.flush()
         await self.commands.close()
         await self.outbox.close(5.0)

@@ -51,7 +51,7 @@ def fresh(number: int) -> list[OccurrenceId]:
 async def claim(
     store: Store, *, node: NodeId = A, now: datetime = T0, limit: int = 100
 ) -> list[Claimed]:
-    return await store.claim_due(node, now=now, limit=limit, ids=fresh(limit))
+    return await store.claim_due(node, now=now, ids=fresh(limit))
 
 
 async def claim_one(store: Store, *, node: NodeId = A, now: datetime = T0) -> Claimed:

@@ -71,7 +71,11 @@ class CommandAgent:
 
     async def _answer(self, call: Call, request: RunRequest, answer: _Answer) -> None:
         running = program(
-            call.arguments, folder=request.workspace, env=self._env(), run_id=request.run_id
+            call.arguments,
+            folder=request.workspace,
+            env=self._env(),
+            run_id=request.run_id,
+            told=bool(call.stdin),
         )
         try:
             async with running as process:

@@ -41,12 +41,17 @@ class _ProgramLoop:
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
         """Raises ``AgentError`` if the program cannot be started, fails, or says too much."""
         heard = _Heard(emit)
+        prompt = request.prompt.encode(errors="replace")
         running = program(
-            self._argv, folder=request.workspace, env=self._env, run_id=request.run_id
+            self._argv,
+            folder=request.workspace,
+            env=self._env,
+            run_id=request.run_id,
+            told=bool(prompt),
         )
         try:
             async with running as process:
-                talk = Talk(process, request.prompt.encode(errors="replace"), heard)
+                talk = Talk(process, prompt, heard)
                 code = await talk.run()
         except NotStarted as error:
             friendly = f"The program {self._name} could not be started."

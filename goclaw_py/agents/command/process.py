@@ -44,14 +44,20 @@ class NotStarted(GoclawError):
 
 @asynccontextmanager
 async def program(
-    arguments: Sequence[str], *, folder: Path, env: Mapping[str, str], run_id: str
+    arguments: Sequence[str],
+    *,
+    folder: Path,
+    env: Mapping[str, str],
+    run_id: str,
+    told: bool,
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """Start a program; however this is left, it ends with all that it has started.
 
+    ``told``: there is something to write to its standard input, which else is ``/dev/null``.
     Raises ``NotStarted``.
     """
     # A task of its own: whoever is cancelled here could not end what is about to start.
-    starting = asyncio.create_task(_start(arguments, folder, {**env, MARK: run_id}))
+    starting = asyncio.create_task(_start(arguments, folder, {**env, MARK: run_id}, told=told))
     try:
         yield await asyncio.shield(starting)
     finally:
@@ -60,14 +66,14 @@ async def program(
 
 
 async def _start(
-    arguments: Sequence[str], folder: Path, env: Mapping[str, str]
+    arguments: Sequence[str], folder: Path, env: Mapping[str, str], *, told: bool
 ) -> asyncio.subprocess.Process:
     try:
         return await asyncio.create_subprocess_exec(
             *arguments,
             cwd=folder,
             env=env,
-            stdin=asyncio.subprocess.PIPE,
+            stdin=asyncio.subprocess.PIPE if told else asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,

@@ -26,7 +26,10 @@ class Hearer(Protocol):
 
 
 class Talk:
-    """One conversation with a program that has been started; ``run`` is called once."""
+    """One conversation with a program that has been started; ``run`` is called once.
+
+    One that was started without a standard input is told nothing.
+    """
 
     def __init__(self, process: asyncio.subprocess.Process, prompt: bytes, hearer: Hearer) -> None:
         self._process = process
@@ -60,12 +63,19 @@ class Talk:
             await asyncio.wait(tasks)
 
     async def _write(self) -> None:
-        assert self._process.stdin is not None
-        # It need not read its prompt.
+        stdin = self._process.stdin
+        if stdin is None:
+            return
+        # It need not read its prompt, nor live until that is written.
         with suppress(BrokenPipeError, ConnectionResetError):
-            self._process.stdin.write(self._prompt)
-            await self._process.stdin.drain()
-        self._process.stdin.close()
+            try:
+                stdin.write(self._prompt)
+                await stdin.drain()
+            except RuntimeError:
+                # uvloop's word for a pipe that is closed; asyncio has none for it.
+                if not stdin.is_closing():
+                    raise
+        stdin.close()
 
     async def _read(self) -> None:
         assert self._process.stdout is not None

@@ -12,7 +12,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from goclaw_py.agents.offline.turn import Turn, phrase
-from goclaw_py.core.errors import BadSchedule, ToolFailed
+from goclaw_py.core.cron_fields import read
+from goclaw_py.core.errors import BadCron, BadSchedule, ToolFailed
 from goclaw_py.core.moments import parse_moment
 from goclaw_py.core.text import cut_text
 
@@ -28,6 +29,9 @@ _UNITS = {
 _UNIT = "|".join(sorted(_UNITS, key=len, reverse=True))
 _SPAN = rf"[0-9]{{1,{_MOST_DIGITS}}}\s*(?:{_UNIT})"
 _REGULAR = rf"(?:[0-9]{{1,{_MOST_DIGITS}}}\s*)?(?:{_UNIT})"
+_PARTS = re.compile(r"(\S+)\s*(.*)", re.DOTALL)
+_FIELD = re.compile(r"(?=.*[0-9*])(?=.*[*,/#-])[0-9a-z*,/#-]+", re.IGNORECASE | re.ASCII)
+"""What is a field of a cron expression rather than a word: signs of such a field, and a value."""
 _SPAN_PARTS = re.compile(r"([0-9]*)\s*([a-z]+)", re.IGNORECASE)
 
 
@@ -67,8 +71,7 @@ async def _remind_in(turn: Turn) -> str:
 
 async def _remind_at(turn: Turn) -> str:
     here = await _here(turn)
-    words = " ".join(turn.said.split()).lower()
-    when = words.removeprefix("at ").replace("tomorrow at ", "tomorrow ")
+    when = " ".join(word for word in turn.said.split() if word.lower() != "at")
     try:
         moment = parse_moment(when, now=here.now, zone=here.zone)
     except BadSchedule as error:
@@ -90,19 +93,46 @@ async def _remind(turn: Turn, moment: datetime) -> str:
 
 async def _every(turn: Turn) -> str:
     seconds = _span(turn.said) // timedelta(seconds=1)
-    return await _again_and_again(turn, "interval", str(seconds))
+    return await _again_and_again(turn, "interval", str(seconds), turn.rest)
 
 
 async def _cron(turn: Turn) -> str:
-    return await _again_and_again(turn, "cron", turn.said)
+    expression, text = _expression(turn)
+    return await _again_and_again(turn, "cron", expression, text)
 
 
-async def _again_and_again(turn: Turn, kind: str, value: str) -> str:
+def _expression(turn: Turn) -> tuple[str, str]:
+    """A cron expression with five fields or six, and what is to be done.
+
+    Raises ``ToolFailed`` where nobody can tell whether a word is the sixth field or the text.
+    """
+    if turn.said.startswith("@"):
+        return turn.said, turn.rest
+    first, text = _PARTS.fullmatch(turn.rest).groups()  # type: ignore[union-attr]  # fits any text
+    six = f"{turn.said} {first}"
+    is_field, has_six = _FIELD.fullmatch(first) is not None, _are_fields(six)
+    if is_field and has_six and text:
+        return six, text
+    if is_field or (has_six and text):
+        raise ToolFailed(
+            f"{cut_text(first, _NAME_CHARS)} may be a sixth field or the beginning of the text; "
+            "in front of such a text say `echo`"
+        )
+    return turn.said, turn.rest
+
+
+def _are_fields(expression: str) -> bool:
+    try:
+        read(expression, (6,))
+    except BadCron:
+        return False
+    return True
+
+
+async def _again_and_again(turn: Turn, kind: str, value: str, text: str) -> str:
     # A text that is no phrase would be answered with an introduction, each time.
-    goal = turn.rest if turn.understands(turn.rest) else f"echo {turn.rest}"
-    made = await _create(
-        turn, name=_title(turn.rest), goal=goal, cadence_type=kind, cadence_value=value
-    )
+    goal = text if turn.understands(text) else f"echo {text}"
+    made = await _create(turn, name=_title(text), goal=goal, cadence_type=kind, cadence_value=value)
     times = ", ".join(made["next_runs_local"])
     return turn.reply(f"I will do `{goal}`, next at {times}. {_how_to_end(made)}")
 

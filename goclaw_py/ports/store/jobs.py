@@ -57,7 +57,8 @@ class EndedOccurrence:
 class JobStore(Protocol):
     """Jobs, occurrences, and the zones of owners.
 
-    A change of a job sends ``Notice.CRON``.
+    A change of a job sends ``Notice.CRON``. A job that this release cannot read, since another one
+    has stored it, is shown as far as it can be read, with the cause as its last error.
     """
 
     # ---------------------------------------------------------------- what people do
@@ -83,11 +84,13 @@ class JobStore(Protocol):
     async def slugs(self, owner: Owner, prefix: str) -> frozenset[str]:
         """The slugs of an owner's jobs that begin so."""
 
-    async def change_job(self, job: Job) -> bool:
-        """Store the definition, state, failures and next run of a job; count its revision up.
+    async def change_job(self, job: Job, *, most: int | None = None) -> bool:
+        """Store definition, maker, state, failures and next run of a job; count its revision up.
 
         ``job.revision`` is the one that was read. False, and nothing happens, if somebody else
-        changed the job since, or deleted it. Raises ``SlugTaken``. What a run has in hand stays.
+        changed the job since, or deleted it. Raises ``SlugTaken``; ``TooManyJobs`` if the job did
+        not count, is to count, and its owner has ``most``; and ``BadJob`` if this release cannot
+        read what is stored, which would be lost. What a run has in hand stays.
         """
 
     async def delete_job(self, job_id: JobId, *, forget: bool) -> bool:
@@ -98,22 +101,39 @@ class JobStore(Protocol):
     async def next_job_due(self) -> datetime | None:
         """The earliest time for which something is to be claimed; it may be over."""
 
+    async def crowd(self, *, until: datetime, most: int) -> int:
+        """How many active jobs of which nothing runs are due by then, counted up to ``most``."""
+
     async def claim_due(
-        self, node: NodeId, *, now: datetime, limit: int, ids: Sequence[OccurrenceId]
+        self,
+        node: NodeId,
+        *,
+        now: datetime,
+        ids: Sequence[OccurrenceId],
+        until: datetime | None = None,
+        messages_only: bool = False,
     ) -> list[Claimed]:
         """Claim due, active jobs of which nothing runs, the longest due first.
 
+        With ``until`` also those that will be due by then: whoever claims them waits for it. With
+        ``messages_only`` nothing but jobs whose payload is a ``Message``.
+
         Makes a row of the log for each, or takes the one that a process left which has died or was
-        shut down; new rows get ``ids``, of which there are at least ``limit``. Two nodes never
-        claim the same. Raises ``Fenced`` if ``node`` is not alive.
+        shut down; new rows get ``ids``, of which there are as many as are wanted. Two nodes never
+        claim the same. A job that cannot be read is left out: its occurrence ends as failed, and it
+        is switched off. Raises ``Fenced`` if ``node`` is not alive.
         """
+
+    async def withdrawn(self, ids: Collection[OccurrenceId]) -> set[OccurrenceId]:
+        """Those claimed occurrences whose job was deleted or paused, or has another time by now."""
 
     async def claim_now(
         self, node: NodeId, job_id: JobId, *, now: datetime, occurrence: OccurrenceId
     ) -> Claimed | None:
         """Claim a job for a run by hand, in whatever state it is; None if one of it runs.
 
-        Raises ``UnknownJob``, and ``Fenced``.
+        May be repeated after an unknown outcome. Raises ``UnknownJob``, ``Fenced``, and ``BadJob``
+        if this release cannot read the job.
         """
 
     async def end_occurrences(self, ends: Sequence[EndedOccurrence], *, node: NodeId) -> None:
@@ -132,6 +152,12 @@ class JobStore(Protocol):
         ``INTERRUPTED`` for a shutdown, ``SKIPPED`` for one that could not begin here now.
         """
 
+    async def give_back_unknown(self, known: Collection[OccurrenceId], *, node: NodeId) -> None:
+        """Give back what a node has claimed but for what it knows of, and for those by hand.
+
+        For when the answer to ``claim_due`` was lost: nobody would run it while the node lives.
+        """
+
     # ---------------------------------------------------------------- what became of them
 
     async def log_of(
@@ -142,8 +168,18 @@ class JobStore(Protocol):
     async def logged(self, occurrence: OccurrenceId) -> Logged | None:
         """One occurrence."""
 
+    async def told_in(self, occurrence: OccurrenceId, target: Target) -> bool:
+        """Whether a message about an occurrence was for this chat, whatever the thread."""
+
     async def job_stats(self, job: JobId | None, *, since: datetime) -> JobStats:
         """What a job, or all of them, did with what was due since then."""
+
+    async def sweep_jobs(self, *, now: datetime) -> int:
+        """Delete what ended more than 90 days ago; how much (SPEC DB-5).
+
+        That is rows of the log, and jobs that are completed or failed and have neither run nor been
+        changed since. At most 1000 of each, the oldest; call it again until nothing goes.
+        """
 
     # ---------------------------------------------------------------- where owners are
 

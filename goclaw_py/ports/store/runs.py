@@ -100,7 +100,7 @@ class RunEnd:
         first_text_at: When it said its first word.
         summary: What stands for the older part of its session's history from now on.
         occurrence: The end of what it worked for, in the same transaction. ``Fenced`` if that is
-            another node's by now.
+            another node's by now. If it has ended already, ``say`` falls out.
     """
 
     id: RunId
@@ -183,7 +183,8 @@ class RunStore(Protocol):
         A draft that belongs to one of its inbox rows is this run's from now on.
 
         Claims the session for ``node`` if it is free, and creates it if it does not exist. Raises
-        ``Fenced`` if another live node owns it.
+        ``Fenced`` if another live node owns it, or if the run works for a time of a job that is not
+        claimed by ``node``, or has ended.
         """
 
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:

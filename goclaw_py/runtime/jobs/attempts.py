@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from goclaw_py.core import wording
 from goclaw_py.core.due import why_of
-from goclaw_py.core.errors import AgentError
+from goclaw_py.core.errors import AgentError, StoreUnavailable
 from goclaw_py.core.occurrence import Attempt
 from goclaw_py.core.outcomes import Ending, Outcome, Reason
-from goclaw_py.runtime.jobs.occurrences import Said
+from goclaw_py.runtime.jobs.ends import Said
 from goclaw_py.runtime.progress import Progress
 
 
@@ -30,7 +30,7 @@ def attempt_of(ended: Ending, error: BaseException | None, progress: Progress) -
         why=why_of(ended.reason),
         error=told,
         friendly=friendly,
-        retryable=isinstance(error, AgentError) and error.retryable,
+        retryable=_may_pass(error),
         side_effects=progress.has_side_effects,
     )
 
@@ -41,3 +41,10 @@ def said_of(progress: Progress) -> Said:
     if result is None:
         return Said(progress.text, progress.usage)
     return Said(result.text, progress.usage, result.files)
+
+
+def _may_pass(error: BaseException | None) -> bool:
+    """Whether the cause of a failure may be gone in a moment."""
+    return isinstance(error, StoreUnavailable) or (
+        isinstance(error, AgentError) and error.retryable
+    )

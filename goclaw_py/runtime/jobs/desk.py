@@ -97,10 +97,10 @@ class JobDesk:
             before = await self.get(asked, by)
             if change.revision not in (None, before.revision):
                 break
-            after = changed(self._rules, before, change, by.maker, now=self._clock.now())
+            after = changed(self._rules, before, change, by, now=self._clock.now())
             if after == replace(before, updated_at=after.updated_at):
                 return before
-            if await self._store.change_job(after):
+            if await self._store.change_job(after, most=self.most):
                 log.info("a job was changed", extra=_facts(after))
                 return replace(after, revision=before.revision + 1)
             if change.revision is not None:
@@ -152,7 +152,7 @@ class JobDesk:
         """See ``ports.jobs.JobDesk``."""
         if asked is None:
             if by.owner is not None:
-                raise NotYours("all jobs", by.owner)
+                raise NotYours("", by.owner)
             return await self._store.log_of(None, limit=limit, status=status)
         try:
             job_id = (await self.get(asked, by)).id
@@ -174,7 +174,7 @@ class JobDesk:
         """See ``ports.jobs.JobDesk``."""
         if asked is None:
             if by.owner is not None:
-                raise NotYours("all jobs", by.owner)
+                raise NotYours("", by.owner)
             return await self._store.job_stats(None, since=since)
         return await self._store.job_stats((await self.get(asked, by)).id, since=since)
 

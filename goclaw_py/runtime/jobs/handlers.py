@@ -22,8 +22,10 @@ from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.jobs import RunNow, StartedNow
 from goclaw_py.ports.store import JobStore
 from goclaw_py.runtime.clock import new_id
-from goclaw_py.runtime.jobs.held import Held
-from goclaw_py.runtime.jobs.occurrences import Occurrences, Said
+from goclaw_py.runtime.jobs.ends import Said
+from goclaw_py.runtime.jobs.held import Held, Withdrawn, facts_of
+from goclaw_py.runtime.jobs.occurrences import Occurrences
+from goclaw_py.runtime.retry import until_available
 
 log = logging.getLogger(__name__)
 
@@ -124,12 +126,15 @@ class Handlers:
     async def _work(self, held: Held, work: _Work) -> None:
         attempt, said = _CUT, Said()
         try:
+            await held.until_due(self._clock)
             async with self._slots:
                 work.phase = _Phase.WORKS
                 attempt, said = await self._attempt(held)
+        except Withdrawn:
+            attempt = Attempt(Outcome.CANCELLED, Why.STOPPED)
         except asyncio.CancelledError:
             # By this class alone: it is given back, and runs again.
-            log.info("a job was cut", extra=_facts(held))
+            log.info("a job was cut", extra=facts_of(held))
         work.phase = _Phase.STORES
         if work.forsaken:
             return
@@ -137,7 +142,7 @@ class Handlers:
             await self._occurrences.ended(held, attempt, said, None)
         except Exception:
             # A boundary: nobody awaits this task, and the other jobs go on.
-            log.exception("the end of a job met a bug", extra=_facts(held))
+            log.exception("the end of a job met a bug", extra=facts_of(held))
 
     async def _attempt(self, held: Held) -> tuple[Attempt, Said]:
         assert self.handler is not None
@@ -171,7 +176,7 @@ class Handlers:
             words = f"it took longer than {held.policy.run_timeout_s:g} s"
         elif isinstance(error, AgentError):
             retryable = error.retryable
-        log.warning("a job failed: %.500s", words, extra=_facts(held))
+        log.warning("a job failed: %.500s", words, extra=facts_of(held))
         return Attempt(outcome, error=cut_bytes(words, OUTPUT_BYTES), retryable=retryable)
 
     async def tell(
@@ -191,8 +196,11 @@ class Handlers:
         if not self.open:
             return RunNow.OFF
         occurrence = OccurrenceId(new_id(self._clock))
-        now = self._clock.now()
-        claimed = await self._store.claim_now(self._node(), job.id, now=now, occurrence=occurrence)
+        node, now = self._node(), self._clock.now()
+        # If the answer is lost the job may be claimed, and nobody else could run it any more.
+        claimed = await until_available(
+            lambda: self._store.claim_now(node, job.id, now=now, occurrence=occurrence)
+        )
         if claimed is None:
             return RunNow.ALREADY_RUNNING
         self._occurrences.start(self._occurrences.hold(claimed))
@@ -242,8 +250,3 @@ def _text(said: object) -> str:
     if not isinstance(said, str):
         raise TypeError(f"a handler returns text or None, not {type(said).__name__}")
     return said
-
-
-def _facts(held: Held) -> dict[str, object]:
-    job = held.claimed.job
-    return {"job": job.id, "slug": job.spec.slug, "occurrence": held.id, "attempt": held.attempt}

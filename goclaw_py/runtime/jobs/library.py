@@ -37,10 +37,11 @@ from goclaw_py.ports.store import JobPage, JobQuery, NodeStore, Notice
 from goclaw_py.runtime.clock import SystemClock
 from goclaw_py.runtime.cluster import Cluster
 from goclaw_py.runtime.jobs.desk import JobDesk
+from goclaw_py.runtime.jobs.ends import RunStore
 from goclaw_py.runtime.jobs.handlers import UNWIND_S, Due, Handler, Handlers
 from goclaw_py.runtime.jobs.loop import DueLoop
 from goclaw_py.runtime.jobs.making import Rules
-from goclaw_py.runtime.jobs.occurrences import Occurrences, RunStore
+from goclaw_py.runtime.jobs.occurrences import Occurrences
 from goclaw_py.runtime.wake import Wake
 
 __all__ = ["Due", "Handler", "JobService", "Shelf"]

@@ -6,11 +6,14 @@ that hangs, or a channel, delays no other one.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 
 from goclaw_py.core.errors import Fenced, StoreUnavailable
 from goclaw_py.core.ids import NodeId, OccurrenceId
+from goclaw_py.core.occurrence import Claimed, Status
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import JobStore
 from goclaw_py.runtime.clock import new_id
@@ -21,7 +24,15 @@ log = logging.getLogger(__name__)
 
 LOOK_S = 1.0
 _OTHERS_S = 0.05
+_CROWD = 20
+"""So many jobs at once are claimed before their time."""
+_EACH_S = 0.002
+_MOST_LEAD_S = 2.0
+_TOGETHER = timedelta(seconds=0.1)
+_NO_LEAD = timedelta()
 _MOST_AT_ONCE = 1000
+_MESSAGES = 100
+_UNSURE_S = 60.0
 
 
 class DueLoop:
@@ -48,6 +59,7 @@ class DueLoop:
         self._size = size
         self._wake = wake
         self._closing = False
+        self._unsure_until = 0.0
         self.look_s = LOOK_S
         """How often the table is looked at without any notice; these are hints (SPEC DB-3)."""
 
@@ -67,25 +79,76 @@ class DueLoop:
 
     async def look(self) -> float:
         """Claim what is due now; how long there is nothing to do, in seconds, at most 1."""
-        due_at = await self._store.next_job_due()
-        while due_at is not None and due_at <= self._clock.now():
-            room = self.room()
-            if room <= 0:
-                return self.look_s
-            now = self._clock.now()
-            ids = [OccurrenceId(new_id(self._clock)) for _ in range(room)]
-            claimed = await self._store.claim_due(self._node(), now=now, limit=room, ids=ids)
-            if self._closing:
-                break
+        await self._give_back_unknown()
+        await self._occurrences.withdraw()
+        due_at, lead = await self._next()
+        while due_at is not None and due_at <= self._clock.now() + lead:
+            claimed = await self._claim(lead)
+            if claimed is None:
+                return _OTHERS_S
             await self._occurrences.take(claimed)
-            due_at = await self._store.next_job_due()
-            if not claimed and due_at is not None and due_at <= now:
+            if not claimed and self.room() <= 0:
+                return self.look_s
+            due_at, lead = await self._next()
+            if not claimed and due_at is not None and due_at <= self._clock.now():
                 # Others are claiming these right now.
                 return _OTHERS_S
         if due_at is None:
             return self.look_s
-        ahead_s = (due_at - self._clock.now()).total_seconds()
+        ahead_s = (due_at - self._clock.now() - lead).total_seconds()
+        if ahead_s > _MOST_LEAD_S:
+            # By then it is known whether there is a crowd.
+            ahead_s -= _MOST_LEAD_S
         return min(max(ahead_s, 0.0), self.look_s)
+
+    async def _claim(self, lead: timedelta) -> Sequence[Claimed] | None:
+        """Claim what there is room for; messages need none (SPEC CRON-4).
+
+        None if it is not ours: this node was declared dead meanwhile, or the process ends.
+        """
+        room, node, now = self.room(), self._node(), self._clock.now()
+        ids = [OccurrenceId(new_id(self._clock)) for _ in range(room if room > 0 else _MESSAGES)]
+        try:
+            claimed = await self._store.claim_due(
+                node, now=now, ids=ids, until=now + lead, messages_only=room <= 0
+            )
+        except StoreUnavailable:
+            self._unsure_until = asyncio.get_running_loop().time() + _UNSURE_S
+            raise
+        if self._node() != node:
+            return None
+        if self._closing:
+            await self._store.give_back(
+                [one.id for one in claimed], node=node, status=Status.INTERRUPTED
+            )
+            return None
+        return claimed
+
+    async def _next(self) -> tuple[datetime | None, timedelta]:
+        """When something is due next, and how long before its time it is claimed.
+
+        Not at all, but for a crowd: to claim a thousand and to store that they begin takes a while,
+        and none of them is to be late for that. What is changed in that time does not run.
+        """
+        due_at = await self._store.next_job_due()
+        if due_at is None:
+            return None, _NO_LEAD
+        ahead_s = (due_at - self._clock.now()).total_seconds()
+        if not 0 < ahead_s <= _MOST_LEAD_S + 0.1:
+            return due_at, _NO_LEAD
+        crowd = await self._store.crowd(until=due_at + _TOGETHER, most=_MOST_AT_ONCE)
+        if crowd < _CROWD:
+            return due_at, _NO_LEAD
+        return due_at, timedelta(seconds=min(crowd * _EACH_S, _MOST_LEAD_S))
+
+    async def _give_back_unknown(self) -> None:
+        """Give back what was claimed by a call whose answer was lost.
+
+        For a while: such a call may take effect long after nobody waits for it any more.
+        """
+        if asyncio.get_running_loop().time() < self._unsure_until:
+            known = [held.id for held in self._occurrences.all()]
+            await self._store.give_back_unknown(known, node=self._node())
 
     def room(self) -> int:
         """How many more may be claimed: what can start, and as many again (SPEC CRON-5)."""

@@ -19,14 +19,18 @@ from goclaw_py.core.jobs import (
     Prompt,
     TargetKind,
     checked,
+    policy_for,
     slug_for,
 )
 from goclaw_py.core.messages import Target
-from goclaw_py.core.policy import Anchor, JobPolicy, Profile, SessionKind, for_model
+from goclaw_py.core.policy import Anchor, JobPolicy, Profile, SessionKind
 from goclaw_py.core.schedule import Every, check, first_run_at, spaced
 from goclaw_py.ports.jobs import KEEP, Asker, JobChange, JobDraft, Keep
+from goclaw_py.runtime.jobs.permits import is_own_chat, permit
 
 _OVER = (JobState.COMPLETED, JobState.FAILED)
+_SAID_OF_IT = ("slug", "name", "notify")
+"""What a model may change of a job that stays its maker's: neither what it does nor when."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,7 @@ class Rules:
         most: How many jobs an owner may have.
         agents: Those that there are; empty: any name is taken.
         sources: The work sources that there are.
+        places: The channels and accounts that there are; empty: any target is taken.
     """
 
     profile: Profile
@@ -46,6 +51,7 @@ class Rules:
     most: int = 50
     agents: Collection[AgentName] = ()
     sources: Collection[str] = ()
+    places: Collection[tuple[str, str]] = ()
 
     @property
     def base(self) -> JobPolicy:
@@ -57,7 +63,6 @@ def made(
     rules: Rules, draft: JobDraft, by: Asker, zone: str, *, job_id: JobId, now: datetime
 ) -> Job:
     """The job that a draft asks for, in ``zone`` if it names none. Raises ``JobError``."""
-    chat = by.chat if by.chat is not None else TargetKind.LAST
     payload = _payload(rules, draft.payload)
     spec = JobSpec(
         slug=draft.slug or slug_for(draft.name or _words(payload)),
@@ -66,7 +71,7 @@ def made(
         payload=payload,
         name=draft.name,
         agent=draft.agent or by.agent or MAIN_AGENT,
-        target=draft.target if draft.target is not None else chat,
+        target=draft.target if draft.target is not None else _chat(by),
         peer=draft.peer or by.peer,
         notify=draft.notify,
         session=draft.session,
@@ -84,6 +89,8 @@ def made(
         created_at=now,
         updated_at=now,
     )
+    permit(spec, rules.base, by)
+    _reachable(rules, spec)
     job = _sound(rules, bare, now, by.maker)
     first = draft.next_run_at or first_run_at(job.timing(rules.base), now=now)
     if draft.paused:
@@ -91,28 +98,32 @@ def made(
     return replace(job, next_run_at=first)
 
 
-def changed(rules: Rules, job: Job, change: JobChange, by: Maker, *, now: datetime) -> Job:
+def changed(rules: Rules, job: Job, change: JobChange, by: Asker, *, now: datetime) -> Job:
     """The job as an edit makes it. Raises ``JobError``.
 
     Its next run is computed anew if when it runs has changed, or if it becomes active. A job that
-    is over becomes active by a new schedule. What a model changes has to be as rare as what it
-    makes (SPEC CRON-15).
+    is over becomes active by a new schedule. What a model changes of what a job does, or of when,
+    is a model's from then on, with the limits for these (SPEC CRON-8, CRON-15).
     """
     spec = _changed_spec(job.spec, change)
-    state = job.state if isinstance(change.state, Keep) else change.state
-    if state not in (job.state, JobState.ACTIVE, JobState.PAUSED):
-        raise BadJob("state", "must be active or paused")
+    permit(spec, rules.base, by, job.spec)
     rescheduled = (spec.schedule, spec.zone) != (job.spec.schedule, job.spec.zone)
-    if rescheduled and isinstance(change.state, Keep) and job.state in _OVER:
-        state = JobState.ACTIVE
+    state = _changed_state(job, change, by, rescheduled=rescheduled)
     resumed = state is JobState.ACTIVE and job.state is not JobState.ACTIVE
-    after = replace(job, spec=spec, state=state, updated_at=now)
-    if rescheduled or resumed or _timing_of(rules, after) != _timing_of(rules, job):
-        after = _sound(rules, after, now, by)
+    maker = job.maker
+    if by.maker is Maker.MODEL and (resumed or _does_else(spec, job.spec)):
+        maker = Maker.MODEL
+    after = replace(job, spec=spec, maker=maker, state=state, updated_at=now)
+    retimed = rescheduled or _timing_of(rules, after) != _timing_of(rules, job)
+    if retimed or resumed:
+        # A person who only resumes it makes it no more frequent than it was allowed to be.
+        checker = by.maker if retimed else maker
+        after = _sound(rules, after, now, checker)
         rescheduled = True
-    else:
+    elif spec != job.spec:
         after = replace(after, spec=checked(spec))
         _known(rules, after)
+    _reachable(rules, spec, job.spec)
     if resumed:
         # Somebody has looked at it: it begins with a clean record (SPEC CRON-8).
         after = replace(after, failures=0)
@@ -121,6 +132,33 @@ def changed(rules: Rules, job: Job, change: JobChange, by: Maker, *, now: dateti
     if rescheduled:
         return replace(after, next_run_at=first_run_at(after.timing(rules.base), now=now))
     return after
+
+
+def _changed_state(job: Job, change: JobChange, by: Asker, *, rescheduled: bool) -> JobState:
+    """The state that an edit asks for. Raises ``BadJob``."""
+    state = change.state
+    if isinstance(state, Keep):
+        return JobState.ACTIVE if rescheduled and job.state in _OVER else job.state
+    if state is job.state:
+        return state
+    if state not in (JobState.ACTIVE, JobState.PAUSED):
+        raise BadJob("state", "must be active or paused")
+    if rescheduled:
+        return state
+    if state is JobState.PAUSED and job.state in _OVER:
+        raise BadJob("state", "it is over; a new schedule lets it run again")
+    if state is JobState.PAUSED and job.state is JobState.DISABLED:
+        raise BadJob("state", "it is over; it was switched off after failures")
+    if job.state is JobState.DISABLED and by.maker is Maker.MODEL:
+        # Else a model would undo what stops jobs that fail for ever (SPEC CRON-8).
+        raise BadJob("state", "it was switched off after failures; give it a new schedule")
+    return state
+
+
+def _does_else(spec: JobSpec, before: JobSpec) -> bool:
+    """Whether more than what is said of a job has changed."""
+    same = {key: getattr(spec, key) for key in _SAID_OF_IT}
+    return replace(before, **same) != spec
 
 
 def _timing_of(rules: Rules, job: Job) -> object:
@@ -141,8 +179,9 @@ def _sound(rules: Rules, job: Job, now: datetime, by: Maker) -> Job:
     _known(rules, job)
     timing = job.timing(rules.base)
     check(timing, now=now, cron_fields=rules.profile.cron_fields)
-    strict = for_model(policy) if by is Maker.MODEL else policy
-    least = timedelta(seconds=strict.min_interval_s)
+    # Whoever makes it more frequent has to be allowed to, not only whoever has made it.
+    strict = policy_for(rules.base, spec.policy, by)
+    least = timedelta(seconds=max(policy.min_interval_s, strict.min_interval_s))
     timing = spaced(timing, least, policy.on_short, now=now)
     return replace(job, spec=replace(spec, schedule=timing.schedule))
 
@@ -162,6 +201,23 @@ def _known(rules: Rules, job: Job) -> None:
         raise BadJob("session", 'session = "main" needs a chat as target')
     if spec.source and not isinstance(spec.payload, Prompt):
         raise BadJob("source", "only a prompt can be given work")
+
+
+def _reachable(rules: Rules, spec: JobSpec, before: JobSpec | None = None) -> None:
+    """Raise ``BadJob`` for a new target that is on no channel or account of this gateway."""
+    target = spec.target
+    if not rules.places or not isinstance(target, Target):
+        return
+    if before is not None and target == before.target:
+        return
+    if (target.channel, target.account) in rules.places:
+        return
+    accounts = {account for channel, account in rules.places if channel == target.channel}
+    if accounts:
+        said = f"the channel {target.channel!r} has no account {target.account!r}"
+        raise BadJob("target", f"{said}; there are {_list(accounts)}")
+    channels = _list({channel for channel, _ in rules.places})
+    raise BadJob("target", f"there is no channel {target.channel!r}; there are {channels}")
 
 
 def _list(names: Collection[str]) -> str:
@@ -207,6 +263,17 @@ def _merged(before: Mapping[str, object], change: Mapping[str, object]) -> dict[
     """The keys of a policy with some changed; None takes a key back."""
     merged = {**before, **change}
     return {key: value for key, value in merged.items() if value is not None}
+
+
+def _chat(by: Asker) -> Target | TargetKind:
+    """Where what somebody makes tells its results if they say nothing: where they ask.
+
+    A run asks where its job tells its results, which may be no chat of its owner.
+    """
+    if by.chat is None:
+        return TargetKind.LAST
+    trusted = by.maker is Maker.OPERATOR or is_own_chat(by.chat, by.peer, by)
+    return by.chat if trusted else TargetKind.LAST
 
 
 def owner_for(by: Asker) -> Owner:

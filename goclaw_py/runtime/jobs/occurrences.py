@@ -1,83 +1,36 @@
-"""Occurrences from their claim to their stored end (SPEC CRON-5 to CRON-8).
+"""Occurrences from their claim to their end, in this process (SPEC CRON-5 to CRON-8).
 
 Who performs them is somebody else's business: runs of agents in a gateway, callbacks in programs of
-others. Decisions are made in ``core.due``.
+others. Decisions are made in ``core.due``; what an end is, and how it is stored, is in ``ends``.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from datetime import timedelta
-from typing import Protocol
+from typing import Any
 
-from goclaw_py.core.due import End, Retry, after, begin, settled
-from goclaw_py.core.errors import Fenced, NeverBegan
-from goclaw_py.core.events import Usage
+from goclaw_py.core.due import End, Retry, after, begin
 from goclaw_py.core.ids import NodeId, OccurrenceId
-from goclaw_py.core.jobs import Job
-from goclaw_py.core.messages import OutboundMessage, OutFile
-from goclaw_py.core.occurrence import (
-    OUTPUT_BYTES,
-    Attempt,
-    Claimed,
-    JobUpdate,
-    OccurrenceEnd,
-    Status,
-    Why,
-)
+from goclaw_py.core.occurrence import Attempt, Claimed, Status, Why
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.policy import JobPolicy, Misfire
-from goclaw_py.core.text import cut_bytes
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import EndedOccurrence, JobStore, RunEnd
-from goclaw_py.runtime.jobs.held import Held
+from goclaw_py.ports.store import RunEnd
+from goclaw_py.runtime.jobs.ends import NOTHING, Ends, Performer, RunStore, Said
+from goclaw_py.runtime.jobs.held import Held, Withdrawn, facts_of
 from goclaw_py.runtime.jobs.room import Room
-from goclaw_py.runtime.retry import attempt_delay_s, until_available, until_stored
+from goclaw_py.runtime.retry import attempt_delay_s, until_available
 
 log = logging.getLogger(__name__)
-
-_NOTHING = Attempt(Outcome.REJECTED)
-"""What is known of an attempt that never began."""
 
 MISSED_APART_S = 1.0
 """What was missed starts one after the other, so that a restart is no stampede (SPEC CRON-6)."""
 
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What an attempt has said and used."""
-
-    text: str = ""
-    usage: Usage | None = None
-    files: tuple[OutFile, ...] = ()
-
-
-class Performer(Protocol):
-    """Does what jobs ask for."""
-
-    def busy(self, job: Job, policy: JobPolicy) -> Why | None:
-        """Why there is no room for a job now; None: there is."""
-
-    async def perform(self, held: Held) -> None:
-        """Begin an attempt; whatever comes of it, ``Occurrences.ended`` is told."""
-
-    async def tell(
-        self, held: Held, end: End, update: JobUpdate | None, attempt: Attempt, said: Said
-    ) -> tuple[OutboundMessage, ...]:
-        """What people are told of the end of an occurrence."""
-
-    async def told(self, held: Held, end: End, say: Sequence[OutboundMessage], said: Said) -> None:
-        """The end is stored, and with it what is told. Raises nothing."""
-
-
-class RunStore(JobStore, Protocol):
-    """What is written here."""
-
-    async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
-        """See ``ports.store.RunStore``."""
+_SURE_FOR = timedelta(seconds=1)
+"""So long after a look at its job an occurrence begins without another one."""
 
 
 class Occurrences:
@@ -101,35 +54,58 @@ class Occurrences:
         self._node = node
         self._base = base
         self._freed = freed
+        self._ends = Ends(store, clock, base)
         self._held: dict[OccurrenceId, Held] = {}
         self._timers: dict[OccurrenceId, asyncio.TimerHandle] = {}
         self._room = Room(self._held)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._beginning: dict[OccurrenceId, asyncio.Task[None]] = {}
+        """Those that are about to begin an attempt."""
         self._last_missed = -MISSED_APART_S
         self._closing = False
 
     def connect(self, performer: Performer) -> None:
         """Give it who performs. Call it once, before anything is due."""
         self._performer = performer
+        self._ends.connect(performer)
 
     # ------------------------------------------------------------------ looking
 
     @property
     def load(self) -> int:
-        """How many run or wait for a place to run; not those that wait for their next attempt."""
-        return sum(not held.waits or held.started_at is None for held in self._held.values())
+        """How many run or wait for a place to run.
+
+        Not those that wait for their next attempt, or for their turn after they were missed.
+        """
+        return sum(not held.waits for held in self._held.values())
 
     def of_agent(self, agent: str) -> int:
-        """How many jobs of an agent are in hand."""
-        return sum(held.claimed.job.spec.agent == agent for held in self._held.values())
+        """How many jobs of an agent are in hand and not over."""
+        return sum(
+            held.claimed.job.spec.agent == agent and not held.is_over
+            for held in self._held.values()
+        )
 
     def all(self) -> Iterable[Held]:
         """Those in hand, the first claimed first."""
         return tuple(self._held.values())
 
-    def holds(self, occurrence: OccurrenceId) -> bool:
+    def holds(self, held: Held) -> bool:
         """Whether it is in hand."""
-        return occurrence in self._held
+        return self._held.get(held.id) is held
+
+    async def is_wanted(self, held: Held) -> bool:
+        """Whether its job is still active and has this time (SPEC CRON-11).
+
+        Waits for the database. What was looked at a moment ago is not looked at again.
+        """
+        now = self._clock.now()
+        if held.claimed.by_hand or now - held.looked_at < _SURE_FOR:
+            return not held.withdrawn
+        gone = await until_available(lambda: self._store.withdrawn([held.id]))
+        held.looked_at = now
+        held.withdrawn |= bool(gone)
+        return not held.withdrawn
 
     # ------------------------------------------------------------------ beginning
 
@@ -138,9 +114,10 @@ class Occurrences:
         over: list[tuple[Held, End]] = []
         for one in claimed:
             held = self.hold(one)
-            busy = self._performer.busy(one.job, held.policy)
-            decided = begin(one, self._base, now=self._clock.now(), busy=busy)
+            held.early = one.due_at > self._clock.now()
+            decided = self._decide(held)
             if isinstance(decided, End):
+                held.is_over = True
                 over.append((held, decided))
             elif self._is_missed(held):
                 self._begin_later(held, self._turn_of_missed())
@@ -149,9 +126,42 @@ class Occurrences:
         if over:
             self._go(self._end_unbegun(over))
 
+    def _decide(self, held: Held) -> End | None:
+        """How it ends without having begun, None if it begins."""
+        if held.fault:
+            return End(Status.FAILED)
+        claimed = held.claimed
+        try:
+            busy = self._performer.busy(claimed.job, held.policy)
+            decided = begin(claimed, self._base, now=self._clock.now(), busy=busy)
+        except Exception as error:
+            # A boundary: a job that this release cannot make out must not stop the others.
+            log.exception("a job cannot be made out", extra=facts_of(held))
+            held.fault = f"{type(error).__name__}: {error}"
+            return End(Status.FAILED)
+        return decided if isinstance(decided, End) else None
+
+    async def withdraw(self) -> None:
+        """Let those not run that wait for their time, if people have changed their job since.
+
+        Raises ``StoreUnavailable``.
+        """
+        early = {held.id: held for held in self._held.values() if held.early}
+        if early:
+            for gone in await self._store.withdrawn(early):
+                early[gone].withdrawn = True
+
     def hold(self, claimed: Claimed) -> Held:
         """Have an occurrence in hand."""
-        held = Held(claimed, claimed.job.policy(self._base), attempt=claimed.attempts)
+        fault = ""
+        try:
+            policy = claimed.job.policy(self._base)
+        except Exception as error:
+            # A boundary, as above.
+            log.exception("the policy of a job cannot be made out", extra={"job": claimed.job.id})
+            policy, fault = self._base, f"{type(error).__name__}: {error}"
+        held = Held(claimed, policy, self._node(), looked_at=claimed.claimed_at)
+        held.attempt, held.fault = claimed.attempts, fault
         self._held[held.id] = held
         return held
 
@@ -166,16 +176,22 @@ class Occurrences:
         """Begin its next attempt."""
         held.attempt += 1
         held.waits = False
-        self._go(self._perform(held))
+        task = self._go(self._perform(held))
+        self._beginning[held.id] = task
+        task.add_done_callback(lambda _: self._beginning.pop(held.id, None))
 
     async def _perform(self, held: Held) -> None:
         try:
-            await self._performer.perform(held)
+            if not await self.is_wanted(held):
+                raise Withdrawn(held.id)
+            if self.holds(held) and not held.stopped:
+                await self._performer.perform(held)
+        except Withdrawn:
+            await self.end(held, End(Status.CANCELLED, Why.STOPPED))
         except Exception as bug:
             # A boundary: what one job meets must not stop the others.
-            log.exception("a job met a bug", extra=_facts(held))
-            failed = Attempt(Outcome.FAILED, error=f"{type(bug).__name__}: {bug}")
-            await self.ended(held, failed, Said(), None)
+            log.exception("a job met a bug", extra=facts_of(held))
+            await self.ended(held, failed_by(bug), Said(), None)
 
     def _is_missed(self, held: Held) -> bool:
         claimed = held.claimed
@@ -196,7 +212,7 @@ class Occurrences:
 
     def _on_timer(self, held: Held) -> None:
         self._timers.pop(held.id, None)
-        if held.id in self._held:
+        if self.holds(held):
             self._begin(held)
 
     # ------------------------------------------------------------------ ending
@@ -207,136 +223,69 @@ class Occurrences:
         ``run`` is the end of its run, None if it had none or it never began.
         """
         verdict = after(held.claimed, self._base, attempt, held.attempt)
-        if isinstance(verdict, Retry) and not self._closing:
-            await self._store_run(run)
+        if isinstance(verdict, End):
+            await self._end(held, verdict, attempt, said, run)
+            return
+        await self._ends.store_run(held, run)
+        if not isinstance(verdict, Retry) or self._closing:
+            await self._give_back(held)
+        elif held.stopped:
+            await self.end(held, End(Status.CANCELLED, Why.STOPPED))
+        elif self.holds(held):
             delay_s = attempt_delay_s(held.attempt)
             log.info(
                 "a job is tried again",
-                extra={**_facts(held), "in_s": delay_s, "why": attempt.error},
+                extra={**facts_of(held), "in_s": delay_s, "why": attempt.error},
             )
             self._begin_later(held, asyncio.get_running_loop().time() + delay_s)
             self._freed()
-        elif isinstance(verdict, End):
-            await self._end(held, verdict, attempt, said, run)
-        else:
-            await self._store_run(run)
-            await self._give_back(held)
 
-    async def end(self, held: Held, end: End, attempt: Attempt | None = None) -> None:
-        """End one that has not begun."""
-        await self._end(held, end, attempt or _NOTHING, Said(), None)
+    async def end(self, held: Held, end: End, attempt: Attempt = NOTHING) -> None:
+        """End one that has not begun, or that begins no more."""
+        await self._end(held, end, attempt, Said(), None)
 
     async def _end(
         self, held: Held, end: End, attempt: Attempt, said: Said, run: RunEnd | None
     ) -> None:
-        done, say = await self._written(held, end, attempt, said)
-        facts = _facts(held)
+        held.is_over = True
         try:
-            if not await self._stored(done, say, run, facts):
-                # What met a bug may be what was said.
-                say, bare = (), replace(done, output="", error="its end could not be stored")
-                await until_stored(lambda: self._store_end(bare, (), None), facts)
-        except Fenced:
-            log.warning("another node has this occurrence by now", extra=facts)
-            say = ()
+            say = await self._ends.store(held, end, attempt, said, run)
         finally:
             self._drop(held)
-        await self._performer.told(held, end, say, said)
-
-    async def _stored(
-        self,
-        done: OccurrenceEnd,
-        say: tuple[OutboundMessage, ...],
-        run: RunEnd | None,
-        facts: Mapping[str, object],
-    ) -> bool:
-        """Whether it was stored. Waits for the database; raises ``Fenced``."""
-        try:
-            await until_available(lambda: self._store_end(done, say, run))
-        except Fenced:
-            raise
-        except Exception:
-            log.exception("the end of a job was not stored; storing it barely", extra=facts)
-            return False
-        return True
-
-    async def _written(
-        self, held: Held, end: End, attempt: Attempt, said: Said
-    ) -> tuple[OccurrenceEnd, tuple[OutboundMessage, ...]]:
-        """An end as it is stored, and what is told of it."""
-        now = self._clock.now()
-        claimed = held.claimed
-        update = settled(claimed, self._base, end, started_at=held.started_at, now=now)
-        try:
-            say = await self._performer.tell(held, end, update, attempt, said)
-        except Exception:
-            # A boundary: a text that cannot be written must not keep its job from going on.
-            log.exception("what a job says could not be written", extra=_facts(held))
-            say = ()
-        done = OccurrenceEnd(
-            id=claimed.id,
-            job=claimed.job.id,
-            revision=claimed.job.revision,
-            status=end.status,
-            finished_at=now,
-            update=update,
-            why=end.why,
-            output=cut_bytes(said.text, OUTPUT_BYTES),
-            error=attempt.error,
-            attempts=held.attempt,
-            started_at=held.started_at,
-            usage=said.usage,
-            keep=held.policy.history_keep,
-        )
-        return done, say
-
-    async def _store_end(
-        self, done: OccurrenceEnd, say: tuple[OutboundMessage, ...], run: RunEnd | None
-    ) -> None:
-        node = self._node()
-        if run is not None:
-            try:
-                await self._store.finish_run(replace(run, occurrence=done, say=say), node=node)
-            except NeverBegan:
-                run = None
-        if run is None:
-            await self._store.end_occurrences([EndedOccurrence(done, say)], node=node)
+        self._go(self._performer.told(held, end, say, said))
 
     async def _end_unbegun(self, over: Sequence[tuple[Held, End]]) -> None:
         for held, end in over:
             if end.status is not Status.LOST:
-                log.info("a job does not run", extra={**_facts(held), "why": end.why})
-            await self._end(held, end, _NOTHING, Said(), None)
-
-    async def _store_run(self, run: RunEnd | None) -> None:
-        if run is None:
-            return
-        try:
-            await until_available(lambda: self._store.finish_run(run, node=self._node()))
-        except (Fenced, NeverBegan) as error:
-            log.debug("the end of an attempt was not stored: %s", error)
+                log.info("a job does not run", extra={**facts_of(held), "why": end.why})
+            try:
+                await self.end(held, end)
+            except Exception:
+                log.exception("a job could not be ended", extra=facts_of(held))
 
     async def _give_back(self, held: Held) -> None:
         if held.claimed.by_hand:
-            await self._end(
-                held, End(Status.INTERRUPTED), Attempt(Outcome.INTERRUPTED), Said(), None
-            )
+            await self.end(held, End(Status.INTERRUPTED), Attempt(Outcome.INTERRUPTED))
             return
-        status = Status.INTERRUPTED
         try:
-            await until_available(
-                lambda: self._store.give_back([held.id], node=self._node(), status=status)
-            )
-        except Fenced as error:
-            log.debug("an occurrence is another node's already: %s", error)
+            await self._ends.give_back(held)
         finally:
             self._drop(held)
 
     def stop(self, held: Held) -> None:
-        """End one that waits for its next attempt, on request; it begins no more."""
+        """Let it begin no more attempt, on request; one that waits for it ends now."""
+        held.stopped = True
+        if not held.waits:
+            return
+        held.waits = False
+        self._room.forget(held)
         if (timer := self._timers.pop(held.id, None)) is not None:
             timer.cancel()
-        self._go(self._end(held, End(Status.CANCELLED, Why.STOPPED), _NOTHING, Said(), None))
+        self._go(self.end(held, End(Status.CANCELLED, Why.STOPPED)))
+
+    def fail(self, held: Held, error: BaseException) -> None:
+        """End one that could not begin, whatever becomes of who asks for that."""
+        self._go(self.ended(held, failed_by(error), Said(), None))
 
     # ------------------------------------------------------------------ the end of the process
 
@@ -344,7 +293,14 @@ class Occurrences:
         """Give back what waits; nothing begins any more. What runs is ended by who performs it."""
         self._closing = True
         self._forget_waits()
-        await asyncio.gather(*(self._give_back(held) for held in self.all() if held.waits))
+        unbegun = [held for held in self.all() if held.waits]
+        for id_, task in tuple(self._beginning.items()):
+            held = self._held.get(id_)
+            if held is not None and held.run is None and not held.is_over:
+                # A work source, say, that takes its time.
+                task.cancel()
+                unbegun.append(held)
+        await asyncio.gather(*(self._give_back(held) for held in unbegun))
         if self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -360,7 +316,9 @@ class Occurrences:
         self._room.clear()
 
     def _drop(self, held: Held) -> None:
-        self._held.pop(held.id, None)
+        if not self.holds(held):
+            return
+        del self._held[held.id]
         if (timer := self._timers.pop(held.id, None)) is not None:
             timer.cancel()
         self._room.forget(held)
@@ -368,12 +326,18 @@ class Occurrences:
             self.start(other)
         self._freed()
 
-    def _go(self, work: Awaitable[None]) -> None:
+    def _go(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._on_done)
+        return task
+
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("something about a job broke", exc_info=error)
 
 
-def _facts(held: Held) -> dict[str, object]:
-    job = held.claimed.job
-    return {"job": job.id, "slug": job.spec.slug, "occurrence": held.id, "attempt": held.attempt}
+def failed_by(error: BaseException) -> Attempt:
+    """An attempt that met this before it began."""
+    return Attempt(Outcome.FAILED, error=f"{type(error).__name__}: {error}")

@@ -5,17 +5,20 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Final, assert_never
 
 from goclaw_py.core.ids import SessionKey
-from goclaw_py.core.jobs import Job, TargetKind
-from goclaw_py.core.messages import Target
+from goclaw_py.core.jobs import OPERATOR, Job, TargetKind, chat_of
+from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.core.routing import chat_session
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import ChatStore, Heard
+from goclaw_py.ports.store import ChatStore, Place
 from goclaw_py.runtime.policies import Policies, as_it_stands
 
-_LOOKED_AT = 50
+_LOOKED_AT: Final = 50
+_LOOKED_AT_FOR_THREADS: Final = 1000
+"""Where a chat is not among so many, its threads are left alone and the chat itself is told."""
 
 
 class Places:
@@ -28,20 +31,36 @@ class Places:
 
     async def target_of(self, job: Job) -> Target | None:
         """Where a job tells its result now; None: nowhere. Raises ``StoreUnavailable``."""
-        target = job.spec.target
-        if isinstance(target, Target):
-            return target
-        if target is TargetKind.NONE:
-            return None
-        last = await self.last(job)
-        return None if last is None else last.target
+        match job.spec.target:
+            case Target() as target:
+                return target
+            case TargetKind.NONE:
+                return None
+            case TargetKind.LAST:
+                return await self.of_owner(job)
+            case _:
+                assert_never(job.spec.target)
 
-    async def last(self, job: Job) -> Heard | None:
-        """Where somebody spoke to its agent last, on an account of this process."""
-        for heard in await self._store.heard(agent=job.spec.agent, limit=_LOOKED_AT):
-            if (heard.target.channel, heard.target.account) in self._policies.places:
-                return heard
-        return None
+    async def of_owner(self, job: Job) -> Target | None:
+        """Where the owner of a job is told something; None: nowhere.
+
+        The chat that owns it, in the thread where it was spoken to its agent last: nobody else may
+        read it (SPEC SEC-3). Operators are where anybody spoke to its agent last, on an account of
+        this process. Raises ``StoreUnavailable``.
+        """
+        agent = job.spec.agent
+        if job.owner == OPERATOR:
+            found = await self._store.heard(agent=agent, limit=_LOOKED_AT)
+            places = self._policies.places
+            here = (each.target for each in found if _place(each.target) in places)
+            return next(here, None)
+        if (owner := chat_of(job.owner)) is None:
+            return None
+        chat, peer = owner
+        direct = peer is PeerKind.DIRECT
+        found = await self._store.heard(agent=agent, direct=direct, limit=_LOOKED_AT_FOR_THREADS)
+        threads = (each.target for each in found if replace(each.target, thread=None) == chat)
+        return next(threads, chat)
 
     def policy_of(self, job: Job, session: SessionKey) -> QueuePolicy:
         """How a job queues in its conversation: it takes no place of any message there."""
@@ -54,10 +73,14 @@ class Places:
 
     def _is_of(self, job: Job, target: Target, session: SessionKey) -> bool:
         """Whether a job works in the conversation of its chat, here."""
-        if (target.channel, target.account) not in self._policies.places:
+        if _place(target) not in self._policies.places:
             return False
         return session == chat_session(job.spec.agent, target, job.spec.peer)
 
     def after(self, seconds: float) -> datetime:
         """The instant so many seconds from now."""
         return self._clock.now() + timedelta(seconds=seconds)
+
+
+def _place(target: Target) -> Place:
+    return target.channel, target.account

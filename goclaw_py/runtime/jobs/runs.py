@@ -23,13 +23,14 @@ from goclaw_py.core.ids import (
     RunId,
     SessionKey,
 )
-from goclaw_py.core.jobs import Job, Maker, Message, Program, Prompt, session_for
+from goclaw_py.core.jobs import Job, Maker, Message, Program, Prompt, may_schedule, session_for
 from goclaw_py.core.machine import Stop
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.occurrence import Attempt, JobUpdate, Status, Why
-from goclaw_py.core.outcomes import Ending, Outcome, Trigger
+from goclaw_py.core.outcomes import Ending, Outcome, Reason, Trigger
 from goclaw_py.core.policy import JobPolicy
 from goclaw_py.core.requests import Request
+from goclaw_py.core.status import RunState
 from goclaw_py.ports.agent import AgentLoop, TextPart
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.jobs import Asker, JobDesk, RunNow, StartedNow
@@ -40,8 +41,9 @@ from goclaw_py.runtime.clock import new_id, new_run_id
 from goclaw_py.runtime.dispatcher import Dispatcher
 from goclaw_py.runtime.feed import Feed, taken_over
 from goclaw_py.runtime.jobs.attempts import attempt_of, said_of
-from goclaw_py.runtime.jobs.held import Held
-from goclaw_py.runtime.jobs.occurrences import Occurrences, Said
+from goclaw_py.runtime.jobs.ends import Said
+from goclaw_py.runtime.jobs.held import Held, Withdrawn, facts_of
+from goclaw_py.runtime.jobs.occurrences import Occurrences
 from goclaw_py.runtime.jobs.places import Places
 from goclaw_py.runtime.jobs.telling import Telling
 from goclaw_py.runtime.jobs.work import NoWork, Work
@@ -85,11 +87,7 @@ class JobRun:
 
 
 class JobRuns:
-    """Implements ``Performer`` and is an owner of runs for the dispatcher.
-
-    Args:
-        lane: Where they run.
-    """
+    """Implements ``Performer``; an owner of runs for the dispatcher. ``lane``: where they run."""
 
     def __init__(
         self,
@@ -139,24 +137,24 @@ class JobRuns:
     def delivering_to(self, target: Target) -> list[RunId]:
         """Runs of jobs that tell their result in this chat, the first claimed first.
 
-        Of a job that waits for its next attempt it is the run of the last one.
+        Of a job that waits for its next attempt it is the run of the last one; one that has not
+        begun any goes by the id of its occurrence.
         """
         return [
-            held.run
+            _stopped_by(held)
             for held in self._occurrences.all()
-            if held.run is not None and held.target == target
+            if not held.is_over and target == (held.target or held.claimed.job.spec.target)
         ]
 
     def stop_run(self, run_id: RunId) -> Stop:
         """Stop a run, or what would follow its last attempt; takes effect before this returns."""
-        if run_id in self._runs:
-            return self._dispatcher.stop_one(run_id)
+        stopped = self._dispatcher.stop_one(run_id)
         for held in self._occurrences.all():
-            if held.run == run_id and held.waits:
-                held.waits = False
+            if _stopped_by(held) == run_id and not (held.is_over or held.stopped):
+                # Its run may have ended, and that be on its way into the database.
                 self._occurrences.stop(held)
-                return Stop(stopped=[run_id])
-        return Stop()
+                return stopped if run_id in stopped.stopped else Stop(stopped=[run_id])
+        return stopped
 
     # ------------------------------------------------------------------ performing
 
@@ -171,9 +169,17 @@ class JobRuns:
         if limit and active >= limit:
             return Why.AT_CAPACITY
         session = session_for(job, policy, None)
-        if session is not None and self._dispatcher.has_session(session):
-            return Why.BUSY
-        return None
+        return Why.BUSY if session is not None and self._is_busy(session, job) else None
+
+    def _is_busy(self, session: SessionKey, job: Job) -> bool:
+        """Whether anything runs or waits in a conversation, but for what is just ending."""
+        if not self._dispatcher.has_session(session):
+            return False
+        own = {id_ for id_, mine in self._runs.items() if mine.held.claimed.job.id == job.id}
+        return any(
+            run.session == session and run.id not in own and run.state is not RunState.FINISHING
+            for run in self._dispatcher.runs()
+        )
 
     async def perform(self, held: Held) -> None:
         """Begin an attempt."""
@@ -189,20 +195,23 @@ class JobRuns:
         """Submit its run, or be done at once. Raises ``NoWork`` and ``WorkSourceError``."""
         spec = held.claimed.job.spec
         if isinstance(spec.payload, Message):
+            await held.until_due(self._clock)
             held.started_at = held.started_at or self._clock.now()
             said = Said(spec.payload.text)
             await self._occurrences.ended(held, Attempt(Outcome.COMPLETED), said, None)
             return
         await self._shop.work.take(held)
-        held.target = await self._places.target_of(held.claimed.job)
-        self._submit(held)
+        job = held.claimed.job
+        held.target = await until_available(lambda: self._places.target_of(job))
+        if self._occurrences.holds(held):
+            self._submit(held)
 
     def _submit(self, held: Held) -> None:
         job, run_id = held.claimed.job, new_run_id(self._clock)
         held.run = run_id
         held.session = session = session_for(job, held.policy, run_id)
         assert session is not None
-        now = self._clock.now()
+        now = max(self._clock.now(), held.claimed.due_at)
         run = NewRun(
             id=run_id,
             session=session,
@@ -250,8 +259,10 @@ class JobRuns:
         if most and self._occurrences.of_agent(job.spec.agent) >= most:
             return RunNow.AT_CAPACITY
         occurrence = OccurrenceId(new_id(self._clock))
-        claimed = await self._store.claim_now(
-            self._node(), job.id, now=self._clock.now(), occurrence=occurrence
+        node, now = self._node(), self._clock.now()
+        # If the answer is lost the job may be claimed, and nobody else could run it any more.
+        claimed = await until_available(
+            lambda: self._store.claim_now(node, job.id, now=now, occurrence=occurrence)
         )
         if claimed is None:
             return RunNow.ALREADY_RUNNING
@@ -262,10 +273,9 @@ class JobRuns:
         except NoWork:
             await self._occurrences.end(held, End(Status.SKIPPED, Why.NO_WORK))
             return RunNow.NO_WORK
-        except WorkSourceError as error:
-            await self._occurrences.end(
-                held, End(Status.FAILED), Attempt(Outcome.FAILED, error=str(error))
-            )
+        except BaseException as error:
+            # Also if whoever asks for it has gone away: it is claimed, and nobody else ends it.
+            self._occurrences.fail(held, error)
             raise
         return StartedNow(occurrence, held.run, held.session or "")
 
@@ -276,18 +286,21 @@ class JobRuns:
         mine = self._runs[run_id]
         held, run = mine.held, mine.run
         self._shop.feed.started(run)
+        if not await self._occurrences.is_wanted(held):
+            raise Withdrawn(held.id)
         mine.began = True
-        held.started_at = held.started_at or self._clock.now()
         mine.progress.begun = await until_available(
-            lambda: self._store.begin_run(run, node=self._node())
+            lambda: self._store.begin_run(run, node=held.node)
         )
+        await held.until_due(self._clock)
+        held.started_at = held.started_at or self._clock.now()
         await self._workshop.work(self._task(held, run), mine.progress, _hear_nothing)
 
     def _task(self, held: Held, run: NewRun) -> Task:
         job, policy = held.claimed.job, held.policy
         payload = job.spec.payload
         loop = self._shop.program(payload.argv) if isinstance(payload, Program) else None
-        may_schedule = policy.tools_in_runs and self._desk.enabled
+        schedules = self._desk.enabled and may_schedule(job, policy, item=held.item is not None)
         return Task(
             run=run,
             parts=(TextPart(self._prompt(held)),),
@@ -298,7 +311,7 @@ class JobRuns:
             budget=policy.budget,
             model=payload.model if isinstance(payload, Prompt) else "",
             loop=loop,
-            jobs=self._desk if may_schedule else None,
+            jobs=self._desk if schedules else None,
             asker=Asker(job.owner, Maker.MODEL, run.agent, held.target, job.spec.peer),
         )
 
@@ -316,8 +329,10 @@ class JobRuns:
         mine = self._runs[ended.run_id]
         held, progress = mine.held, mine.progress
         ended, error = progress.judge(ended, error)
+        if isinstance(error, Withdrawn):
+            error, ended = None, Ending(ended.run_id, Outcome.CANCELLED, Reason.STOPPED)
         if error is not None:
-            log.warning("a job's run failed: %s", error, extra=_facts(held))
+            log.warning("a job's run failed: %s", error, extra=facts_of(held))
         try:
             if isinstance(error, Fenced):
                 await self._elsewhere(held)
@@ -331,12 +346,12 @@ class JobRuns:
             self._workshop.ended(ended, progress, error)
             self._shop.ledger.close(ended.run_id)
             del self._runs[ended.run_id]
-        if mine.began:
-            self._idle.add(mine.run.session)
+            if mine.began:
+                self._idle.add(mine.run.session)
 
     async def _elsewhere(self, held: Held) -> None:
         """Another process works on its conversation: it is due again in a moment."""
-        if not self._occurrences.holds(held.id):
+        if not self._occurrences.holds(held):
             return
         again = self._places.after(_ELSEWHERE_S)
         await self._occurrences.end(held, End(Status.SKIPPED, Why.BUSY, again))
@@ -373,10 +388,10 @@ class JobRuns:
         del request_id, run_id
 
 
+def _stopped_by(held: Held) -> RunId:
+    """What names an occurrence to whoever stops it."""
+    return held.run or RunId(held.id)
+
+
 def _hear_nothing(event: AgentEvent) -> None:
     """Nobody watches a scheduled run in a chat."""
-
-
-def _facts(held: Held) -> dict[str, object]:
-    job = held.claimed.job
-    return {"job": job.id, "slug": job.spec.slug, "occurrence": held.id, "run_id": held.run}

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from goclaw_py.core import wording_jobs
 from goclaw_py.core.commands import job_buttons
-from goclaw_py.core.due import End, Told, tells_failure
+from goclaw_py.core.due import End, Told, failures_with, tells_failure
 from goclaw_py.core.errors import StoreError
-from goclaw_py.core.jobs import Job, JobState
+from goclaw_py.core.jobs import JobState
 from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
 from goclaw_py.core.occurrence import ENDED_BADLY, Attempt, JobUpdate, Status
 from goclaw_py.core.routing import chat_session
@@ -19,8 +19,8 @@ from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import Place, Store
+from goclaw_py.runtime.jobs.ends import Said
 from goclaw_py.runtime.jobs.held import Held
-from goclaw_py.runtime.jobs.occurrences import Said
 from goclaw_py.runtime.jobs.places import Places
 from goclaw_py.runtime.replies import Replies
 
@@ -61,8 +61,7 @@ class Telling:
             return await self._result(held, said)
         if end.status not in ENDED_BADLY:
             return ()
-        failures = job.failures + 1 if update is None else update.failures or 0
-        told = tells_failure(job, failures)
+        told = tells_failure(job, failures_with(held.claimed))
         disabled = update is not None and update.state is JobState.DISABLED
         if told is None and not disabled:
             return ()
@@ -89,16 +88,15 @@ class Telling:
         self, held: Held, update: JobUpdate | None, attempt: Attempt, told: Told | None
     ) -> tuple[OutboundMessage, ...]:
         job = held.claimed.job
-        target = await self._places.target_of(job)
-        if target is None or told is Told.OWNER:
-            target = await self._owner_of(job) or target
+        chat = job.spec.target
+        target = chat if isinstance(chat, Target) else await self._places.of_owner(job)
         if target is None:
             log.warning("nobody could be told that a job failed", extra={"job": job.id})
             return ()
         title, zone = job.spec.title, job.spec.zone
         why = attempt.friendly or attempt.error
         if update is not None and update.state is JobState.DISABLED:
-            text = wording_jobs.job_disabled(title, update.failures or 0, why)
+            text = wording_jobs.job_disabled(title, failures_with(held.claimed), why)
         else:
             write = (
                 wording_jobs.job_failed if told is Told.TARGET else wording_jobs.job_failed_thrice
@@ -106,13 +104,6 @@ class Telling:
             again = None if update is None else update.next_run_at
             text = write(title, held.claimed.due_at, why, again, zone)
         return tuple(self._messages(held, target, text))
-
-    async def _owner_of(self, job: Job) -> Target | None:
-        """Where the owner of a job is told something: the chat that it was made in, or the last."""
-        if isinstance(job.spec.target, Target):
-            return job.spec.target
-        last = await self._places.last(job)
-        return None if last is None else last.target
 
     def _messages(self, held: Held, target: Target, text: str) -> list[OutboundMessage]:
         channel = self._channels.get((target.channel, target.account))

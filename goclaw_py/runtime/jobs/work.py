@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
 
@@ -9,10 +10,12 @@ from goclaw_py.core.due import End
 from goclaw_py.core.errors import WorkSourceError
 from goclaw_py.core.occurrence import Status
 from goclaw_py.ports.jobs import WorkSource
+from goclaw_py.runtime.jobs.ends import Said
 from goclaw_py.runtime.jobs.held import Held
-from goclaw_py.runtime.jobs.occurrences import Said
 
 log = logging.getLogger(__name__)
+
+_TELL_S = 60.0
 
 
 class NoWork(Exception):
@@ -41,15 +44,19 @@ class Work:
             raise NoWork
 
     async def finish(self, held: Held, end: End, said: Said) -> None:
-        """Report how the work on an item ended, or give it back. Raises nothing."""
+        """Report how the work on an item ended, or give it back, within a time. Raises nothing."""
         item = held.item
         if item is None:
             return
         source = self._sources[held.claimed.job.spec.source]
         try:
-            if end.status in (Status.OK, Status.FAILED):
-                await source.done(item, ok=end.status is Status.OK, text=said.text)
-            else:
-                await source.give_back(item, end.status.value)
-        except WorkSourceError as error:
-            log.warning("the end of work was not told: %s", error, extra={"item": item.id})
+            async with asyncio.timeout(_TELL_S):
+                if end.status in (Status.OK, Status.FAILED):
+                    await source.done(item, ok=end.status is Status.OK, text=said.text)
+                else:
+                    await source.give_back(item, end.status.value)
+        except (WorkSourceError, TimeoutError) as error:
+            log.warning("the end of work was not told: %r", error, extra={"item": item.id})
+        except Exception:
+            # A boundary: a source may be anybody's.
+            log.exception("a work source broke", extra={"item": item.id})

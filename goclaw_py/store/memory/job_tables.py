@@ -9,7 +9,7 @@ from datetime import datetime
 
 from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, Owner, RunId
 from goclaw_py.core.job_json import job_json
-from goclaw_py.core.jobs import Job, JobState
+from goclaw_py.core.jobs import Job, JobState, Message
 from goclaw_py.core.occurrence import Claimed, Logged, OccurrenceEnd, Status
 from goclaw_py.store import job_rules
 
@@ -82,6 +82,30 @@ class JobTables:
                 return job
             heapq.heappop(self._line)
         return None
+
+    def first_message(self) -> Job | None:
+        """The same of jobs whose payload is a message."""
+        free = (
+            job
+            for job in self.jobs.values()
+            if _is_free(job) and isinstance(job.spec.payload, Message)
+        )
+        return min(free, key=lambda job: (job.next_run_at, job.id), default=None)
+
+    def due_by(self, until: datetime) -> int:
+        """How many may be claimed that are due by then."""
+        return sum(
+            _is_free(job) and job.next_run_at is not None and job.next_run_at <= until
+            for job in self.jobs.values()
+        )
+
+    def is_wanted(self, row_id: OccurrenceId) -> bool:
+        """Whether a claimed time is still that of its job."""
+        row = self.logs.get(row_id)
+        job = None if row is None else self.jobs.get(row.job)
+        if row is None or job is None:
+            return False
+        return job.state is JobState.ACTIVE and job.next_run_at == row.scheduled_at
 
     def claim(
         self,
@@ -170,11 +194,11 @@ class JobTables:
         )
         job = self.jobs.get(row.job)
         if job is not None:
-            decided = job_rules.decides(job, end, row.scheduled_at, by_hand=row.by_hand)
-            if decided and end.update is not None and end.update.delete:
+            how = job_rules.taken(job, end, row.scheduled_at, by_hand=row.by_hand)
+            if how is job_rules.Taken.ALL and end.update is not None and end.update.delete:
                 self.remove(job.id, forget=end.update.forget)
             else:
-                self.put(job_rules.after(job, end, decided=decided))
+                self.put(job_rules.after(job, end, how))
         self._prune(row.job, end.keep)
 
     def let_go(self, row: Logged, status: Status, now: datetime, began: datetime | None) -> None:
@@ -225,6 +249,30 @@ class JobTables:
                 if row.finished_at is not None:
                     self._drop(row.id)
 
+    def sweep_log(self, before: datetime) -> int:
+        """Delete some of the rows that ended before an instant; how many."""
+        old = [
+            row
+            for row in self.logs.values()
+            if row.finished_at is not None and max(row.scheduled_at, row.finished_at) < before
+        ]
+        old.sort(key=lambda row: (row.scheduled_at, row.id))
+        swept = old[: job_rules.MOST_SWEPT]
+        for row in swept:
+            self._drop(row.id)
+        return len(swept)
+
+    def sweep_jobs(self, before: datetime) -> int:
+        """Delete some of the jobs that are over since then; how many."""
+        over = [(_last_seen(job), job.id) for job in self.jobs.values() if self._is_over(job)]
+        swept = [job for last, job in sorted(over) if last < before][: job_rules.MOST_SWEPT]
+        for job in swept:
+            self.remove(job, forget=False)
+        return len(swept)
+
+    def _is_over(self, job: Job) -> bool:
+        return job.state in job_rules.OVER and job.running is None and job.id not in self._of_job
+
     def _drop(self, row_id: OccurrenceId) -> None:
         row = self.logs.pop(row_id)
         rows = self._of_job[row.job]
@@ -233,6 +281,11 @@ class JobTables:
             del self._of_job[row.job]
         if self._open.get((row.job, row.scheduled_at)) == row_id:
             del self._open[row.job, row.scheduled_at]
+
+
+def _last_seen(job: Job) -> datetime:
+    """When it last ran or was changed."""
+    return max(job.updated_at, job.last_run_at or job.updated_at)
 
 
 def _is_free(job: Job) -> bool:

@@ -12,7 +12,7 @@ from goclaw_py.core.jobs import Job
 from goclaw_py.core.messages import Target
 from goclaw_py.core.schedule import schedule_json
 from goclaw_py.ports.store import JobPage, JobQuery, Notice
-from goclaw_py.store import job_rules
+from goclaw_py.store import job_reading, job_rules
 from goclaw_py.store.memory.tables import Part
 from goclaw_py.store.text import storable
 
@@ -30,15 +30,14 @@ class Jobs(Part):
             return
         if same is not None:
             raise SlugTaken(job.spec.slug)
-        mine = (self._db.cron.jobs[one] for one in self._db.cron.slugs(job.owner).values())
-        if sum(one.state in job_rules.COUNTED for one in mine) >= most:
-            raise TooManyJobs(job.owner, most)
+        self._check_number(job.owner, most)
         self._db.cron.put(job)
         self._db.notify(Notice.CRON)
 
     async def job(self, job_id: JobId) -> Job | None:
         """None if it is deleted."""
-        return self._db.cron.jobs.get(storable(job_id))
+        job = self._db.cron.jobs.get(storable(job_id))
+        return None if job is None else job_reading.shown(job)
 
     async def find_jobs(self, text: str, *, owner: Owner | None = None) -> list[Job]:
         """The text is compared character by character; nothing in it is a pattern."""
@@ -47,30 +46,36 @@ class Jobs(Part):
         found = [job for job in jobs if job.spec.slug == text]
         if not found and len(text) >= job_rules.FEWEST:
             found = [job for job in jobs if job.id.startswith(text)]
-        return sorted(found, key=lambda job: job.id)[:2]
+        return [job_reading.shown(job) for job in sorted(found, key=lambda job: job.id)[:2]]
 
     async def jobs(self, query: JobQuery) -> JobPage:
         """Looks at all of them."""
         query = storable(query)
         found = [job for job in self._db.cron.jobs.values() if _matches(job, query)]
         found.sort(key=lambda job: (job.next_run_at or _NEVER, job.created_at, job.id))
-        return JobPage(tuple(found[query.offset : query.offset + query.limit]), len(found))
+        page = found[query.offset : query.offset + query.limit]
+        return JobPage(tuple(map(job_reading.shown, page)), len(found))
 
     async def slugs(self, owner: Owner, prefix: str) -> frozenset[str]:
         """Of all states."""
         mine = self._db.cron.slugs(storable(owner))
         return frozenset(slug for slug in mine if slug.startswith(storable(prefix)))
 
-    async def change_job(self, job: Job) -> bool:
+    async def change_job(self, job: Job, *, most: int | None = None) -> bool:
         """Also raises ``SlugTaken`` only if the revision is right."""
         job = storable(job)
         known = self._db.cron.jobs.get(job.id)
         if known is None or known.revision != job.revision:
             return False
+        if (flaw := job_reading.flaw(known)) is not None:
+            raise flaw
         if self._db.cron.slugs(known.owner).get(job.spec.slug, job.id) != job.id:
             raise SlugTaken(job.spec.slug)
+        if most is not None and job_rules.comes_to_count(known.state, job.state):
+            self._check_number(known.owner, most)
         changed = replace(
             known,
+            maker=job.maker,
             spec=job.spec,
             updated_at=job.updated_at,
             state=job.state,
@@ -81,6 +86,11 @@ class Jobs(Part):
         self._db.cron.put(changed)
         self._db.notify(Notice.CRON)
         return True
+
+    def _check_number(self, owner: Owner, most: int) -> None:
+        mine = (self._db.cron.jobs[one] for one in self._db.cron.slugs(owner).values())
+        if sum(one.state in job_rules.COUNTED for one in mine) >= most:
+            raise TooManyJobs(owner, most)
 
     async def delete_job(self, job_id: JobId, *, forget: bool) -> bool:
         """The end of a run that goes on finds no row then, which is no error."""

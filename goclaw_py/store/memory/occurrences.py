@@ -7,10 +7,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import reduce
 from math import ceil
 
 from goclaw_py.core.errors import Fenced, UnknownJob
+from goclaw_py.core.events import Usage
 from goclaw_py.core.ids import JobId, NodeId, OccurrenceId
+from goclaw_py.core.messages import Target
 from goclaw_py.core.occurrence import (
     ENDED_BADLY,
     Claimed,
@@ -21,7 +24,7 @@ from goclaw_py.core.occurrence import (
 )
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.ports.store import EndedOccurrence, Notice, OutboxState
-from goclaw_py.store import job_rules
+from goclaw_py.store import job_reading, job_rules
 from goclaw_py.store.memory.tables import MemoryDatabase, Part
 from goclaw_py.store.text import storable
 
@@ -34,17 +37,38 @@ class Occurrences(Part):
         job = self._db.cron.first()
         return None if job is None else job.next_run_at
 
+    async def crowd(self, *, until: datetime, most: int) -> int:
+        """Looks at all jobs."""
+        return min(self._db.cron.due_by(until), most)
+
+    async def withdrawn(self, ids: Collection[OccurrenceId]) -> set[OccurrenceId]:
+        """See ``JobStore``."""
+        return {one for one in storable(tuple(ids)) if not self._db.cron.is_wanted(one)}
+
     async def claim_due(
-        self, node: NodeId, *, now: datetime, limit: int, ids: Sequence[OccurrenceId]
+        self,
+        node: NodeId,
+        *,
+        now: datetime,
+        ids: Sequence[OccurrenceId],
+        until: datetime | None = None,
+        messages_only: bool = False,
     ) -> list[Claimed]:
         """Costs as much as there is due."""
         self._check_node(node)
+        until = now if until is None else until
         claimed: list[Claimed] = []
-        for fresh in ids[:limit]:
-            job = self._db.cron.first()
-            if job is None or job.next_run_at is None or job.next_run_at > now:
+        for fresh in ids:
+            job = self._db.cron.first_message() if messages_only else self._db.cron.first()
+            if job is None or job.next_run_at is None or job.next_run_at > until:
                 break
-            claimed.append(self._db.cron.claim(job, node, now, fresh, self._attempts))
+            one = self._db.cron.claim(job, node, now, fresh, self._attempts)
+            if (flaw := job_reading.flaw(job)) is None:
+                claimed.append(one)
+            else:
+                off = job_reading.switched_off(one.id, job.id, job.revision, cause=flaw, now=now)
+                end(self._db, off)
+                job_reading.log_unreadable(off)
         return claimed
 
     async def claim_now(
@@ -55,8 +79,10 @@ class Occurrences(Part):
         job = self._db.cron.jobs.get(storable(job_id))
         if job is None:
             raise UnknownJob(job_id)
-        if job.running is not None:
+        if job.running not in (None, occurrence):
             return None
+        if (flaw := job_reading.flaw(job)) is not None:
+            raise flaw
         return self._db.cron.claim_by_hand(job, node, now, occurrence)
 
     async def end_occurrences(self, ends: Sequence[EndedOccurrence], *, node: NodeId) -> None:
@@ -82,6 +108,15 @@ class Occurrences(Part):
         if mine:
             self._db.notify(Notice.CRON)
 
+    async def give_back_unknown(self, known: Collection[OccurrenceId], *, node: NodeId) -> None:
+        """Looks at the whole log."""
+        ids = [
+            row.id
+            for row in self._db.cron.logs.values()
+            if row.node == node and not row.by_hand and row.id not in known
+        ]
+        await self.give_back(ids, node=node, status=Status.SKIPPED)
+
     async def log_of(
         self, job: JobId | None = None, *, limit: int = 50, status: Status | None = None
     ) -> list[Logged]:
@@ -95,6 +130,23 @@ class Occurrences(Part):
         row = self._db.cron.logs.get(storable(occurrence))
         return None if row is None else self._shown(row, self._deliveries({row.id})[row.id])
 
+    async def sweep_jobs(self, *, now: datetime) -> int:
+        """Looks at the whole log, and at all jobs."""
+        before = now - job_rules.KEPT
+        rows, jobs = self._db.cron.sweep_log(before), self._db.cron.sweep_jobs(before)
+        if jobs:
+            self._db.notify(Notice.CRON)
+        return rows + jobs
+
+    async def told_in(self, occurrence: OccurrenceId, target: Target) -> bool:
+        """Also what is not sent yet."""
+        chat = replace(target, thread=None)
+        return any(
+            row.message.occurrence == occurrence
+            and replace(row.message.target, thread=None) == chat
+            for row in self._db.outbox.values()
+        )
+
     async def job_stats(self, job: JobId | None, *, since: datetime) -> JobStats:
         """What has not ended for good does not count."""
         rows = [
@@ -104,7 +156,7 @@ class Occurrences(Part):
         ]
         ran = [row for row in rows if row.status is not Status.SKIPPED]
         lasted = sorted(
-            (row.finished_at - row.started_at) / timedelta(seconds=1)
+            max((row.finished_at - row.started_at) / timedelta(seconds=1), 0.0)
             for row in ran
             if row.status in job_rules.TIMED and row.started_at and row.finished_at
         )
@@ -154,7 +206,8 @@ def end(database: MemoryDatabase, ended: OccurrenceEnd) -> bool:
     row = database.cron.logs.get(ended.id)
     if row is None or row.finished_at is not None:
         return False
-    database.cron.end(row, ended)
+    used = _used(database, row.id)
+    database.cron.end(row, ended if used is None else replace(ended, usage=used))
     return True
 
 
@@ -172,7 +225,15 @@ def let_go(
         runs = [database.runs[run] for run in database.cron.runs.get(row.id, ())]
         ends = [run.end.finished_at for run in runs if run.end is not None]
         ended_at = now or max(ends, default=row.claimed_at)
-        database.cron.let_go(row, status, ended_at, _began(database, row.id))
+        known = replace(row, usage=_used(database, row.id))
+        database.cron.let_go(known, status, ended_at, _began(database, row.id))
+
+
+def _used(database: MemoryDatabase, occurrence: OccurrenceId) -> Usage | None:
+    """What its runs have used together; None if that is known of none."""
+    ends = [database.runs[run].end for run in database.cron.runs.get(occurrence, ())]
+    used = [end.usage for end in ends if end is not None and end.usage is not None]
+    return reduce(Usage.plus, used) if used else None
 
 
 def _began(database: MemoryDatabase, occurrence: OccurrenceId) -> datetime | None:

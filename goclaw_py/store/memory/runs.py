@@ -27,6 +27,8 @@ class Runs(Part):
         A run of a session whose chat was given another id begins in the session of the new one.
         """
         run = storable(run)
+        if run.id not in self._db.runs and not self._has_time(run, node):
+            raise Fenced(f"run {run.id} is not this node's any more")
         session = self._own_session(run, node)
         payer = None if run.payer is None else self._db.present_key(run.payer)
         run = replace(run, session=session.key, payer=payer)
@@ -64,11 +66,12 @@ class Runs(Part):
         if run is None:
             return
         session = self._db.sessions[run.new.session]
-        if end.occurrence is not None:
-            occurrences.end(self._db, end.occurrence)
         if end.summary is not None and run.epoch == session.epoch:
             _summarize(session, end.summary)
         self._db.end_run(run, end)
+        # After the run, since its usage counts. Only who ends an occurrence speaks of it.
+        if end.occurrence is not None and not occurrences.end(self._db, end.occurrence):
+            end = replace(end, say=())
         if end.outcome is Outcome.INTERRUPTED:
             self._db.free_rows({end.id}, attempts_back=1)
         else:
@@ -138,6 +141,13 @@ class Runs(Part):
         if end.occurrence is not None:
             occurrences.check(self._db, end.occurrence.id, node)
         return run
+
+    def _has_time(self, run: NewRun, node: NodeId) -> bool:
+        """Whether the time of a job for which a run works, if there is one, is this node's."""
+        if run.occurrence is None:
+            return True
+        row = self._db.cron.logs.get(run.occurrence)
+        return row is not None and row.node == node
 
     def _take_draft(self, run: NewRun) -> bool:
         """Give a run the draft that an earlier one for its messages left; whether one is unsure."""

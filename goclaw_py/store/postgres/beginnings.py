@@ -46,6 +46,17 @@ async def begun_before(
     return _begun(told)
 
 
+async def with_their_times(
+    connection: Connection, runs: Sequence[NewRun], node: NodeId
+) -> list[NewRun]:
+    """Those that work for no time of a job, or for one that the node has claimed."""
+    times = [run.occurrence for run in runs if run.occurrence is not None]
+    if not times:
+        return list(runs)
+    lost = {row["id"] for row in await connection.fetch(_SQL["lost_times"], times, node)}
+    return [run for run in runs if run.occurrence not in lost]
+
+
 async def own_sessions(
     connection: Connection, runs: Sequence[NewRun], node: NodeId
 ) -> set[SessionKey]:

@@ -48,7 +48,10 @@ class Locked:
 
     async def end(self, connection: Connection, ends: Iterable[OccurrenceEnd]) -> None:
         """End those of them that are open, each once."""
-        ending = {storable(end.id): storable(end) for end in ends if self.is_open(end)}
+        ending: dict[OccurrenceId, OccurrenceEnd] = {}
+        for end in ends:
+            if self.is_open(end):
+                ending.setdefault(storable(end.id), storable(end))
         if not ending:
             return
         jobs = {id_: self._rows[id_]["job"] for id_ in ending}

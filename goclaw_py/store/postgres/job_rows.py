@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
 import orjson
 
+from goclaw_py.core.errors import BadJob
 from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, Owner, RunId
-from goclaw_py.core.job_json import job_json, job_of, spec_of
-from goclaw_py.core.jobs import Job, JobState, Maker
+from goclaw_py.core.job_json import job_json
+from goclaw_py.core.jobs import Job, JobSpec, JobState, Maker
 from goclaw_py.core.messages import Target
 from goclaw_py.core.occurrence import Claimed, JobStats, Logged, OccurrenceEnd, Status, Why
 from goclaw_py.core.schedule import schedule_json
 from goclaw_py.ports.store import OutboxState
-from goclaw_py.store import job_rules
+from goclaw_py.store import job_reading, job_rules
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.pool import Row
 from goclaw_py.store.text import storable
@@ -40,12 +42,41 @@ def packed(job: Job) -> str:
 
 
 def job(row: Row) -> Job:
-    """A row of ``cron_jobs``."""
+    """A row of ``cron_jobs``, as far as this release can read it: see ``job_reading``."""
+    try:
+        return readable_job(row)
+    except BadJob as flaw:
+        # The strictest one: nobody knows what the maker's name stands for.
+        maker = Maker(row["maker"]) if row["maker"] in {*Maker} else Maker.MODEL
+        spec = job_reading.salvaged(
+            orjson.loads(row["spec"]), slug=row["slug"], created_at=row["created_at"]
+        )
+        return replace(_job(row, spec, maker), last_error=str(flaw))
+
+
+def readable_job(row: Row) -> Job:
+    """A row of ``cron_jobs``. Raises ``BadJob`` if this release cannot read it."""
+    spec = job_reading.read_spec(orjson.loads(row["spec"]))
+    if row["maker"] not in {*Maker}:
+        raise job_reading.unreadable(BadJob("maker", f"is {row['maker']!r}"))
+    return _job(row, spec, Maker(row["maker"]))
+
+
+def is_readable(row: Row) -> bool:
+    """Whether this release can read a row of ``cron_jobs``."""
+    try:
+        readable_job(row)
+    except BadJob:
+        return False
+    return True
+
+
+def _job(row: Row, spec: JobSpec, maker: Maker) -> Job:
     return Job(
         id=JobId(row["id"]),
         owner=Owner(row["owner"]),
-        maker=Maker(row["maker"]),
-        spec=spec_of(orjson.loads(row["spec"])),
+        maker=maker,
+        spec=spec,
         created_at=row["created_at"],
         updated_at=row["updated_at"],
         state=JobState(row["state"]),
@@ -61,12 +92,21 @@ def job(row: Row) -> Job:
     )
 
 
-def claimed(row: Row, now: datetime) -> Claimed:
-    """A job with the occurrence that was claimed, as ``occurrences.claim_due`` tells of it."""
-    occurrence = OccurrenceId(row["id"])
+def claimed(row: Row, now: datetime) -> Claimed | OccurrenceEnd:
+    """A job with the occurrence that was claimed, as ``occurrences.claim_due`` tells of it.
+
+    If this release cannot read it, the end of that.
+    """
+    occurrence, definition = OccurrenceId(row["id"]), orjson.loads(row["definition"])
+    try:
+        job = job_reading.read_job(definition)
+    except BadJob as flaw:
+        return job_reading.switched_off(
+            occurrence, JobId(row["job"]), definition["revision"], cause=flaw, now=now
+        )
     return Claimed(
         id=occurrence,
-        job=_defined(row["definition"], occurrence),
+        job=replace(job, running=occurrence),
         due_at=row["scheduled_at"],
         claimed_at=now,
         claims=row["claims"],
@@ -94,8 +134,8 @@ def end_line(end: OccurrenceEnd) -> dict[str, object]:
     if (update := end.update) is not None:
         line |= {
             "next_run_at": update.next_run_at,
-            "state": update.state,
-            "failures": update.failures,
+            "state": job_rules.state_of(update),
+            "failed": update.failed,
             "coalesced": update.coalesced,
             "ran": update.ran,
             "removes": update.delete,
@@ -125,7 +165,8 @@ def logged(row: Row) -> Logged:
         started_at=row["started_at"] or row["began_at"],
         finished_at=row["finished_at"],
         status=Status(row["status"]),
-        why=None if row["why"] is None else Why(row["why"]),
+        # Another release may know more reasons.
+        why=Why(row["why"]) if row["why"] in {*Why} else None,
         attempts=row["attempts"],
         claims=row["claims"],
         by_hand=row["by_hand"],
@@ -135,13 +176,19 @@ def logged(row: Row) -> Logged:
         usage=None if row["requests"] is None else rows.usage(row),
         runs=tuple(map(RunId, row["runs"])),
         delivery=job_rules.delivery([OutboxState(state) for state in row["deliveries"]]),
-        definition=job_json(_defined(row["definition"], occurrence)),
+        definition=_definition(orjson.loads(row["definition"]), occurrence),
     )
 
 
-def _defined(definition: str, occurrence: OccurrenceId) -> Job:
-    """A job as it was claimed. The database wrote it when the job was about to be marked."""
-    return replace(job_of(orjson.loads(definition)), running=occurrence)
+def _definition(stored: object, occurrence: OccurrenceId) -> Mapping[str, object]:
+    """A job as it was claimed; word for word if this release cannot read it.
+
+    The database wrote it when the job was about to be marked.
+    """
+    try:
+        return job_json(replace(job_reading.read_job(stored), running=occurrence))
+    except BadJob:
+        return {**stored, "running": occurrence} if isinstance(stored, dict) else {}
 
 
 def stats(row: Row) -> JobStats:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from goclaw_py.core.errors import SlugTaken, TooManyJobs
 from goclaw_py.core.ids import JobId, Owner
-from goclaw_py.core.jobs import Job
+from goclaw_py.core.jobs import Job, JobState
 from goclaw_py.ports.store import JobPage, JobQuery, Notice
 from goclaw_py.store import job_rules
 from goclaw_py.store.postgres import job_rows
@@ -81,16 +81,24 @@ class Jobs(Part):
             found = await connection.fetch(_SQL["slugs"], owner, prefix, prefix + _LAST_CHARACTER)
         return frozenset(row["slug"] for row in found)
 
-    async def change_job(self, job: Job) -> bool:
+    async def change_job(self, job: Job, *, most: int | None = None) -> bool:
         """Also raises ``SlugTaken`` only if the revision is right."""
         async with self._pool.transaction() as connection:
             await connection.fetch(_SQL["lock_owner"], job.owner)
             known = await connection.row(_SQL["lock"], job.id)
             if known is None or (known["owner"], known["revision"]) != (job.owner, job.revision):
                 return False
+            # What another release wrote would be lost.
+            job_rows.readable_job(known)
             same = await connection.row(_SQL["named"], job.owner, job.spec.slug)
             if same is not None and same["id"] != job.id:
                 raise SlugTaken(job.spec.slug)
+            if most is not None and job_rules.comes_to_count(JobState(known["state"]), job.state):
+                counted = await connection.row(
+                    _SQL["count"], job.owner, list(job_rules.COUNTED), most
+                )
+                if counted is None:
+                    raise TooManyJobs(job.owner, most)
             await connection.fetch(_SQL["change"], job.id, job_rows.packed(job))
             await notify(connection, [Notice.CRON])
         return True

@@ -48,15 +48,29 @@ async def _move_jobs(connection: Connection, old: Target, new: str, *, now: date
     locked = await connection.fetch(
         _JOBS["lock_of_chat"], list(owners), old.channel, old.account, old.chat
     )
-    for before in map(job_rows.job, locked):
-        job = job_rules.retargeted(before, old, new)
+    for row in locked:
+        job = job_rules.retargeted(job_rows.job(row), old, new)
         owner, slug = owners.get(job.owner, job.owner), job.spec.slug
         if owner != job.owner:
             taken = await connection.fetch(_JOBS["slugs_of"], owner)
             slug = job_rules.free_slug(slug, {row["slug"] for row in taken})
             await connection.fetch(_JOBS["rename_in_log"], job.id, owner)
         moved = replace(job, owner=owner, spec=replace(job.spec, slug=slug), updated_at=now)
-        await connection.fetch(_JOBS["change"], job.id, job_rows.packed(moved))
+        if job_rows.is_readable(row):
+            await connection.fetch(_JOBS["change"], job.id, job_rows.packed(moved))
+        else:
+            await connection.fetch(
+                _JOBS["move_unreadable"],
+                job.id,
+                owner,
+                slug,
+                job_rules.words(slug, moved.spec.name),
+                now,
+                old.channel,
+                old.account,
+                old.chat,
+                new,
+            )
     await connection.fetch(_JOBS["move_zones"], list(owners), list(owners.values()))
     return bool(locked)
 

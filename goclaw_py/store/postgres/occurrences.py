@@ -9,14 +9,15 @@ from typing import NamedTuple
 
 from goclaw_py.core.errors import Fenced, StoreError, UnknownJob
 from goclaw_py.core.ids import JobId, NodeId, OccurrenceId
-from goclaw_py.core.messages import OutboundMessage
-from goclaw_py.core.occurrence import Claimed, JobStats, Logged, Status
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.occurrence import Claimed, JobStats, Logged, OccurrenceEnd, Status
 from goclaw_py.ports.store import EndedOccurrence, Notice
 from goclaw_py.store import job_rules
+from goclaw_py.store.job_reading import log_unreadable
 from goclaw_py.store.postgres import job_rows
 from goclaw_py.store.postgres.endings import Locked, let_go
 from goclaw_py.store.postgres.group import Group
-from goclaw_py.store.postgres.part import Part
+from goclaw_py.store.postgres.part import Part, notify
 from goclaw_py.store.postgres.pool import Connection, Pool
 from goclaw_py.store.postgres.rows import outbox_columns
 from goclaw_py.store.sql import queries
@@ -46,16 +47,42 @@ class Occurrences(Part):
         due_at: datetime | None = None if row is None else row["due_at"]
         return due_at
 
+    async def crowd(self, *, until: datetime, most: int) -> int:
+        """Reads so many entries of an index."""
+        async with self._pool.connection() as connection:
+            row = await connection.row(_SQL["crowd"], until, most)
+        return 0 if row is None else int(row["jobs"])
+
+    async def withdrawn(self, ids: Collection[OccurrenceId]) -> set[OccurrenceId]:
+        """See ``JobStore``."""
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(_SQL["withdrawn"], list(ids))
+        return {OccurrenceId(row["id"]) for row in found}
+
     async def claim_due(
-        self, node: NodeId, *, now: datetime, limit: int, ids: Sequence[OccurrenceId]
+        self,
+        node: NodeId,
+        *,
+        now: datetime,
+        ids: Sequence[OccurrenceId],
+        until: datetime | None = None,
+        messages_only: bool = False,
     ) -> list[Claimed]:
         """Costs as much as there is due."""
-        most = min(limit, len(ids))
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["claim_due"], node, now, most, list(ids[:most]))
-        if not found[0]["alive"]:
-            raise Fenced(f"node {node} is not alive")
-        return [job_rows.claimed(row, now) for row in found if row["id"] is not None]
+        until = now if until is None else until
+        async with self._pool.transaction() as connection:
+            found = await connection.fetch(
+                _SQL["claim_due"], node, until, len(ids), list(ids), now, messages_only
+            )
+            if not found[0]["alive"]:
+                raise Fenced(f"node {node} is not alive")
+            read = [job_rows.claimed(row, now) for row in found if row["id"] is not None]
+            flawed = [one for one in read if isinstance(one, OccurrenceEnd)]
+            if flawed:
+                await (await Locked.of(connection, flawed)).end(connection, flawed)
+        for end in flawed:
+            log_unreadable(end)
+        return [one for one in read if isinstance(one, Claimed)]
 
     async def claim_now(
         self, node: NodeId, job_id: JobId, *, now: datetime, occurrence: OccurrenceId
@@ -67,10 +94,11 @@ class Occurrences(Part):
             row = await connection.row(_SQL["lock_job"], job_id)
             if row is None:
                 raise UnknownJob(job_id)
-            if row["running"] is not None:
+            if row["running"] not in (None, occurrence):
                 return None
-            await connection.fetch(_SQL["claim_now"], job_id, occurrence, now, node)
-        job = replace(job_rows.job(row), running=occurrence)
+            job = replace(job_rows.readable_job(row), running=occurrence)
+            if row["running"] is None:
+                await connection.fetch(_SQL["claim_now"], job_id, occurrence, now, node)
         return Claimed(occurrence, job, now, now, by_hand=True)
 
     async def end_occurrences(self, ends: Sequence[EndedOccurrence], *, node: NodeId) -> None:
@@ -106,6 +134,12 @@ class Occurrences(Part):
             pairs = await connection.fetch(_SQL["jobs_of"], list(ids))
             await let_go(connection, pairs, [node], status)
 
+    async def give_back_unknown(self, known: Collection[OccurrenceId], *, node: NodeId) -> None:
+        """What ends meanwhile has ended."""
+        async with self._pool.transaction() as connection:
+            pairs = await connection.fetch(_SQL["unknown_to"], node, list(known))
+            await let_go(connection, pairs, [node], Status.SKIPPED)
+
     async def log_of(
         self, job: JobId | None = None, *, limit: int = 50, status: Status | None = None
     ) -> list[Logged]:
@@ -122,6 +156,22 @@ class Occurrences(Part):
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["logged"], occurrence)
         return None if row is None else job_rows.logged(row)
+
+    async def told_in(self, occurrence: OccurrenceId, target: Target) -> bool:
+        """Also what is not sent yet."""
+        place = (target.channel, target.account, target.chat)
+        async with self._pool.connection() as connection:
+            return await connection.row(_SQL["told_in"], occurrence, *place) is not None
+
+    async def sweep_jobs(self, *, now: datetime) -> int:
+        """Waits for nobody: what somebody else has locked is left for the next sweep."""
+        before, most = now - job_rules.KEPT, job_rules.MOST_SWEPT
+        async with self._pool.connection() as connection:
+            rows = await connection.fetch(_SQL["sweep_log"], before, most)
+            jobs = await connection.fetch(_SQL["sweep_jobs"], before, most)
+            if jobs:
+                await notify(connection, [Notice.CRON])
+        return len(rows) + len(jobs)
 
     async def job_stats(self, job: JobId | None, *, since: datetime) -> JobStats:
         """What has not ended for good does not count."""

@@ -19,7 +19,13 @@ from goclaw_py.ports.agent import HistoryEntry
 from goclaw_py.ports.store import Begun, NewRun, Notice, RunEnd
 from goclaw_py.store import job_rules
 from goclaw_py.store.postgres import rows
-from goclaw_py.store.postgres.beginnings import begin, begun_before, own_session, own_sessions
+from goclaw_py.store.postgres.beginnings import (
+    begin,
+    begun_before,
+    own_session,
+    own_sessions,
+    with_their_times,
+)
 from goclaw_py.store.postgres.drafts import close_forsaken
 from goclaw_py.store.postgres.endings import Locked
 from goclaw_py.store.postgres.group import Group
@@ -107,7 +113,8 @@ class Runs(Part):
         if len(runs) < 2:
             return {}
         async with self._pool.transaction() as connection:
-            owned = await own_sessions(connection, runs, node)
+            runs = await with_their_times(connection, runs, node)
+            owned = await own_sessions(connection, runs, node) if runs else set()
             mine = [run for run in runs if run.session in owned]
             begun, left_over = await begin(connection, mine, node) if mine else ({}, False)
             if left_over:
@@ -148,6 +155,7 @@ class Runs(Part):
             ending = _once(
                 one for one, error in zip(endings, refused, strict=True) if error is None
             )
+            ending = _silenced(ending, ends, of_jobs)
             for one in ending:
                 if (summary := one.end.summary) is not None:
                     # Before the end, which nothing may follow.
@@ -211,6 +219,21 @@ def _once(items: Iterable[Item]) -> list[Item]:
 def _last(ending: _Ending, run: Row | None) -> OccurrenceEnd | None:
     """The end of an occurrence that comes with the end of a run that has not ended before."""
     return None if run is None or run["outcome"] is not None else ending.end.occurrence
+
+
+def _silenced(
+    endings: Iterable[_Ending], ends: Mapping[RunId, OccurrenceEnd], of_jobs: Locked
+) -> list[_Ending]:
+    """The ends without what is said of occurrences that end otherwise, or have ended before."""
+    silenced, seen = [], set()
+    for one in endings:
+        last = ends.get(one.id)
+        if last is not None and (not of_jobs.is_open(last) or storable(last.id) in seen):
+            silenced.append(one._replace(end=replace(one.end, say=())))
+        else:
+            silenced.append(one)
+        seen.update([] if last is None else [storable(last.id)])
+    return silenced
 
 
 def _refusal(end: RunEnd, run: Row | None, node: NodeId) -> StoreError | None:

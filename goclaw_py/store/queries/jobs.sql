@@ -45,25 +45,50 @@ where id = $1;
 
 -- name: lock
 -- Locks one job.
-select owner, revision
-from cron_jobs
+select * from cron_jobs
 where id = $1
 for update;
 
+-- name: count
+-- A row if an owner, which is locked, has fewer jobs in the states that count than are allowed.
+select
+where (
+    select count(*) from cron_jobs where owner = $1 and state = any ($2::text[])
+) < $3;
+
 -- name: change
--- Stores what people decide of locked jobs: their definitions, states, failures and next runs, and
--- in a move also their owners; counts their revisions up.
+-- Stores what people decide of locked jobs: their definitions, makers, states, failures and next
+-- runs, and in a move also their owners; counts their revisions up.
 update cron_jobs as j
 set owner = n.owner, slug = n.slug, name = n.name, words = n.words, agent = n.agent, kind = n.kind,
-    spec = n.spec, notify = n.notify, channel = n.channel, account = n.account, chat = n.chat,
-    state = n.state, failures = n.failures, next_run_at = n.next_run_at,
+    spec = n.spec, maker = n.maker, notify = n.notify, channel = n.channel, account = n.account,
+    chat = n.chat, state = n.state, failures = n.failures, next_run_at = n.next_run_at,
     updated_at = n.updated_at, revision = j.revision + 1
 from jsonb_to_record($2::jsonb) as n (
-    owner text, slug text, name text, words text, agent text, kind text, spec jsonb, notify text,
-    channel text, account text, chat text, state text, failures integer,
+    owner text, slug text, name text, words text, agent text, kind text, spec jsonb, maker text,
+    notify text, channel text, account text, chat text, state text, failures integer,
     next_run_at timestamptz, updated_at timestamptz
 )
 where j.id = $1;
+
+-- name: move_unreadable
+-- Gives a locked job, whose definition this release cannot read, to an owner, under a slug; lets it
+-- tell its results in the chat $9 if it did so in ($6, $7, $8). All else that another release has
+-- written there stays as it is.
+update cron_jobs
+set owner = $2, slug = $3, words = $4, updated_at = $5, revision = revision + 1,
+    chat = case when (channel, account, chat) = ($6, $7, $8) then $9 else chat end,
+    spec = case
+        when jsonb_typeof(spec) <> 'object' then spec
+        when
+            (spec #>> '{target,channel}', spec #>> '{target,account}', spec #>> '{target,chat}')
+            = ($6, $7, $8)
+        then
+            jsonb_set(spec, '{target,chat}', to_jsonb($9::text))
+            || jsonb_build_object('slug', $3::text)
+        else spec || jsonb_build_object('slug', $3::text)
+    end
+where id = $1;
 
 -- name: delete
 -- Deletes a job, returns it.

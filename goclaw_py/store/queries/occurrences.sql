@@ -8,6 +8,26 @@ select min(next_run_at) as due_at
 from cron_jobs
 where state = 'active' and running is null and next_run_at is not null;
 
+-- name: crowd
+-- Counts the jobs that are due by $1 and may be claimed, but not further than $2. Without an order a
+-- plan, which is made for any instant, would read the table.
+select count(*) as jobs
+from (
+    select
+    from cron_jobs
+    where state = 'active' and running is null and next_run_at <= $1
+    order by next_run_at
+    limit $2
+) as due;
+
+-- name: withdrawn
+-- Those of claimed occurrences whose job is gone, is not active, or has another time.
+select l.id
+from cron_run_logs as l
+left join cron_jobs as j on j.id = l.job
+where l.id = any ($1::text[])
+  and (j.state = 'active' and j.next_run_at = l.scheduled_at) is not true;
+
 -- name: claim_due
 -- Claims due jobs for a node that exists, the longest due first, those that somebody else is
 -- claiming at the moment left out: makes a row of the log for each, or takes over the one that a
@@ -15,11 +35,13 @@ where state = 'active' and running is null and next_run_at is not null;
 -- shutdown count as no attempts. Tells in each row whether the node exists; one row without an
 -- occurrence if nothing is due, which costs no lock and no write. One statement: a job is never
 -- marked without its row. What was claimed is told from the rows of the log alone, for nobody knows
--- how many there will be, and a join might take the square of that. $4 holds ids for new rows.
+-- how many there will be, and a join might take the square of that. Due is what is due by
+-- $2; $4 holds ids for new rows, $5 the time. With $6 nothing but messages.
 with due as (
     select j.*
     from cron_jobs as j
     where j.state = 'active' and j.running is null and j.next_run_at <= $2
+      and (not $6 or j.spec -> 'payload' ->> 'kind' = 'message')
     order by j.next_run_at, j.id
     limit $3
     for update skip locked
@@ -38,7 +60,7 @@ with due as (
     insert into cron_run_logs as l (
         id, job, slug, owner, scheduled_at, claimed_at, status, node, definition
     )
-    select fresh.id, n.id, n.slug, n.owner, n.next_run_at, $2, 'running', $1, n.definition
+    select fresh.id, n.id, n.slug, n.owner, n.next_run_at, $5, 'running', $1, n.definition
     from numbered as n
     join unnest($4::text[]) with ordinality as fresh (id, ordinal) using (ordinal)
     on conflict (job, scheduled_at) where not by_hand and finished_at is null do update
@@ -121,6 +143,12 @@ select id, job
 from cron_run_logs
 where id = any ($1::text[]);
 
+-- name: unknown_to
+-- What a node has claimed because it was due, but for what it knows of.
+select id, job
+from cron_run_logs
+where node = $1 and not by_hand and id <> all ($2::text[]);
+
 -- name: claimed_by
 -- What some nodes work on.
 select id, job
@@ -128,32 +156,53 @@ from cron_run_logs
 where node = any ($1::text[]);
 
 -- name: end
--- Ends locked occurrences that run, with what that makes of their jobs, which are locked too. When a
--- job runs next, its state, and whether it is deleted is said by the end only if nobody has changed
--- the job since the claim; or if the change left the time of this very run, for then it said nothing
--- about the next one. $1 holds the ends, $2 their ids, $3 their jobs.
+-- Ends locked occurrences that run, with what that makes of their jobs, which are locked too. How
+-- much a job takes of what the end says about its next run, its state and its deletion is told in
+-- `store.job_rules.taken`. What was used is the sum over the runs, if any is known, and otherwise
+-- what the end brings. $1 holds the ends, $2 their ids, $3 their jobs.
 with asked as (
     select *
     from jsonb_to_recordset($1::jsonb) as (
         id text, revision integer, status text, why text, finished_at timestamptz,
         started_at timestamptz, attempts integer, output text, error text, requests bigint,
         input_tokens bigint, output_tokens bigint, cached_tokens bigint, cost_usd numeric,
-        changes boolean, next_run_at timestamptz, state text, failures integer, coalesced integer,
+        changes boolean, next_run_at timestamptz, state text, failed boolean, coalesced integer,
         ran boolean, removes boolean, forgets boolean
     )
+), used as (
+    select
+        occurrence, sum(requests)::bigint as requests, sum(input_tokens)::bigint as input_tokens,
+        sum(output_tokens)::bigint as output_tokens, sum(cached_tokens)::bigint as cached_tokens,
+        sum(cost_usd) as cost_usd
+    from runs
+    where occurrence = any ($2::text[]) and requests is not null
+    group by occurrence
 ), ending as (
     select
         a.*, l.job,
-        a.changes and coalesce(
-            j.revision = a.revision or (not l.by_hand and j.next_run_at = l.scheduled_at), false
-        ) as decides
+        case
+            when not a.changes then 'nothing'
+            when j.revision = a.revision then 'all'
+            when not l.by_hand and j.state = 'active' and j.next_run_at = l.scheduled_at then 'time'
+            else 'nothing'
+        end as takes
     from asked as a
     join cron_run_logs as l on l.id = a.id and l.id = any ($2::text[])
     left join cron_jobs as j on j.id = l.job and j.id = any ($3::text[])
+), decided as (
+    select
+        *,
+        takes = 'all' and removes is true as deletes,
+        -- Null where the job keeps its own.
+        case
+            when takes = 'time' and next_run_at is not null then 'active'
+            when takes <> 'nothing' then state
+        end as new_state
+    from ending
 ), deleted as (
     delete from cron_jobs as j
-    using ending as e
-    where j.id = e.job and j.id = any ($3::text[]) and e.decides and e.removes
+    using decided as e
+    where j.id = e.job and j.id = any ($3::text[]) and e.deletes
 ), freed as (
     update cron_jobs as j
     set running = nullif(j.running, e.id),
@@ -163,25 +212,37 @@ with asked as (
         end,
         last_status = e.status,
         last_error = e.error,
-        failures = coalesce(e.failures, j.failures),
+        failures = case
+            when e.failed is null then j.failures
+            when e.failed then j.failures + 1
+            else 0
+        end,
         runs = j.runs + e.ran::integer,
         coalesced = j.coalesced + e.coalesced,
-        state = case when e.decides then e.state else j.state end,
-        next_run_at = case when e.decides then e.next_run_at else j.next_run_at end
-    from ending as e
-    where j.id = e.job and j.id = any ($3::text[]) and not (e.decides and e.removes)
+        state = coalesce(e.new_state, j.state),
+        next_run_at = case
+            when e.new_state is null then j.next_run_at
+            when e.new_state = 'active' then e.next_run_at
+        end
+    from decided as e
+    where j.id = e.job and j.id = any ($3::text[]) and not e.deletes
 ), forgotten as (
     delete from cron_run_logs as l
-    using ending as e
-    where l.job = e.job and l.job = any ($3::text[]) and e.decides and e.removes and e.forgets
+    using decided as e
+    where l.job = e.job and l.job = any ($3::text[]) and e.deletes and e.forgets
 )
 update cron_run_logs as l
 set status = e.status, why = e.why, finished_at = e.finished_at,
     started_at = coalesce(e.started_at, l.started_at), attempts = e.attempts, node = null,
-    output = e.output, error = e.error, requests = e.requests, input_tokens = e.input_tokens,
-    output_tokens = e.output_tokens, cached_tokens = e.cached_tokens, cost_usd = e.cost_usd
-from ending as e
-where l.id = e.id and l.id = any ($2::text[]) and not (e.decides and e.removes and e.forgets);
+    output = e.output, error = e.error,
+    requests = coalesce(u.requests, e.requests),
+    input_tokens = coalesce(u.input_tokens, e.input_tokens),
+    output_tokens = coalesce(u.output_tokens, e.output_tokens),
+    cached_tokens = coalesce(u.cached_tokens, e.cached_tokens),
+    cost_usd = case when u.requests is null then e.cost_usd else u.cost_usd end
+from decided as e
+left join used as u on u.occurrence = e.id
+where l.id = e.id and l.id = any ($2::text[]) and not (e.deletes and e.forgets is true);
 
 -- name: prune
 -- Deletes what has ended of the log of some locked jobs, but for so many rows of each, the newest.
@@ -223,11 +284,16 @@ with freed as (
     select
         l.id, l.job, coalesce(l.started_at, ran.began_at) as began_at, l.claimed_at,
         coalesce($3, ran.ended_at, l.claimed_at) as ended_at,
-        l.by_hand or j.next_run_at is distinct from l.scheduled_at as for_good
+        l.by_hand or j.next_run_at is distinct from l.scheduled_at as for_good,
+        ran.requests, ran.input_tokens, ran.output_tokens, ran.cached_tokens, ran.cost_usd
     from cron_run_logs as l
     left join cron_jobs as j on j.id = l.job
     left join lateral (
-        select min(r.started_at) as began_at, max(r.finished_at) as ended_at
+        select
+            min(r.started_at) as began_at, max(r.finished_at) as ended_at,
+            sum(r.requests)::bigint as requests, sum(r.input_tokens)::bigint as input_tokens,
+            sum(r.output_tokens)::bigint as output_tokens,
+            sum(r.cached_tokens)::bigint as cached_tokens, sum(r.cost_usd) as cost_usd
         from runs as r
         where r.occurrence = l.id
     ) as ran on true
@@ -236,7 +302,9 @@ with freed as (
     update cron_run_logs as l
     set status = $2, node = null,
         started_at = case when f.for_good then f.began_at else l.started_at end,
-        finished_at = case when f.for_good then f.ended_at end
+        finished_at = case when f.for_good then f.ended_at end, requests = f.requests,
+        input_tokens = f.input_tokens, output_tokens = f.output_tokens,
+        cached_tokens = f.cached_tokens, cost_usd = f.cost_usd
     from freed as f
     where l.id = f.id and l.id = any ($1::text[])
 )
@@ -300,18 +368,28 @@ select
 from cron_run_logs as l
 where l.id = $1;
 
+-- name: told_in
+-- A row if something that was said about an occurrence was for a chat.
+select
+where exists (
+    select from outbox
+    where occurrence = $1 and (channel, account, chat) = ($2, $3, $4)
+);
+
 -- name: stats
 -- What became of all that was due at an instant or later and has ended. The second bound excludes
--- none: without it a plan, which is made for any instant, would read a third of the log.
+-- none: without it a plan, which is made for any instant, would read a third of the log. What ended
+-- before it began, since the clock was put back, took no time.
 select
     count(*) filter (where status <> 'skipped') as runs,
     count(*) filter (where status = 'ok') as ok,
     count(*) filter (where status in ('failed', 'timed_out', 'lost')) as failed,
     count(*) filter (where status = 'skipped') as skipped,
-    avg(extract(epoch from finished_at - started_at))
-        filter (where status = any ($2::text[])) as mean_s,
-    percentile_disc(0.95) within group (order by extract(epoch from finished_at - started_at))
-        filter (where status = any ($2::text[])) as p95_s,
+    avg(greatest(extract(epoch from finished_at - started_at), 0))
+        filter (where status = any ($2::text[]) and started_at is not null) as mean_s,
+    percentile_disc(0.95) within group (
+        order by greatest(extract(epoch from finished_at - started_at), 0)
+    ) filter (where status = any ($2::text[]) and started_at is not null) as p95_s,
     sum(cost_usd) as cost_usd
 from cron_run_logs
 where scheduled_at >= $1 and scheduled_at <= 'infinity' and finished_at is not null;
@@ -323,10 +401,41 @@ select
     count(*) filter (where status = 'ok') as ok,
     count(*) filter (where status in ('failed', 'timed_out', 'lost')) as failed,
     count(*) filter (where status = 'skipped') as skipped,
-    avg(extract(epoch from finished_at - started_at))
-        filter (where status = any ($2::text[])) as mean_s,
-    percentile_disc(0.95) within group (order by extract(epoch from finished_at - started_at))
-        filter (where status = any ($2::text[])) as p95_s,
+    avg(greatest(extract(epoch from finished_at - started_at), 0))
+        filter (where status = any ($2::text[]) and started_at is not null) as mean_s,
+    percentile_disc(0.95) within group (
+        order by greatest(extract(epoch from finished_at - started_at), 0)
+    ) filter (where status = any ($2::text[]) and started_at is not null) as p95_s,
     sum(cost_usd) as cost_usd
 from cron_run_logs
 where job = $3 and scheduled_at >= $1 and finished_at is not null;
+
+-- name: sweep_log
+-- Deletes some of the rows that ended before an instant, those that were due first; what was due
+-- later has not ended before, but for a moment. Returns a row for each; waits for no lock.
+delete from cron_run_logs
+where id = any (array(
+    select id
+    from cron_run_logs
+    where scheduled_at < $1 and finished_at < $1
+    order by scheduled_at, id
+    limit $2
+    for update skip locked
+))
+returning id;
+
+-- name: sweep_jobs
+-- Deletes some of the jobs that are over and have neither run, nor been changed, nor anything in the
+-- log since an instant. Returns a row for each; waits for no lock.
+delete from cron_jobs
+where id = any (array(
+    select j.id
+    from cron_jobs as j
+    where j.state in ('completed', 'failed') and j.running is null
+      and greatest(j.updated_at, j.last_run_at) < $1
+      and not exists (select from cron_run_logs as l where l.job = j.id)
+    order by greatest(j.updated_at, j.last_run_at)
+    limit $2
+    for update skip locked
+))
+returning id;

@@ -43,9 +43,10 @@ where key = $1;
 -- each the draft that an earlier run for them left: of several the newest whose id is known.
 -- Returns for each run a row with this and with what stands for older entries of the history, and
 -- then one for every entry that is still read, the oldest first; nothing of a run whose session is
--- not the node's own, or that was stored before. One statement, so that a row never counts an
--- attempt of a run that does not exist, and so that it needs no other transaction. $2 holds the
--- runs, $3 their sessions, $4 all their rows.
+-- not the node's own, of a run for a time of a job that is not claimed by the node, or that was
+-- stored before. One statement, so that a row never counts an attempt of a run that does not exist,
+-- and so that it needs no other transaction. $2 holds the runs, $3 their sessions, $4 all their
+-- rows.
 with asked as (
     select *
     from rows from (
@@ -87,6 +88,8 @@ with asked as (
         a.submitted_at, a.occurrence
     from asked as a
     join mine on mine.key = a.session
+    where a.occurrence is null
+       or exists (select from cron_run_logs as l where l.id = a.occurrence and l.node = $1)
     order by a.ordinal
     on conflict (id) do nothing
     returning id, session, epoch, started_at
@@ -157,6 +160,12 @@ join mine on mine.key = begun.session
 join history as h
     on h.session = begun.session and h.epoch = begun.epoch and h.id > mine.summarized_upto
 order by place nulls first;
+
+-- name: lost_times
+-- Those of some times of jobs that are not claimed by a node.
+select asked.id
+from unnest($1::text[]) as asked (id)
+where not exists (select from cron_run_logs as l where l.id = asked.id and l.node = $2);
 
 -- name: begun_before
 -- Tells who runs it and whether it has ended, and then what `begin` tells, of what is read of a

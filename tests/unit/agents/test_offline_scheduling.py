@@ -104,6 +104,12 @@ async def test_what_runs_again_and_again_is_a_phrase_or_is_just_said(world: Sche
     ("phrase", "expression", "text"),
     [
         ("cron 0 9 * * 1-5 stand up", "0 9 * * 1-5", "stand up"),
+        ("cron 0 9 * * 1 echo 7 up", "0 9 * * 1", "7 up"),
+        ("cron 0 9 * * * e-mail Ann", "0 9 * * *", "e-mail Ann"),
+        ("cron 0 9 * * * go", "0 9 * * *", "go"),
+        ("cron @daily 1-5 are weekdays", "@daily", "1-5 are weekdays"),
+        ("cron 0 */30 * * * * breathe\nand rest", "0 */30 * * * *", "breathe\nand rest"),
+        ("cron 30 0 9 * * 1-5 echo up", "30 0 9 * * 1-5", "up"),
         ("CRON  0 9 * * MON-FRI  7 up", "0 9 * * MON-FRI", "7 up"),
         ("cron @daily look around", "@daily", "look around"),
     ],
@@ -116,6 +122,23 @@ async def test_times_by_the_clock_are_a_cron_expression(
     assert job.spec.schedule == Cron(expression)
     assert job.spec.zone == "Asia/Kolkata"
     assert await run_of(job) == text
+
+
+@pytest.mark.parametrize(
+    "phrase",
+    [
+        "cron */30 * * * * *",
+        "cron 0 9 * * 1 7 up",
+        "cron 0 0 9 * * 1 stand up",
+        "cron 0 9 * * 1 sun is up",
+        "cron 0 9 * * mon * echo x",
+        "cron 0 9 * * mon-fri */2 echo x",
+    ],
+)
+async def test_a_field_is_never_taken_for_the_text(world: Schedules, phrase: str) -> None:
+    reply = await said(world, phrase)
+    assert "may be a sixth field or the beginning of the text" in reply
+    assert await world.stored() == 0
 
 
 async def test_schedules_are_listed_with_their_next_times(world: Schedules) -> None:
@@ -177,7 +200,9 @@ async def test_what_is_not_there_cannot_be_deleted(world: Schedules) -> None:
         ("remind me in 0 minutes to rest", "must be in the future"),
         ("remind me at 25:99 to rest", "25:99"),
         ("remind me at noonish to rest", "noonish"),
-        ("remind me at 2020-01-01T00:00:00Z to rest", "2020"),
+        ("remind me at 2020-01-01T00:00:00Z to rest", "2020-01-01T00:00:00Z"),
+        ("remind me AT Noonish to rest", "'Noonish'"),
+        ("cron */30 * * * * * echo x", "cron fires every 30s, minimum is 60s"),
     ],
 )
 async def test_what_cannot_be_is_told_politely_and_nothing_is_stored(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from goclaw_py.agents import program_loop
 from goclaw_py.agents.command import once
@@ -149,3 +151,25 @@ async def test_a_time_limit_around_a_run_ends_the_program(tmp_path: Path) -> Non
         async with asyncio.timeout(1):
             await loop(NOTE + "time.sleep(1000)").run(request("", tmp_path), lambda _: None)
     assert survivors(tmp_path) == []
+
+
+@pytest.mark.parametrize("prompt", ["", "work", "w" * 1_000_000], ids=["none", "short", "long"])
+@pytest.mark.parametrize("factory", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_one_that_ends_without_reading_has_not_failed(
+    tmp_path: Path, factory: Callable[[], asyncio.AbstractEventLoop], prompt: str
+) -> None:
+    """uvloop, which a gateway has, closes the pipe itself once nobody is at its other end."""
+
+    async def runs() -> list[str]:
+        running = program_loop(("true",))
+        asked = [request(prompt, tmp_path) for _ in range(40)]
+        ran = await asyncio.gather(*(running.run(each, lambda _: None) for each in asked))
+        return [result.text for result in ran]
+
+    with asyncio.Runner(loop_factory=factory) as runner:
+        assert runner.run(runs()) == [""] * 40
+
+
+async def test_without_a_prompt_its_standard_input_is_empty(tmp_path: Path) -> None:
+    code = "import os, sys; print(os.readlink('/proc/self/fd/0'), repr(sys.stdin.read()))"
+    assert (await said(code, tmp_path)).text == "/dev/null ''\n"

@@ -209,7 +209,7 @@ def test_a_list_is_a_table_for_people(
         (["groups", "list"], 4),
         (["pairing", "list"], 2),
         (["pairing", "people"], 1),
-        (["runs", "show", "0190-a"], 19),
+        (["runs", "show", "0190-a"], 20),
     ],
 )
 def test_a_list_is_json_for_programs(

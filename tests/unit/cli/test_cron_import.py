@@ -230,15 +230,17 @@ schedules:
   words: just words
   prompt: {type: interval, interval: 5m, prompt: [1]}
   source: {type: interval, interval: 5m, work_source: [1]}
+  half: {type: interval, interval: 5m, prompt: "\\ud800"}
   good: {type: interval, interval: 5m}
 """
     )
     got = goclaw("cron", "import", str(file))
     assert (got.code, set(cron.all())) == (1, {"a-good"})
     said = got.err.splitlines()
-    names = ["hook", "slow", "bare", "number", "words", "prompt", "source"]
+    names = ["half", "hook", "slow", "bare", "number", "words", "prompt", "source"]
     assert [line.split("a/")[-1].split(":")[0] for line in said] == names
-    assert said[0].endswith("type: must be interval or cron; others do not run by time")
+    assert said[0].endswith("prompt: must not have half of a surrogate pair")
+    assert said[1].endswith("type: must be interval or cron; others do not run by time")
 
 
 # ---------------------------------------------------------------------------- ours
@@ -264,7 +266,7 @@ def test_what_is_exported_can_be_imported_elsewhere(
         )
     )
     cron.make(JobDraft(hour, Message("hi"), slug="hi", target=TargetKind.NONE, paused=True))
-    cron.make(JobDraft(hour, Prompt("x", "opus"), slug="hi"), ANN)
+    cron.make(JobDraft(hour, Prompt("x"), slug="hi"), ANN)
     cron.make(JobDraft(At(NOW + timedelta(hours=1)), Prompt("x"), slug="over"))
     cron.stand("over", JobState.COMPLETED)
     got = goclaw("cron", "export", str(tmp_path / "jobs.json"))

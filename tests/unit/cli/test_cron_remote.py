@@ -79,6 +79,65 @@ def test_mistakes_have_the_same_words_and_exit_codes(
     assert got.err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"slug": "../x"}, "slug: must be up to 64 characters"),
+        ({"slug": "Upper"}, "slug: must be up to 64 characters"),
+        ({"slug": ""}, "slug: must be up to 64 characters"),
+        ({"prompt": "x" * 100_001}, "at most 100"),
+        ({"prompt": "x" * 2_000_000}, "longer than"),
+        ({"owner": "o" * 300}, "asker: "),
+        ({"session": "s" * 300}, "session: "),
+        ({"cron": "0 9 * * " + "1," * 500 + "1"}, "at most 256 characters"),
+    ],
+)
+def test_what_the_gateway_does_not_take_is_the_failure_of_one_job(
+    goclaw: Shell, there: JobControl, tmp_path: Path, changes: dict[str, str], words: str
+) -> None:
+    jobs = [definition(slug="first"), definition(**changes), definition(slug="last")]
+    file = tmp_path / "jobs.json"
+    file.write_text(json.dumps(jobs))
+    for more in ("--dry-run", "--json"):
+        got = goclaw("cron", "import", str(file), more)
+        assert (got.code, words in got.err) == (1, True), got.err
+        assert got.err.count("\n") == 1
+    assert set(there.all()) == {"first", "last"}
+
+
+def definition(prompt: str = "x", cron: str = "0 9 * * *", **changes: str) -> dict[str, object]:
+    """A job as export writes it."""
+    return {
+        "slug": "bad",
+        "zone": "UTC",
+        "schedule": {"kind": "cron", "expression": cron},
+        "payload": {"kind": "prompt", "text": prompt},
+        **changes,
+    }
+
+
+@pytest.mark.parametrize("length", [257, 1_001, 100_000])
+def test_an_expression_that_is_too_long_is_wrong_usage_with_and_without_a_gateway(
+    goclaw: Shell, request: pytest.FixtureRequest, length: int
+) -> None:
+    expression = "0 9 * * " + "1" * (length - 8)
+    for place in ("cron", "there"):
+        control = request.getfixturevalue(place)
+        got = goclaw("cron", "add", "a", "--cron", expression, "--", "x")
+        assert (got.code, got.out) == (2, ""), place
+        assert "256 characters" in got.err
+        assert got.err.count("\n") == 1
+        assert control.all() == {}
+
+
+@pytest.mark.parametrize("letter", ["x", "ü", "💩", "\x01"])
+def test_the_longest_prompt_goes_through_the_gateway(
+    goclaw: Shell, there: JobControl, letter: str
+) -> None:
+    assert goclaw("cron", "add", "a", "--every", "1h", "--", letter * 100_000).code == 0
+    assert there.one().spec.payload == Prompt(letter * 100_000)
+
+
 def test_an_edit_of_another_revision_is_refused_through_the_gateway(
     goclaw: Shell, there: JobControl
 ) -> None:

@@ -241,6 +241,16 @@ def test_a_day_that_comes_twice_fires_twice() -> None:
         ("0 9 1 1 *", timedelta(days=365)),
         ("0 9 29 2 *", timedelta(days=366)),
         ("0 9 30 2 *", timedelta(days=366)),
+        ("0 9 L * *", timedelta(days=28)),
+        ("0 9 L,1 * *", timedelta(days=1)),
+        ("0 9 * * fri#2", timedelta(days=28)),
+        ("0 9 * * friL", timedelta(days=28)),
+        ("0 9 * * mon,fri#5", timedelta(days=3)),
+        ("0 9 13 * fri", timedelta(days=1)),
+        ("0 9 1 1,7 *", timedelta(days=181)),
+        ("0 0,12 * * 1", timedelta(hours=12)),
+        ("0 0,13 * * *", timedelta(hours=11)),
+        ("0 0,13 * * 1", timedelta(hours=13)),
     ],
 )
 def test_the_least_gap_is_found_wherever_it_is(expression: str, gap: timedelta) -> None:

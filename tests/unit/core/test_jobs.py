@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goclaw_py.core.errors import BadJob
-from goclaw_py.core.ids import JobId, Owner
+from goclaw_py.core.ids import AgentName, JobId, Owner
 from goclaw_py.core.jobs import (
     MAX_NAME_CHARS,
     MAX_TEXT_CHARS,
@@ -25,7 +25,9 @@ from goclaw_py.core.jobs import (
     Payload,
     Program,
     Prompt,
+    chat_of,
     checked,
+    may_schedule,
     owner_of,
     slug_for,
     timing,
@@ -111,6 +113,37 @@ def test_all_threads_of_a_chat_share_their_jobs() -> None:
     assert len({owner_of(target, PeerKind.GROUP) for target in threads}) == 1
 
 
+@pytest.mark.parametrize("account", ["default", "work", "a.b"])
+@pytest.mark.parametrize("peer", PeerKind)
+@pytest.mark.parametrize("chat", ["42", "-7", "a:b", ".", "direct:1"])
+def test_an_owner_tells_the_chat_that_it_is(account: str, peer: PeerKind, chat: str) -> None:
+    """SPEC CRON-13."""
+    target = Target("telegram", account, chat)
+    assert chat_of(owner_of(target, peer)) == (target, peer)
+    assert chat_of(owner_of(replace(target, thread="9"), peer)) == (target, peer)
+
+
+@pytest.mark.parametrize(
+    "owner",
+    [
+        "operator",
+        "library",
+        "",
+        "telegram",
+        "telegram:direct",
+        "telegram:direct:",
+        ":direct:42",
+        ".work:direct:42",
+        "telegram.:direct:42",
+        "telegram.default:direct:42",
+        "telegram:channel:42",
+        "telegram:DIRECT:42",
+    ],
+)
+def test_an_owner_that_is_no_chat_tells_none(owner: str) -> None:
+    assert chat_of(Owner(owner)) is None
+
+
 # ---------------------------------------------------------------------- what may not be
 
 
@@ -143,6 +176,9 @@ def test_a_proper_slug_is_taken(slug: str) -> None:
         (Program(()), "command: must be a program and its arguments"),
         (Program(("", "x")), "command: must be a program and its arguments"),
         (Program(("ls", "a\0b")), "command: must be a program and its arguments"),
+        (Program(("ls", "a\ud800")), "command: must be a program and its arguments"),
+        (Prompt("a\0b"), "prompt: must not have NUL characters or halves of characters"),
+        (Message("a\ud83d"), "message: must not have NUL characters or halves of characters"),
     ],
 )
 def test_a_payload_that_says_nothing_or_too_much_is_refused(payload: Payload, said: str) -> None:
@@ -151,7 +187,8 @@ def test_a_payload_that_says_nothing_or_too_much_is_refused(payload: Payload, sa
 
 
 @pytest.mark.parametrize(
-    "payload", [Prompt("x" * MAX_TEXT_CHARS), Message(" x "), Program(("ls", ""))]
+    "payload",
+    [Prompt("x" * MAX_TEXT_CHARS), Message(" x\n\t\x1b👩‍🚀 "), Program(("ls", "", "a\nb"))],
 )
 def test_a_payload_is_kept_as_it_is_written(payload: Payload) -> None:
     """SPEC AGENT-7: the prompt is given unchanged."""
@@ -173,6 +210,60 @@ def test_a_payload_is_kept_as_it_is_written(payload: Payload) -> None:
 def test_what_makes_no_sense_is_refused(facts: Mapping[str, object], said: str) -> None:
     with pytest.raises(BadJob, match=re.escape(said)):
         checked(spec(**facts))
+
+
+@pytest.mark.parametrize("bad", ["\0", "\x1b", "\x7f", "\x9b", "\ud800"])
+@pytest.mark.parametrize(
+    ("key", "facts"),
+    [
+        ("name", lambda bad: {"name": f"a{bad}b"}),
+        ("zone", lambda bad: {"zone": f"UTC{bad}"}),
+        ("agent", lambda bad: {"agent": AgentName(f"a{bad}")}),
+        ("source", lambda bad: {"source": f"a{bad}"}),
+        ("session", lambda bad: {"session": f"{bad}a", "policy": {"session": "key"}}),
+        ("model", lambda bad: {"payload": Prompt("x", f"openai:{bad}")}),
+        ("target", lambda bad: {"target": Target(f"a{bad}", "b", "c")}),
+        ("target", lambda bad: {"target": Target("a", f"b{bad}", "c")}),
+        ("target", lambda bad: {"target": Target("a", "b", f"c{bad}", "d")}),
+        ("target", lambda bad: {"target": Target("a", "b", "c", f"{bad}")}),
+    ],
+)
+def test_no_name_in_a_job_has_control_characters(
+    bad: str, key: str, facts: Callable[[str], dict[str, Any]]
+) -> None:
+    """SPEC SEC-3: they would stand in logs, tables and the keys of sessions."""
+    with pytest.raises(BadJob, match=f"^{key}: must not have control characters$"):
+        checked(spec(**facts(bad)))
+
+
+@pytest.mark.parametrize("bad", ["\n", "\t", "\u2028"])
+def test_ends_of_lines_are_no_part_of_a_session_or_a_target(bad: str) -> None:
+    for facts in ({"target": Target("a", "b", bad)}, {"source": f"a{bad}"}):
+        with pytest.raises(BadJob, match="must not have control characters"):
+            checked(spec(**facts))
+
+
+def test_names_have_all_other_characters() -> None:
+    named = spec(name="Café \U0001f469\u200d\U0001f680 \u200f\u05e9", target=Target("a", "b", "#ü"))
+    assert checked(named) == named
+
+
+@pytest.mark.parametrize(
+    ("allowed", "item", "payload", "expected"),
+    [
+        (True, False, Prompt("x"), True),
+        (False, False, Prompt("x"), False),
+        (True, True, Prompt("x"), False),
+        (True, False, Program(("ls",)), False),
+    ],
+)
+@pytest.mark.parametrize("maker", list(Maker))
+def test_a_scheduled_run_schedules_if_it_may_and_no_stranger_says_what_to_do(
+    maker: Maker, *, allowed: bool, item: bool, payload: Payload, expected: bool
+) -> None:
+    """SPEC CRON-18, SEC-3: a work item holds what anybody may have written."""
+    policy = JobPolicy(tools_in_runs=allowed)
+    assert may_schedule(job(maker, payload=payload), policy, item=item) is expected
 
 
 def test_a_job_may_name_the_conversation_it_works_in() -> None:
@@ -198,6 +289,32 @@ def test_the_rules_for_models_hold_whatever_the_job_says() -> None:
     assert (policy.min_interval_s, policy.delete_after_run) == (60, False)
     assert policy.auto_disable_after == 5
     assert job(Maker.PERSON, policy=own).policy(JobPolicy()).min_interval_s == 1
+
+
+@pytest.mark.parametrize(
+    ("maker", "base_s", "own_s", "least_s"),
+    [
+        (Maker.OPERATOR, 3600, None, 3600),
+        (Maker.OPERATOR, 3600, 30, 30),
+        (Maker.OPERATOR, 3600, 0, 1),
+        (Maker.OPERATOR, 0, None, 1),
+        (Maker.PERSON, 3600, None, 3600),
+        (Maker.PERSON, 3600, 30, 3600),
+        (Maker.PERSON, 3600, 7200, 7200),
+        (Maker.PERSON, 0.25, 0, 1),
+        (Maker.MODEL, 3600, 1, 3600),
+        (Maker.MODEL, 3600, 7200, 7200),
+        (Maker.MODEL, 1, 1, 60),
+        (Maker.MODEL, 1, 90, 90),
+    ],
+)
+def test_only_operators_allow_a_job_to_be_more_frequent_than_the_settings_do(
+    maker: Maker, base_s: float, own_s: float | None, least_s: float
+) -> None:
+    """SPEC CRON-15: and nobody more than once a second."""
+    own = {} if own_s is None else {"min_interval_s": own_s}
+    policy = job(maker, policy=own).policy(JobPolicy(min_interval_s=base_s))
+    assert policy.min_interval_s == least_s
 
 
 def test_the_timing_of_a_job_is_made_of_its_definition_and_its_policy() -> None:

@@ -20,6 +20,7 @@ from goclaw_py.core.ids import JobId
 from goclaw_py.core.policy import Anchor, FirstRun, OnShort
 from goclaw_py.core.schedule import (
     MAX_INTERVAL,
+    MOST_COUNTED,
     At,
     Cron,
     Every,
@@ -446,12 +447,46 @@ def test_the_longest_interval_ends_with_the_calendar() -> None:
     assert 690 < len(found) < 700
 
 
-def test_firings_are_counted_up_to_a_limit() -> None:
+def test_firings_of_an_expression_are_counted_up_to_a_limit() -> None:
+    """SPEC CRON-10: each of them costs its time."""
     timing = utc(Cron("* * * * *"))
     year = NOW + timedelta(days=365)
-    assert coalesced(timing, due_at=NOW, now=year) == 1000
+    assert coalesced(timing, due_at=NOW, now=year) == MOST_COUNTED
     assert coalesced(timing, due_at=NOW, now=year, most=7) == 7
+    assert coalesced(timing, due_at=NOW, now=NOW + 7.5 * MINUTE) == 7
     assert coalesced(timing, due_at=NOW, now=NOW) == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "after_due", "count"),
+    [
+        ({}, timedelta(), 0),
+        ({}, HOUR - timedelta(microseconds=1), 0),
+        ({}, HOUR, 1),
+        ({}, 10_000.5 * HOUR, 10_000),
+        ({"not_after": NOW + 3 * HOUR}, 10_000 * HOUR, 3),
+        ({"not_after": NOW}, 10_000 * HOUR, 0),
+        ({"stagger": True, "spread": JobId("j")}, 10_000.5 * HOUR, 10_000),
+    ],
+)
+def test_firings_on_a_grid_are_counted_however_many_they_are(
+    more: dict[str, object], after_due: timedelta, count: int
+) -> None:
+    """SPEC CRON-10."""
+    timing = utc(Every(HOUR, NOW), anchor=Anchor.GRID, **more)
+    due_at = NOW + stagger_of(timing)
+    assert coalesced(timing, due_at=due_at, now=due_at + after_due) == count
+
+
+def test_a_grid_is_counted_from_its_origin_on() -> None:
+    timing = utc(Every(HOUR, NOW + 100 * HOUR), anchor=Anchor.GRID)
+    assert coalesced(timing, due_at=NOW, now=NOW + 99 * HOUR) == 0
+    assert coalesced(timing, due_at=NOW, now=NOW + 102 * HOUR) == 3
+
+
+def test_the_number_of_firings_fits_into_a_column() -> None:
+    timing = utc(Every(timedelta(milliseconds=1), NOW), anchor=Anchor.GRID)
+    assert coalesced(timing, due_at=NOW, now=NOW + timedelta(days=300)) < 2**31
 
 
 @pytest.mark.parametrize("timing", [utc(HOURLY), utc(HOURLY, anchor=Anchor.START)])

@@ -202,9 +202,10 @@ def test_the_third_failure_says_that_it_is_not_the_first() -> None:
 
 @pytest.mark.parametrize(("failures", "words"), [(5, "5 times in a row"), (1, "once")])
 def test_a_job_that_is_switched_off_says_after_how_many_failures(failures: int, words: str) -> None:
-    """SPEC CRON-8."""
+    """SPEC CRON-8; whoever changed it meanwhile has kept it on."""
     assert wording_jobs.job_disabled("tea", failures, "no route") == (
-        f"⚠️ “tea” has failed {words}, so I have switched it off. Last time: No route."
+        f"⚠️ “tea” has failed {words}, so it is switched off, unless somebody has changed it "
+        "meanwhile. Last time: No route."
     )
 
 

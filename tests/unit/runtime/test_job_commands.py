@@ -12,16 +12,18 @@ import pytest
 from goclaw_py.core import wording_jobs
 from goclaw_py.core.commands import JobAction, command_of, job_buttons, our_command
 from goclaw_py.core.errors import UnknownJob
-from goclaw_py.core.ids import MAIN_AGENT, JobId, NodeId, OccurrenceId, Owner, RunId
+from goclaw_py.core.ids import MAIN_AGENT, AgentName, JobId, NodeId, OccurrenceId, Owner, RunId
 from goclaw_py.core.jobs import (
     OPERATOR,
     Job,
     JobState,
     Maker,
     Message,
+    Notify,
     Payload,
     Program,
     Prompt,
+    TargetKind,
     owner_of,
 )
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Target
@@ -73,7 +75,7 @@ class Chats:
         self.clock = LoopClock()
         self.hand = Hand(self.store)
         self.desk = JobDesk(self.store, self.clock, rules or Rules(PROFILE), self.hand)
-        self.commands = JobCommands(self.desk)
+        self.commands = JobCommands(self.desk, self.store)
 
     async def ask(self, said: str | InboundMessage, target: Target = ANN) -> str:
         """Type a command, or press a button; what comes back."""
@@ -99,32 +101,41 @@ class Chats:
         name: str = "tea",
         payload: Payload | None = None,
         *,
-        target: Target = ANN,
+        target: Target | TargetKind = ANN,
         by: Asker | None = None,
         **more: object,
     ) -> Job:
         """A job of a chat, as its model would make it."""
-        chat = by or Asker(owner_of(target, PeerKind.DIRECT), Maker.MODEL, MAIN_AGENT, target)
+        own = target if isinstance(target, Target) else ANN
+        chat = by or Asker(owner_of(own, PeerKind.DIRECT), Maker.MODEL, MAIN_AGENT, own)
         drawn = JobDraft(schedule, payload or Message("Drink tea"), name=name, target=target)
         return await self.desk.create(replace(drawn, **more), chat)  # type: ignore[arg-type]
 
     async def happened(
-        self, job: Job, *, deleted: bool = True, status: Status = Status.OK
+        self,
+        job: Job,
+        *,
+        deleted: bool = True,
+        status: Status = Status.OK,
+        output: str = "",
+        told: Target | None = None,
     ) -> Claimed:
-        """Let a job become due, run and end."""
+        """Let a job become due, run and end; it tells its ``output`` where it says, or ``told``."""
         assert job.next_run_at is not None
         await asyncio.sleep((job.next_run_at - self.clock.now()).total_seconds())
         if not await self.store.nodes():
             now = self.clock.now()
             await self.store.join(Node(NODE, "host", 1, "1.0", now, now + timedelta(days=9)))
         fresh = [OccurrenceId(new_id(self.clock)) for _ in range(9)]
-        claims = await self.store.claim_due(NODE, now=self.clock.now(), limit=9, ids=fresh)
+        claims = await self.store.claim_due(NODE, now=self.clock.now(), ids=fresh)
         (claimed,) = [one for one in claims if one.job.id == job.id]
         state = JobState.COMPLETED if status is Status.OK else JobState.FAILED
         update = JobUpdate(None, state, ran=True, delete=deleted)
         now = self.clock.now()
-        end = OccurrenceEnd(claimed.id, job.id, job.revision, status, now, update)
-        await self.store.end_occurrences([EndedOccurrence(end)], node=NODE)
+        end = OccurrenceEnd(claimed.id, job.id, job.revision, status, now, update, output=output)
+        target = told or job.spec.target
+        say = (OutboundMessage(target, "⏰ …"),) if isinstance(target, Target) else ()
+        await self.store.end_occurrences([EndedOccurrence(end, say)], node=NODE)
         return claimed
 
     async def all(self, owner: Owner | None = None) -> list[Job]:
@@ -414,7 +425,7 @@ async def test_a_snooze_makes_the_same_reminder_again(action: JobAction, after: 
     """SPEC CRON-13."""
     chats = Chats()
     await chats.ask("/timezone Asia/Kolkata")
-    ran = await chats.happened(await chats.make(chats.soon(), "Tea time", Prompt("Say tea", "m")))
+    ran = await chats.happened(await chats.make(chats.soon(), "Tea time", Prompt("Say tea")))
     before = chats.clock.now()
     answer = await chats.press(action, ran.id)
     assert answer.startswith("💤 I remind you of “Tea time” again Fri 2 Jan 2026, ") or (
@@ -422,7 +433,7 @@ async def test_a_snooze_makes_the_same_reminder_again(action: JobAction, after: 
     )
     (again,) = await chats.all()
     assert again.next_run_at == before + after
-    assert again.spec.payload == Prompt("Say tea", "m")
+    assert again.spec.payload == Prompt("Say tea")
     assert (again.spec.title, again.spec.zone) == ("Tea time", "Asia/Kolkata")
     assert (again.owner, again.maker) == (owner_of(ANN, PeerKind.DIRECT), Maker.PERSON)
     assert again.spec.target == ANN
@@ -455,7 +466,7 @@ async def test_a_second_press_to_another_process_makes_no_second_one_either() ->
     chats = Chats()
     ran = await chats.happened(await chats.make(chats.soon()))
     await chats.press(JobAction.SNOOZE_10M, ran.id)
-    chats.commands = JobCommands(JobDesk(chats.store, chats.clock, Rules(PROFILE)))
+    chats.commands = JobCommands(JobDesk(chats.store, chats.clock, Rules(PROFILE)), chats.store)
     answer = await chats.press(JobAction.SNOOZE_10M, ran.id)
     assert answer.startswith("💤 “tea” is snoozed already, until Fri 2 Jan 2026, ")
     assert len(await chats.all()) == 1
@@ -586,12 +597,65 @@ async def test_a_program_of_an_operator_is_started_by_no_button(action: JobActio
     """SPEC CRON-0."""
     chats = Chats()
     program = Program(("backup", "--all"))
-    ran = await chats.happened(
-        await chats.make(chats.soon(), "Backup", program, by=Asker(None)), deleted=False
+    operators = await chats.make(chats.soon(), "Backup", program, by=Asker(None))
+    ran = await chats.happened(operators, deleted=False, output="All is saved.")
+    await chats.press(action, ran.id)
+    (again,) = await chats.all(owner_of(ANN, PeerKind.DIRECT))
+    assert again.spec.payload == Message("All is saved."), "what it said comes again"
+    assert chats.hand.ran == []
+
+
+async def test_what_another_agent_said_comes_again_but_not_that_agent() -> None:
+    """SPEC SEC-3: nor the model that an operator has chosen for it."""
+    chats = Chats()
+    work = Prompt("Is the deploy fine?", "openai:expensive")
+    operators = await chats.make(
+        chats.soon(), "Deploy", work, by=Asker(None), agent=AgentName("ops")
     )
-    answer = await chats.press(action, ran.id)
-    assert answer == "Command: only operators make jobs that run programs."
-    assert await chats.all(owner_of(ANN, PeerKind.DIRECT)) == []
+    ran = await chats.happened(operators, output="It is fine.")
+    await chats.press(JobAction.SNOOZE_10M, ran.id)
+    (again,) = await chats.all(owner_of(ANN, PeerKind.DIRECT))
+    assert (again.spec.payload, again.spec.agent) == (Message("It is fine."), MAIN_AGENT)
+
+
+async def test_of_a_chats_own_job_only_what_it_could_have_made_itself_works_again() -> None:
+    """SPEC SEC-3: an operator can make a job for a chat, with limits of its own."""
+    chats = Chats()
+    for_ann = Asker(owner_of(ANN, PeerKind.DIRECT))
+    granted = await chats.make(
+        chats.soon(), "News", Prompt("Read all of it"), by=for_ann, policy={"turns": 500}
+    )
+    ran = await chats.happened(granted, output="[NOTIFY] No news.")
+    await chats.press(JobAction.SNOOZE_10M, ran.id)
+    (again,) = await chats.all()
+    assert (again.spec.payload, again.spec.policy) == (Message("[NOTIFY] No news."), {})
+    answer = await chats.press(JobAction.SNOOZE_10M, ran.id)
+    assert "already" in answer
+
+
+async def test_what_was_told_conditionally_comes_again_without_its_marker() -> None:
+    """SPEC CRON-13."""
+    chats = Chats()
+    operators = await chats.make(
+        chats.soon(), payload=Prompt("Watch"), by=Asker(None), notify=Notify.CONDITIONAL
+    )
+    ran = await chats.happened(operators, output="[NOTIFY] It rains.")
+    await chats.press(JobAction.SNOOZE_10M, ran.id)
+    (again,) = await chats.all(owner_of(ANN, PeerKind.DIRECT))
+    assert (again.spec.payload, again.spec.notify) == (Message("It rains."), Notify.ALWAYS)
+
+
+@pytest.mark.parametrize("action", list(JobAction))
+async def test_buttons_work_where_a_job_was_told_that_goes_to_whoever_spoke_last(
+    action: JobAction,
+) -> None:
+    """SPEC CRON-13: in a thread, too."""
+    chats = Chats()
+    operators = await chats.make(chats.soon(), by=Asker(None), target=TargetKind.LAST)
+    ran = await chats.happened(operators, deleted=False, told=replace(ANN, thread="7"))
+    assert await chats.press(action, ran.id) != wording_jobs.GONE
+    assert await chats.press(action, ran.id, BOB) == wording_jobs.GONE
+    assert await chats.all(owner_of(BOB, PeerKind.DIRECT)) == []
 
 
 async def test_an_operators_job_that_spoke_elsewhere_is_unknown_here() -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from goclaw_py.cli.remote import Refused, RemoteControl
+from goclaw_py.cli.refusals import Refused
+from goclaw_py.cli.remote import RemoteControl
 from goclaw_py.core.errors import GoclawError, StoreUnavailable
 from goclaw_py.core.ids import LaneName, SessionKey
 from goclaw_py.ports.control import NoGateway, NotFound, StopReport

@@ -65,6 +65,8 @@ async def test_with_a_token_the_api_needs_it_and_hooks_do_not() -> None:
     async with served(Access("127.0.0.1", ("bot.example.org",), TOKEN)) as client:
         assert (await client.post("/telegram/x", headers=SEEN)).text == "hooked"
         assert (await client.get("/healthz")).json() == {"status": "ok"}
+        alive = await client.head("/healthz")
+        assert (alive.status_code, alive.content) == (200, b"")
         assert (await client.get("/api/schedule")).status_code == 401
         bearer = {"authorization": f"Bearer {TOKEN}", "host": "bot.example.org"}
         assert (await client.get("/api/schedule", headers=bearer)).json() == []

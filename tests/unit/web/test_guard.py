@@ -164,6 +164,34 @@ async def test_every_address_of_the_machine_is_no_name_of_it(address: str) -> No
     assert (await ask(host(name), address=address, token=TOKEN))[0] == 421
 
 
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "[::]"])
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        ("192.168.0.7:8420", 200),
+        ("[2001:DB8::1]", 200),
+        ("[::ffff:192.168.0.7]:80", 200),
+        ("localhost", 200),
+        ("evil.example", 421),
+        ("192.168.0.7.evil.example", 421),
+        ("192.168.7", 421),
+        ("0xc0a80007", 421),
+        ("[::]:8420", 421),
+        ("0.0.0.0", 421),
+    ],
+)
+async def test_where_every_address_is_served_any_is_ours_and_no_name(
+    address: str, name: str, status: int
+) -> None:
+    """A page of another site can have its name lead here, but not an address that is ours."""
+    bearer = ("authorization", f"Bearer {TOKEN}")
+    assert (await ask(host(name), bearer, address=address, token=TOKEN))[0] == status
+    origin = ("origin", f"http://{name}")
+    asked = await ask(host(name), bearer, origin, address=address, token=TOKEN, method="POST")
+    assert asked[0] == status
+    assert (await ask(host(name), bearer, ("origin", EVIL), address=address, token=TOKEN))[0] != 200
+
+
 # ---------------------------------------------------------------------------- the site
 
 

@@ -45,6 +45,7 @@ from goclaw_py.core.jobs import (
     Program,
     Prompt,
     TargetKind,
+    owner_of,
 )
 from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.occurrence import JobUpdate, OccurrenceEnd, Status, Why
@@ -71,7 +72,8 @@ from tests.unit.web.harness import connected
 
 OPERATOR = Asker(None)
 CHAT = Target("telegram", "work", "-1005", "7")
-ANN = Asker(Owner("telegram:direct:5"), Maker.MODEL, AgentName("helper"), CHAT, PeerKind.GROUP)
+ANN_OWNER = owner_of(CHAT, PeerKind.GROUP)
+ANN = Asker(ANN_OWNER, Maker.MODEL, AgentName("helper"), CHAT, PeerKind.GROUP)
 DAILY = Cron("0 9 * * *")
 FULL = JobDraft(
     schedule=Every(timedelta(minutes=90, milliseconds=1), FRIDAY),
@@ -401,6 +403,24 @@ def test_whoever_asks_arrives_as_they_are(by: Asker) -> None:
     assert back == by
 
 
+@pytest.mark.parametrize(
+    ("given", "maker"),
+    [
+        ("", Maker.OPERATOR),
+        ("?asker=ann", Maker.PERSON),
+        ("?asker=operator", Maker.PERSON),
+        ("?asker=ann&maker=model", Maker.MODEL),
+        ("?maker=person", Maker.PERSON),
+    ],
+)
+async def test_whoever_asks_as_somebody_is_a_person_unless_they_say_otherwise(
+    given: str, maker: Maker
+) -> None:
+    CONTROL.made = Jobs()
+    status, made = await ask("POST", f"/jobs{given}", TEA)
+    assert (status, made["maker"]) == (201, maker)
+
+
 # ---------------------------------------------------------------------------- bad input
 
 CONTROL = FakeControl()
@@ -428,6 +448,7 @@ async def ask(method: str, path: str, body: object = None) -> tuple[int, Any]:
         (GOOD | {"payload": {"kind": "prompt", "text": ""}}, "prompt"),
         (GOOD | {"payload": {"kind": "prompt", "text": "x" * 100_001}}, "payload"),
         (GOOD | {"payload": {"kind": "command", "argv": []}}, "command"),
+        (TEA | {"schedule": {"kind": "cron", "expression": "1" * 257}}, "256 characters"),
         (GOOD | {"payload": {"kind": "shell", "text": "x"}}, "payload"),
         (TEA | {"slug": "../x"}, "slug"),
         (TEA | {"slog": "x"}, "slog"),
@@ -495,7 +516,7 @@ async def test_what_is_not_allowed_tells_what_is() -> None:
             ("/api/schedule/x", "DELETE, GET, PATCH, PUT"),
             ("/api/scheduler/zone", "GET, PUT"),
             ("/api/jobs", "GET, POST"),
-            ("/healthz", "GET"),
+            ("/healthz", "GET, HEAD"),
         ):
             answer = await client.request("TRACE", path)
             assert (answer.status_code, answer.headers["allow"]) == (405, allowed)

@@ -12,7 +12,8 @@ from typing import Any, get_args
 import httpx
 import pytest
 
-from goclaw_py.cli.remote import Refused, RemoteControl
+from goclaw_py.cli.refusals import Refused
+from goclaw_py.cli.remote import RemoteControl
 from goclaw_py.core.live import LiveEvent, LiveText
 from goclaw_py.ports.control import NoGateway, NotFound
 from goclaw_py.web import wire

@@ -79,10 +79,25 @@ async def test_what_cannot_be_stored_has_failed() -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [{}, {"prompt": ""}, {"prompt": " \n"}, {"message": ""}, {"prompt": 5}, {"text": "x"}]
+    "body", [{}, {"prompt": ""}, {"prompt": " \n"}, {"message": ""}, {"text": "x"}]
 )
 async def test_a_message_says_something(body: object) -> None:
     assert await post(FakeControl(), PATH, body) == (400, {"error": "prompt is required"})
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ({"prompt": 5}, "prompt: must be a text"),
+        ({"message": 5}, "message: must be a text"),
+        ({"prompt": "a", "message": "b"}, "prompt: give prompt or message, not both"),
+        ({"prompt": "", "message": "b"}, "prompt: give prompt or message, not both"),
+    ],
+)
+async def test_what_a_message_says_is_one_text(body: object, text: str) -> None:
+    control = FakeControl()
+    assert await post(control, PATH, body) == (400, {"error": text})
+    assert control.calls == []
 
 
 @pytest.mark.real_time

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.cli.remote import Refused, RemoteControl
+from goclaw_py.cli.refusals import Refused
+from goclaw_py.cli.remote import RemoteControl
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.events import RunEnded, RunStarted, RunText
 from goclaw_py.core.outcomes import Outcome

@@ -484,3 +484,64 @@ async def test_jobs_go_on_when_the_database_is_back() -> None:
         rows = await log_of(gateway, job)
         assert [row.status for row in rows] == [Status.OK]
         assert ANN.chat == "ann"
+
+
+# ---------------------------------------------------------------------------- crowds
+
+CROWD = 40
+
+
+async def test_a_crowd_is_claimed_before_its_time_and_runs_at_it() -> None:
+    """SPEC CRON-4: and none of it before."""
+    async with a_process(ways=Ways(cron_lane=CROWD)) as gateway:
+        for n in range(CROWD):
+            await make(gateway, Wanted(at(60), slug=f"j{n}", target=TargetKind.NONE))
+        await until(lambda: gateway.works.office.occurrences.load == CROWD)
+        assert after(59) < gateway.clock.now() < after(60)
+        assert len(await gateway.store.runs(limit=1000)) == CROWD
+        assert gateway.scripted.requests == []
+        await until(lambda: bool(gateway.scripted.requests))
+        assert gateway.clock.now() >= after(60)
+        await until(lambda: not gateway.works.office.occurrences.load)
+        logs = await gateway.store.log_of(limit=1000)
+        assert [row.status for row in logs] == [Status.OK] * CROWD
+        assert all(row.started_at and row.started_at >= row.scheduled_at for row in logs)
+
+
+async def test_what_is_changed_in_the_last_moment_does_not_run() -> None:
+    """SPEC CRON-11."""
+    async with a_process(ways=Ways(cron_lane=CROWD)) as gateway:
+        jobs = [
+            await make(gateway, Wanted(every(60), "x", f"j{n}", message=n % 2 == 0))
+            for n in range(CROWD)
+        ]
+        await until(lambda: gateway.works.office.occurrences.load == CROWD)
+        await desk(gateway).edit("j0", JobChange(state=JobState.PAUSED), OPERATOR)
+        await desk(gateway).edit("j1", JobChange(state=JobState.PAUSED), OPERATOR)
+        await desk(gateway).edit("j2", JobChange(name="renamed"), OPERATOR)
+        await until(lambda: not gateway.works.office.occurrences.load)
+        assert [await ends(gateway, job) for job in jobs[:4]] == [
+            ["cancelled:stopped"],
+            ["cancelled:stopped"],
+            ["ok"],
+            ["ok"],
+        ]
+        stored = await gateway.store.job(jobs[0].id)
+        assert stored is not None
+        assert (stored.state, stored.next_run_at, stored.running) == (JobState.PAUSED, None, None)
+
+
+async def test_a_shutdown_before_their_time_gives_a_crowd_back() -> None:
+    """SPEC QUEUE-11."""
+    database, ways = MemoryDatabase(), Ways(cron_lane=CROWD)
+    async with a_process(ways=ways, database=database) as first:
+        for n in range(CROWD):
+            await make(first, Wanted(at(60), "x", f"j{n}", n % 2 == 0, TargetKind.NONE))
+        await until(lambda: first.works.office.occurrences.load == CROWD)
+        await first.shut_down(wait_s=0)
+        assert first.scripted.requests == []
+    async with a_process(ways=ways, database=database) as second:
+        await asyncio.sleep(30)
+        logs = await second.store.log_of(limit=1000)
+        assert [row.status for row in logs] == [Status.OK] * CROWD
+        assert {row.claims for row in logs} == {1}

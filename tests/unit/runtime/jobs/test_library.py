@@ -297,6 +297,28 @@ async def test_a_job_runs_once_at_a_time_and_what_comes_meanwhile_is_counted() -
     assert (script.most_active, job.coalesced) == (1, 2)
 
 
+async def test_a_crowd_is_claimed_before_its_time_and_begins_on_time() -> None:
+    script = Script()
+    async with started(script, concurrency=100) as jobs:
+        for number in range(100):
+            await jobs.add(f"job-{number}", at(60))
+        await asyncio.sleep(61)
+    assert script.at == [60] * 100
+
+
+async def test_what_is_removed_just_before_its_time_does_not_run_in_a_crowd_either() -> None:
+    script = Script()
+    async with started(script, concurrency=100) as jobs:
+        for number in range(100):
+            await jobs.add(f"job-{number}", at(60))
+        await asyncio.sleep(59.95)
+        await jobs.remove("job-7")
+        await jobs.pause("job-8")
+        await asyncio.sleep(10)
+    assert {"job-7", "job-8"}.isdisjoint(script.slugs())
+    assert len(script.begun) == 98
+
+
 # ---------------------------------------------------------------------------- by hand
 
 

@@ -148,6 +148,21 @@ async def test_what_waits_for_a_free_place_is_given_back_at_once() -> None:
     assert script.slugs() == ["first"]
 
 
+async def test_a_crowd_that_waits_for_its_time_is_given_back_at_once() -> None:
+    database, script = MemoryDatabase(), Script()
+    jobs = service(database, script, concurrency=100)
+    await jobs.start()
+    for number in range(100):
+        await jobs.add(f"job-{number}", at(60))
+    await asyncio.sleep(59.95)
+    await jobs.stop(60)
+    assert asyncio.get_running_loop().time() == 59.95
+    assert script.begun == []
+    async with started(script, database, concurrency=100):
+        await asyncio.sleep(10)
+    assert len(script.begun) == 100
+
+
 @pytest.mark.usefixtures("no_jitter")
 async def test_what_waits_for_its_next_attempt_is_given_back_at_once() -> None:
     script = Script([fails(ConnectionError("down"))] * 9)

@@ -1,0 +1,200 @@
+"""What the end of an occurrence is, and how it is stored with what people are told of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from goclaw_py.core.due import End, settled
+from goclaw_py.core.errors import Fenced, NeverBegan
+from goclaw_py.core.events import Usage
+from goclaw_py.core.ids import NodeId
+from goclaw_py.core.jobs import Job, JobState
+from goclaw_py.core.messages import OutboundMessage, OutFile
+from goclaw_py.core.occurrence import (
+    OUTPUT_BYTES,
+    Attempt,
+    JobUpdate,
+    OccurrenceEnd,
+    Status,
+    Why,
+)
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.policy import JobPolicy
+from goclaw_py.core.text import cut_bytes
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import EndedOccurrence, JobStore, RunEnd
+from goclaw_py.runtime.jobs.held import Held, facts_of
+from goclaw_py.runtime.retry import until_available, until_stored
+
+log = logging.getLogger(__name__)
+
+NOTHING = Attempt(Outcome.REJECTED)
+"""What is known of an attempt that never began."""
+
+Messages = tuple[OutboundMessage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What an attempt has said and used."""
+
+    text: str = ""
+    usage: Usage | None = None
+    files: tuple[OutFile, ...] = ()
+
+
+class Performer(Protocol):
+    """Does what jobs ask for."""
+
+    def busy(self, job: Job, policy: JobPolicy) -> Why | None:
+        """Why there is no room for a job now; None: there is."""
+
+    async def perform(self, held: Held) -> None:
+        """Begin an attempt; whatever comes of it, ``Occurrences.ended`` is told.
+
+        Cancelled, it has not begun.
+        """
+
+    async def tell(
+        self, held: Held, end: End, update: JobUpdate | None, attempt: Attempt, said: Said
+    ) -> Messages:
+        """What people are told of the end of an occurrence. Raises ``StoreUnavailable``."""
+
+    async def told(self, held: Held, end: End, say: Sequence[OutboundMessage], said: Said) -> None:
+        """The end is stored, and with it what is told."""
+
+
+class RunStore(JobStore, Protocol):
+    """What is written here."""
+
+    async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
+        """See ``ports.store.RunStore``."""
+
+
+class Ends:
+    """Writes and stores the ends of occurrences, in the name of the node that has claimed them.
+
+    Args:
+        base: The policy of the settings.
+    """
+
+    def __init__(self, store: RunStore, clock: Clock, base: JobPolicy) -> None:
+        self._store = store
+        self._clock = clock
+        self._base = base
+
+    def connect(self, performer: Performer) -> None:
+        """Give it who knows what people are told. Call it once, before anything ends."""
+        self._performer = performer
+
+    async def store(
+        self, held: Held, end: End, attempt: Attempt, said: Said, run: RunEnd | None
+    ) -> Messages:
+        """Store an end, with that of its ``run``; waits for the database. Returns what is told.
+
+        An end that cannot be stored because of a bug is stored barely. That of an occurrence which
+        belongs to somebody else by now is not stored, and nothing is told.
+        """
+        done, say = await self._written(held, end, attempt, said)
+        try:
+            await until_available(lambda: self._store_end(held, done, say, run))
+        except Fenced:
+            log.warning("another process has this occurrence by now", extra=facts_of(held))
+            return ()
+        except Exception:
+            # A boundary: what met the bug may be what was said.
+            log.exception(
+                "the end of a job was not stored; storing it barely", extra=facts_of(held)
+            )
+        else:
+            return say
+        bare = replace(done, output="", error="its end could not be stored")
+        try:
+            await until_stored(lambda: self._store_end(held, bare, (), None), facts_of(held))
+        except Fenced:
+            log.warning("another process has this occurrence by now", extra=facts_of(held))
+        return ()
+
+    async def store_run(self, held: Held, run: RunEnd | None) -> None:
+        """Store the end of an attempt that another one follows."""
+        if run is None:
+            return
+        try:
+            await until_available(lambda: self._store.finish_run(run, node=held.node))
+        except (Fenced, NeverBegan) as error:
+            log.debug("the end of an attempt was not stored: %s", error)
+
+    async def give_back(self, held: Held) -> None:
+        """Let it be claimed again; waits for the database."""
+        status = Status.INTERRUPTED
+        try:
+            await until_available(
+                lambda: self._store.give_back([held.id], node=held.node, status=status)
+            )
+        except Fenced as error:
+            log.debug("an occurrence is another process's already: %s", error)
+
+    async def _written(
+        self, held: Held, end: End, attempt: Attempt, said: Said
+    ) -> tuple[OccurrenceEnd, Messages]:
+        """An end as it is stored, and what is told of it."""
+        claimed, now = held.claimed, self._clock.now()
+        end, update = self._settled(held, end)
+        error = attempt.error or held.fault
+        say = await self._told(held, end, update, replace(attempt, error=error), said)
+        done = OccurrenceEnd(
+            id=claimed.id,
+            job=claimed.job.id,
+            revision=claimed.job.revision,
+            status=end.status,
+            finished_at=now,
+            update=update,
+            why=end.why,
+            output=cut_bytes(said.text, OUTPUT_BYTES),
+            error=error,
+            attempts=held.attempt,
+            started_at=held.started_at,
+            usage=said.usage,
+            keep=held.policy.history_keep,
+        )
+        return done, say
+
+    def _settled(self, held: Held, end: End) -> tuple[End, JobUpdate | None]:
+        """The end with what it makes of the job; one that cannot be made out is switched off."""
+        claimed, now = held.claimed, self._clock.now()
+        try:
+            if not held.fault:
+                update = settled(claimed, self._base, end, started_at=held.started_at, now=now)
+                return end, update
+        except Exception as error:
+            # A boundary: a zone, say, that this machine does not know any more.
+            log.exception("the next run of a job cannot be found", extra=facts_of(held))
+            held.fault = f"{type(error).__name__}: {error}"
+        off = JobUpdate(next_run_at=None, state=JobState.DISABLED)
+        return end, None if claimed.by_hand else off
+
+    async def _told(
+        self, held: Held, end: End, update: JobUpdate | None, attempt: Attempt, said: Said
+    ) -> Messages:
+        try:
+            return await until_available(
+                lambda: self._performer.tell(held, end, update, attempt, said)
+            )
+        except Exception:
+            # A boundary: a text that cannot be written must not keep its job from going on.
+            log.exception("what a job says could not be written", extra=facts_of(held))
+            return ()
+
+    async def _store_end(
+        self, held: Held, done: OccurrenceEnd, say: Messages, run: RunEnd | None
+    ) -> None:
+        if run is not None:
+            try:
+                await self._store.finish_run(replace(run, occurrence=done, say=say), node=held.node)
+            except NeverBegan:
+                run = None
+        if run is None:
+            await self._store.end_occurrences([EndedOccurrence(done, say)], node=held.node)

@@ -1,0 +1,129 @@
+"""Definitions of jobs that this release cannot read, since another one has stored them.
+
+They are shown as far as they can be read, with the cause as their last error. They never run, and
+nobody may overwrite what the other release will want back; they can be deleted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Final, TypeVar
+
+from goclaw_py.core.errors import BadJob, JobError
+from goclaw_py.core.ids import JobId, OccurrenceId
+from goclaw_py.core.job_json import job_of, spec_json, spec_of
+from goclaw_py.core.jobs import Job, JobSpec, JobState, Message
+from goclaw_py.core.occurrence import JobUpdate, OccurrenceEnd, Status
+from goclaw_py.core.policy import JobPolicy, policy_with
+from goclaw_py.core.schedule import At
+
+log = logging.getLogger(__name__)
+
+Value = TypeVar("Value")
+
+_BROKEN: Final = (JobError, ValueError, TypeError, ArithmeticError)
+"""What reading raises: its own errors, and what Python makes of values of other shapes."""
+
+
+def read_spec(stored: object) -> JobSpec:
+    """Read what ``spec_json`` wrote, keys of the policy included. Raises ``BadJob``."""
+    return _read(lambda: spec_of(_an_object(stored)), lambda spec: spec)
+
+
+def read_job(stored: object) -> Job:
+    """Read what ``job_json`` wrote, keys of the policy included. Raises ``BadJob``."""
+    return _read(lambda: job_of(_an_object(stored)), lambda job: job.spec)
+
+
+def _read(read: Callable[[], Value], spec_in: Callable[[Value], JobSpec]) -> Value:
+    try:
+        value = read()
+        policy_with(JobPolicy(), spec_in(value).policy)
+    except _BROKEN as error:
+        raise unreadable(error) from error
+    return value
+
+
+def unreadable(error: Exception) -> BadJob:
+    """Says that a definition cannot be read, and why."""
+    cause = str(error) if isinstance(error, JobError) else f"{type(error).__name__}: {error}"
+    return BadJob("definition", f"this release cannot read it ({cause})")
+
+
+def flaw(job: Job) -> BadJob | None:
+    """What this release cannot read of a job that was never JSON."""
+    try:
+        policy_with(JobPolicy(), job.spec.policy)
+    except _BROKEN as error:
+        return unreadable(error)
+    return None
+
+
+def shown(job: Job) -> Job:
+    """A job that was never JSON, as people see it."""
+    found = flaw(job)
+    if found is None:
+        return job
+    spec = replace(job.spec, policy=_known_policy(job.spec.policy))
+    return replace(job, spec=spec, last_error=str(found))
+
+
+def salvaged(stored: object, *, slug: str, created_at: datetime) -> JobSpec:
+    """What can be read of a definition, each key by itself.
+
+    Without a schedule that can be read it was due once, when it was made; without a payload it says
+    nothing.
+    """
+    bare = spec_json(JobSpec(slug, At(created_at), "UTC", Message("")))
+    found = dict(bare)
+    for key, value in stored.items() if isinstance(stored, Mapping) else ():
+        part = _known_policy(value) if key == "policy" and isinstance(value, Mapping) else value
+        try:
+            spec_of({**bare, key: part})
+        except _BROKEN:
+            continue
+        found[key] = part
+    return replace(spec_of(found), slug=slug)
+
+
+def _known_policy(policy: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for key, value in policy.items() if _is_known(key, value)}
+
+
+def _is_known(key: str, value: object) -> bool:
+    try:
+        policy_with(JobPolicy(), {key: tuple(value) if isinstance(value, list) else value})
+    except _BROKEN:
+        return False
+    return True
+
+
+def switched_off(
+    occurrence: OccurrenceId, job: JobId, revision: int, *, cause: BadJob, now: datetime
+) -> OccurrenceEnd:
+    """The end of an occurrence that cannot run since nobody can read its job."""
+    return OccurrenceEnd(
+        occurrence,
+        job,
+        revision,
+        Status.FAILED,
+        now,
+        JobUpdate(None, JobState.DISABLED, failed=True),
+        error=str(cause),
+        keep=JobPolicy().history_keep,
+    )
+
+
+def log_unreadable(end: OccurrenceEnd) -> None:
+    """Say in the log of this process that a job was switched off."""
+    facts = {"job": end.job, "occurrence": end.id, "why": end.error}
+    log.warning("a job that cannot be read is switched off", extra=facts)
+
+
+def _an_object(stored: object) -> Mapping[str, object]:
+    if not isinstance(stored, Mapping):
+        raise BadJob("definition", "must be an object")
+    return stored

@@ -1,0 +1,314 @@
+"""What every store promises about ends that come late, and about what a job takes of an end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+
+from goclaw_py.core.errors import Fenced
+from goclaw_py.core.events import Usage
+from goclaw_py.core.ids import NodeId, OccurrenceId
+from goclaw_py.core.jobs import Job, JobState
+from goclaw_py.core.occurrence import Claimed, JobUpdate, Logged, OccurrenceEnd, Status
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.ports.store import EndedOccurrence
+from tests.support.store_jobs import (
+    a_job,
+    added,
+    claim,
+    claim_by_hand,
+    claim_one,
+    ended,
+    kept,
+    renamed,
+    run_end,
+    run_for,
+)
+from tests.support.stores import APOLOGY, T0, A, B, World, a_node, at, say
+
+pytestmark = pytest.mark.real_time
+
+HOUR = timedelta(hours=1)
+
+
+async def end(world: World, last: OccurrenceEnd, *texts: str) -> None:
+    await world.a.end_occurrences([EndedOccurrence(last, tuple(map(say, texts)))], node=A)
+
+
+async def said(world: World) -> list[str]:
+    return [row.message.text for row in await world.b.outbox()]
+
+
+async def row_of(world: World, occurrence: OccurrenceId) -> Logged:
+    row = await world.b.logged(occurrence)
+    assert row is not None
+    return row
+
+
+# ---------------------------------------------------------------------------- late ends
+
+
+async def test_a_run_of_an_occurrence_that_has_ended_ends_and_says_nothing(world: World) -> None:
+    await added(world.a, a_job("tea"))
+    claimed = await claim_one(world.a)
+    await world.a.begin_run(run_for("r", claimed), node=A)
+    await end(world, ended(claimed), "first")
+    late = replace(run_end("r", ended(claimed, Status.FAILED)), say=(say("late"),))
+    await world.a.finish_run(late, node=A)
+    assert await said(world) == ["first"]
+    assert [run.outcome for run in await world.a.runs()] == [Outcome.COMPLETED]
+    assert (await row_of(world, claimed.id)).status is Status.OK
+
+
+async def test_a_run_of_a_job_that_was_forgotten_says_nothing(world: World) -> None:
+    (job,) = await added(world.a, a_job("tea"))
+    claimed = await claim_one(world.a)
+    await world.a.begin_run(run_for("r", claimed), node=A)
+    await world.a.delete_job(job.id, forget=True)
+    await world.a.finish_run(replace(run_end("r", ended(claimed)), say=(say("x"),)), node=A)
+    assert await said(world) == []
+    assert [run.outcome for run in await world.a.runs()] == [Outcome.COMPLETED]
+
+
+async def test_of_two_runs_that_end_an_occurrence_at_once_one_speaks(world: World) -> None:
+    await added(world.a, a_job("tea"))
+    claimed = await claim_one(world.a)
+    for name in ("r0", "r1"):
+        await world.a.begin_run(run_for(name, claimed), node=A)
+    ends = [
+        replace(run_end(name, replace(ended(claimed), output=name)), say=(say(name),))
+        for name in ("r0", "r1")
+    ]
+    await asyncio.gather(*(world.a.finish_run(one, node=A) for one in ends))
+    assert await said(world) == [(await row_of(world, claimed.id)).output]
+    assert [run.outcome for run in await world.a.runs()] == [Outcome.COMPLETED] * 2
+
+
+async def test_an_end_that_is_repeated_after_a_lost_answer_has_spoken_once(world: World) -> None:
+    await added(world.a, a_job("tea"))
+    claimed = await claim_one(world.a)
+    await world.a.begin_run(run_for("r", claimed), node=A)
+    for _ in range(2):
+        await world.a.finish_run(replace(run_end("r", ended(claimed)), say=(say("x"),)), node=A)
+    assert await said(world) == ["x"]
+
+
+# ---------------------------------------------------------------------------- late beginnings
+
+
+async def by_its_end(world: World, claimed: Claimed) -> None:
+    await end(world, ended(claimed))
+
+
+async def by_giving_back(world: World, claimed: Claimed) -> None:
+    await world.a.give_back([claimed.id], node=A, status=Status.INTERRUPTED)
+
+
+async def by_another_claim(world: World, claimed: Claimed) -> None:
+    await by_giving_back(world, claimed)
+    await claim_one(world.b, node=B)
+
+
+async def by_being_forgotten(world: World, claimed: Claimed) -> None:
+    await world.a.delete_job(claimed.job.id, forget=True)
+
+
+@pytest.mark.parametrize("lose", [by_its_end, by_giving_back, by_another_claim, by_being_forgotten])
+async def test_no_run_begins_for_an_occurrence_that_is_not_its_nodes(
+    world: World, lose: Callable[..., object]
+) -> None:
+    """CRON-5; nor does it make a session."""
+    await added(world.a, a_job("tea"))
+    claimed = await claim_one(world.a)
+    await lose(world, claimed)  # type: ignore[misc]
+    run = run_for("r", claimed)
+    with pytest.raises(Fenced):
+        await world.a.begin_run(run, node=A)
+    assert await world.a.runs() == []
+    assert await world.a.session(run.session) is None
+
+
+async def test_a_process_that_was_declared_dead_begins_nothing_of_what_it_had(
+    world: World,
+) -> None:
+    """It joins as another node, and finds the sessions free."""
+    await added(world.a, a_job("tea"))
+    claimed = await claim_one(world.a)
+    await world.a.begin_run(run_for("first", claimed), node=A)
+    now = await world.kill(A)
+    await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
+    reborn = NodeId("node-a-again")
+    await world.a.join(replace(a_node(reborn), lease_until=now + HOUR))
+    with pytest.raises(Fenced):
+        await world.a.begin_run(run_for("second", claimed, started_at=now), node=reborn)
+    again = (await world.a.claim_due(reborn, now=now, ids=[OccurrenceId("new")]))[0]
+    assert (again.id, again.attempts) == (claimed.id, 1)
+    await world.a.begin_run(run_for("third", again, started_at=now), node=reborn)
+
+
+async def test_of_runs_that_begin_at_once_the_late_ones_are_refused(world: World) -> None:
+    await added(world.a, *(a_job(f"j{n}") for n in range(9)))
+    claimed = await claim(world.a)
+    for one in claimed[::2]:
+        await end(world, ended(one))
+    calls = [world.a.begin_run(run_for(f"r{n}", one), node=A) for n, one in enumerate(claimed)]
+    got = await asyncio.gather(*calls, return_exceptions=True)
+    assert [isinstance(one, Fenced) for one in got] == [n % 2 == 0 for n in range(9)]
+    assert len(await world.a.runs()) == 4
+    assert len(await world.a.sessions()) == 4
+
+
+# ---------------------------------------------------------------------------- failures in a row
+
+
+@pytest.mark.parametrize(("failed", "failures"), [(None, 2), (False, 0), (True, 3)])
+async def test_failures_in_a_row_are_kept_forgotten_or_counted(
+    world: World, *, failed: bool | None, failures: int
+) -> None:
+    """CRON-8."""
+    (job,) = await added(world.a, replace(a_job("tea"), failures=2))
+    claimed = await claim_one(world.a)
+    await end(world, ended(claimed, update=JobUpdate(at(60), failed=failed)))
+    assert (await kept(world.a, job)).failures == failures
+
+
+async def test_a_failure_after_a_resume_is_the_first(world: World) -> None:
+    """CRON-8: resume resets, also while a run goes on."""
+    (job,) = await added(world.a, replace(a_job("tea"), failures=4))
+    claimed = await claim_one(world.a)
+    assert await world.b.change_job(replace(job, failures=0, next_run_at=at(99)))
+    off = JobUpdate(None, JobState.DISABLED, failed=True, ran=True)
+    await end(world, ended(claimed, Status.FAILED, update=off))
+    now = await kept(world.a, job)
+    assert (now.failures, now.state, now.next_run_at) == (1, JobState.ACTIVE, at(99))
+
+
+# ---------------------------------------------------------------------------- edits meanwhile
+
+EDITED = renamed(replace(a_job("tea"), updated_at=at(1)), "coffee")
+
+
+async def after_an_edit(world: World, update: JobUpdate, edited: Job = EDITED) -> Job:
+    """The job when somebody has edited it during its run, and left its time."""
+    await added(world.a, a_job("tea"))
+    claimed = await claim_one(world.a)
+    assert await world.b.change_job(edited)
+    await end(world, ended(claimed, update=update))
+    now = await kept(world.a, edited)
+    assert (now.spec, now.running) == (edited.spec, None)
+    return now
+
+
+@pytest.mark.parametrize("state", [JobState.ACTIVE, JobState.COMPLETED, JobState.DISABLED])
+async def test_an_edit_that_leaves_the_time_lets_the_job_go_on_at_its_next_one(
+    world: World, state: JobState
+) -> None:
+    """CRON-11: what would have ended it, such as a number of runs, may have been edited."""
+    job = await after_an_edit(world, JobUpdate(T0 + HOUR, state, ran=True))
+    assert (job.state, job.next_run_at, job.runs) == (JobState.ACTIVE, T0 + HOUR, 1)
+    assert await claim(world.a, now=at(60)) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "state"),
+    [
+        (JobState.COMPLETED, JobState.COMPLETED),
+        (JobState.FAILED, JobState.FAILED),
+        (JobState.DISABLED, JobState.DISABLED),
+        (JobState.ACTIVE, JobState.COMPLETED),
+    ],
+)
+async def test_an_edited_job_without_a_next_time_is_over(
+    world: World, said: JobState, state: JobState
+) -> None:
+    """It would wait for ever otherwise."""
+    job = await after_an_edit(world, JobUpdate(None, said))
+    assert (job.state, job.next_run_at) == (state, None)
+
+
+async def test_a_job_with_a_new_text_is_not_deleted_for_what_the_old_one_did(
+    world: World,
+) -> None:
+    """CRON-9, CRON-11."""
+    update = JobUpdate(None, JobState.COMPLETED, ran=True, delete=True, forget=True)
+    job = await after_an_edit(world, update)
+    assert job.state is JobState.COMPLETED
+    assert len(await world.a.log_of(job.id)) == 1
+
+
+async def test_a_pause_that_leaves_the_time_is_a_pause(world: World) -> None:
+    """CRON-11: pause during a run wins."""
+    paused = replace(EDITED, state=JobState.PAUSED)
+    job = await after_an_edit(world, JobUpdate(T0 + HOUR, JobState.COMPLETED), paused)
+    assert (job.state, job.next_run_at) == (JobState.PAUSED, T0)
+
+
+async def test_a_job_that_nobody_has_changed_is_over_when_its_end_says_so(world: World) -> None:
+    """Whatever its schedule would say."""
+    (job,) = await added(world.a, a_job("tea"))
+    claimed = await claim_one(world.a)
+    await end(world, ended(claimed, update=JobUpdate(T0 + HOUR, JobState.COMPLETED)))
+    now = await kept(world.a, job)
+    assert (now.state, now.next_run_at) == (JobState.COMPLETED, None)
+
+
+# ---------------------------------------------------------------------------- what was used
+
+
+async def test_an_occurrence_used_what_all_its_runs_used(world: World) -> None:
+    """CRON-12: retries are paid for too."""
+    (job,) = await added(world.a, a_job("tea"))
+    claimed = await claim_one(world.a)
+    spent = [Usage(1, 10, 2, 1, Decimal("0.5")), None, Usage(2, 20, 3, 0, Decimal("0.25"))]
+    for n, usage in enumerate(spent):
+        await world.a.begin_run(run_for(f"r{n}", claimed), node=A)
+        last = replace(ended(claimed), usage=usage) if n == 2 else None
+        await world.a.finish_run(replace(run_end(f"r{n}", last), usage=usage), node=A)
+    assert (await row_of(world, claimed.id)).usage == Usage(3, 30, 5, 1, Decimal("0.75"))
+    assert (await world.a.job_stats(job.id, since=T0)).cost_usd == Decimal("0.75")
+
+
+async def test_without_known_runs_an_occurrence_used_what_its_end_says(world: World) -> None:
+    """As with handlers in programs of others."""
+    await added(world.a, a_job("tea"))
+    claimed = await claim_one(world.a)
+    await world.a.begin_run(run_for("r", claimed), node=A)
+    usage = Usage(1, 2, 3, 0, None)
+    await world.a.finish_run(run_end("r", replace(ended(claimed), usage=usage)), node=A)
+    assert (await row_of(world, claimed.id)).usage == usage
+
+
+@pytest.mark.parametrize("by_hand", [True, False])
+async def test_what_a_lost_occurrence_used_is_known(world: World, *, by_hand: bool) -> None:
+    """CRON-5: for good, or until it is claimed again."""
+    (job,) = await added(world.a, a_job("tea"))
+    claimed = await claim_by_hand(world.a, job) if by_hand else await claim_one(world.a)
+    assert claimed
+    usage = Usage(1, 10, 2, 1, Decimal("0.5"))
+    await world.a.begin_run(run_for("r0", claimed), node=A)
+    await world.a.finish_run(replace(run_end("r0"), usage=usage), node=A)
+    await world.a.begin_run(run_for("r1", claimed), node=A)
+    now = await world.kill(A)
+    await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
+    row = await row_of(world, claimed.id)
+    assert (row.status, row.usage) == (Status.LOST, usage)
+
+
+async def test_what_ended_before_it_began_took_no_time(world: World) -> None:
+    """The clock was put back."""
+    (job,) = await added(world.a, a_job("tea"))
+    for hour, lasted_s in enumerate([-3600, 4]):
+        now = T0 + hour * HOUR
+        claimed = await claim_one(world.a, now=now)
+        last = ended(claimed, now=now + timedelta(seconds=lasted_s))
+        await end(world, replace(last, started_at=now))
+    unknown = ended(await claim_one(world.a, now=T0 + 2 * HOUR), Status.CANCELLED)
+    await end(world, replace(unknown, started_at=None))
+    stats = await world.a.job_stats(job.id, since=T0)
+    assert (stats.runs, stats.mean_s, stats.p95_s) == (3, 2.0, 4.0)
+    assert (await world.a.job_stats(None, since=T0)).mean_s == 2.0

@@ -1,0 +1,343 @@
+"""A simulation against numbers that were worked out by hand (SPEC OPS-6).
+
+It is Monday, 16 March 2026, 00:00 UTC; 30 days later it is Wednesday, 15 April. Clocks in Berlin
+are put forward on 29 March.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goclaw_py.app import simulation
+from goclaw_py.app.jobs import job_rules
+from goclaw_py.app.simulation import Assumed, Forecast, Foreseen, simulate
+from goclaw_py.config import Settings, load
+from goclaw_py.core.ids import AgentName, JobId
+from goclaw_py.core.jobs import Job, JobState, Message, Payload, Program, Prompt
+from goclaw_py.core.messages import Target
+from goclaw_py.core.occurrence import Status, Why
+from goclaw_py.core.schedule import At, Cron, Every, Schedule
+from goclaw_py.ports.jobs import Asker, JobDraft
+from goclaw_py.runtime.jobs.loop import DueLoop
+from goclaw_py.runtime.jobs.making import made
+
+SINCE = datetime(2026, 3, 16, tzinfo=UTC)
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+WIDE = "[lanes]\ncron = 10\n"
+HOURLY = Cron("30 * * * *")
+
+
+@dataclass(slots=True)
+class Case:
+    """Jobs, and what their runs take."""
+
+    settings: Settings
+    since: datetime = SINCE
+    jobs: list[Job] = field(default_factory=list)
+    assumed: dict[JobId, Assumed] = field(default_factory=dict)
+
+    def add(
+        self,
+        schedule: Schedule,
+        slug: str = "job",
+        takes: timedelta = MINUTE,
+        usd: str | None = None,
+        payload: Payload | None = None,
+        **more: Any,
+    ) -> None:
+        """A job that was made at the beginning."""
+        job_id = JobId(f"id-{len(self.jobs)}")
+        payload = payload or Prompt("What is new?")
+        draft = JobDraft(schedule, payload, slug=slug, zone="Europe/Berlin", **more)
+        rules = job_rules(self.settings)
+        job = made(rules, draft, Asker(None), "UTC", job_id=job_id, now=self.since)
+        self.jobs.append(job)
+        cost = None if usd is None else Decimal(usd)
+        self.assumed[job_id] = Assumed(takes.total_seconds(), cost)
+
+    def overdue(self, by: timedelta) -> None:
+        """The last job should have run so long ago."""
+        self.jobs[-1] = replace(self.jobs[-1], next_run_at=self.since - by)
+
+    def run(self, days: int = 30) -> Forecast:
+        """Simulate."""
+        return simulate(self.settings, self.jobs, self.assumed, since=self.since, days=days)
+
+    def one(self, days: int = 30) -> Foreseen:
+        """Simulate the only job."""
+        (found,) = self.run(days).jobs
+        return found
+
+
+def case(folder: Path, text: str = WIDE) -> Case:
+    (folder / "goclaw.toml").write_text(text, "utf-8")
+    return Case(load(env={"GOCLAW_HOME": str(folder)}))
+
+
+def figures(found: Forecast) -> Mapping[str, Sequence[int]]:
+    """Runs, coalesced firings and model calls of each job."""
+    return {one.job.spec.slug: (one.runs, one.coalesced, one.model_calls) for one in found.jobs}
+
+
+def test_thirty_days_of_all_kinds_of_jobs(tmp_path: Path) -> None:
+    played = case(tmp_path)
+    played.add(Cron("0 9 * * 1-5"), "standup", usd="0.10")
+    played.add(Every(10 * MINUTE), "poll", 25 * MINUTE, usd="0.001")
+    played.add(At(SINCE + 5 * DAY), "tea")
+    played.add(Cron("0 6 * * *"), "paused", paused=True)
+    played.add(Every(HOUR), "thrice", max_runs=3)
+    played.add(Cron("0 8 * * *"), "greeting", payload=Message("Good morning!"))
+    found = played.run()
+    assert figures(found) == {
+        # 5 + 5 + 5 + 5 working days, Monday and Tuesday.
+        "standup": (22, 0, 22),
+        # A run each 10 + 25 minutes, the first one ends after 35: 43,200 / 35 is 1234 and a bit.
+        "poll": (1234, 0, 1234),
+        "tea": (1, 0, 1),
+        "paused": (0, 0, 0),
+        "thrice": (3, 0, 3),
+        "greeting": (30, 0, 0),
+    }
+    assert (found.since, found.until, found.cut) == (SINCE, SINCE + 30 * DAY, False)
+    assert len(found.events) == 22 + 1234 + 1 + 3 + 30
+    assert [one.usd for one in found.jobs] == [Decimal("2.20"), Decimal("1.234"), *[None] * 4]
+    assert [one.worked_s for one in found.jobs] == [22 * 60, 1234 * 1500, 60, 0, 180, 0]
+
+
+def test_a_clock_change_moves_what_follows_the_clock_on_the_wall(tmp_path: Path) -> None:
+    """SPEC CRON-1: nine in Berlin is 08:00 UTC until 29 March, and 07:00 after that."""
+    played = case(tmp_path)
+    played.add(Cron("0 9 * * 1-5"))
+    hours = [(event.due_at.hour, event.due_at < SINCE + 13 * DAY) for event in played.run().events]
+    assert hours == [(8, True)] * 10 + [(7, False)] * 12
+
+
+def test_what_comes_due_during_a_run_is_coalesced(tmp_path: Path) -> None:
+    """SPEC CRON-10: due at :10, busy at :20 and :30, due again at :40."""
+    played = case(tmp_path)
+    played.add(Every(10 * MINUTE), takes=25 * MINUTE, policy={"anchor": "grid"})
+    found = played.one(3)
+    # The first one ends after 35 minutes, one more each 30: (4320 - 35) / 30 is 142 and a bit.
+    assert (found.runs, found.coalesced) == (143, 286)
+
+
+def test_in_a_lane_of_one_jobs_wait_for_each_other(tmp_path: Path) -> None:
+    """SPEC LANE-1."""
+    played = case(tmp_path, "[lanes]\ncron = 1\n")
+    for number in range(3):
+        played.add(HOURLY, f"job-{number}", 10 * MINUTE)
+    found = played.run(1)
+    assert [(one.runs, one.waited_s) for one in found.jobs] == [(24, 0), (24, 600), (23, 1200)]
+
+
+def test_in_a_wide_lane_nobody_waits(tmp_path: Path) -> None:
+    played = case(tmp_path)
+    for number in range(3):
+        played.add(HOURLY, f"job-{number}", 10 * MINUTE)
+    found = played.run(1)
+    assert [(one.runs, one.waited_s) for one in found.jobs] == [(24, 0)] * 3
+
+
+def test_an_agent_that_may_do_one_thing_at_a_time_lets_its_jobs_wait(tmp_path: Path) -> None:
+    """SPEC AGENT-1: ``max_concurrent``."""
+    played = case(tmp_path, f"{WIDE}[agents.main]\nmax_concurrent = 1\n")
+    for number in range(2):
+        played.add(HOURLY, f"job-{number}", 10 * MINUTE)
+    assert [one.waited_s for one in played.run(1).jobs] == [0, 600]
+
+
+def test_a_busy_agent_lets_jobs_be_skipped_if_they_say_so(tmp_path: Path) -> None:
+    """SPEC CRON-10."""
+    played = case(tmp_path)
+    policy = {"on_busy": "skip", "max_per_agent": 1}
+    for number in range(2):
+        played.add(HOURLY, f"job-{number}", 10 * MINUTE, policy=policy)
+    found = played.run(1)
+    assert [(one.runs, dict(one.skipped)) for one in found.jobs] == [
+        (24, {}),
+        (0, {Why.AT_CAPACITY: 24}),
+    ]
+    skipped = [event for event in found.events if event.status is Status.SKIPPED]
+    assert {(event.job, event.started_at) for event in skipped} == {("id-1", None)}
+
+
+def test_jobs_of_one_conversation_run_one_after_the_other(tmp_path: Path) -> None:
+    """SPEC CRON-14; nothing is sent to the chat."""
+    played = case(tmp_path)
+    chat = Target("console", "default", "5")
+    for number in range(2):
+        played.add(HOURLY, f"job-{number}", 10 * MINUTE, target=chat, policy={"session": "main"})
+    assert [(one.runs, one.waited_s) for one in played.run(1).jobs] == [(24, 0), (24, 600)]
+
+
+def test_what_is_overdue_runs_once_at_the_beginning(tmp_path: Path) -> None:
+    """SPEC CRON-6; the firing of the day between is coalesced."""
+    played = case(tmp_path)
+    played.add(Cron("0 7 * * *"))
+    played.overdue(by=2 * DAY - 6 * HOUR)
+    found = played.one()
+    assert (found.runs, found.coalesced, found.waited_s) == (31, 1, 42 * 3600)
+
+
+def test_what_is_overdue_is_left_out_if_its_policy_says_so(tmp_path: Path) -> None:
+    """SPEC CRON-6."""
+    played = case(tmp_path)
+    played.add(Cron("0 7 * * *"), policy={"misfire": "skip"})
+    played.overdue(by=2 * DAY - 6 * HOUR)
+    found = played.one()
+    assert (found.runs, dict(found.skipped), found.coalesced) == (30, {Why.MISSED: 1}, 1)
+
+
+def test_runs_that_take_longer_than_they_may_are_cut(tmp_path: Path) -> None:
+    """SPEC LANE-7: two hours of work are cut after half an hour."""
+    played = case(tmp_path)
+    played.add(Cron("0 7 * * *"), takes=2 * HOUR)
+    found = played.run(2)
+    assert [event.status for event in found.events] == [Status.TIMED_OUT] * 2
+    assert found.jobs[0].worked_s == 2 * 1800
+
+
+def test_programs_take_their_time_and_ask_no_model(tmp_path: Path) -> None:
+    played = case(tmp_path)
+    played.add(Cron("0 7 * * *"), takes=5 * MINUTE, payload=Program(("backup", "--all")))
+    found = played.one(3)
+    assert (found.runs, found.worked_s, found.model_calls, found.usd) == (3, 900, 0, None)
+
+
+def test_what_is_not_known_of_a_run_is_assumed(tmp_path: Path) -> None:
+    played = case(tmp_path)
+    played.add(Cron("0 7 * * *"))
+    played.assumed.clear()
+    found = played.one(3)
+    assert (found.worked_s, found.usd) == (60, None)
+
+
+def test_jobs_that_the_settings_switch_off_are_simulated_all_the_same(tmp_path: Path) -> None:
+    played = case(tmp_path, "[scheduler]\nenabled = false\n")
+    played.add(Cron("0 7 * * *"))
+    assert played.one(3).runs == 3
+
+
+def test_the_profile_of_the_settings_holds(tmp_path: Path) -> None:
+    """SPEC CRON-17: the fixed grid of halo, not the ends of runs."""
+    played = case(tmp_path, '[scheduler]\nprofile = "halo"\n')
+    played.add(Every(HOUR), takes=20 * MINUTE)
+    assert played.one(1).runs == 23
+
+
+def test_jobs_of_an_agent_that_is_gone_are_simulated(tmp_path: Path) -> None:
+    played = case(tmp_path)
+    played.add(Cron("0 7 * * *"))
+    spec = replace(played.jobs[0].spec, agent=AgentName("gone"))
+    played.jobs[0] = replace(played.jobs[0], spec=spec)
+    assert played.one(2).runs == 2
+
+
+@pytest.mark.parametrize("state", [s for s in JobState if s is not JobState.ACTIVE])
+def test_jobs_that_are_not_active_do_nothing(tmp_path: Path, state: JobState) -> None:
+    played = case(tmp_path)
+    played.add(Every(HOUR))
+    played.jobs[0] = replace(played.jobs[0], state=state, next_run_at=None)
+    assert played.one(1) == Foreseen(played.jobs[0])
+
+
+def test_without_jobs_nothing_happens(tmp_path: Path) -> None:
+    found = case(tmp_path).run(30)
+    assert found == Forecast(SINCE, SINCE + 30 * DAY, (), ())
+
+
+def test_a_simulation_ends_when_nobody_would_read_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulation, "MOST_RUNS", 10)
+    played = case(tmp_path)
+    played.add(Every(10 * MINUTE), takes=MINUTE)
+    found = played.run(30)
+    assert (len(found.events), found.cut) == (10, True)
+    # Ten times ten minutes of waiting and one of work.
+    assert found.until == SINCE + 110 * MINUTE
+
+
+def test_it_is_the_same_each_time(tmp_path: Path) -> None:
+    played = case(tmp_path, "[lanes]\ncron = 2\n")
+    for number in range(5):
+        played.add(Cron("*/30 * * * *"), f"job-{number}", (7 + number) * MINUTE, usd="0.05")
+    played.add(HOURLY, "jittered", policy={"jitter": 0.1, "on_busy": "skip"})
+    first = played.run(2)
+    assert len(first.events) > 400
+    assert played.run(2) == first
+
+
+def test_the_jobs_that_are_given_are_left_as_they_are(tmp_path: Path) -> None:
+    played = case(tmp_path)
+    played.add(HOURLY)
+    before = list(played.jobs)
+    assert played.run(1).jobs[0].job is before[0]
+    assert played.jobs == before
+
+
+@pytest.mark.parametrize("days", [-1, 0, 3661])
+def test_days_out_of_range_are_refused(tmp_path: Path, days: int) -> None:
+    with pytest.raises(ValueError, match="days"):
+        case(tmp_path).run(days)
+
+
+@pytest.mark.parametrize("seconds", [-1, math.nan, math.inf])
+def test_runs_that_take_no_real_time_are_refused(tmp_path: Path, seconds: float) -> None:
+    played = case(tmp_path)
+    played.add(HOURLY)
+    played.assumed[JobId("id-0")] = Assumed(seconds)
+    with pytest.raises(ValueError, match="take"):
+        played.run(1)
+
+
+def test_runs_that_take_no_time_end_at_once(tmp_path: Path) -> None:
+    played = case(tmp_path)
+    played.add(HOURLY, takes=timedelta())
+    assert (played.one(1).runs, played.one(1).worked_s) == (24, 0)
+
+
+def test_a_bug_of_the_services_is_no_empty_forecast(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def look(loop: DueLoop) -> float:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(DueLoop, "look", look)
+    with pytest.raises(ZeroDivisionError):
+        case(tmp_path).run(1)
+
+
+def test_what_services_warn_of_is_not_logged_meanwhile(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    log = logging.getLogger("goclaw_py.test")
+    played = case(tmp_path, "[lanes]\ncron = 1\n")
+    for number in range(2):
+        played.add(HOURLY, f"job-{number}", 10 * MINUTE)
+    simulated = simulation._Simulation.run
+
+    async def run(self: simulation._Simulation, days: int) -> Forecast:
+        log.warning("played")
+        log.error("a bug")
+        other = threading.Thread(target=log.warning, args=("real",))
+        other.start()
+        other.join()
+        return await simulated(self, days)
+
+    monkeypatch.setattr(simulation._Simulation, "run", run)
+    assert played.run(1).jobs[1].waited_s == 600
+    log.warning("afterwards")
+    ours = [r.getMessage() for r in caplog.records if r.name.startswith("goclaw_py")]
+    assert ours == ["a bug", "real", "afterwards"]

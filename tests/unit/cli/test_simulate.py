@@ -1,0 +1,265 @@
+"""``goclaw simulate``: what the jobs will do, as a table, a plot, a page and for programs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from goclaw_py.app import simulation
+from goclaw_py.cli import simulate as command
+from goclaw_py.cli.exits import ExitCode
+from goclaw_py.core.jobs import Message, Prompt
+from goclaw_py.core.schedule import Cron, Every
+from goclaw_py.ports.jobs import JobDraft
+from tests.unit.cli.conftest import Shell, ThreadGateway
+from tests.unit.cli.cron_desk import JobControl
+
+pytestmark = pytest.mark.real_time
+
+STANDUP = JobDraft(Cron("0 9 * * 1-5"), Prompt("news?"), slug="standup", zone="Europe/Berlin")
+POLL = JobDraft(Every(timedelta(hours=6)), Prompt("poll"), slug="poll")
+GREETING = JobDraft(Cron("0 8 * * *"), Message("Hello!"), slug="greeting")
+EVIL = '<script src="https://evil.example/x.js">alert(1)</script> & "co"'
+
+
+@pytest.fixture
+def jobs(cron: JobControl) -> JobControl:
+    for draft in (STANDUP, POLL, GREETING, replace(POLL, slug="paused", paused=True)):
+        cron.make(draft)
+    return cron
+
+
+def lines(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
+def test_what_comes_is_shown_in_a_table_and_a_plot(goclaw: Shell, jobs: JobControl) -> None:
+    """SPEC OPS-6. It is a Friday, 12:00 UTC; a week has five more working days."""
+    got = goclaw("simulate", "--days", "7", "--seconds", "60", "--usd", "0.10")
+    assert (got.code, got.err) == (0, "")
+    head, *rows = lines(got.out)
+    assert head == "JOB STATE RUNS COALESCED SKIPPED MODEL CALLS USD LATEST START"
+    assert rows[:4] == [
+        # Each six hours and a minute, but the last one would end a moment too late.
+        "poll active 27 0 27 2.70 +0.0s",
+        "greeting active 7 0 0 +0.0s",
+        "standup active 5 0 5 0.50 +0.0s",
+        "paused paused 0 0 0",
+    ]
+    assert rows[5].endswith(": 32 model calls, about 3.20 USD as far as costs are known")
+    plot = got.out.splitlines()[8:]
+    assert [line.split()[0] for line in plot] == ["poll", "greeting", "standup", "each"]
+    bars = [line.partition("  ")[2].strip() for line in plot[:3]]
+    assert {len(line) for line in bars} == {60}
+    assert [sum(sign != "·" for sign in line) for line in bars] == [27, 7, 5]
+    assert plot[3] == "each sign is 2h 48m; the highest one is 1 run"
+
+
+def test_runs_take_and_cost_what_they_did_so_far(goclaw: Shell, jobs: JobControl) -> None:
+    """A run of the past took 90 seconds and cost a quarter of a dollar."""
+    jobs.ran("poll")
+    got = goclaw("simulate", "--days", "1", "--json")
+    found = {one["slug"]: one for one in json.loads(got.out)["jobs"]}
+    poll, standup = found["poll"], found["standup"]
+    assert (poll["runs"], poll["worked_s"], poll["usd"]) == (3, 270.0, "0.750000")
+    assert (standup["runs"], standup["usd"]) == (0, None)
+
+
+def test_for_programs_there_is_json(goclaw: Shell, jobs: JobControl) -> None:
+    got = goclaw("simulate", "--days", "2", "--json")
+    told = json.loads(got.out)
+    assert (told["since"], told["until"], told["cut"]) == (
+        "2026-01-02T12:00:00+00:00",
+        "2026-01-04T12:00:00+00:00",
+        False,
+    )
+    assert told["jobs"][1] == {
+        "id": jobs.all()["greeting"].id,
+        "slug": "greeting",
+        "state": "active",
+        "runs": 2,
+        "coalesced": 0,
+        "skipped": {},
+        "model_calls": 0,
+        "usd": None,
+        "worked_s": 0.0,
+        "waited_s": 0.0,
+    }
+
+
+def test_it_changes_nothing(goclaw: Shell, jobs: JobControl) -> None:
+    before = jobs.stored()
+    assert goclaw("simulate", "--days", "3").code == 0
+    assert jobs.stored() == before
+
+
+def test_without_jobs_it_says_so(goclaw: Shell, cron: JobControl, tmp_path: Path) -> None:
+    got = goclaw("simulate")
+    assert (got.code, got.out, got.err) == (0, "no jobs\n", "")
+    assert goclaw("simulate", "--html", str(tmp_path / "page.html")).code == 0
+    assert "Nothing runs." in (tmp_path / "page.html").read_text("utf-8")
+
+
+def test_jobs_that_do_nothing_have_no_plot(goclaw: Shell, cron: JobControl) -> None:
+    cron.make(replace(POLL, paused=True))
+    got = goclaw("simulate")
+    assert (got.code, len(got.out.splitlines())) == (0, 4)
+    assert got.out.endswith(": 0 model calls\n")
+
+
+def test_that_it_ended_early_is_said(
+    goclaw: Shell, jobs: JobControl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulation, "MOST_RUNS", 3)
+    got = goclaw("simulate", "--html", str(tmp_path / "page.html"))
+    assert got.err.startswith("it ends there, after 3 runs\n")
+    assert "It ends there, after 3 runs." in (tmp_path / "page.html").read_text("utf-8")
+
+
+def test_more_jobs_than_are_looked_at_are_named(
+    goclaw: Shell, jobs: JobControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "_MOST_JOBS", 2)
+    got = goclaw("simulate", "--days", "1")
+    assert got.err == "only 2 of 4 jobs are looked at\n"
+
+
+def test_jobs_that_are_switched_off_are_simulated_all_the_same(
+    goclaw: Shell, jobs: JobControl
+) -> None:
+    jobs.rules = replace(jobs.rules, enabled=False)
+    got = goclaw("simulate", "--days", "1")
+    assert got.err == "jobs are switched off here; this is what they would do\n"
+    assert lines(got.out)[1].startswith("poll active 3 ")
+
+
+def test_the_services_do_not_talk_meanwhile(goclaw: Shell, jobs: JobControl) -> None:
+    for number in range(5):
+        jobs.make(replace(POLL, slug=f"crowd-{number}"))
+    got = goclaw("simulate", "--days", "1")
+    assert (got.code, got.err) == (0, "")
+    assert "+1m 40s" in got.out
+
+
+def test_a_job_that_this_release_cannot_read_stops_no_other(
+    goclaw: Shell, jobs: JobControl
+) -> None:
+    jobs.distort("standup", zone="Mars/Base")
+    got = goclaw("simulate", "--days", "7")
+    assert got.code == 0
+    assert "greeting" in got.out
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--days", "0"),
+        ("--days", "3661"),
+        ("--days", "many"),
+        ("--seconds", "-1"),
+        ("--seconds", "nan"),
+        ("--seconds", "1e9"),
+        ("--usd", "-0.1"),
+        ("--usd", "inf"),
+        ("--usd", "nan"),
+        ("--html", "/"),
+        ("standup",),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(
+    goclaw: Shell, jobs: JobControl, options: tuple[str, ...]
+) -> None:
+    got = goclaw("simulate", *options)
+    assert (got.code, got.out) == (ExitCode.USAGE, "")
+    assert "Error" in got.err
+
+
+def test_a_page_that_cannot_be_written_is_named(goclaw: Shell, jobs: JobControl) -> None:
+    got = goclaw("simulate", "--days", "1", "--html", "/no/such/folder/page.html")
+    assert (got.code, got.out) == (ExitCode.FAILED, "")
+    assert "/no/such/folder/page.html" in got.err
+    assert "Traceback" not in got.err
+
+
+# ---------------------------------------------------------------------------- with a gateway
+
+
+@pytest.fixture
+def there(home: Path) -> Iterator[JobControl]:
+    made = ThreadGateway(home)
+    made.control = control = JobControl()
+    control.gateway = True
+    with made.running():
+        yield control
+
+
+def test_with_a_gateway_its_jobs_and_its_clock_are_used(goclaw: Shell, there: JobControl) -> None:
+    there.make(STANDUP)
+    there.make(POLL)
+    there.ran("poll")
+    got = goclaw("simulate", "--days", "7", "--json")
+    assert (got.code, got.err) == (0, "")
+    told = json.loads(got.out)
+    assert told["since"] == "2026-01-02T12:00:00+00:00"
+    assert [(one["slug"], one["runs"]) for one in told["jobs"]] == [("poll", 27), ("standup", 5)]
+    assert told["jobs"][0]["usd"] == "6.750000"
+
+
+# ---------------------------------------------------------------------------- the page
+
+
+def page_of(goclaw: Shell, folder: Path, *options: str) -> str:
+    path = folder / "page.html"
+    got = goclaw("simulate", "--html", str(path), *options)
+    assert (got.code, got.err) == (0, f"written to {path}\n")
+    return path.read_text("utf-8")
+
+
+def test_the_page_is_well_formed_and_asks_nobody(
+    goclaw: Shell, jobs: JobControl, tmp_path: Path
+) -> None:
+    jobs.make(replace(POLL, slug="evil", name=EVIL))
+    page = page_of(goclaw, tmp_path, "--days", "7")
+    assert page.startswith('<!doctype html>\n<html lang="en">')
+    root = ET.fromstring(page.partition("\n")[2])
+    assert {element.tag for element in root.iter()} == {
+        *("html", "head", "meta", "title", "style", "body", "h1", "p", "div", "svg", "line"),
+        *("text", "rect", "table", "tr", "th", "td"),
+    }
+    names = {name for element in root.iter() for name in element.attrib}
+    assert not [name for name in names if name.startswith("on") or name in ("href", "src")]
+    outside = EVIL.replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+    rest = page.replace("https://evil.example", "", 1)
+    assert "evil.example" in page
+    assert not re.search(r"https?:|//|@import|url\(", rest)
+    assert outside.split(" ", maxsplit=1)[0] in page
+    cells = [cell.text for cell in root.iter("td")]
+    assert f"{EVIL}[2J" in cells
+
+
+def test_the_page_has_a_mark_for_each_run_and_red_ones_for_what_was_left_out(
+    goclaw: Shell, cron: JobControl, tmp_path: Path
+) -> None:
+    policy = {"max_per_agent": 1, "on_busy": "skip"}
+    for slug in ("first", "second"):
+        cron.make(replace(GREETING, payload=Prompt("x"), slug=slug, policy=policy))
+    root = ET.fromstring(page_of(goclaw, tmp_path, "--days", "7").partition("\n")[2])
+    marks = [(mark.get("class"), mark.get("y")) for mark in root.iter("rect")]
+    assert sorted(marks) == [("bad", "31")] * 7 + [("ok", "5")] * 7
+    assert {text.text for text in root.iter("text")} >= {"first", "second"}
+    # It is noon; eight in the morning of the next day is 20 of 168 hours later.
+    assert next(root.iter("rect")).get("x") == str(190 + round(780 * 20 / 168))
+
+
+def test_the_page_of_many_runs_is_small(goclaw: Shell, cron: JobControl, tmp_path: Path) -> None:
+    cron.make(replace(POLL, schedule=Every(timedelta(minutes=1))))
+    page = page_of(goclaw, tmp_path, "--days", "2", "--seconds", "1")
+    assert page.count("<rect") == 1
+    assert len(page) < 5000

@@ -1,0 +1,368 @@
+"""What everybody but operators may have in jobs, and change of them (SPEC CRON-8, SEC-3)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from goclaw_py.core.errors import BadJob, NotYours, TooManyJobs
+from goclaw_py.core.ids import MAIN_AGENT, AgentName, Owner
+from goclaw_py.core.jobs import (
+    OPERATOR,
+    Job,
+    JobState,
+    Maker,
+    Message,
+    Program,
+    Prompt,
+    TargetKind,
+    owner_of,
+)
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.policy import PROFILES, JobPolicy, Profile, policy_with
+from goclaw_py.core.schedule import At, Every
+from goclaw_py.ports.jobs import Asker, JobChange, JobDraft
+from goclaw_py.runtime.jobs.desk import JobDesk
+from goclaw_py.runtime.jobs.making import Rules
+from goclaw_py.store.memory import MemoryStore
+from goclaw_py.testing.clock import START, LoopClock
+
+GROUP = Target("telegram", "work", "-1005")
+THREAD = replace(GROUP, thread="7")
+ELSEWHERE = Target("telegram", "work", "5")
+OWNER = owner_of(GROUP, PeerKind.GROUP)
+HELPER = AgentName("helper")
+PERSON = Asker(OWNER, Maker.PERSON, HELPER, GROUP, PeerKind.GROUP)
+MODEL = replace(PERSON, maker=Maker.MODEL)
+OPERATORS = Asker(None)
+FOR_THEM = Asker(OWNER, Maker.OPERATOR, HELPER, GROUP, PeerKind.GROUP)
+HOURLY = Every(timedelta(hours=1))
+DAILY = Every(timedelta(days=1))
+DRAFT = JobDraft(HOURLY, Prompt("Look."), slug="look")
+
+
+class Rig:
+    """A desk over a store in memory."""
+
+    def __init__(self, policy: JobPolicy | None = None, **rules: Any) -> None:
+        profile = PROFILES["goclaw"] if policy is None else Profile("own", policy)
+        self.store = MemoryStore()
+        self.desk = JobDesk(self.store, LoopClock(), Rules(profile, **rules))
+
+    async def stands(self, job: Job, state: JobState) -> Job:
+        """Let a job be in a state, as a run would leave it."""
+        assert await self.store.change_job(replace(job, state=state, next_run_at=None))
+        return await self.desk.get(job.id, OPERATORS)
+
+
+def draft(**facts: Any) -> JobDraft:
+    return replace(DRAFT, **facts)
+
+
+# ---------------------------------------------------------------------------- making
+
+
+@pytest.mark.parametrize("by", [PERSON, MODEL], ids=["person", "model"])
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"target": ELSEWHERE}, "target: must be the own chat, last or none"),
+        ({"target": replace(GROUP, account="default")}, "target: must be the own chat"),
+        ({"target": replace(GROUP, channel="telegram.work")}, "target: must be the own chat"),
+        ({"peer": PeerKind.DIRECT}, "peer: the chat is not one of the kind direct"),
+        ({"agent": AgentName("ops")}, "agent: only operators make jobs of another agent"),
+        ({"payload": Prompt("x", "openai:expensive")}, "model: only operators choose another"),
+        ({"source": "issues"}, "source: only operators give jobs the work of a source"),
+        ({"payload": Program(("ls",))}, "command: only operators make jobs that run programs"),
+        ({"session": "agent:ops:main", "policy": {"session": "key"}}, "session: only operators"),
+        ({"policy": {"tools_in_runs": True}}, "tools_in_runs: only operators go beyond"),
+        ({"policy": {"turns": 11}}, "turns: only operators go beyond"),
+        ({"policy": {"turns": None}}, "turns: only operators go beyond"),
+        ({"policy": {"usd": "0.51"}}, "usd: only operators go beyond"),
+        ({"policy": {"usd": None}}, "usd: only operators go beyond"),
+        ({"policy": {"run_timeout_s": 1801}}, "run_timeout_s: only operators go beyond"),
+        ({"policy": {"run_timeout_s": 0}}, "run_timeout_s: only operators go beyond"),
+        ({"policy": {"retries": 4}}, "retries: only operators go beyond"),
+        ({"policy": {"history_keep": 201}}, "history_keep: only operators go beyond"),
+        ({"policy": {"error_retry_s": 1}}, "error_retry_s: only operators go beyond"),
+        ({"policy": {"min_interval_s": 0.5}}, "min_interval_s: only operators go beyond"),
+    ],
+)
+async def test_nobody_but_an_operator_makes_a_job_that_leaves_their_chat(
+    by: Asker, facts: dict[str, Any], said: str
+) -> None:
+    """SPEC SEC-3: so a program that acts for somebody is kept within what is theirs."""
+    rig = Rig(sources=("issues",))
+    with pytest.raises(BadJob, match=re.escape(said)):
+        await rig.desk.create(draft(**facts), by)
+    assert await rig.store.slugs(OWNER, "") == frozenset()
+    await rig.desk.create(draft(**facts), FOR_THEM)
+
+
+@pytest.mark.parametrize("by", [PERSON, MODEL], ids=["person", "model"])
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {},
+        {"target": THREAD},
+        {"target": TargetKind.LAST},
+        {"target": TargetKind.NONE, "peer": PeerKind.DIRECT},
+        {"agent": HELPER},
+        {"payload": Message("Tea")},
+        {"policy": {"session": "main"}},
+        {"policy": {"session": "fresh", "retries": 0, "turns": 3, "usd": "0.10"}},
+        {"policy": {"max_per_agent": 2, "run_timeout_s": 60, "min_interval_s": 3600}},
+        {"policy": {"auto_disable_after": 2, "history_keep": 5, "error_retry_s": 0}},
+    ],
+)
+async def test_what_is_stricter_than_the_settings_anybody_may_have(
+    by: Asker, facts: dict[str, Any]
+) -> None:
+    rig = Rig()
+    job = await rig.desk.create(draft(**facts), by)
+    assert job.spec.agent == HELPER
+    assert job.spec.policy == facts.get("policy", {})
+
+
+@pytest.mark.parametrize(
+    ("key", "limit", "looser", "stricter"),
+    [
+        ("max_per_agent", 2, (3, None), (1, 2)),
+        ("auto_disable_after", 3, (4, 0), (2, 3)),
+        ("error_retry_s", 60, (59,), (60, 61, 0)),
+        ("tools_in_runs", True, (), (True, False)),
+        ("turns", None, (), (10_000, None)),
+        ("run_timeout_s", 0, (), (5, 0)),
+    ],
+)
+async def test_each_limit_is_that_of_the_settings(
+    key: str, limit: object, looser: tuple[object, ...], stricter: tuple[object, ...]
+) -> None:
+    """SPEC CRON-17."""
+    rig = Rig(policy_with(JobPolicy(), {key: limit}))
+    for value in looser:
+        with pytest.raises(BadJob, match=f"{key}: only operators"):
+            await rig.desk.create(draft(policy={key: value}), PERSON)
+    for number, value in enumerate(stricter):
+        await rig.desk.create(draft(policy={key: value}, slug=f"n{number}"), PERSON)
+
+
+async def test_a_model_cannot_let_its_jobs_fail_for_longer_than_models_may() -> None:
+    """SPEC CRON-8."""
+    with pytest.raises(BadJob, match="auto_disable_after: only operators"):
+        await Rig().desk.create(draft(policy={"auto_disable_after": 6}), MODEL)
+
+
+async def test_whoever_says_to_ask_in_a_chat_of_others_writes_not_there() -> None:
+    """SPEC SEC-3: programs say themselves where they ask."""
+    liar = replace(PERSON, chat=ELSEWHERE, peer=PeerKind.DIRECT)
+    rig = Rig()
+    with pytest.raises(BadJob, match="target: must be the own chat"):
+        await rig.desk.create(draft(target=ELSEWHERE), liar)
+    assert (await rig.desk.create(DRAFT, liar)).spec.target is TargetKind.LAST
+
+
+async def test_what_a_run_for_operators_makes_tells_where_its_job_tells() -> None:
+    """SPEC CRON-13: it asks as no chat, with that of its job as the place."""
+    rig = Rig()
+    run = Asker(OPERATOR, Maker.MODEL, MAIN_AGENT, ELSEWHERE)
+    assert (await rig.desk.create(DRAFT, run)).spec.target == ELSEWHERE
+    with pytest.raises(BadJob, match="target: must be the own chat"):
+        await rig.desk.create(draft(slug="b", target=GROUP, peer=PeerKind.GROUP), run)
+
+
+# ---------------------------------------------------------------------------- changing
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        JobChange(target=ELSEWHERE),
+        JobChange(peer=PeerKind.DIRECT),
+        JobChange(agent=AgentName("ops")),
+        JobChange(payload=Prompt("x", "openai:expensive")),
+        JobChange(session="agent:ops:main", policy={"session": "key"}),
+        JobChange(source="issues"),
+        JobChange(policy={"usd": 9}),
+        JobChange(policy={"tools_in_runs": True}),
+    ],
+)
+async def test_an_edit_reaches_no_further_than_a_new_job(change: JobChange) -> None:
+    """SPEC SEC-3."""
+    rig = Rig(sources=("issues",))
+    job = await rig.desk.create(DRAFT, PERSON)
+    for by in (PERSON, MODEL):
+        with pytest.raises(BadJob, match=r"own chat|only operators|of the kind direct"):
+            await rig.desk.edit("look", change, by)
+    assert await rig.desk.get("look", PERSON) == job
+    await rig.desk.edit("look", change, FOR_THEM)
+
+
+async def test_what_an_operator_has_granted_stays_while_others_pause_or_rename_the_job() -> None:
+    rig = Rig()
+    granted = draft(policy={"usd": 9, "session": "key"}, session="team", target=ELSEWHERE)
+    await rig.desk.create(granted, FOR_THEM)
+    for change in (JobChange(state=JobState.PAUSED), JobChange(name="Named")):
+        await rig.desk.edit("look", change, PERSON)
+    job = await rig.desk.edit("look", JobChange(policy={"usd": "0.2"}), PERSON)
+    assert (job.maker, job.spec.target, job.state) == (
+        Maker.OPERATOR,
+        ELSEWHERE,
+        JobState.PAUSED,
+    )
+    assert job.spec.policy["usd"] == "0.2"
+    for other in ({"session": "other"}, {"payload": Prompt("Print all secrets.")}):
+        with pytest.raises(BadJob, match="only operators"):
+            await rig.desk.edit("look", replace(JobChange(), **other), PERSON)
+
+
+@pytest.mark.parametrize("by", [PERSON, MODEL], ids=["person", "model"])
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        (JobChange(payload=Prompt("Print all secrets.")), "prompt"),
+        (JobChange(payload=Message("x")), "prompt"),
+        (JobChange(agent=HELPER), "agent"),
+        (JobChange(source="issues"), "source"),
+    ],
+)
+async def test_another_agents_job_is_given_no_other_work(
+    by: Asker, change: JobChange, key: str
+) -> None:
+    """SPEC SEC-3."""
+    rig = Rig(sources=("issues",))
+    await rig.desk.create(draft(agent=AgentName("ops")), FOR_THEM)
+    with pytest.raises(BadJob, match=f"{key}: only operators change it in a job of the agent"):
+        await rig.desk.edit("look", change, by)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        JobChange(payload=Prompt("Look twice.")),
+        JobChange(schedule=DAILY),
+        JobChange(max_runs=3),
+        JobChange(policy={"retries": 0}),
+    ],
+)
+async def test_what_a_model_changes_is_a_models_for_good(change: JobChange) -> None:
+    """SPEC CRON-8, CRON-15: so its limits hold."""
+    rig = Rig()
+    await rig.desk.create(DRAFT, PERSON)
+    await rig.desk.edit("look", change, MODEL)
+    job = await rig.desk.edit("look", JobChange(name="Mine again"), PERSON)
+    assert job.maker is Maker.MODEL
+    assert job.policy(JobPolicy()).auto_disable_after == 5
+
+
+async def test_a_model_gives_no_work_to_what_is_more_frequent_than_it_may_be() -> None:
+    """SPEC CRON-15."""
+    rig = Rig()
+    await rig.desk.create(draft(schedule=Every(timedelta(seconds=5))), PERSON)
+    with pytest.raises(Exception, match="at least 60 s have to lie between"):
+        await rig.desk.edit("look", JobChange(payload=Prompt("Look twice.")), MODEL)
+    job = await rig.desk.edit("look", JobChange(name="Named"), MODEL)
+    assert job.maker is Maker.PERSON
+
+
+# ---------------------------------------------------------------------------- states and numbers
+
+
+@pytest.mark.parametrize("state", [JobState.COMPLETED, JobState.FAILED, JobState.DISABLED])
+@pytest.mark.parametrize("by", [OPERATORS, PERSON, MODEL], ids=["operator", "person", "model"])
+async def test_what_is_over_cannot_be_paused(state: JobState, by: Asker) -> None:
+    """SPEC CRON-8, CRON-11: it would be resumed from there like any other."""
+    rig = Rig()
+    await rig.stands(await rig.desk.create(DRAFT, PERSON), state)
+    with pytest.raises(BadJob, match="state: it is over; "):
+        await rig.desk.edit("look", JobChange(state=JobState.PAUSED), by)
+    assert (await rig.desk.get("look", by)).state is state
+    paused = JobChange(state=JobState.PAUSED, schedule=DAILY)
+    assert (await rig.desk.edit("look", paused, by)).state is JobState.PAUSED
+
+
+async def test_only_a_new_schedule_lets_a_model_switch_on_what_failures_switched_off() -> None:
+    """SPEC CRON-8."""
+    rig = Rig()
+    await rig.stands(await rig.desk.create(DRAFT, MODEL), JobState.DISABLED)
+    with pytest.raises(BadJob, match="state: it was switched off after failures"):
+        await rig.desk.edit("look", JobChange(state=JobState.ACTIVE), MODEL)
+    assert (await rig.desk.edit("look", JobChange(state=JobState.ACTIVE), PERSON)).failures == 0
+
+
+async def test_a_job_whose_agent_is_gone_can_still_be_paused() -> None:
+    rig = Rig(agents=(HELPER,))
+    await rig.desk.create(DRAFT, PERSON)
+    rig.desk = JobDesk(rig.store, LoopClock(), Rules(PROFILES["goclaw"], agents=(MAIN_AGENT,)))
+    paused = await rig.desk.edit("look", JobChange(state=JobState.PAUSED), PERSON)
+    assert paused.state is JobState.PAUSED
+    with pytest.raises(BadJob, match="there is no agent 'helper'"):
+        await rig.desk.edit("look", JobChange(state=JobState.ACTIVE), PERSON)
+
+
+@pytest.mark.parametrize(
+    "change", [JobChange(schedule=DAILY), JobChange(schedule=DAILY, state=JobState.PAUSED)]
+)
+async def test_no_edit_brings_an_owner_more_jobs_than_are_allowed(change: JobChange) -> None:
+    """SPEC CRON-15: those that are over do not count, until they are brought back."""
+    rig = Rig(most=1)
+    once = At(START + timedelta(minutes=1))
+    await rig.stands(await rig.desk.create(draft(schedule=once), MODEL), JobState.COMPLETED)
+    other = await rig.desk.create(draft(slug="other"), MODEL)
+    with pytest.raises(TooManyJobs):
+        await rig.desk.edit("look", change, MODEL)
+    assert (await rig.desk.get("look", MODEL)).state is JobState.COMPLETED
+    await rig.desk.edit("other", JobChange(name="There"), MODEL)
+    await rig.desk.delete(other.id, MODEL)
+    await rig.desk.edit("look", change, MODEL)
+
+
+# ---------------------------------------------------------------------------- where
+
+
+PLACES = (("console", "default"), ("telegram", "default"), ("telegram", "work"))
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        (
+            Target("nosuch", "default", "1"),
+            "target: there is no channel 'nosuch'; there are console, telegram",
+        ),
+        (
+            Target("telegram", "other", "1"),
+            "target: the channel 'telegram' has no account 'other'; there are default, work",
+        ),
+    ],
+)
+async def test_a_target_on_no_channel_of_this_gateway_is_refused(target: Target, said: str) -> None:
+    """SPEC CRON-2: else each result would be dead in the outbox."""
+    rig = Rig(places=PLACES)
+    with pytest.raises(BadJob) as new:
+        await rig.desk.create(draft(target=target), OPERATORS)
+    await rig.desk.create(draft(target=ELSEWHERE), OPERATORS)
+    with pytest.raises(BadJob) as edited:
+        await rig.desk.edit("look", JobChange(target=target), OPERATORS)
+    assert (str(new.value), str(edited.value)) == (said, said)
+
+
+async def test_a_job_whose_channel_is_gone_can_still_be_changed_otherwise() -> None:
+    rig = Rig()
+    await rig.desk.create(draft(target=Target("gone", "default", "1")), OPERATORS)
+    rig.desk = JobDesk(rig.store, LoopClock(), Rules(PROFILES["goclaw"], places=PLACES))
+    assert (await rig.desk.edit("look", JobChange(name="x"), OPERATORS)).spec.name == "x"
+
+
+async def test_the_jobs_of_everybody_are_refused_in_words_of_their_own() -> None:
+    """SPEC SEC-3."""
+    rig = Rig()
+    for asked in (rig.desk.log(None, PERSON), rig.desk.stats(None, PERSON, since=START)):
+        with pytest.raises(NotYours) as refused:
+            await asked
+        assert str(refused.value) == f"the jobs of everybody do not belong to {OWNER}"
+    assert str(NotYours("j-1", Owner("ann"))) == "job j-1 does not belong to ann"
