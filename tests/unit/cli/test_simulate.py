@@ -241,7 +241,7 @@ def test_the_page_is_well_formed_and_asks_nobody(
     assert not re.search(r"https?:|//|@import|url\(", rest)
     assert outside.split(" ", maxsplit=1)[0] in page
     cells = [cell.text for cell in root.iter("td")]
-    assert f"{EVIL}[2J" in cells
+    assert EVIL in cells
 
 
 def test_the_page_has_a_mark_for_each_run_and_red_ones_for_what_was_left_out(
