@@ -100,7 +100,8 @@ class Occurrences:
         Waits for the database. What was looked at a moment ago is not looked at again.
         """
         now = self._clock.now()
-        if held.claimed.by_hand or now - held.looked_at < _SURE_FOR:
+        # Before its time `withdraw` looks, at all of a crowd together.
+        if held.early or held.claimed.by_hand or now - held.looked_at < _SURE_FOR:
             return not held.withdrawn
         gone = await until_available(lambda: self._store.withdrawn([held.id]))
         held.looked_at = now
