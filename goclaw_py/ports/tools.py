@@ -38,7 +38,7 @@ class Toolbox(Protocol):
 
     @property
     def guidance(self) -> tuple[str, ...]:
-        """What the agent is told about them, beside its own prompt; as a rule nothing."""
+        """What a loop that calls them tells its model about them; as a rule nothing."""
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:

@@ -135,7 +135,7 @@ class Workshop:
             trigger=run.trigger,
             parts=job.parts,
             history=progress.begun.history,
-            system=(*await use.instructions.read(run.agent), *toolbox.guidance, *job.system),
+            system=(*await use.instructions.read(run.agent), *job.system),
             take_messages=job.take_messages,
             workspace=workspace,
             summary=progress.begun.summary,

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.app import gateway as app_gateway
+from goclaw_py.app import listeners
 from goclaw_py.app.parts import Parts, build_parts, chat_rules
 from goclaw_py.config import Settings, load
 from goclaw_py.core.ids import MAIN_AGENT
@@ -203,7 +204,7 @@ async def test_without_hooks_nothing_listens(house: House) -> None:
     def listen(*_arguments: object) -> None:
         raise AssertionError("nobody wants to be called")
 
-    house.monkeypatch.setattr(app_gateway, "listen_tcp", listen)
+    house.monkeypatch.setattr(listeners, "listen_tcp", listen)
     async with house.gateway(RecordingChannel()) as gateway:
         assert not [line for line in gateway.said if "webhooks" in line]
         gateway.stop.set()

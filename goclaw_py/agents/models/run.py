@@ -259,7 +259,7 @@ def _acts(message: ModelMessage) -> bool:
 
 
 def _instructions(asked: Asked, request: RunRequest) -> str | None:
-    lines = [asked.system_prompt, *request.system]
+    lines = [asked.system_prompt, *request.system, *request.tools.guidance]
     if request.pinned:
         lines.append("Facts to remember:\n" + "\n".join(f"- {fact}" for fact in request.pinned))
     lines += [f"The tools of the server {name} are not available now." for name in asked.missing]
