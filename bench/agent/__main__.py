@@ -8,13 +8,13 @@ needs, in the same round: the ratio is what counts, the machine is shared.
 
 from __future__ import annotations
 
-import argparse
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bench.agent.contenders import CONTENDERS
 from bench.agent.measure import Case, measure, model_server
+from bench.options import asked
 from bench.scheduler.child import in_child
 from bench.scheduler.report import Figure, Line, Report, Sign, Wanted, progress, ratios
 
@@ -73,19 +73,7 @@ def report(sizes: Sizes) -> Report:
 
 def main() -> None:
     """Run what was asked for."""
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.agent",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--rounds", type=int, help="how often each is measured (5, quick 1)")
-    parser.add_argument("--quick", action="store_true", help="small sizes: shows that it works")
-    given = parser.parse_args()
-    sizes = QUICK if given.quick else Sizes()
-    if given.rounds is not None:
-        if given.rounds < 1:
-            parser.error("--rounds is at least 1")
-        sizes = replace(sizes, rounds=given.rounds)
+    sizes, _ = asked("bench.agent", __doc__, Sizes(), QUICK)
     report(sizes).show()
 
 

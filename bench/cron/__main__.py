@@ -10,17 +10,17 @@ shared.
 
 from __future__ import annotations
 
-import argparse
 import random
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from statistics import fmean
 from zoneinfo import ZoneInfo
 
 from bench.cron.contenders import CONTENDERS, OURS, Next
+from bench.options import asked
 from bench.scheduler.report import Figure, Line, Report, Sign, Wanted, progress, ratios
 
 ZONE = ZoneInfo("Europe/Berlin")
@@ -113,19 +113,7 @@ def _report(
 
 def main() -> None:
     """Run what was asked for."""
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.cron",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--rounds", type=int, help="how often each is measured (5, quick 1)")
-    parser.add_argument("--quick", action="store_true", help="small sizes: shows that it works")
-    given = parser.parse_args()
-    sizes = QUICK if given.quick else Sizes()
-    if given.rounds is not None:
-        if given.rounds < 1:
-            parser.error("--rounds is at least 1")
-        sizes = replace(sizes, rounds=given.rounds)
+    sizes, _ = asked("bench.cron", __doc__, Sizes(), QUICK)
     report(sizes).show()
 
 

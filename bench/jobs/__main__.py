@@ -7,7 +7,6 @@ All on an embedded server with fsync; a peer runs in the same round where there 
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from bench.jobs import measure
+from bench.options import asked
 from bench.scheduler.child import in_child
 from bench.scheduler.report import Figure, Line, Report, Sign, Wanted, progress, ratios
 from goclaw_py.store.embedded import EmbeddedPostgres
@@ -145,19 +145,8 @@ PARTS = {"together": together, "alone": alone, "many": many}
 
 def main() -> None:
     """Run what was asked for."""
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.jobs",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all of them by default")
-    parser.add_argument("--rounds", type=int)
-    parser.add_argument("--quick", action="store_true", help="only to see that it works")
-    options = parser.parse_args()
-    sizes = QUICK if options.quick else Sizes()
-    if options.rounds:
-        sizes = Sizes(rounds=options.rounds)
-    for part in options.parts or PARTS:
+    sizes, parts = asked("bench.jobs", __doc__, Sizes(), QUICK, PARTS)
+    for part in parts:
         PARTS[part](sizes).show()
 
 

@@ -37,9 +37,14 @@ def job_setup(settings: Settings, store: WorkStore, clock: Clock) -> JobSetup:
         rules=job_rules(settings),
         sources=build_sources(settings, store, clock, os.environ),
         program=program_loop,
-        limits={
-            AgentName(name): agent.max_concurrent
-            for name, agent in settings.agents.items()
-            if agent.max_concurrent is not None
-        },
+        limits=agent_limits(settings),
     )
+
+
+def agent_limits(settings: Settings) -> dict[AgentName, int]:
+    """How many runs of an agent may work at once, where the settings say so (SPEC AGENT-3)."""
+    return {
+        AgentName(name): agent.max_concurrent
+        for name, agent in settings.agents.items()
+        if agent.max_concurrent is not None
+    }

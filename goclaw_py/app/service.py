@@ -14,13 +14,13 @@ from typing import Any
 
 from goclaw_py.app.banner import banner
 from goclaw_py.app.database import Database
-from goclaw_py.app.jobs import job_setup
+from goclaw_py.app.jobs import agent_limits, job_setup
 from goclaw_py.app.listeners import WebListener
 from goclaw_py.app.parts import Parts
 from goclaw_py.app.surroundings import surroundings
 from goclaw_py.config.models import Settings
 from goclaw_py.core.errors import StoreError, StoreUnavailable
-from goclaw_py.core.ids import AgentName, LaneName, NodeId
+from goclaw_py.core.ids import LaneName, NodeId
 from goclaw_py.core.nesting import Nesting
 from goclaw_py.core.overview import slow_waits
 from goclaw_py.core.scheduler import Scheduler
@@ -211,7 +211,7 @@ class Service:
             self._pending.clear()
             async with _database_may_be_away():
                 await self._works.take_up()
-                await self._works.release_idle()
+                await self._works.gateway.release_idle()
             await self._pending.wait(_PENDING_POLL_S)
 
     async def _keep_knowing_people(self) -> None:
@@ -237,10 +237,7 @@ class Service:
         wait_s = self._settings.shutdown.wait_s
         try:
             async with asyncio.timeout(wait_s + runs.cancel_grace_s + _GIVE_UP_S):
-                # Beside each other: what waits is given back while runs end.
-                async with asyncio.TaskGroup() as group:
-                    group.create_task(self._works.office.close())
-                    group.create_task(self._works.dispatcher.drain(wait_s, hurry))
+                await self._works.drain(wait_s, hurry)
                 await self._works.runner.notices.flush()
         except TimeoutError:
             log.warning("some outcomes were not stored; they are recovered at the next start")
@@ -336,11 +333,7 @@ def _warnings(backlog: Backlog | None, channels: tuple[ChannelView, ...]) -> tup
 def _scheduler(settings: Settings) -> Scheduler:
     return Scheduler(
         {LaneName(name): size for name, size in settings.lanes.items()},
-        agents={
-            AgentName(name): agent.max_concurrent
-            for name, agent in settings.agents.items()
-            if agent.max_concurrent is not None
-        },
+        agents=agent_limits(settings),
         cancel_grace_s=settings.runs.cancel_grace_s,
         nesting=Nesting(settings.runs.max_depth, settings.runs.max_children),
     )

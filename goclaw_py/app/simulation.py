@@ -18,7 +18,7 @@ from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from goclaw_py.app.jobs import job_rules
+from goclaw_py.app.jobs import agent_limits, job_rules
 from goclaw_py.config.models import Settings
 from goclaw_py.core.events import Usage
 from goclaw_py.core.ids import AgentName, JobId, LaneName, NodeId
@@ -256,11 +256,7 @@ class _Simulation:
         names = [AgentName(name) for name in settings.agents]
         names += [job.spec.agent for job in self._jobs if job.spec.agent not in names]
         pretender: AgentLoop = _Pretender(self._assumed)
-        limits = {
-            AgentName(name): agent.max_concurrent
-            for name, agent in settings.agents.items()
-            if agent.max_concurrent is not None
-        }
+        limits = agent_limits(settings)
         rules = replace(job_rules(settings), enabled=True)
         around = Surroundings(
             channels={},

@@ -184,7 +184,7 @@ class Gateway:
             return
         self._taken[row.id] = None
         self._being_taken.add(row.id)
-        self._sessions.add(row.session)
+        self.release_later(row.session)
         self._policies.meet(row)
         done = False
         try:
@@ -338,6 +338,10 @@ class Gateway:
                 self._held_up[session] = left
             else:
                 del self._held_up[session]
+
+    def release_later(self, session: SessionKey) -> None:
+        """This node owns a session in which it has done something; others may have it when idle."""
+        self._sessions.add(session)
 
     async def release_idle(self) -> None:
         """Let other nodes have the sessions in which nothing is left to do."""

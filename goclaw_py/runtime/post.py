@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from goclaw_py.core import wording
 from goclaw_py.core.errors import StoreError, ToolFailed
-from goclaw_py.core.ids import RunId
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.routing import chat_session
@@ -22,6 +22,11 @@ from goclaw_py.runtime.policies import Policies
 log = logging.getLogger(__name__)
 
 _AWAY = "the database is away; try again later"
+
+
+def sessions_of(agent: AgentName, target: Target) -> list[SessionKey]:
+    """The sessions in which an agent may know a chat, with whomever that is."""
+    return [chat_session(agent, target, peer) for peer in PeerKind]
 
 
 class Mail:
@@ -75,8 +80,7 @@ class Mail:
         """Write it into the history of that chat, so that an answer to it is understood."""
         agent = self._policies.rules(target).agent
         entry = HistoryEntry(Role.ASSISTANT, wording.sent_from(run.session, text))
-        for peer in PeerKind:
-            session = chat_session(agent, target, peer)
+        for session in sessions_of(agent, target):
             # The run's own history tells that it called the tool. A session that was never
             # spoken in does not exist, and nothing is noted in it.
             if session != run.session:

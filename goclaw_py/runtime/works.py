@@ -129,7 +129,7 @@ class Works:
         )
         self.runner.connect(self.dispatcher, workshop, self.outages)
         self.children.connect(self.dispatcher, workshop, self.gateway.bring)
-        self.office.connect(self.dispatcher, workshop)
+        self.office.connect(self.dispatcher, workshop, self.gateway.release_later)
         jobs = self.office.runs
         self.stopper = Stopper(store, clock, self.dispatcher, self.runner.turns, self.outages, jobs)
         means = Means(self.stopper, policies, self.doorkeeper, self.ledger, self.office.desk)
@@ -198,13 +198,12 @@ class Works:
     def _is_here(self, target: Target | None) -> bool:
         return target is not None and (target.channel, target.account) in self.policies.places
 
-    async def release_idle(self) -> None:
-        """Let other nodes have the sessions in which nothing is left to do.
-
-        Raises ``StoreUnavailable``.
-        """
-        await self.gateway.release_idle()
-        await self.office.runs.release_idle()
+    async def drain(self, wait_s: float, hurry: asyncio.Event) -> None:
+        """Start nothing more and let work end; see ``Dispatcher.drain``."""
+        # Beside each other: jobs that wait are given back while runs end.
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.office.close())
+            group.create_task(self.dispatcher.drain(wait_s, hurry))
 
     def close_cut_runs(self, recovery: Recovery) -> None:
         """Tell channels of runs that are no more: they may still show them (SPEC CMD-3)."""

@@ -253,9 +253,7 @@ class GatewayProcess:
     async def shut_down(self, *, wait_s: float = 30.0, hurry: asyncio.Event | None = None) -> None:
         """End as the application does after a signal."""
         await self._cancel(self._tasks.pop())
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self.works.office.close())
-            group.create_task(self.dispatcher.drain(wait_s, hurry or asyncio.Event()))
+        await self.works.drain(wait_s, hurry or asyncio.Event())
         await self.runner.notices.flush()
         await self.commands.close()
         await self.outbox.close(5.0)
@@ -358,7 +356,7 @@ class GatewayProcess:
             self._pending.clear()
             try:
                 await self.works.take_up()
-                await self.works.release_idle()
+                await self.gateway.release_idle()
             except StoreUnavailable:
                 pass  # the next look finds it
             await self._pending.wait(PENDING_POLL_S)

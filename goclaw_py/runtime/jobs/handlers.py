@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from goclaw_py.core.due import End
 from goclaw_py.core.errors import AgentError
-from goclaw_py.core.ids import NodeId, OccurrenceId
+from goclaw_py.core.ids import OccurrenceId
 from goclaw_py.core.jobs import Job, Program
 from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.occurrence import OUTPUT_BYTES, Attempt, JobUpdate, Why
@@ -20,12 +20,9 @@ from goclaw_py.core.policy import JobPolicy
 from goclaw_py.core.text import cut_bytes
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.jobs import RunNow, StartedNow
-from goclaw_py.ports.store import JobStore
-from goclaw_py.runtime.clock import new_id
 from goclaw_py.runtime.jobs.ends import Said
 from goclaw_py.runtime.jobs.held import Held, Withdrawn, facts_of
 from goclaw_py.runtime.jobs.occurrences import Occurrences
-from goclaw_py.runtime.retry import until_available
 
 log = logging.getLogger(__name__)
 
@@ -86,12 +83,8 @@ class Handlers:
         concurrency: How many handlers work at once; the others wait, the first claimed first.
     """
 
-    def __init__(
-        self, store: JobStore, clock: Clock, node: Callable[[], NodeId], concurrency: int
-    ) -> None:
-        self._store = store
+    def __init__(self, clock: Clock, concurrency: int) -> None:
         self._clock = clock
-        self._node = node
         self._slots = asyncio.Semaphore(concurrency)
         self._works: dict[asyncio.Task[None], _Work] = {}
         self.handler: Handler | None = None
@@ -195,16 +188,11 @@ class Handlers:
         """See ``desk.Hand``."""
         if not self.open:
             return RunNow.OFF
-        occurrence = OccurrenceId(new_id(self._clock))
-        node, now = self._node(), self._clock.now()
-        # If the answer is lost the job may be claimed, and nobody else could run it any more.
-        claimed = await until_available(
-            lambda: self._store.claim_now(node, job.id, now=now, occurrence=occurrence)
-        )
-        if claimed is None:
+        held = await self._occurrences.claim_by_hand(job.id)
+        if held is None:
             return RunNow.ALREADY_RUNNING
-        self._occurrences.start(self._occurrences.hold(claimed))
-        return StartedNow(claimed.id, None)
+        self._occurrences.start(held)
+        return StartedNow(held.id, None)
 
     # ------------------------------------------------------------------ the end
 

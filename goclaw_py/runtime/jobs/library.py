@@ -99,7 +99,7 @@ class JobService:
             store, clock, release, on_recovery=lambda _: wake.call(), on_lost=self._on_lost
         )
         rules = Rules(profile, most=max_jobs)
-        self._handlers = Handlers(store, clock, self._node, concurrency)
+        self._handlers = Handlers(clock, concurrency)
         self._desk = JobDesk(store, clock, rules, self._handlers)
         self._occurrences = Occurrences(store, clock, self._node, rules.base, wake.call)
         self._occurrences.connect(self._handlers)

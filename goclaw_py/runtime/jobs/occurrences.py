@@ -13,12 +13,13 @@ from datetime import timedelta
 from typing import Any
 
 from goclaw_py.core.due import End, Retry, after, begin
-from goclaw_py.core.ids import NodeId, OccurrenceId
+from goclaw_py.core.ids import JobId, NodeId, OccurrenceId
 from goclaw_py.core.occurrence import Attempt, Claimed, Status, Why
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.policy import JobPolicy, Misfire
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import RunEnd
+from goclaw_py.runtime.clock import new_id
 from goclaw_py.runtime.jobs.ends import NOTHING, Ends, Performer, RunStore, Said
 from goclaw_py.runtime.jobs.held import Held, Withdrawn, facts_of
 from goclaw_py.runtime.jobs.room import Room
@@ -152,6 +153,19 @@ class Occurrences:
             for gone in await self._store.withdrawn(early):
                 early[gone].withdrawn = True
 
+    async def claim_by_hand(self, job: JobId) -> Held | None:
+        """Claim a job because somebody asks for it; None if one of it runs.
+
+        Waits for the database: if an answer is lost the job may be claimed, and nobody else could
+        run it any more. Raises ``UnknownJob`` and ``Fenced``.
+        """
+        occurrence = OccurrenceId(new_id(self._clock))
+        node, now = self._node(), self._clock.now()
+        claimed = await until_available(
+            lambda: self._store.claim_now(node, job, now=now, occurrence=occurrence)
+        )
+        return None if claimed is None else self.hold(claimed)
+
     def hold(self, claimed: Claimed) -> Held:
         """Have an occurrence in hand."""
         fault = ""
@@ -161,8 +175,14 @@ class Occurrences:
             # A boundary, as above.
             log.exception("the policy of a job cannot be made out", extra={"job": claimed.job.id})
             policy, fault = self._base, f"{type(error).__name__}: {error}"
-        held = Held(claimed, policy, self._node(), looked_at=claimed.claimed_at)
-        held.attempt, held.fault = claimed.attempts, fault
+        held = Held(
+            claimed,
+            policy,
+            self._node(),
+            looked_at=claimed.claimed_at,
+            attempt=claimed.attempts,
+            fault=fault,
+        )
         self._held[held.id] = held
         return held
 

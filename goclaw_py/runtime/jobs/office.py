@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.ids import CRON_LANE, AgentName, NodeId
+from goclaw_py.core.ids import CRON_LANE, AgentName, NodeId, SessionKey
 from goclaw_py.core.policy import DEFAULT_PROFILE
 from goclaw_py.ports.agent import AgentLoop
 from goclaw_py.ports.channel import Channel
@@ -91,12 +91,20 @@ class Office:
         places = Places(store, clock, by.policies)
         self._telling = Telling(store, clock, by.channels, places, by.replies)
         work = Work(setup.sources)
-        shop = Shop(by.children, by.feed, by.ledger, work, setup.program, setup.limits)
-        self.runs = JobRuns(store, clock, node, places, shop)
+        shop = Shop(self.desk, by.children, by.feed, by.ledger, work, setup.program, setup.limits)
+        self.runs = JobRuns(store, clock, places, shop)
 
-    def connect(self, dispatcher: Dispatcher, workshop: Workshop) -> None:
-        """Give it those with whom it works. Call it once, before anything runs."""
-        self.runs.connect(dispatcher, workshop, self.occurrences, self._telling, self.desk)
+    def connect(
+        self,
+        dispatcher: Dispatcher,
+        workshop: Workshop,
+        release_later: Callable[[SessionKey], None],
+    ) -> None:
+        """Give it those with whom it works. Call it once, before anything runs.
+
+        ``release_later`` is told of conversations that this node need not own any more.
+        """
+        self.runs.connect(dispatcher, workshop, self.occurrences, self._telling, release_later)
         self.occurrences.connect(self.runs)
         self.desk.connect(self.runs)
         self.loop = DueLoop(

@@ -12,14 +12,12 @@ from dataclasses import dataclass, field
 
 from goclaw_py.core import wording_jobs
 from goclaw_py.core.due import End
-from goclaw_py.core.errors import Fenced, StoreUnavailable, WorkSourceError
+from goclaw_py.core.errors import Fenced, WorkSourceError
 from goclaw_py.core.events import AgentEvent
 from goclaw_py.core.ids import (
     CRON_LANE,
     AgentName,
     LaneName,
-    NodeId,
-    OccurrenceId,
     RunId,
     SessionKey,
 )
@@ -37,7 +35,7 @@ from goclaw_py.ports.jobs import Asker, JobDesk, RunNow, StartedNow
 from goclaw_py.ports.store import NewRun, RunEnd, Store
 from goclaw_py.runtime.children import Asker as Parent
 from goclaw_py.runtime.children import ChildRuns
-from goclaw_py.runtime.clock import new_id, new_run_id
+from goclaw_py.runtime.clock import new_run_id
 from goclaw_py.runtime.dispatcher import Dispatcher
 from goclaw_py.runtime.feed import Feed, taken_over
 from goclaw_py.runtime.jobs.attempts import attempt_of, said_of
@@ -68,6 +66,7 @@ class Shop:
         limits: How many runs of an agent may work at once, where the settings say so.
     """
 
+    desk: JobDesk
     children: ChildRuns
     feed: Feed
     ledger: Ledger
@@ -93,20 +92,16 @@ class JobRuns:
         self,
         store: Store,
         clock: Clock,
-        node: Callable[[], NodeId],
         places: Places,
         shop: Shop,
         lane: LaneName = CRON_LANE,
     ) -> None:
         self._store = store
         self._clock = clock
-        self._node = node
         self._places = places
         self._shop = shop
         self._lane = lane
         self._runs: dict[RunId, JobRun] = {}
-        self._idle: set[SessionKey] = set()
-        """Conversations of runs that have ended, owned until somebody gives them back."""
 
     def connect(
         self,
@@ -114,14 +109,14 @@ class JobRuns:
         workshop: Workshop,
         occurrences: Occurrences,
         telling: Telling,
-        desk: JobDesk,
+        release_later: Callable[[SessionKey], None],
     ) -> None:
         """Give it those with whom it works. Call it once, before anything is due."""
+        self._release_later = release_later
         self._dispatcher = dispatcher
         self._workshop = workshop
         self._occurrences = occurrences
         self._telling = telling
-        self._desk = desk
 
     # ------------------------------------------------------------------ looking
 
@@ -254,19 +249,13 @@ class JobRuns:
         """See ``desk.Hand``."""
         if self._dispatcher.draining:
             return RunNow.OFF
-        policy = job.policy(self._desk.profile.policy)
+        policy = job.policy(self._shop.desk.profile.policy)
         most = policy.max_per_agent
         if most and self._occurrences.of_agent(job.spec.agent) >= most:
             return RunNow.AT_CAPACITY
-        occurrence = OccurrenceId(new_id(self._clock))
-        node, now = self._node(), self._clock.now()
-        # If the answer is lost the job may be claimed, and nobody else could run it any more.
-        claimed = await until_available(
-            lambda: self._store.claim_now(node, job.id, now=now, occurrence=occurrence)
-        )
-        if claimed is None:
+        held = await self._occurrences.claim_by_hand(job.id)
+        if held is None:
             return RunNow.ALREADY_RUNNING
-        held = self._occurrences.hold(claimed)
         held.attempt = 1
         try:
             await self._prepare(held)
@@ -277,7 +266,7 @@ class JobRuns:
             # Also if whoever asks for it has gone away: it is claimed, and nobody else ends it.
             self._occurrences.fail(held, error)
             raise
-        return StartedNow(occurrence, held.run, held.session or "")
+        return StartedNow(held.id, held.run, held.session or "")
 
     # ------------------------------------------------------------------ the dispatcher's host
 
@@ -300,7 +289,9 @@ class JobRuns:
         job, policy = held.claimed.job, held.policy
         payload = job.spec.payload
         loop = self._shop.program(payload.argv) if isinstance(payload, Program) else None
-        schedules = self._desk.enabled and may_schedule(job, policy, item=held.item is not None)
+        schedules = self._shop.desk.enabled and may_schedule(
+            job, policy, item=held.item is not None
+        )
         return Task(
             run=run,
             parts=(TextPart(self._prompt(held)),),
@@ -311,7 +302,7 @@ class JobRuns:
             budget=policy.budget,
             model=payload.model if isinstance(payload, Prompt) else "",
             loop=loop,
-            jobs=self._desk if schedules else None,
+            jobs=self._shop.desk if schedules else None,
             asker=Asker(job.owner, Maker.MODEL, run.agent, held.target, job.spec.peer),
         )
 
@@ -347,7 +338,7 @@ class JobRuns:
             self._shop.ledger.close(ended.run_id)
             del self._runs[ended.run_id]
             if mine.began:
-                self._idle.add(mine.run.session)
+                self._release_later(mine.run.session)
 
     async def _elsewhere(self, held: Held) -> None:
         """Another process works on its conversation: it is due again in a moment."""
@@ -355,21 +346,6 @@ class JobRuns:
             return
         again = self._places.after(_ELSEWHERE_S)
         await self._occurrences.end(held, End(Status.SKIPPED, Why.BUSY, again))
-
-    async def release_idle(self) -> None:
-        """Let other processes have the conversations in which nothing is left to do.
-
-        Raises ``StoreUnavailable``; the next call does it.
-        """
-        idle = {key for key in self._idle if not self._dispatcher.has_session(key)}
-        if idle:
-            # Before the call: one that becomes busy during it is entered again.
-            self._idle -= idle
-            try:
-                await self._store.release_sessions(self._node(), idle)
-            except StoreUnavailable:
-                self._idle |= idle
-                raise
 
     def _run_end(self, mine: JobRun, ended: Ending, error: BaseException | None) -> RunEnd:
         told = None if error is None else f"{type(error).__name__}: {error}"

@@ -11,9 +11,8 @@ from goclaw_py.core.commands import job_buttons
 from goclaw_py.core.due import End, Told, failures_with, tells_failure
 from goclaw_py.core.errors import StoreError
 from goclaw_py.core.jobs import JobState
-from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
+from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.occurrence import ENDED_BADLY, Attempt, JobUpdate, Status
-from goclaw_py.core.routing import chat_session
 from goclaw_py.core.schedule import At
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.channel import Channel
@@ -22,6 +21,7 @@ from goclaw_py.ports.store import Place, Store
 from goclaw_py.runtime.jobs.ends import Said
 from goclaw_py.runtime.jobs.held import Held
 from goclaw_py.runtime.jobs.places import Places
+from goclaw_py.runtime.post import sessions_of
 from goclaw_py.runtime.replies import Replies
 
 log = logging.getLogger(__name__)
@@ -118,8 +118,7 @@ class Telling:
         job, target = held.claimed.job, say[0].target
         text = "\n".join(message.text for message in say)
         entry = HistoryEntry(Role.ASSISTANT, wording_jobs.delivered_from(job.spec.title, text))
-        for peer in PeerKind:
-            session = chat_session(job.spec.agent, target, peer)
+        for session in sessions_of(job.spec.agent, target):
             if session == held.session:
                 continue
             try:
