@@ -83,6 +83,28 @@ class Timezone:
     zone: str
 
 
+@dataclass(frozen=True, slots=True)
+class HeartbeatCommand:
+    """``/heartbeat``: tell how the agent's heartbeat stands; ``/heartbeat ACTION``: use it.
+
+    ``action`` is the word that follows on the same line, in lower case, ``text`` the rest of that
+    line, for ``add`` of the whole message, in its own case and on one line; both may be empty.
+    """
+
+    action: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mute:
+    """``/mute``: tell whether the heartbeat is silent; ``/mute DURATION``: silence it.
+
+    ``text`` is what follows on the same line, in lower case, or empty.
+    """
+
+    text: str
+
+
 class JobAction(StrEnum):
     """What a button below a reminder does; the value is a part of its data."""
 
@@ -112,6 +134,8 @@ Command = (
     | QueueMode
     | Jobs
     | Timezone
+    | HeartbeatCommand
+    | Mute
     | JobButton
 )
 
@@ -148,6 +172,8 @@ MENU: tuple[tuple[str, str], ...] = (
     ("status", "What is running and waiting"),
     ("new", "Stop everything and forget this conversation"),
     ("jobs", "What I do by the clock, such as reminders"),
+    ("heartbeat", "What I look after unasked: on, off, now, why, show, add TEXT, done N"),
+    ("mute", "Whether my heartbeat is silent; /mute 2h silences it, /mute off ends that"),
     ("timezone", "Where your clock is; /timezone ZONE changes it"),
     ("queue", "How messages wait here; /queue MODE changes it"),
     ("usage", "What was used today, and how much is left"),
@@ -241,5 +267,17 @@ def _command(word: str, rest: str) -> Command | None:
             return Jobs(action.lower(), job)
         case "timezone":
             return Timezone(" ".join(line.split()))
+        case "heartbeat":
+            return _heartbeat(line, rest)
+        case "mute":
+            return Mute(" ".join(line.lower().split()))
         case plain:
             return _COMMANDS.get(plain)
+
+
+def _heartbeat(line: str, rest: str) -> HeartbeatCommand:
+    action, *words = line.split() or [""]
+    if action.lower() == "add":
+        # An item that is written over several lines is one all the same.
+        words = rest.split()[1:]
+    return HeartbeatCommand(action.lower(), " ".join(words))

@@ -27,6 +27,11 @@
     │   ├── UnknownJob          there is none with this id or slug
     │   ├── NotYours            it belongs to somebody else
     │   └── JobChanged          somebody else has just changed it
+    ├── HeartbeatError          nothing can be done with a heartbeat so
+    │   ├── UnknownAgent        there is no such agent
+    │   ├── TooManyEvents       as many wait as are allowed
+    │   ├── BadChecklist        HEARTBEAT.md cannot be read or changed so
+    │   └── BadHours            not the two ends of active hours: key, value, what is allowed
     ├── WorkSourceError         work could not be had, or its end not be told
     └── ChannelError
         ├── ChannelRefused      the channel does not accept us (wrong token): it stops
@@ -148,6 +153,42 @@ class ChatGone(Undeliverable):
 
 class WorkSourceError(GoclawError):
     """Work could not be had from its source, or its end could not be told there."""
+
+
+class HeartbeatError(GoclawError):
+    """Nothing can be done with a heartbeat so. Nothing was stored."""
+
+
+class UnknownAgent(HeartbeatError):
+    """There is no such agent, or this gateway does not know it."""
+
+    def __init__(self, agent: str) -> None:
+        super().__init__(f"there is no agent {agent[:64]!r}")
+        self.agent = agent
+
+
+class TooManyEvents(HeartbeatError):
+    """As many events of an agent wait as are allowed."""
+
+    def __init__(self, agent: str, most: int) -> None:
+        super().__init__(f"{most} events wait for the next beat of {agent}; no more are taken")
+        self.agent = agent
+        self.most = most
+
+
+class BadChecklist(HeartbeatError):
+    """The checklist of an agent cannot be read, or not be changed so."""
+
+
+class BadHours(HeartbeatError):
+    """Active hours cannot be so. ``key`` is ``start`` or ``end`` (SPEC HB-2)."""
+
+    def __init__(self, key: str, value: str, allowed: str) -> None:
+        shown = value if len(value) <= 40 else value[:40] + "…"
+        super().__init__(f"{key} = {shown!r}: {allowed}")
+        self.key = key
+        self.value = value
+        self.allowed = allowed
 
 
 class JobError(GoclawError):

@@ -25,6 +25,9 @@ JobId = NewType("JobId", str)
 OccurrenceId = NewType("OccurrenceId", str)
 """One time that a job was due, or was run by hand: a UUIDv7 in text form."""
 
+BeatId = NewType("BeatId", str)
+"""One beat of an agent's heartbeat: a UUIDv7 in text form."""
+
 Owner = NewType("Owner", str)
 """Whose a job is: a chat, or whoever operates the gateway (``core.jobs.OPERATOR``)."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from goclaw_py.core.ids import OccurrenceId, RunId
+from goclaw_py.core.ids import BeatId, OccurrenceId, RunId
 
 
 class PeerKind(StrEnum):
@@ -166,6 +166,8 @@ class OutboundMessage:
         buttons: Rows of buttons below it.
         unsure: Something of it may be in the chat already, though nobody knows its id.
         occurrence: The time of a job of which it tells, if it tells of one (SPEC CRON-13).
+        beat: The beat of which it tells, if it tells of one.
+        alert: Equal for alerts that say the same there (SPEC HB-7), "" for what is no alert.
     """
 
     target: Target
@@ -178,3 +180,5 @@ class OutboundMessage:
     buttons: tuple[tuple[Button, ...], ...] = ()
     unsure: bool = False
     occurrence: OccurrenceId | None = None
+    beat: BeatId | None = None
+    alert: str = ""

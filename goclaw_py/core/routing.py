@@ -53,6 +53,11 @@ def child_session(agent: AgentName, trigger: Trigger, run: RunId) -> SessionKey:
     return SessionKey(f"agent:{agent}:{trigger.value}:{run}")
 
 
+def beat_session(agent: AgentName, run: RunId) -> SessionKey:
+    """The session key of a beat: each works in one of its own (SPEC HB-5)."""
+    return SessionKey(f"agent:{agent}:heartbeat:{run}")
+
+
 def job_session(agent: AgentName, job: JobId, run: RunId | None = None) -> SessionKey:
     """The session key of a job, or of one run of it that has a conversation of its own."""
     own = f":{run}" if run is not None else ""

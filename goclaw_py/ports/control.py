@@ -18,6 +18,7 @@ from goclaw_py.core.live import LiveEvent
 from goclaw_py.core.messages import Sender
 from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.core.status import ActiveRuns, LanesView, LaneView, RunView, Status
+from goclaw_py.ports.heartbeat import HeartbeatDesk
 from goclaw_py.ports.jobs import JobDesk
 from goclaw_py.ports.store import (
     Chat,
@@ -155,6 +156,10 @@ class Control(Protocol):
     @property
     def jobs(self) -> JobDesk:
         """Jobs, and what can be done with them."""
+
+    @property
+    def heartbeats(self) -> HeartbeatDesk:
+        """The heartbeats of agents, and what can be done with them."""
 
     async def status(self) -> Status:
         """The gateway's state. Raises ``NoGateway``."""

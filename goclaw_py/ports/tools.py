@@ -16,6 +16,7 @@ from goclaw_py.core.errors import ToolFailed
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import OutFile, Target
 from goclaw_py.core.outcomes import Trigger
+from goclaw_py.ports.heartbeat import HeartbeatDesk
 from goclaw_py.ports.jobs import Asker, JobDesk
 
 
@@ -123,6 +124,7 @@ class Here:
     Args:
         jobs: Where jobs are made and changed; None: this run may not.
         asker: As whom it asks there.
+        heartbeats: Where its agent's checklist is kept; None: there are no heartbeats here.
     """
 
     run_id: RunId
@@ -137,6 +139,7 @@ class Here:
     attach: Callable[[OutFile], None]
     jobs: JobDesk | None = None
     asker: Asker | None = None
+    heartbeats: HeartbeatDesk | None = None
 
 
 class Toolmaker(Protocol):

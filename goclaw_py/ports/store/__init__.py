@@ -17,6 +17,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from goclaw_py.core.status import Backlog
+from goclaw_py.ports.store.beats import BeatStore
 from goclaw_py.ports.store.chats import Chat, ChatStore, Heard, SeenChat
 from goclaw_py.ports.store.drafts import Draft, DraftStore
 from goclaw_py.ports.store.inbox import (
@@ -51,6 +52,7 @@ from goclaw_py.ports.store.work import NewWork, Work, WorkState, WorkStore
 
 __all__ = [
     "Accepted",
+    "BeatStore",
     "Begun",
     "Chat",
     "ChatStore",
@@ -122,6 +124,7 @@ class Store(
     IncidentStore,
     JobStore,
     WorkStore,
+    BeatStore,
     Protocol,
 ):
     """All of it."""

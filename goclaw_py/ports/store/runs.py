@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from goclaw_py.core.beats import BeatEnd
 from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import AgentName, LaneName, NodeId, OccurrenceId, RunId, SessionKey
+from goclaw_py.core.ids import AgentName, BeatId, LaneName, NodeId, OccurrenceId, RunId, SessionKey
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.occurrence import OccurrenceEnd
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
@@ -36,6 +37,8 @@ class NewRun:
     """When it was asked for; None: when it started."""
     occurrence: OccurrenceId | None = None
     """The time of a job for which it works."""
+    beat: BeatId | None = None
+    """The beat for which it works."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,7 @@ class RunEnd:
         summary: What stands for the older part of its session's history from now on.
         occurrence: The end of what it worked for, in the same transaction. ``Fenced`` if that is
             another node's by now. If it has ended already, ``say`` falls out.
+        beat: The same of the beat that it worked for.
     """
 
     id: RunId
@@ -117,6 +121,7 @@ class RunEnd:
     first_text_at: datetime | None = None
     summary: Summary | None = None
     occurrence: OccurrenceEnd | None = None
+    beat: BeatEnd | None = None
 
 
 @dataclass(frozen=True, slots=True)

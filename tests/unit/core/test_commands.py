@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,10 +15,12 @@ from goclaw_py.core.commands import (
     MENU,
     Command,
     Greet,
+    HeartbeatCommand,
     Help,
     JobAction,
     JobButton,
     Jobs,
+    Mute,
     NewSession,
     QueueMode,
     ShowStatus,
@@ -57,6 +61,8 @@ HELLO = InboundMessage(
         ("queue", QueueMode("")),
         ("jobs", Jobs("", "")),
         ("timezone", Timezone("")),
+        ("heartbeat", HeartbeatCommand("", "")),
+        ("mute", Mute("")),
     ],
 )
 def test_every_command_is_recognised_by_its_word(word: str, command: Command) -> None:
@@ -163,6 +169,44 @@ def test_the_zone_is_what_follows_on_the_line_in_its_own_case(text: str, zone: s
     assert parse_command(text, "goclaw_bot") == Timezone(zone)
 
 
+@pytest.mark.parametrize(
+    ("text", "action", "rest"),
+    [
+        ("/heartbeat", "", ""),
+        ("/heartbeat   \n", "", ""),
+        ("/heartbeat why", "why", ""),
+        ("/Heartbeat@goclaw_bot  OFF please", "off", "please"),
+        ("/heartbeat done 2", "done", "2"),
+        ("/heartbeat\ndone 2", "", ""),
+        ("/heartbeat done\n2", "done", ""),
+        ("/heartbeat add Look at  Ann's CI", "add", "Look at Ann's CI"),
+        ("/heartbeat ADD every 2h: the mail\nof Ann", "add", "every 2h: the mail of Ann"),
+        ("/heartbeat add\nLook at the mail", "add", "Look at the mail"),
+        ("/heartbeat add", "add", ""),
+        ("/heartbeat\nadd Look", "", ""),
+    ],
+)
+def test_the_words_after_heartbeat_say_what_to_do(text: str, action: str, rest: str) -> None:
+    """SPEC CMD-2, CMD-5: nothing of an item is lost."""
+    assert parse_command(text, "goclaw_bot") == HeartbeatCommand(action, rest)
+    assert our_command(text) == HeartbeatCommand(action, rest)
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("/mute 2h", "2h"),
+        ("/MUTE@goclaw_bot  Until  Tomorrow 9:00", "until tomorrow 9:00"),
+        ("/mute\n2h", ""),
+        ("/mute OFF\nand more", "off"),
+    ],
+)
+def test_the_duration_is_what_follows_mute_on_its_line(text: str, rest: str) -> None:
+    """SPEC CMD-2, CMD-5."""
+    assert parse_command(text, "goclaw_bot") == Mute(rest)
+    assert our_command(text) == Mute(rest)
+
+
 def test_a_command_for_another_bot_is_not_for_us() -> None:
     """SPEC CMD-2."""
     assert parse_command("/stop@other_bot", "goclaw_bot") is None
@@ -214,6 +258,12 @@ def test_every_command_of_the_menu_works_and_says_what_it_does() -> None:
     for name, what in MENU:
         assert parse_command(f"/{name}") is not None
         assert what
+
+
+def test_the_guide_explains_every_command_of_the_menu_and_no_other() -> None:
+    guide = (Path(__file__).parents[3] / "docs/guide/commands.md").read_text("utf-8")
+    named = set(re.findall(r"(?<![\w.])/([a-z]+)", guide.split("## ")[0]))
+    assert named == {name for name, _ in MENU} | {"reset"}
 
 
 @pytest.mark.parametrize("text", ["/help", "/help@whoever", " /HELP@me now"])

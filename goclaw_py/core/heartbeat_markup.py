@@ -1,0 +1,263 @@
+"""HEARTBEAT_OK as it looks to people, whatever way it is written (SPEC HB-6).
+
+A text is looked at in two *views*, which have a sign for each of its characters, so that places in
+a view are places in the text. In the first one what shows nothing is a sign of its own, and what
+stands for a character (``&#95;``) is that character; in the second one tags and the addresses of
+links show nothing either. Somebody who reads the text as it stands sees the first one, somebody who
+reads it rendered at most what both have. One pattern finds the token in each of them, in one pass.
+
+A letter of the token counts in all its widths and styles, with accents or without. Other letters
+that look like it do not: those of other alphabets.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from html.entities import html5
+from typing import Final, NamedTuple
+
+_NOTHING: Final = "\x01"
+"""Shows nothing, and holds the letters around it together."""
+_HIDDEN: Final = "\x02"
+"""Shows nothing when the text is rendered; something, if it is not."""
+_REST: Final = "\x03"
+_BEGIN: Final = "\x04"
+"""``&#95;`` is one ``_BEGIN``, the character, and ``_REST`` for all that follows."""
+
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""What Unicode says to show as nothing, and control characters."""
+
+_LINE_ENDS: Final = "\n\r\x85\u2028\u2029"
+_BLANK_SIGN: Final = "\u2800"
+"""A sign of Braille without a dot."""
+_LETTERS: Final = frozenset("HEARTBOK_")
+
+
+class _Signs(dict[int, str]):
+    """Signs of characters, for ``str.translate``."""
+
+    def __missing__(self, code: int) -> str:
+        sign = self[code] = _sign(chr(code))
+        return sign
+
+
+def _sign(char: str) -> str:
+    """The sign of a character in the first view."""
+    if char in _LINE_ENDS:
+        return "\n"
+    if char.isspace() or char == _BLANK_SIGN:
+        return " "
+    if _is_nothing(char):
+        return _NOTHING
+    if char.isascii():
+        return char
+    base = "".join(
+        part for part in unicodedata.normalize("NFKD", char) if not unicodedata.combining(part)
+    )
+    if base in _LETTERS:
+        return base
+    return "w" if char.isalnum() or unicodedata.category(char) == "Pc" else "."
+
+
+def _is_nothing(char: str) -> bool:
+    return _INVISIBLE.match(char) is not None or unicodedata.category(char) in (
+        "Mn",
+        "Mc",
+        "Me",
+        "Cf",
+    )
+
+
+class Span(NamedTuple):
+    """From the code point ``begin`` to before ``end``."""
+
+    begin: int
+    end: int
+
+
+# ---------------------------------------------------------------------- views
+
+_CODED = re.compile(
+    r"&(?:(?:amp|#0*+38|#[xX]0*+26);)*"
+    r"(?P<name>#(?:[0-9]++|[xX][0-9a-fA-F]++);?|[A-Za-z][A-Za-z0-9]{0,31}+;|shy)"
+    r"|%[2-7][0-9A-Fa-f]|(?:%[89A-Fa-f][0-9A-Fa-f])++"
+)
+"""Entities, also of entities, and what stands for a character in an address."""
+
+TAG: Final = (
+    r"<!--(?:[^<-]++|-(?!->)|<(?!!--))*+-->"
+    r"""|<(?:[^<>"']++|"[^"]*+"|'[^']*+')*+>"""
+    r"|<[^<>]*+>"
+)
+"""A tag or a comment. An attribute may hold anything between its quotes."""
+
+_IN_PARENTHESES = r"(?:[^()\\]++|\\.|\((?:[^()\\]++|\\.|\((?:[^()\\]++|\\.)*+\))*+\))*+"
+ADDRESS: Final = (
+    r"\]\((?:[^()\\\"'<>]++|\\.|\"(?:[^\"\\]++|\\.)*+\"|'(?:[^'\\]++|\\.)*+'|<[^<>]*+>"
+    r"|\((?:[^()\\]++|\\.)*+\))*+\)"
+    rf"|\]\({_IN_PARENTHESES}\)"
+    r"|\]\[[^\[\]]*+\]"
+)
+"""What follows the words of a link: where it leads, and a title."""
+
+_UNSHOWN = re.compile(rf"(?:{ADDRESS}|{TAG}|!(?=\[))++", re.DOTALL)
+
+
+def _views(text: str) -> tuple[str, str]:
+    """Both views; the second one may be the first one."""
+    first = text.translate(_Signs())
+    if "&" in first or "%" in first:
+        first = _CODED.sub(_decoded, first)
+    if "<" in first or "[" in first or "]" in first:
+        return first, _UNSHOWN.sub(lambda found: _HIDDEN * len(found[0]), first)
+    return first, first
+
+
+def _decoded(coded: re.Match[str]) -> str:
+    source = coded[0]
+    chars = _meant(coded)
+    signs = "".join(map(_sign, chars))
+    if not signs.strip(_NOTHING):
+        return _HIDDEN * len(source) if signs else source
+    return _BEGIN + signs + _REST * (len(source) - 2) if len(signs) == 1 else source
+
+
+def _meant(coded: re.Match[str]) -> str:
+    """The characters that something stands for, "" if it stands for none."""
+    name = coded["name"]
+    if name is None:
+        return bytes.fromhex(coded[0].replace("%", "")).decode(errors="replace")
+    if name[0] != "#":
+        return html5.get(name, "")
+    base = 16 if name[1] in "xX" else 10
+    digits = name.strip("#xX;").lstrip("0")
+    # No character has a longer number, and Python does not read numbers of any length.
+    code = int(digits or "0", base) if len(digits) <= 7 else 0
+    return chr(code) if 0 < code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else ""
+
+
+# ---------------------------------------------------------------------- the token
+
+_WORD = "0-9A-Za-z"
+_MARKUP = r"\x02-\x04*`~\\\[\]"
+"""What is not seen in the middle of a word when it is rendered."""
+
+# Between two letters there may be markup, and underscores that belong to it: Markdown takes them
+# for markup only next to punctuation. So ``HEART_BEAT_OK`` is something else.
+_GAP = rf"\x01*+(?:[_\x01]*+[{_MARKUP}][_\x01{_MARKUP}]*+)?+"
+_JOINT = rf"(?:\x01*+_\x01*+(?=O)|(?=[\x01{_MARKUP}]*+_)[_\x01]*+[{_MARKUP}][_\x01{_MARKUP}]*+)"
+_TOKEN = re.compile(
+    rf"{_GAP.join('HEARTBEAT')}{_JOINT}O{_GAP}K[\x01\x03]*+(?=[_\x01]*+(?![{_WORD}]))"
+)
+_HOLDS: Final = f"_{_NOTHING}"
+
+
+def token_spans(text: str) -> list[Span]:
+    """Where the token is a word of its own to somebody who reads the text in either way.
+
+    ``text`` is well formed. The spans are in order and do not touch each other; markup around the
+    token is in none of them.
+    """
+    first, second = _views(text)
+    if not all(letter in first for letter in _LETTERS):
+        return []
+    found = _words(first)
+    if second is not first:
+        found = _merged(sorted(found + _words(second)))
+    return found
+
+
+def _words(view: str) -> list[Span]:
+    words = []
+    for match in _TOKEN.finditer(view):
+        begin = match.start()
+        if view.startswith(_BEGIN, begin - 1):
+            begin -= 1
+        # Underscores around it are markup, unless there is a word behind them.
+        before = begin
+        while before and view[before - 1] in _HOLDS:
+            before -= 1
+        if not (before and view[before - 1].isalnum()):
+            words.append(Span(begin, match.end()))
+    return words
+
+
+def _merged(spans: list[Span]) -> list[Span]:
+    merged: list[Span] = []
+    for span in spans:
+        if merged and span.begin <= merged[-1].end:
+            merged[-1] = Span(merged[-1].begin, max(span.end, merged[-1].end))
+        else:
+            merged.append(span)
+    return merged
+
+
+_UNDERSCORE = re.compile(r"\x04?+_\x03*+")
+
+
+def without_underscores(text: str) -> str:
+    """The text with blanks where it has underscores, however they are written.
+
+    No token is in it then, in whatever way it is read.
+    """
+    first, _ = _views(text)
+    pieces, end = [], 0
+    for found in _UNDERSCORE.finditer(first):
+        pieces.append(text[end : found.start()])
+        end = found.end()
+    return " ".join([*pieces, text[end:]])
+
+
+# ---------------------------------------------------------------------- what is left
+
+_FENCE = re.compile(r"^[ \t>]*+(?:`{3,}+|~{3,}+)[^\n`]*+$", re.MULTILINE)
+_RULE = re.compile(r"^[ \t>]*+([-*_])(?:[ \t]*+\1){2,}+[ \t]*+$", re.MULTILINE)
+_LINE_MARK = re.compile(
+    r"^(?:[ \t]*+>)*+[ \t]*+(?:#{1,6}+[ \t]+|[-*+•][ \t]+(?:\[[ xX]\][ \t]+)?)?", re.MULTILINE
+)
+_LINK = re.compile(rf"!?\[([^\[\]]*+)(?:{ADDRESS})|(?:{ADDRESS})", re.DOTALL)
+_BARE_TAG = re.compile(r"""</?[A-Za-z](?!\w*+:)(?:[^<>"']++|"[^"]*+"|'[^']*+')*+>|<!--[^<>]*+-->""")
+_EMPHASIS = re.compile(
+    r"(?<![\\*`])[*`]++(?!\s)|(?<![\s\\*`])[*`]++|(?<!\\)~~++|(?<![\\\w])_++|(?<![\\_])_++(?!\w)"
+)
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+_INVISIBLES = re.compile(f"{_INVISIBLE.pattern}++")
+
+
+def bare(text: str) -> str:
+    """What a text says: without markup, entities as what they stand for, not trimmed.
+
+    What is markup is decided by the looks of it. That is good enough to count characters, and to
+    tell whether two texts say the same.
+    """
+    text = _LINE_MARK.sub("", _RULE.sub("", _FENCE.sub("", text)))
+    if "]" in text:
+        # Twice, for an image in a link.
+        text = _LINK.sub(r"\1", _LINK.sub(r"\1", text))
+    text = _ESCAPED.sub(r"\1", _EMPHASIS.sub("", _BARE_TAG.sub("", text)))
+    return _CODED.sub(_said, text) if "&" in text else text
+
+
+def _said(coded: re.Match[str]) -> str:
+    return coded[0] if coded["name"] is None else _meant(coded) or coded[0]
+
+
+def trimmed(text: str) -> str:
+    """A text without what shows nothing at its ends: blanks and their like."""
+    signs = text.translate(_Signs())
+    around = f" \n{_NOTHING}"
+    end = len(signs.rstrip(around))
+    # Accents and the variants of an emoji belong to what is before them.
+    while 0 < end < len(text) and unicodedata.category(text[end])[0] == "M":
+        end += 1
+    return text[len(signs) - len(signs.lstrip(around)) : end]
+
+
+def shown(text: str) -> str:
+    """A text without what shows nothing. Accents are shown."""
+    return _INVISIBLES.sub("", text)

@@ -1,0 +1,104 @@
+"""HEARTBEAT_OK in what an agent says (SPEC HB-6, HB-7)."""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from dataclasses import dataclass
+from typing import Final
+
+from goclaw_py.core.heartbeat import AckPosition
+from goclaw_py.core.heartbeat_cut import cut
+from goclaw_py.core.heartbeat_markup import (
+    bare,
+    shown,
+    token_spans,
+    trimmed,
+    without_underscores,
+)
+from goclaw_py.core.text import well_formed
+
+HEARTBEAT_OK: Final = "HEARTBEAT_OK"
+
+_ROUNDS = 3
+"""How often what is left is looked at again before it is no longer handled with care."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a reply means.
+
+    Args:
+        is_ok: All is well: nothing is delivered.
+        text: What is to be delivered otherwise: the reply without the token, in Markdown as it was;
+            never blank, and never with the token as a word.
+    """
+
+    is_ok: bool
+    text: str = ""
+
+
+def judge(reply: str, *, ack_max_chars: int, position: AckPosition) -> Judgement:
+    """Tell whether a reply says that all is well, and what of it is delivered if not.
+
+    A *character* is a code point of the text in NFC: an accented letter is one however it is
+    written, an emoji of several parts is as many as it has, with its joiners. Blanks and what
+    shows nothing are not counted at the ends.
+
+    Source: SPEC HB-6.
+    """
+    if not trimmed(reply):
+        return Judgement(is_ok=True)
+    text = without_token(reply)
+    if text == reply:
+        return Judgement(is_ok=False, text=reply)
+    rest = trimmed(bare(text))
+    counts = position is AckPosition.ANYWHERE or _is_at_an_edge(well_formed(reply))
+    if not rest or (counts and len(unicodedata.normalize("NFC", rest)) <= ack_max_chars):
+        return Judgement(is_ok=True)
+    return Judgement(is_ok=False, text=text)
+
+
+def without_token(text: str) -> str:
+    """A text without the token and the markup around it; unchanged if it is not in it.
+
+    Whatever the text, the token is no word of what is returned, rendered or as it stands.
+    """
+    left = well_formed(text)
+    spans = token_spans(left)
+    if not spans:
+        return text
+    for _ in range(_ROUNDS):
+        left = cut(left, spans)
+        # Two halves may have come together, or markup have become a text.
+        spans = token_spans(left)
+        if not spans:
+            return left
+    return without_underscores(left)
+
+
+def _is_at_an_edge(reply: str) -> bool:
+    spans = token_spans(reply)
+    return _is_trimming(reply[: spans[0].begin]) or _is_trimming(reply[spans[-1].end :])
+
+
+def _is_trimming(text: str) -> bool:
+    """Whether there is nothing but blanks, markup and punctuation."""
+    return all(
+        (char.isascii() and not char.isalnum()) or unicodedata.category(char)[0] in "PZCM"
+        for char in trimmed(bare(text))
+    )
+
+
+def alert_key(agent: str, target: str, text: str) -> str:
+    """Equal for alerts that say the same in the same place (SPEC HB-7); 64 hexadecimal digits.
+
+    ``target`` names the chat and thread. Token and markup do not count, nor how blanks are written.
+    """
+    said = unicodedata.normalize("NFC", shown(bare(without_token(well_formed(text)))))
+    key = hashlib.sha256()
+    for part in (agent, target, " ".join(said.split())):
+        encoded = well_formed(part).encode()
+        # With its length: what moves from one part to the next makes another key.
+        key.update(b"%d:%b" % (len(encoded), encoded))
+    return key.hexdigest()

@@ -1,0 +1,67 @@
+"""What people see of a heartbeat (SPEC HB-9, OPS-4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from goclaw_py.core.beats import Beat, BeatStatus, Heartbeat, Skip
+from goclaw_py.core.events import Usage
+from goclaw_py.core.heartbeat import HeartbeatPolicy
+from goclaw_py.core.messages import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where an alert goes now.
+
+    Args:
+        target: None: nowhere.
+        detail: How it was found, for people.
+        problem: Why it would not arrive, "" if nothing speaks against it.
+    """
+
+    target: Target | None
+    detail: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatView:
+    """How the heartbeat of an agent stands.
+
+    Args:
+        last: The last beat that ended, None if there was none.
+        current: The one that is not over.
+        today: What its beats have used on this day, in UTC.
+        month: The same for this month.
+        events: How many wait.
+        wake_from: When a wake that waits comes at the earliest, None if none does.
+    """
+
+    heartbeat: Heartbeat
+    policy: HeartbeatPolicy
+    route: Route
+    now: datetime
+    last: Beat | None = None
+    current: Beat | None = None
+    today: Usage | None = None
+    month: Usage | None = None
+    events: int = 0
+    wake_from: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What would happen if the heartbeat were run now: all checks, no model.
+
+    Args:
+        status: ``RUNNING`` if its agent would be asked, ``DEFERRED`` or ``SKIPPED``.
+        prompt: What the agent would read.
+    """
+
+    status: BeatStatus
+    skip: Skip | None
+    detail: str
+    prompt: str
+    route: Route

@@ -1,0 +1,84 @@
+"""What can be done with heartbeats, for whoever asks: people in chats, operators, programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from goclaw_py.core.beats import Beat, Event
+from goclaw_py.core.checklist import Checklist
+from goclaw_py.core.heartbeat_view import HeartbeatView, Rehearsal
+from goclaw_py.core.ids import AgentName, BeatId
+
+
+class NoBeat(StrEnum):
+    """Why there was no beat by hand."""
+
+    ALREADY_RUNNING = "already_running"
+    OFF = "off"
+    """No process runs heartbeats: there is no gateway."""
+
+
+@dataclass(frozen=True, slots=True)
+class BeatBegun:
+    """A beat by hand has begun."""
+
+    beat: BeatId
+
+
+class HeartbeatDesk(Protocol):
+    """Heartbeats by the names of their agents.
+
+    Each method may raise ``StoreUnavailable``, and ``UnknownAgent`` for an agent that is not in the
+    settings; those about the checklist ``BadChecklist``, also for a file that cannot be read.
+    """
+
+    @property
+    def agents(self) -> tuple[AgentName, ...]:
+        """All agents, in the order of the settings."""
+
+    async def view(self, agent: AgentName) -> HeartbeatView:
+        """How it stands."""
+
+    async def log(
+        self, agent: AgentName | None, *, limit: int = 50, outcome: str | None = None
+    ) -> list[Beat]:
+        """Its beats, or those of all agents, the newest first; see ``Beat.outcome``."""
+
+    async def beat(self, beat: BeatId) -> Beat | None:
+        """One of them."""
+
+    async def run_now(self, agent: AgentName) -> BeatBegun | NoBeat:
+        """Let it beat now (SPEC HB-11): neither interval nor quiet hours count, the budget does."""
+
+    async def rehearse(self, agent: AgentName) -> Rehearsal:
+        """What that would do."""
+
+    async def switch(self, agent: AgentName, *, on: bool | None) -> HeartbeatView:
+        """Switch it on or off, over restarts; None: the settings decide again."""
+
+    async def mute(self, agent: AgentName, until: datetime | None) -> HeartbeatView:
+        """Let it be silent until then; None ends that."""
+
+    async def add_event(self, agent: AgentName, text: str, *, wake: bool) -> Event:
+        """Tell it something with its next beat, with ``wake`` as soon as may be.
+
+        Raises ``TooManyEvents``, and ``HeartbeatError`` for a text that is blank or too long.
+        """
+
+    async def events(self, agent: AgentName) -> list[Event]:
+        """What it will be told, the oldest first."""
+
+    async def checklist(self, agent: AgentName) -> Checklist:
+        """Its HEARTBEAT.md; an empty one if there is no file."""
+
+    async def add_item(self, agent: AgentName, text: str) -> Checklist:
+        """Write one more item into it."""
+
+    async def complete_item(self, agent: AgentName, number: int) -> Checklist:
+        """Tick an item off."""
+
+    async def write_checklist(self, agent: AgentName, text: str) -> Checklist:
+        """Write the whole file anew."""

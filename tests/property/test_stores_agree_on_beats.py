@@ -1,0 +1,364 @@
+"""The store in memory does with heartbeats what PostgreSQL does.
+
+Both go through the same history of calls by chance, with crashes. Every answer and all that is left
+are compared.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from decimal import Decimal
+from typing import TypeVar
+
+import pytest
+
+from goclaw_py.core.beats import BeatEnd, BeatKind, BeatStatus, ClaimedBeat, Plan, Skip
+from goclaw_py.core.errors import HeartbeatError, StoreError
+from goclaw_py.core.events import Usage
+from goclaw_py.core.ids import AgentName, BeatId, RunId
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.outcomes import Outcome, Reason, Trigger
+from goclaw_py.ports.store import InboxKind, NewInbox
+from tests.support.postgres import Database
+from tests.support.store_beats import run_end, run_for
+from tests.support.stores import (
+    APOLOGY,
+    T0,
+    A,
+    B,
+    InMemory,
+    World,
+    a_node,
+    at,
+    inbox,
+    new_run,
+    world_on,
+)
+
+pytestmark = pytest.mark.real_time
+
+Item = TypeVar("Item")
+
+AGENTS = [AgentName(name) for name in ("ann", "bob", "default")]
+CHATS = [Target("telegram", "default", chat) for chat in ("100", "200")]
+KEYS = ["", "pump", "tank"]
+STEPS = 90
+ENDS = [
+    BeatStatus.OK,
+    BeatStatus.ALERTED,
+    BeatStatus.ALERTED,
+    BeatStatus.NO_ROUTE,
+    BeatStatus.SKIPPED,
+    BeatStatus.FAILED,
+]
+OUTCOMES = ["ok", "alerted", "delivery_failed", "skipped", "skipped:empty", "lost", "what"]
+
+
+@dataclass(slots=True)
+class Player:
+    """Plays one history on one store, and keeps what that answered."""
+
+    world: World
+    chance: random.Random
+    told: list[object] = field(default_factory=list)
+    claims: list[ClaimedBeat] = field(default_factory=list)
+    """All that was ever claimed."""
+    runs: dict[RunId, ClaimedBeat | None] = field(default_factory=dict)
+    """Runs that work; those of chats for no beat."""
+    events: list[int] = field(default_factory=list)
+    numbers: int = 0
+    second: int = 0
+
+    async def play(self) -> None:
+        moves: list[Callable[[], Awaitable[object]]] = [
+            self.plan,
+            self.plan,
+            self.switch,
+            self.wake,
+            self.wake,
+            self.claim,
+            self.claim,
+            self.claim,
+            self.claim_by_hand,
+            self.defer,
+            self.begin,
+            self.begin,
+            self.finish,
+            self.finish,
+            self.end,
+            self.end,
+            self.give_back,
+            self.crash,
+            self.leave,
+            self.move,
+            self.event,
+            self.talk,
+            self.send,
+            self.drop,
+            self.tell,
+            self.look,
+        ]
+        for _ in range(STEPS):
+            self.second += self.chance.randint(1, 9)
+            move = self.chance.choice(moves)
+            try:
+                self.told.append((move.__name__, await move()))
+            except (StoreError, HeartbeatError) as error:
+                self.told.append((move.__name__, str(error)))
+            self.told.append(await self.standing())
+
+    async def standing(self) -> object:
+        store = self.world.a
+        wakes = self.chance.random() < 0.5
+        return await store.heartbeats(), await store.next_beat_due(AGENTS, wakes=wakes)
+
+    async def plan(self) -> None:
+        intervals = [
+            None,
+            *(timedelta(microseconds=us) for us in (1_000_000, 7_000_001, 33_333_333)),
+        ]
+        offset = timedelta(microseconds=self.chance.randint(0, 9_000_000))
+        plans = [Plan(agent, self.chance.choice(intervals), offset) for agent in self.some(AGENTS)]
+        await self.world.a.plan_heartbeats(plans, now=at(self.second))
+
+    async def switch(self) -> object:
+        agent, on = self.agent(), self.chance.choice([None, False, True, True])
+        muted = self.chance.choice([None, at(self.second + 60)])
+        return (
+            await self.world.a.switch_heartbeat(agent, on=on, now=at(self.second)),
+            await self.world.a.mute_heartbeat(agent, muted),
+        )
+
+    async def wake(self) -> object:
+        kind = self.chance.choice([BeatKind.EVENT, BeatKind.JOB])
+        return await self.world.a.wake_heartbeat(self.agent(), kind, now=at(self.second))
+
+    async def claim(self) -> object:
+        ids = [BeatId(f"beat {self.number():04}") for _ in range(self.chance.randint(0, 3))]
+        claimed = await self.world.a.claim_beats(
+            A,
+            self.some([*AGENTS, *AGENTS]),
+            now=at(self.second),
+            ids=ids,
+            wakes=self.chance.randint(0, 2),
+        )
+        self.claims.extend(claimed)
+        return claimed
+
+    async def claim_by_hand(self) -> object:
+        beat = BeatId(f"beat {self.number():04}")
+        claimed = await self.world.a.claim_beat_now(A, self.agent(), now=at(self.second), beat=beat)
+        self.claims.extend([claimed] if claimed else [])
+        return claimed
+
+    async def defer(self) -> None:
+        for claimed in self.some(self.claims[-3:]):
+            await self.world.a.defer_beat(claimed.id, node=A, detail=f"busy {self.second}")
+
+    async def begin(self) -> None:
+        """Also for what has ended by then."""
+        for claimed in self.some(self.claims[-4:]):
+            name = f"run {self.number():04}"
+            await self.world.a.begin_run(run_for(name, claimed, started_at=at(self.second)), node=A)
+            self.runs[RunId(name)] = claimed
+
+    async def finish(self) -> None:
+        for run_id in self.some(list(self.runs)):
+            claimed = self.runs.pop(run_id)
+            last = self.an_end(claimed) if claimed and self.chance.random() < 0.7 else None
+            outcome = self.chance.choice([Outcome.COMPLETED, Outcome.FAILED, Outcome.INTERRUPTED])
+            end = replace(
+                run_end(run_id, last, outcome),
+                finished_at=at(self.second),
+                say=self.words(last),
+                usage=self.chance.choice([None, self.a_usage()]),
+            )
+            await self.world.a.finish_run(end, node=A)
+
+    async def end(self) -> None:
+        """Also what has ended before."""
+        chosen = self.some(self.claims[-4:])
+        ends = [self.an_end(one) for one in {one.agent: one for one in chosen}.values()]
+        if ends and self.chance.random() < 0.5:
+            await self.world.a.tell_of_beat(ends[0], self.words(ends[0]), node=A)
+        else:
+            await self.world.a.end_beats(ends, node=A)
+
+    def words(self, end: BeatEnd | None) -> tuple[OutboundMessage, ...]:
+        if end is None or end.target is None:
+            return ()
+        key = self.chance.choice(KEYS)
+        texts = [f"{key} {self.second} {n}" for n in range(self.chance.randint(1, 2))]
+        return tuple(OutboundMessage(end.target, text, alert=key) for text in texts)
+
+    def an_end(self, claimed: ClaimedBeat) -> BeatEnd:
+        status = self.chance.choice(ENDS)
+        return BeatEnd(
+            claimed.id,
+            claimed.agent,
+            status,
+            at(self.second),
+            skip=self.chance.choice([*Skip]) if status is BeatStatus.SKIPPED else None,
+            detail=self.chance.choice(["", "broken"]),
+            reply=f"reply {self.second}",
+            target=self.chance.choice(CHATS) if status is BeatStatus.ALERTED else None,
+            started_at=self.chance.choice([None, claimed.claimed_at]),
+            attempts=self.chance.randint(0, 3),
+            failed=self.chance.choice([None, False, True]),
+            events=tuple(self.some(self.events)),
+            done=tuple(self.some(["a", "b", "a"])),
+            usage=self.chance.choice([None, self.a_usage()]),
+        )
+
+    def a_usage(self) -> Usage:
+        cost = self.chance.choice([None, Decimal(self.chance.randint(0, 40)) / 8])
+        return Usage(1, self.chance.randint(0, 9), 3, 0, cost)
+
+    async def give_back(self) -> None:
+        ids = [claimed.id for claimed in self.some(self.claims[-4:])]
+        if self.chance.random() < 0.5:
+            await self.world.a.give_back_beats(ids, node=A)
+        else:
+            await self.world.a.give_back_unknown_beats(ids, node=A)
+
+    async def crash(self) -> object:
+        if self.chance.random() < 0.5:
+            return None
+        now = at(self.second)
+        await self.world.a.renew(A, until=now)
+        await self.world.b.renew(B, until=at(9000))
+        recovery = await self.world.b.recover(now=now, max_attempts=2, apology=APOLOGY)
+        await self._come_back()
+        return [(cut.run_id, cut.outcome) for cut in recovery.cut_runs]
+
+    async def leave(self) -> object:
+        if self.chance.random() < 0.5:
+            return None
+        await self.world.a.leave(A, now=at(self.second))
+        await self._come_back()
+        return None
+
+    async def _come_back(self) -> None:
+        self.runs.clear()
+        await self.world.a.join(a_node(A))
+
+    async def move(self) -> object:
+        """A chat gets the id of the other one, or a new one. Its old id is used again."""
+        old, new = self.chance.choice([("100", "200"), ("200", "100"), ("100", "300")])
+        if self.chance.random() < 0.6:
+            return None
+        return await self.world.a.move_chat(
+            "telegram", "default", old=old, new=new, now=at(self.second)
+        )
+
+    async def event(self) -> object:
+        wake = self.chance.random() < 0.3
+        event = await self.world.a.add_event(
+            self.agent(), f"event {self.second}", now=at(self.second), wake=wake
+        )
+        self.events.append(event.id)
+        return event
+
+    async def talk(self) -> object:
+        """Somebody talks to an agent: a message waits, or is answered."""
+        target = self.chance.choice(CHATS)
+        kind = self.chance.choice([InboxKind.MESSAGE, InboxKind.COMMAND])
+        new: NewInbox = inbox(self.number(), target, kind=kind)
+        rows = (await self.world.a.accept([new], node=A, now=at(self.second))).rows
+        if not rows or self.chance.random() < 0.5:
+            ids = [row.id for row in rows]
+            return await self.world.a.settle(
+                ids, Outcome.CANCELLED, now=at(self.second), reason=Reason.STOPPED
+            )
+        name = f"run {self.number():04}"
+        trigger = self.chance.choice([Trigger.CHAT, Trigger.API, Trigger.SUBAGENT])
+        run = replace(
+            new_run(name, *rows, target=target, started_at=at(self.second)), trigger=trigger
+        )
+        await self.world.a.begin_run(run, node=A)
+        self.runs[RunId(name)] = None
+        return None
+
+    async def send(self) -> None:
+        """What was said reaches its chat, or does not."""
+        for chat in CHATS:
+            row = await self.world.a.claim_next(chat, node=A, now=at(self.second))
+            if row is not None and self.chance.random() < 0.6:
+                await self.world.a.mark_sent(row, f"m{self.number()}", now=at(self.second))
+            elif row is not None:
+                await self.world.a.mark_dead(row, f"blocked {row.id}", now=at(self.second))
+
+    async def drop(self) -> object:
+        rows = [row.id for row in await self.world.a.outbox(limit=4)]
+        if self.chance.random() < 0.5:
+            return await self.world.a.drop_outbox(rows[:1], now=at(self.second))
+        return await self.world.a.retry_outbox(rows[1:2], now=at(self.second))
+
+    async def tell(self) -> object:
+        since = at(self.second - self.chance.randint(0, 60))
+        found = await self.world.a.undelivered(AGENTS[:2], since=since)
+        told = [
+            await self.world.a.tell_undelivered(
+                one.beat, [OutboundMessage(CHATS[0], one.why)], now=at(self.second)
+            )
+            for one in [*found[:1], *found[:1]]
+        ]
+        return found, told
+
+    async def look(self) -> object:
+        store = self.world.a
+        since = at(self.second - self.chance.randint(0, 90))
+        return (
+            [await store.look(agent, spent_since=since) for agent in AGENTS],
+            await store.beats_usage(self.agent(), since=T0),
+            [await store.alert_known(key, since=since) for key in KEYS[1:]],
+            await store.beats(
+                self.chance.choice([None, *AGENTS]),
+                limit=self.chance.randint(1, 4),
+                outcome=self.chance.choice([None, *OUTCOMES]),
+            ),
+        )
+
+    async def left(self) -> dict[str, object]:
+        """All that is stored."""
+        store = self.world.a
+        return {
+            "log": await store.beats(limit=1000),
+            "logs": [await store.beats(agent, limit=1000) for agent in AGENTS],
+            "by outcome": [await store.beats(outcome=outcome) for outcome in OUTCOMES],
+            "events": [await store.events(agent) for agent in AGENTS],
+            "runs": await store.runs(limit=1000),
+            "outbox": [
+                (row.id, row.message, row.created_at, row.state, row.sent_at)
+                for row in await store.outbox(limit=999)
+            ],
+        }
+
+    def agent(self) -> AgentName:
+        return self.chance.choice(AGENTS)
+
+    def number(self) -> int:
+        self.numbers += 1
+        return self.numbers
+
+    def some(self, items: Iterable[Item]) -> list[Item]:
+        return [item for item in items if self.chance.random() < 0.5]
+
+
+@pytest.mark.parametrize("seed", range(40))
+async def test_both_stores_do_the_same_with_heartbeats(
+    postgres_database: Database, seed: int
+) -> None:
+    async with world_on(postgres_database) as real, world_on(InMemory()) as memory:
+        players = [Player(world, random.Random(seed)) for world in (real, memory)]
+        for player in players:
+            await player.play()
+        mine, theirs = players
+        for step, (one, other) in enumerate(zip(mine.told, theirs.told, strict=True)):
+            assert one == other, f"step {step} of {mine.told[: step + 1]}"
+        kept = await theirs.left()
+        for what, found in (await mine.left()).items():
+            assert found == kept[what], f"{what} after {mine.told}"

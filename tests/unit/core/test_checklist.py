@@ -1,0 +1,593 @@
+"""HEARTBEAT.md: what has a meaning, what is due, and how it is edited (SPEC HB-3)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from goclaw_py.cli.setup import heartbeat_example
+from goclaw_py.core.checklist import ITEM_CHARS, Due, parse, with_done, with_item
+from goclaw_py.core.checklist_times import FRESH, Clock, Span, read_interval
+from goclaw_py.core.errors import BadChecklist, UnknownZone
+
+NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # a Monday
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+
+
+def texts(file: str) -> list[str]:
+    return [item.text for item in parse(file).items]
+
+
+def carried(file: str, now: datetime = NOON) -> str:
+    """What a beat carries if nothing was ever noted."""
+    return parse(file).due({}, now=now, zone="UTC").text
+
+
+# ---------------------------------------------------------------------------- what has a meaning
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "",
+        " \n\t\n\r\n\u00a0\n\u3000",
+        "\ufeff",
+        "\ufeff# Checklist\n",
+        "\u200b\n\u200c\u200d\n\u2060- \n",
+        "# One\n## Two\n###### Six\n#\n  ## Indented\n# Closed #\n",
+        "Title\n=====\n\nTitle\n---\n",
+        "> Title\n> ---\n",
+        "<!-- a -->",
+        "<!-- a\n- [ ] b\n\n-->",
+        "<!--\r\n- b\r\n-->\r\n",
+        "<!-- ``` -->\n<!-- - a\n``` -->",
+        "<!-- a --> <!-- b -->",
+        "<!-- a <!-- b -->",
+        "<!-->",
+        "<!--->",
+        "<!-- unclosed",
+        "<!-- unclosed\n# Title",
+        "-\n*\n+\n1.\n2)\n- \n",
+        "- [ ]\n- [x]\n- [X] \n* []\n+ [ ] \n1. [ ]\n3) [x]",
+        "- - [ ]\n- > \n- #\n- ---\n- [ ] \u200b\n- [ ] [x]",
+        "---\n***\n___\n- - -\n* * *\n_ _ _\n-----------\n===\n",
+        ">\n> \n>>\n> > >\n> # Title\n> - [ ]\n> <!-- a -->",
+        "- <!-- a -->\n- [ ] <!-- b\n-->",
+        "- [x] done\n- [X] done\n1. [x] done\n> - [x] done",
+        "- [x] done\n  and more of it\n\n  and more\n  - its part\n    1. of it",
+        "- [x] done\n\n  ```\n  code\n  ```",
+        "- Today:\n  - [x] done\n- [ ]\n  - [x] done",
+        "- every 2h:\n- [ ] daily 09:00:\n- daily 10:00: <!-- nothing -->",
+        "- daily 09:00:\n  - [x] done",
+        "```\n\n```\n~~~\n> \n~~~",
+        "```\n<!-- a -->\n~~~~",
+    ],
+)
+def test_a_file_in_which_nothing_is_to_be_done_is_empty(file: str) -> None:
+    """SPEC HB-3."""
+    checklist = parse(file)
+    assert checklist.is_empty
+    assert checklist.items == ()
+    assert checklist.due({}, now=NOON, zone="UTC") == Due("")
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("Look at my mail", "Look at my mail"),
+        ("#hashtag", "#hashtag"),
+        ("####### seven", "####### seven"),
+        ("-no bullet", "-no bullet"),
+        ("**bold**", "**bold**"),
+        ("> look", "> look"),
+        ("...", "..."),
+        ("làm ơn xem thư", "làm ơn xem thư"),
+        ("看日历", "看日历"),
+        ("🔥", "🔥"),
+        ("<!-- unclosed\nlook", "look"),
+        ("look <!-- unclosed", "look"),
+        ("<!-- a --> look", "look"),
+        ("one\ntwo\n---", "one\ntwo"),
+        ("one\n\n---", "one"),
+        ("- one\n---", "- one"),
+        ("> one\n---", "> one"),
+        ("one\n-", "one"),
+        ("```\n<!-- code -->\n```", "```\n<!-- code -->\n```"),
+        ("~~~~ sh\n~~~\n<!--\n~~~~", "~~~~ sh\n~~~\n<!--\n~~~~"),
+        ("see `<!--` and\nwork `-->`", "see `<!--` and\nwork `-->`"),
+        (r"see \<!-- it", r"see \<!-- it"),
+        ("- [x](https://example.com)", "- [x](https://example.com)"),
+        ("[x] no bullet", "[x] no bullet"),
+    ],
+)
+def test_whatever_says_something_is_carried_as_it_stands(file: str, text: str) -> None:
+    """SPEC HB-3."""
+    assert not parse(file).is_empty
+    assert carried(file).strip() == text
+
+
+def test_what_an_example_explains_costs_nothing_until_a_line_is_written() -> None:
+    """SPEC HB-3."""
+    example = heartbeat_example()
+    assert parse(example).is_empty
+    for words in ("every 2h:", "weekdays", "monday, thursday 18:30:", "- [ ] "):
+        assert words in example
+    mine = with_item(example, "water the plants")
+    assert carried(mine) == "# Checklist\n\n## Once a day\n- [ ] water the plants"
+
+
+def test_all_intervals_of_the_example_are_understood() -> None:
+    lines = heartbeat_example().splitlines()
+    shown = [line.removeprefix("- ") for line in lines if line.startswith("- ") and ": /" in line]
+    intervals = [f"{each.strip().removesuffix(':')}:" for line in shown for each in line.split("/")]
+    assert len(intervals) == 10
+    assert [each for each in intervals if read_interval(each) is None] == []
+
+
+def test_an_installed_example_is_the_one_at_the_top() -> None:
+    top = Path(__file__).parents[3] / "HEARTBEAT.md.example"
+    assert heartbeat_example() == top.read_text("utf-8")
+
+
+def test_a_comment_hides_what_is_in_it_and_nothing_else() -> None:
+    file = "- one <!-- a --> b\n<!-- - two\n- three --> - four\n- five <!-- c\n- six\n"
+    assert texts(file) == ["one b", "four", "five", "six"]
+    assert carried(file) == "- one  b\n\n - four\n- five\n- six"
+
+
+def test_a_fence_that_is_not_closed_makes_no_code_of_what_follows() -> None:
+    assert texts("```\n- one\n<!-- - two -->\n- three") == ["one", "three"]
+    assert texts("````\n- one\n```\n- two\n~~~~\n") == ["one", "two"]
+    assert texts("```\n- one\n```\n- two") == ["two"]
+
+
+def test_code_in_an_item_belongs_to_it() -> None:
+    file = "- every 2h: run\n  ```sh\n  # <!-- no comment -->\n\n  ls\n  ```\n- two"
+    key = parse(file).items[0].key
+    assert carried(file) == file
+    assert parse(file).due({key: NOON}, now=NOON, zone="UTC").text == "- two"
+
+
+# ---------------------------------------------------------------------------- items
+
+
+def test_items_are_bullets_of_every_kind_at_any_depth() -> None:
+    file = (
+        "# Title\nprose\n\n- one\n* two\n+ [ ] three\n1. four\n2) [ ] five\n"
+        "   - six\n\t- seven\n> - eight\n>   1. nine\n"
+    )
+    items = parse(file).items
+    assert [item.text for item in items] == [
+        "one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
+    ]  # fmt: skip
+    assert [item.number for item in items] == list(range(1, 10))
+    assert {(item.every, item.key) for item in items} == {("", "")}
+
+
+def test_an_item_goes_on_in_its_lines() -> None:
+    file = "- one\n  two\nthree\n\n  another paragraph\n-\n  below its bullet\n\nprose\nmore"
+    assert texts(file) == ["one two three", "below its bullet"]
+
+
+def test_what_is_ticked_off_is_neither_an_item_nor_carried_with_all_that_is_in_it() -> None:
+    file = "- [x] one\n  more\n  - two\n  - [ ] open\n    - part\n- three"
+    assert texts(file) == ["open", "part", "three"]
+    assert carried(file) == "  - [ ] open\n    - part\n- three"
+
+
+def test_an_item_that_ends_with_a_colon_only_introduces_those_in_it() -> None:
+    file = "- Mail:\n  - every 2h: new ones\n- Ask me this:\n"
+    items = parse(file).items
+    assert [item.text for item in items] == ["Mail:", "every 2h: new ones", "Ask me this:"]
+    assert carried(file) == file.strip()
+    done = {items[1].key: NOON}
+    assert parse(file).due(done, now=NOON, zone="UTC").text == "- Ask me this:"
+
+
+def test_a_heading_with_nothing_below_it_is_left_out() -> None:
+    file = "# A\n\n## B\n\n- [x] done\n\n## C\n\n### D\n- one\n\n# E\n\nF\n===\n## G"
+    assert carried(file) == "# A\n\n## C\n\n### D\n- one"
+
+
+# ---------------------------------------------------------------------------- intervals
+
+
+@pytest.mark.parametrize(
+    ("words", "length"),
+    [
+        ("every 2h", 2 * HOUR),
+        ("Every 30 Minutes", 30 * MINUTE),
+        ("EVERY 1 MINUTE", MINUTE),
+        ("every 90 s", 90 * MINUTE / 60),
+        ("every 1h30m", 90 * MINUTE),
+        ("every 2 days and 6 hours", 54 * HOUR),
+        ("every 2 weeks", 14 * DAY),
+        ("every hour", HOUR),
+        ("every day", DAY),
+        ("hourly", HOUR),
+        ("Daily", DAY),
+        ("weekly", 7 * DAY),
+    ],
+)
+def test_an_item_says_after_what_time_it_is_looked_at_again(words: str, length: timedelta) -> None:
+    for bullet in ("-", "- [ ]", "3.", "* []"):
+        (item,) = parse(f"{bullet} {words}: look at mail").items
+        assert (item.text, item.every) == (f"{words}: look at mail", words)
+        assert item.key
+    read = read_interval(f"{words}:look")
+    assert read is not None
+    assert (read.interval, read.rest) == (Span(length), "look")
+
+
+@pytest.mark.parametrize(
+    ("words", "days", "times"),
+    [
+        ("daily 09:00", "0123456", ["09:00"]),
+        ("Daily at 9:05", "0123456", ["09:05"]),
+        ("every day 00:00", "0123456", ["00:00"]),
+        ("weekdays 09:00", "01234", ["09:00"]),
+        ("every weekday at 9:00", "01234", ["09:00"]),
+        ("WEEKENDS 10:00", "56", ["10:00"]),
+        ("mondays 9:00", "0", ["09:00"]),
+        ("on sunday 23:59", "6", ["23:59"]),
+        ("monday, thursday 18:30", "03", ["18:30"]),
+        ("mon,wed and fri 18:30", "024", ["18:30"]),
+        ("weekends & Tuesdays 8:00", "156", ["08:00"]),
+        ("daily 9:00, 18:30 and 12:00", "0123456", ["18:30", "12:00", "09:00"]),
+    ],
+)
+def test_an_item_says_at_what_time_it_is_looked_at(words: str, days: str, times: list[str]) -> None:
+    (item,) = parse(f"- [ ] {words}: look at mail").items
+    assert (item.text, item.every) == (f"{words}: look at mail", words)
+    read = read_interval(item.text)
+    assert read is not None
+    assert isinstance(read.interval, Clock)
+    assert read.interval.days == set(map(int, days))
+    assert [f"{each:%H:%M}" for each in read.interval.times] == times
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "every 0h",
+        "every -1h",
+        "every 2",
+        "every 2 fortnights",
+        "every h 2",
+        "every two hours",
+        "every",
+        "every 99999 days",
+        "every 999999999 weeks",
+        f"every {'9' * 5000}h",
+        "every 1.5h",
+        "every \u0661h",
+        "every 2\u017f",
+        "hourly 09:00",
+        "daily 9",
+        "daily 9am",
+        "daily 24:00",
+        "daily 09:60",
+        "daily 9:0",
+        "daily 09:00:30",
+        "weekdays 25:00",
+        "weekdays",
+        "monday",
+        "mondays 9:00, 25:00",
+        "9:00",
+        "9:00 daily",
+        "monday and mail 9:00",
+        "every monday every 2h",
+        "Remember 9:00",
+        "note",
+        "",
+    ],
+)
+def test_what_is_no_interval_is_text_and_due_with_every_beat(words: str) -> None:
+    file = f"- {words}: look"
+    (item,) = parse(file).items
+    assert (item.text, item.every, item.key) == (f"{words}: look", "", "")
+    assert parse(file).due({}, now=NOON, zone="UTC") == Due(file)
+
+
+def test_an_interval_needs_its_colon() -> None:
+    assert read_interval("every 2h look at mail") is None
+    assert read_interval("daily 09:00 look: now") is None
+
+
+def test_a_key_stays_while_the_words_do_and_goes_with_them() -> None:
+    def key(text: str) -> str:
+        return parse(text).items[0].key
+
+    same = key("- every 2h: look at mail")
+    assert len(same) == 16
+    assert key("3. [ ]  Every  2h: look\n   at Mail <!-- mine -->") == same
+    assert key("- every 3h: look at mail") != same
+    assert key("- every 2h: look at mails") != same
+    assert key("- daily: caf\u00e9") == key("- daily: cafe\u0301")
+
+
+# ---------------------------------------------------------------------------- what is due
+
+
+@pytest.mark.parametrize(
+    ("words", "ago", "is_due"),
+    [
+        ("every 2h", 2 * HOUR, True),
+        ("every 2h", 2 * HOUR - 5 * MINUTE, True),
+        ("every 2h", 2 * HOUR - 6 * MINUTE, False),
+        ("every 30 minutes", 27 * MINUTE, True),
+        ("every 30 minutes", 26 * MINUTE, False),
+        ("every 10s", timedelta(seconds=9), True),
+        ("every 10s", timedelta(seconds=8), False),
+        ("daily", 23 * HOUR + 55 * MINUTE, True),
+        ("daily", 23 * HOUR, False),
+        ("weekly", timedelta(), False),
+        ("weekly", 400 * DAY, True),
+        ("hourly", -10 * MINUTE, False),
+        ("hourly", -2 * DAY, True),
+    ],
+)
+def test_an_item_is_due_when_its_interval_is_over_or_nearly(
+    words: str, ago: timedelta, is_due: bool
+) -> None:
+    """Beats come on a grid: one that came a second later must not be missed. A clock that was two
+    days ahead must not silence an item for so long."""
+    file = f"- {words}: look"
+    (item,) = parse(file).items
+    due = parse(file).due({item.key: NOON - ago}, now=NOON, zone="UTC")
+    assert due == (Due(file, (item.key,)) if is_due else Due(""))
+    assert parse(file).due({}, now=NOON, zone="UTC") == Due(file, (item.key,))
+
+
+@pytest.mark.parametrize(
+    ("words", "noted", "is_due"),
+    [
+        ("daily 12:00", NOON - timedelta(seconds=1), True),
+        ("daily 12:00", NOON, False),
+        ("daily 12:01", NOON - DAY + 2 * MINUTE, False),
+        ("daily 12:01", NOON - DAY, True),
+        ("daily 11:00", NOON - 2 * HOUR, True),
+        ("daily 11:00", NOON - HOUR / 2, False),
+        ("daily 6:00, 11:00", NOON - 2 * HOUR, True),
+        ("daily 6:00, 13:00", NOON - 2 * HOUR, False),
+        ("mondays 12:00", NOON - 6 * DAY, True),
+        ("tuesdays 12:00", NOON - 6 * DAY, False),
+        ("tuesdays 12:00", NOON - 7 * DAY, True),
+        ("weekends 12:00", NOON - DAY - HOUR, True),
+        ("weekends 12:00", NOON - DAY + HOUR, False),
+        ("weekdays 13:00", NOON - 2 * DAY, False),
+        ("daily 11:00", NOON + HOUR, False),
+    ],
+)
+def test_an_item_with_a_time_is_due_once_after_it(
+    words: str, noted: datetime, is_due: bool
+) -> None:
+    file = f"- {words}: look"
+    (item,) = parse(file).items
+    due = parse(file).due({item.key: noted}, now=NOON, zone="UTC")
+    assert due == (Due(file, (item.key,)) if is_due else Due(""))
+
+
+def test_an_item_with_a_time_that_is_new_is_noted_and_waits_for_it() -> None:
+    checklist = parse("- daily 11:00: look")
+    key = checklist.items[0].key
+    assert checklist.due({}, now=NOON, zone="UTC") == Due("", (key,))
+    noted = {key: NOON}
+    assert not checklist.due(noted, now=NOON + 23 * HOUR - MINUTE, zone="UTC").text
+    assert checklist.due(noted, now=NOON + 23 * HOUR, zone="UTC").text
+
+
+def test_a_time_that_a_new_item_has_just_missed_counts() -> None:
+    """It was written before that time, and after the last beat."""
+    checklist = parse("- daily 12:00: look")
+    for late, is_due in ((timedelta(), True), (FRESH - MINUTE, True), (FRESH, False)):
+        due = checklist.due({}, now=NOON + late, zone="UTC")
+        assert bool(due.text) is is_due
+        assert due.keys == (checklist.items[0].key,)
+
+
+def test_times_are_those_of_the_zone() -> None:
+    checklist = parse("- weekdays 9:00: look")
+    done = {checklist.items[0].key: datetime(2026, 1, 4, 12, tzinfo=UTC)}
+    for zone, hour in (("Asia/Tokyo", 0), ("Europe/Berlin", 8), ("America/Los_Angeles", 17)):
+        at = datetime(2026, 1, 5, hour, tzinfo=UTC)
+        assert not checklist.due(done, now=at - MINUTE, zone=zone).text
+        assert checklist.due(done, now=at, zone=zone).text
+    with pytest.raises(UnknownZone):
+        checklist.due({}, now=NOON, zone="Mars/Base")
+
+
+def test_a_time_that_clocks_leave_out_is_the_end_of_the_gap() -> None:
+    """Berlin, 2026-03-29: 02:00 becomes 03:00 at 01:00 UTC."""
+    checklist = parse("- daily 02:30: look")
+    change = datetime(2026, 3, 29, 1, tzinfo=UTC)
+    done = {checklist.items[0].key: change - 2 * HOUR}
+    assert not checklist.due(done, now=change - MINUTE, zone="Europe/Berlin").text
+    assert checklist.due(done, now=change, zone="Europe/Berlin").text
+    done = {checklist.items[0].key: change}
+    assert not checklist.due(done, now=change + 23 * HOUR, zone="Europe/Berlin").text
+    assert checklist.due(done, now=change + 24 * HOUR, zone="Europe/Berlin").text
+
+
+def test_a_time_that_comes_twice_counts_once() -> None:
+    """Berlin, 2026-10-25: 03:00 becomes 02:00 at 01:00 UTC."""
+    checklist = parse("- daily 02:30: look")
+    first = datetime(2026, 10, 25, 0, 30, tzinfo=UTC)
+    done = {checklist.items[0].key: first - HOUR}
+    assert not checklist.due(done, now=first - MINUTE, zone="Europe/Berlin").text
+    assert checklist.due(done, now=first, zone="Europe/Berlin").text
+    done = {checklist.items[0].key: first + MINUTE}
+    assert not checklist.due(done, now=first + HOUR, zone="Europe/Berlin").text
+    assert not checklist.due(done, now=first + 24 * HOUR, zone="Europe/Berlin").text
+    assert checklist.due(done, now=first + 25 * HOUR, zone="Europe/Berlin").text
+
+
+def test_a_day_that_clocks_go_back_to_does_not_take_back_the_next_one() -> None:
+    """St. John's, 2010-11-07: 00:01 becomes 23:01 of the day before, at 02:31 UTC."""
+    checklist = parse("- sundays 00:00: look")
+    midnight = datetime(2010, 11, 7, 2, 30, tzinfo=UTC)
+    done = {checklist.items[0].key: midnight - HOUR}
+    assert not checklist.due(done, now=midnight - MINUTE, zone="America/St_Johns").text
+    assert checklist.due(done, now=midnight + 10 * MINUTE, zone="America/St_Johns").text
+
+
+def test_what_belongs_to_an_item_that_is_not_due_is_left_out_with_it() -> None:
+    file = (
+        "## Mail\n\n- every 2h: look\n  at it\nall\n\n  really\n  - part\n  - every 1h: part\n"
+        "    # Title\n\n## News\n\n- [ ] read\n"
+    )
+    checklist = parse(file)
+    look, part, every = checklist.items[:3]
+    assert (look.text, part.text, every.text) == (
+        "every 2h: look at it all",
+        "part",
+        "every 1h: part",
+    )
+    assert checklist.due({look.key: NOON}, now=NOON, zone="UTC") == Due("## News\n\n- [ ] read")
+    assert checklist.due({every.key: NOON}, now=NOON, zone="UTC") == Due(
+        "## Mail\n\n- every 2h: look\n  at it\nall\n\n  really\n  - part\n\n## News\n\n- [ ] read",
+        (look.key,),
+    )
+
+
+def test_a_time_of_an_item_inside_of_one_that_is_not_due_is_noted() -> None:
+    checklist = parse("- every 2h: look\n  - daily 09:00: part")
+    look, part = checklist.items
+    due = checklist.due({look.key: NOON}, now=NOON, zone="UTC")
+    assert due == Due("", (part.key,))
+
+
+def test_equal_items_are_noted_once() -> None:
+    assert len(parse("- every 2h: a\n- every 2h: a").due({}, now=NOON, zone="UTC").keys) == 1
+
+
+def test_nothing_due_is_not_an_empty_list() -> None:
+    """SPEC HB-9: ``skipped:nothing_due`` is another reason than ``skipped:empty``."""
+    checklist = parse("# Title\n- daily 09:00:\n  - look")
+    assert not checklist.is_empty
+    assert checklist.due({}, now=NOON, zone="UTC") == Due("", (checklist.items[0].key,))
+
+
+# ---------------------------------------------------------------------------- edits
+
+
+@pytest.mark.parametrize(
+    ("file", "changed"),
+    [
+        ("", "- [ ] b\n"),
+        ("\ufeff", "\ufeff- [ ] b\n"),
+        ("- a\n", "- a\n- [ ] b\n"),
+        ("- a", "- a\n- [ ] b"),
+        ("- a\r\n- c\r\n", "- a\r\n- c\r\n- [ ] b\r\n"),
+        ("- a\r\n- c", "- a\r\n- c\r\n- [ ] b"),
+        ("- a\r", "- a\r- [ ] b\r"),
+        ("1. a\n   - c\n", "1. a\n   - c\n- [ ] b\n"),
+        ("```\n", "```\n- [ ] b\n"),
+        ("<!-- a\n", "<!-- a\n- [ ] b\n"),
+        ("- every 2h:\n", "- every 2h:\n- [ ] b\n"),
+        ("-\n", "-\n- [ ] b\n"),
+        ("prose\n", "prose\n- [ ] b\n"),
+    ],
+)
+def test_an_item_is_written_at_the_end_in_the_manner_of_the_file(file: str, changed: str) -> None:
+    assert with_item(file, "b") == changed
+    assert texts(changed)[-1] == "b"
+
+
+@pytest.mark.parametrize(
+    ("item", "line"),
+    [
+        ("  buy\n\n milk \t", "- [ ] buy milk"),
+        ("buy\r\nmilk\x00\x07 \x1b[31mnow\u2028ok\x85", "- [ ] buy milk [31mnow ok"),
+        ("# Title", "- [ ] # Title"),
+        ("- [x] a", "- [ ] - [x] a"),
+        ("1. a", "- [ ] 1. a"),
+        ("> a", "- [ ] > a"),
+        ("[x] a", "- [ ] [x] a"),
+        ("```a", "- [ ] ```a"),
+        ("<!-- a", r"- [ ] \<!-- a"),
+        ("a <!-- b --> c", r"- [ ] a \<!-- b --\> c"),
+        ("see `<!--`", "- [ ] see `<!--`"),
+        ("a --> b", "- [ ] a --> b"),
+        (r"a \<!-- b", r"- [ ] a \\<!-- b"),
+        ("every 2h: a", "- [ ] every 2h: a"),
+        ("\ud83d\ude00 a\ud800", "- [ ] \U0001f600 a\ufffd"),
+        ("👩‍👩‍👧 a", "- [ ] 👩‍👩‍👧 a"),
+        ("x" * ITEM_CHARS, "- [ ] " + "x" * ITEM_CHARS),
+    ],
+)
+def test_an_item_is_text_whatever_it_says(item: str, line: str) -> None:
+    assert with_item("- a\n", item) == f"- a\n{line}\n"
+
+
+def test_an_item_does_not_end_a_comment_that_was_never_closed() -> None:
+    file = "<!-- slip\n- a\n"
+    assert with_item(file, "b --> c") == "<!-- slip\n- a\n- [ ] b --\\> c\n"
+    assert texts(with_item(file, "b --> c")) == ["a", "b --> c"]
+
+
+@pytest.mark.parametrize(
+    ("item", "why"),
+    [
+        ("", "says nothing"),
+        (" \n\t", "says nothing"),
+        ("\x00\x1b", "says nothing"),
+        ("\u200b\ufeff", "says nothing"),
+        ("- [ ]", "says nothing"),
+        ("---", "says nothing"),
+        ("##", "says nothing"),
+        ("```", "says nothing"),
+        ("every 2h:", "'every 2h:' does not"),
+        ("x" * (ITEM_CHARS + 1), "at most 500 characters, this one 501"),
+    ],
+)
+def test_an_item_that_says_nothing_or_too_much_is_refused(item: str, why: str) -> None:
+    with pytest.raises(BadChecklist, match=why):
+        with_item("- a\n", item)
+
+
+@pytest.mark.parametrize(
+    ("file", "number", "changed"),
+    [
+        ("- a\n- b\n", 2, "- a\n- [x] b\n"),
+        ("- [ ] a\r\n- b", 1, "- [x] a\r\n- b"),
+        ("* [] a", 1, "* [x] a"),
+        ("1. a", 1, "1. [x] a"),
+        ("  10)   [ ]   a", 1, "  10)   [x]   a"),
+        ("- [x] a\n- [ ] b", 1, "- [x] a\n- [x] b"),
+        ("> - a", 1, "> - [x] a"),
+        ("-\ta", 1, "-\t[x] a"),
+        ("-\n  a", 1, "- [x]\n  a"),
+        ("- [ ]\n  a", 1, "- [x]\n  a"),
+        ("<!-- - a -->\n- b", 1, "<!-- - a -->\n- [x] b"),
+        ("<!-- a\n--> - b <!-- c -->", 1, "<!-- a\n--> - [x] b <!-- c -->"),
+        ("- <!-- a --> b", 1, "- <!-- a --> [x] b"),
+        ("-<!-- a --> b <!-- c\n- d -->", 1, "-<!-- a --> [x] b <!-- c\n- d -->"),
+        ("```\n- a\n```\n- b", 1, "```\n- a\n```\n- [x] b"),
+        ("- every 2h: a", 1, "- [x] every 2h: a"),
+        ("\ufeff- a", 1, "\ufeff- [x] a"),
+        ("- a\n  - b", 2, "- a\n  - [x] b"),
+    ],
+)
+def test_an_item_is_ticked_off_by_its_number_and_nothing_else_changes(
+    file: str, number: int, changed: str
+) -> None:
+    assert with_done(file, number) == changed
+    assert len(parse(changed).items) == len(parse(file).items) - 1
+
+
+@pytest.mark.parametrize(
+    ("file", "number", "why"),
+    [
+        ("", 1, "there is no item 1: the list has none"),
+        ("- [x] a\nprose", 1, "there is no item 1: the list has none"),
+        ("- a\n- b", 0, "there is no item 0: there are 1 to 2"),
+        ("- a\n- b", 3, "there is no item 3: there are 1 to 2"),
+        ("- a", -1, "there is no item -1"),
+    ],
+)
+def test_a_number_that_no_item_has_is_refused(file: str, number: int, why: str) -> None:
+    with pytest.raises(BadChecklist, match=why):
+        with_done(file, number)

@@ -1,0 +1,177 @@
+"""Whether a beat comes to its agent (SPEC HB-1 to HB-4, HB-12)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from itertools import product
+
+import pytest
+
+from goclaw_py.core.beats import BeatKind, Event, Looks, Skip
+from goclaw_py.core.budget import Budget
+from goclaw_py.core.checklist import Due, parse
+from goclaw_py.core.events import Usage
+from goclaw_py.core.heartbeat import (
+    Ask,
+    Deferred,
+    Facts,
+    Go,
+    HeartbeatPolicy,
+    Skipped,
+    decide,
+    for_one,
+    is_used_up,
+)
+from goclaw_py.core.hours import ActiveHours
+from goclaw_py.core.ids import MAIN_AGENT
+
+NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
+NIGHT = ActiveHours(22 * 60, 6 * 60, "UTC")
+LIST = parse("- [ ] look at the calendar\n")
+EMPTY = parse("# nothing\n")
+LATER = parse("- weekdays 09:00: plan the day\n")
+EVENT = Event(1, MAIN_AGENT, "fire", NOON)
+DEAR = Usage(requests=9, input_tokens=10, cost_usd=Decimal(1))
+LONG = Usage(requests=9, input_tokens=150_000, output_tokens=50_000)
+POLICY = HeartbeatPolicy()
+
+ALL_WELL = Facts(BeatKind.INTERVAL, NOON, POLICY, checklist=LIST, looks=Looks())
+
+
+def test_a_beat_with_something_to_do_comes_to_its_agent() -> None:
+    decided = decide(ALL_WELL)
+    assert decided == Go(Due("- [ ] look at the calendar"), ())
+
+
+@pytest.mark.parametrize(
+    ("change", "skip"),
+    [
+        ({"is_on": False}, Skip.DISABLED),
+        ({"muted_until": NOON + timedelta(seconds=1)}, Skip.MUTED),
+        ({"policy": replace(POLICY, hours=NIGHT)}, Skip.QUIET_HOURS),
+        ({"checklist": Skip.NO_FILE}, Skip.NO_FILE),
+        ({"checklist": Skip.UNREADABLE}, Skip.UNREADABLE),
+        ({"checklist": EMPTY}, Skip.EMPTY),
+        ({"checklist": LATER}, Skip.NOTHING_DUE),
+        ({"looks": Looks(spent=DEAR)}, Skip.BUDGET),
+        ({"looks": Looks(spent=LONG)}, Skip.BUDGET),
+    ],
+)
+def test_each_check_alone_stops_a_beat(change: dict[str, object], skip: Skip) -> None:
+    """SPEC HB-1."""
+    decided = decide(replace(ALL_WELL, **change))  # type: ignore[arg-type]
+    assert isinstance(decided, Skipped)
+    assert decided.skip is skip
+
+
+def test_the_first_check_that_stops_a_beat_is_its_reason() -> None:
+    """SPEC HB-1: cheapest first."""
+    stops: list[tuple[dict[str, object], Skip]] = [
+        ({"is_on": False}, Skip.DISABLED),
+        ({"muted_until": NOON + timedelta(hours=1)}, Skip.MUTED),
+        ({"policy": replace(POLICY, hours=NIGHT)}, Skip.QUIET_HOURS),
+        ({"checklist": EMPTY}, Skip.EMPTY),
+    ]
+    for chosen in product((False, True), repeat=len(stops)):
+        facts = ALL_WELL
+        reasons: list[Skip] = []
+        for (change, skip), is_so in zip(stops, chosen, strict=True):
+            if is_so:
+                facts, reasons = replace(facts, **change), [*reasons, skip]  # type: ignore[arg-type]
+        decided = decide(facts)
+        if reasons:
+            assert isinstance(decided, Skipped)
+            assert decided.skip is reasons[0]
+        else:
+            assert isinstance(decided, Go)
+
+
+def test_nothing_is_found_out_for_a_beat_that_is_stopped_before() -> None:
+    unknown = replace(ALL_WELL, checklist=None, looks=None)
+    assert decide(replace(unknown, is_on=False)) == Skipped(Skip.DISABLED)
+    assert decide(unknown) is Ask.CHECKLIST
+    assert decide(replace(unknown, checklist=EMPTY)) is Ask.LOOKS
+
+
+@pytest.mark.parametrize("checklist", [Skip.NO_FILE, Skip.UNREADABLE, EMPTY, LATER])
+def test_events_are_told_without_any_checklist(checklist: object) -> None:
+    """SPEC HB-1, HB-13."""
+    facts = replace(ALL_WELL, checklist=checklist, looks=Looks(events=(EVENT,)))  # type: ignore[arg-type]
+    decided = decide(facts)
+    assert isinstance(decided, Go)
+    assert (decided.due.text, decided.events) == ("", (EVENT,))
+
+
+def test_an_item_that_is_seen_for_the_first_time_is_noted_though_nothing_is_due() -> None:
+    decided = decide(replace(ALL_WELL, checklist=LATER))
+    assert isinstance(decided, Skipped)
+    assert len(decided.noted) == 1
+
+
+def test_a_beat_by_hand_heeds_neither_mute_nor_quiet_hours() -> None:
+    """SPEC HB-11."""
+    facts = replace(
+        ALL_WELL,
+        kind=BeatKind.MANUAL,
+        policy=replace(POLICY, hours=NIGHT),
+        muted_until=NOON + timedelta(days=1),
+    )
+    assert isinstance(decide(facts), Go)
+    assert decide(replace(facts, looks=Looks(spent=DEAR))) == Skipped(Skip.BUDGET)
+    assert decide(replace(facts, is_on=False)) == Skipped(Skip.DISABLED)
+
+
+@pytest.mark.parametrize("kind", [BeatKind.EVENT, BeatKind.JOB])
+def test_wakes_heed_quiet_hours(kind: BeatKind) -> None:
+    """SPEC HB-11."""
+    facts = replace(ALL_WELL, kind=kind, policy=replace(POLICY, hours=NIGHT))
+    assert decide(facts) == Skipped(Skip.QUIET_HOURS)
+
+
+def test_a_busy_agent_is_waited_for_until_the_next_beat_is_due() -> None:
+    """SPEC HB-4."""
+    busy = replace(ALL_WELL, looks=Looks(is_busy=True), next_at=NOON + timedelta(minutes=1))
+    assert decide(busy) == Deferred()
+    assert isinstance(decide(replace(busy, now=NOON + timedelta(minutes=1))), Go)
+    assert decide(replace(busy, next_at=None)) == Deferred()
+
+
+def test_nobody_waits_for_a_busy_agent_who_has_nothing_to_ask() -> None:
+    facts = replace(ALL_WELL, checklist=EMPTY, looks=Looks(is_busy=True))
+    assert decide(facts) == Skipped(Skip.EMPTY)
+
+
+def test_a_mute_ends_at_its_time() -> None:
+    assert isinstance(decide(replace(ALL_WELL, muted_until=NOON)), Go)
+
+
+@pytest.mark.parametrize(
+    ("spent", "is_over"),
+    [
+        (None, False),
+        (Usage(), False),
+        (DEAR, True),
+        (replace(DEAR, cost_usd=Decimal("0.999999")), False),
+        (replace(DEAR, cost_usd=Decimal(0), input_tokens=900_000), False),
+        (LONG, True),
+        (replace(LONG, input_tokens=149_999), False),
+    ],
+)
+def test_money_counts_where_it_is_known_and_else_tokens(spent: Usage, *, is_over: bool) -> None:
+    """SPEC HB-12."""
+    assert is_used_up(POLICY.day, spent) is is_over
+
+
+@pytest.mark.parametrize("spent", [None, DEAR, LONG])
+def test_without_limits_a_day_is_never_used_up(spent: Usage | None) -> None:
+    assert not is_used_up(Budget(), spent)
+
+
+def test_a_beat_may_use_what_is_left_of_the_day() -> None:
+    """SPEC HB-12, AGENT-5."""
+    assert for_one(POLICY, None) == Budget(turns=10, tokens=200_000, usd=Decimal("0.50"))
+    cheap = replace(DEAR, cost_usd=Decimal("0.8"))
+    assert for_one(POLICY, cheap) == Budget(turns=10, tokens=None, usd=Decimal("0.2"))
+    assert for_one(POLICY, replace(LONG, input_tokens=0)).tokens == 150_000

@@ -1,0 +1,575 @@
+"""Why a heartbeat was silent, and when it speaks next, as people read it (SPEC HB-9, OPS-4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from goclaw_py.core.beats import Beat, BeatKind, BeatStatus, Heartbeat, Skip
+from goclaw_py.core.budget import Budget
+from goclaw_py.core.events import Usage
+from goclaw_py.core.heartbeat import HeartbeatPolicy, Nowhere
+from goclaw_py.core.heartbeat_view import HeartbeatView, Rehearsal, Route
+from goclaw_py.core.hours import ActiveHours
+from goclaw_py.core.ids import AgentName, BeatId
+from goclaw_py.core.messages import Target
+from goclaw_py.core.wording_heartbeat_view import (
+    advice,
+    outcome_words,
+    rehearsal_lines,
+    spent_words,
+    state_words,
+    status_lines,
+    why,
+)
+from goclaw_py.core.wording_times import at
+
+BERLIN = "Europe/Berlin"
+NINE = datetime(2026, 3, 3, 8, 0, tzinfo=UTC)
+"""09:00 in Berlin, a Tuesday."""
+HALF = timedelta(minutes=30)
+MAIN = AgentName("main")
+CHAT = Target("telegram", "default", "5")
+DAY = ActiveHours(8 * 60, 22 * 60, BERLIN)
+NIGHT = ActiveHours(22 * 60, 6 * 60, BERLIN)
+
+
+def beat(status: BeatStatus = BeatStatus.OK, skip: Skip | None = None, **facts: Any) -> Beat:
+    made = Beat(BeatId("b"), MAIN, BeatKind.INTERVAL, NINE - HALF, NINE - HALF, status, skip=skip)
+    return replace(made, **facts)
+
+
+def view(**facts: Any) -> HeartbeatView:
+    """A heartbeat that is on; ``facts`` of the heartbeat, its policy or the view."""
+    heartbeat = Heartbeat(MAIN, HALF, anchor=NINE - HALF, next_at=NINE + HALF)
+    policy = HeartbeatPolicy(zone=BERLIN)
+    for name in list(facts):
+        if name in Heartbeat.__slots__:
+            heartbeat = replace(heartbeat, **{name: facts.pop(name)})
+        elif name in HeartbeatPolicy.__slots__:
+            policy = replace(policy, **{name: facts.pop(name)})
+    return replace(HeartbeatView(heartbeat, policy, Route(CHAT), NINE, last=beat()), **facts)
+
+
+def last(status: BeatStatus, skip: Skip | None = None, **facts: Any) -> str:
+    return why(view(last=beat(status, skip, **facts)))[0]
+
+
+# ---------------------------------------------------------------------------- the last beat
+
+
+@pytest.mark.parametrize(
+    ("status", "facts", "words"),
+    [
+        (BeatStatus.OK, {}, "All was well, so nothing was sent."),
+        (
+            BeatStatus.ALERTED,
+            {"target": CHAT, "delivery": "sent", "detail": "the chat used last"},
+            "It had something to say, and told it in telegram:5 (the chat used last).",
+        ),
+        (
+            BeatStatus.ALERTED,
+            {"target": CHAT, "delivery": "pending"},
+            "It had something to say, and the message waits to be sent to telegram:5.",
+        ),
+        (
+            BeatStatus.ALERTED,
+            {"detail": "its target is none"},
+            "It had something to say, which only the log keeps: its target is none.",
+        ),
+        (
+            BeatStatus.ALERTED,
+            {"target": CHAT, "delivery": "dead", "undelivered": "bot was blocked"},
+            (
+                "It had something to say, but the message could not be delivered to telegram:5: "
+                "bot was blocked. Write to the agent there, or set another heartbeat.target."
+            ),
+        ),
+        (
+            BeatStatus.DELIVERY_FAILED,
+            {"target": CHAT, "delivery": "dead", "undelivered": "bot was blocked"},
+            (
+                "It had something to say, but the message could not be delivered to telegram:5: "
+                "bot was blocked. Write to the agent there, or set another heartbeat.target."
+            ),
+        ),
+        (
+            BeatStatus.DUPLICATE,
+            {"target": CHAT, "detail": "it was told before"},
+            (
+                "It had something to say that was said within the last 24 hours, so it was not "
+                "sent again."
+            ),
+        ),
+        (
+            BeatStatus.NO_ROUTE,
+            {"detail": "nobody has spoken to this agent"},
+            (
+                "It had something to say, but there was no chat to send it to: nobody has spoken "
+                "to this agent. Write to the agent in the chat that it should alert, or set "
+                "heartbeat.target."
+            ),
+        ),
+        (
+            BeatStatus.CANCELLED,
+            {"detail": "/stop"},
+            "It was stopped while its agent worked: /stop.",
+        ),
+        (
+            BeatStatus.FAILED,
+            {"detail": "the model\n does not answer."},
+            "It failed: the model does not answer. The next beat tries it anew.",
+        ),
+        (BeatStatus.FAILED, {}, "It failed. The next beat tries it anew."),
+        (
+            BeatStatus.LOST,
+            {},
+            (
+                "Its process died while its agent worked. What it did until then is not known; the "
+                "next beat comes as usual."
+            ),
+        ),
+    ],
+)
+def test_the_first_line_says_what_came_of_the_last_beat(
+    status: BeatStatus, facts: dict[str, Any], words: str
+) -> None:
+    """SPEC HB-9."""
+    assert last(status, **facts) == f"Last beat, Tue 3 Mar 2026, 08:30 (Europe/Berlin): {words}"
+
+
+ADD = "/heartbeat add TEXT (goclaw heartbeat add TEXT) gives it something to do."
+
+
+@pytest.mark.parametrize(
+    ("skip", "detail", "words"),
+    [
+        (Skip.DISABLED, "", "It was skipped: it is off."),
+        (Skip.MUTED, "", "It was skipped: it is muted."),
+        (Skip.QUIET_HOURS, "", "It was skipped: it is outside its active hours."),
+        (Skip.NO_FILE, "", f"It was skipped: there is no HEARTBEAT.md. {ADD}"),
+        (
+            Skip.UNREADABLE,
+            "it is a folder",
+            (
+                "It was skipped: HEARTBEAT.md cannot be read: it is a folder. Put the file right; "
+                "it is in the workspace of the agent."
+            ),
+        ),
+        (Skip.EMPTY, "", f"It was skipped: HEARTBEAT.md asks for nothing. {ADD}"),
+        (
+            Skip.NOTHING_DUE,
+            "",
+            (
+                "It was skipped: no item of HEARTBEAT.md is due. Items with an interval of their "
+                "own wait for it."
+            ),
+        ),
+        (
+            Skip.BUDGET,
+            "",
+            (
+                "It was skipped: its beats have used up what they may use on a day. The day begins "
+                "anew at 00:00 UTC; heartbeat.budget.day gives it more."
+            ),
+        ),
+    ],
+)
+def test_the_first_line_says_why_a_beat_was_skipped_and_what_to_do(
+    skip: Skip, detail: str, words: str
+) -> None:
+    """SPEC HB-9."""
+    found = last(BeatStatus.SKIPPED, skip, detail=detail)
+    assert found == f"Last beat, Tue 3 Mar 2026, 08:30 (Europe/Berlin): {words}"
+
+
+@given(
+    st.sampled_from(BeatStatus),
+    st.none() | st.sampled_from(Skip),
+    st.text(),
+    st.none() | st.just(CHAT),
+    st.sampled_from(["", "pending", "sent", "dead"]),
+)
+def test_there_are_words_for_whatever_a_row_holds(
+    status: BeatStatus, skip: Skip | None, detail: str, target: Target | None, delivery: str
+) -> None:
+    row = beat(status, skip, detail=detail, target=target, delivery=delivery, undelivered=detail)
+    words = outcome_words(row)
+    assert words
+    assert "\n" not in words
+    assert len(words) < 1000
+    assert advice(row) == "" or advice(row).endswith(".")
+    assert all("\n" not in line for line in why(view(last=row, current=row)))
+
+
+def test_without_a_beat_the_first_line_says_so() -> None:
+    assert why(view(last=None))[0] == "No beat has ended yet."
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (BeatKind.MANUAL, ", by hand: "),
+        (BeatKind.EVENT, ", for an event: "),
+        (BeatKind.JOB, ", after a job: "),
+    ],
+)
+def test_the_first_line_says_who_asked_for_the_beat(kind: BeatKind, words: str) -> None:
+    assert words in last(BeatStatus.OK, kind=kind)
+
+
+def test_failures_in_a_row_are_counted_for_a_failed_beat_only() -> None:
+    failed, skipped = beat(BeatStatus.FAILED), beat(BeatStatus.SKIPPED, Skip.EMPTY)
+    assert why(view(last=failed, failures=3))[0].endswith(" It has failed 3 times in a row.")
+    assert "in a row" not in why(view(last=failed, failures=1))[0]
+    assert "in a row" not in why(view(last=skipped, failures=3))[0]
+
+
+def test_a_long_cause_is_cut() -> None:
+    assert len(last(BeatStatus.FAILED, detail="x" * 100_000)) < 500
+
+
+# ---------------------------------------------------------------------------- the next beat
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({}, "The next is due Tue 3 Mar 2026, 09:30 (Europe/Berlin), in 30 minutes."),
+        ({"zone": "UTC"}, "The next is due Tue 3 Mar 2026, 08:30 (UTC), in 30 minutes."),
+        ({"next_at": NINE}, "The next is due Tue 3 Mar 2026, 09:00 (Europe/Berlin), now."),
+        (
+            {"next_at": NINE - timedelta(hours=1)},
+            (
+                "The next was due Tue 3 Mar 2026, 08:00 (Europe/Berlin), and no process has taken "
+                "it up; is a gateway running? Start one with: goclaw run."
+            ),
+        ),
+        (
+            {"interval": None, "next_at": None},
+            (
+                "None is due: the settings switch the heartbeat off (heartbeat.enabled and "
+                "heartbeat.interval)."
+            ),
+        ),
+        (
+            {"switched": False, "next_at": None},
+            (
+                "None is due: the heartbeat was switched off. /heartbeat on (goclaw heartbeat on) "
+                "switches it on."
+            ),
+        ),
+        (
+            {"next_at": None},
+            "None is planned yet; a gateway plans them when it starts: goclaw run.",
+        ),
+        (
+            {"muted_until": NINE + timedelta(hours=1, minutes=10)},
+            (
+                "The next that will not be skipped is due Tue 3 Mar 2026, 10:30 (Europe/Berlin), "
+                "in 1 hour: it is muted until Tue 3 Mar 2026, 10:10 (Europe/Berlin), /mute off "
+                "(goclaw heartbeat mute off) ends that."
+            ),
+        ),
+        (
+            {"muted_until": NINE + timedelta(hours=1)},
+            (
+                "The next that will not be skipped is due Tue 3 Mar 2026, 10:00 (Europe/Berlin), "
+                "in 1 hour: it is muted until Tue 3 Mar 2026, 10:00 (Europe/Berlin), /mute off "
+                "(goclaw heartbeat mute off) ends that."
+            ),
+        ),
+        (
+            {"muted_until": NINE + timedelta(minutes=29)},
+            "The next is due Tue 3 Mar 2026, 09:30 (Europe/Berlin), in 30 minutes.",
+        ),
+        (
+            {"muted_until": NINE - timedelta(minutes=1)},
+            "The next is due Tue 3 Mar 2026, 09:30 (Europe/Berlin), in 30 minutes.",
+        ),
+        (
+            {"hours": DAY},
+            "The next is due Tue 3 Mar 2026, 09:30 (Europe/Berlin), in 30 minutes.",
+        ),
+        (
+            {"hours": NIGHT},
+            (
+                "The next that will not be skipped is due Tue 3 Mar 2026, 22:00 (Europe/Berlin), "
+                "in 13 hours: its active hours are 22:00\u201306:00 Europe/Berlin."
+            ),
+        ),
+        (
+            {"hours": DAY, "muted_until": NINE + timedelta(hours=14)},
+            (
+                "The next that will not be skipped is due Wed 4 Mar 2026, 08:00 (Europe/Berlin), "
+                "in 23 hours: it is muted until Tue 3 Mar 2026, 23:00 (Europe/Berlin), /mute off "
+                "(goclaw heartbeat mute off) ends that and its active hours are 08:00\u201322:00 "
+                "Europe/Berlin."
+            ),
+        ),
+        (
+            {"hours": NIGHT, "interval": timedelta(days=1)},
+            (
+                "Every beat that lies ahead will be skipped: its active hours are 22:00\u201306:00 "
+                "Europe/Berlin, and none falls into them."
+            ),
+        ),
+    ],
+)
+def test_the_second_line_says_when_the_next_is_due_or_why_none_is(
+    facts: dict[str, Any], words: str
+) -> None:
+    """SPEC HB-9."""
+    assert why(view(**facts))[1] == words
+
+
+@given(
+    start=st.integers(0, 1439),
+    length=st.integers(1, 1439),
+    interval=st.integers(60, 172_800),
+    muted=st.none() | st.integers(0, 400_000),
+)
+@settings(deadline=None)
+def test_no_earlier_beat_would_have_been_heard(
+    start: int, length: int, interval: int, muted: int | None
+) -> None:
+    """The one that is named is on the grid, in the hours, after the silence, and the first."""
+    hours = ActiveHours(start, (start + length) % 1440 or 1440, BERLIN)
+    step, due = timedelta(seconds=interval), NINE + timedelta(seconds=interval)
+    until = due if muted is None else max(due, NINE + timedelta(seconds=muted))
+    heartbeat = {"interval": step, "next_at": due, "muted_until": until}
+    line = why(view(hours=hours, zone="UTC", **heartbeat))[1]
+    grid = (due + step * number for number in range(20_000))
+    heard = (point for point in grid if point >= until and hours.holds(point))
+    if line.startswith("Every beat"):
+        assert not any(hours.holds(due + step * number) for number in range(400))
+    else:
+        assert at(next(heard), "UTC") in line
+
+
+def test_a_beat_at_work_is_told_of() -> None:
+    working = beat(BeatStatus.RUNNING, claimed_at=NINE - timedelta(minutes=1))
+    found = why(view(current=working))[1]
+    assert found.startswith(
+        "A beat has been at work since Tue 3 Mar 2026, 08:59 (Europe/Berlin). The next is due "
+    )
+
+
+@pytest.mark.parametrize(
+    ("detail", "next_at", "words"),
+    [
+        (
+            "",
+            NINE + HALF,
+            (
+                "somebody talks to the agent. It comes when that is over, at the latest Tue 3 Mar "
+                "2026, 09:30 (Europe/Berlin)."
+            ),
+        ),
+        ("the gateway was stopped", None, "the gateway was stopped. It comes when that is over."),
+    ],
+)
+def test_a_beat_that_waits_for_its_agent_is_told_of(
+    detail: str, next_at: datetime | None, words: str
+) -> None:
+    """SPEC HB-4."""
+    waiting = beat(BeatStatus.DEFERRED, detail=detail)
+    found = why(view(current=waiting, next_at=next_at))[1]
+    due = "The beat that was due Tue 3 Mar 2026, 08:30 (Europe/Berlin) waits: "
+    assert found.startswith(due + words)
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"wake_from": NINE - HALF, "wake_kind": BeatKind.EVENT}, "One for an event comes soon."),
+        (
+            {"wake_from": NINE + timedelta(seconds=20), "wake_kind": BeatKind.JOB},
+            (
+                "One after a job comes Tue 3 Mar 2026, 09:00:20 (Europe/Berlin), in 20 seconds at "
+                "the earliest."
+            ),
+        ),
+    ],
+)
+def test_a_wake_that_waits_is_told_of(facts: dict[str, Any], words: str) -> None:
+    """SPEC HB-11."""
+    assert why(view(**facts))[1].endswith(words)
+
+
+@pytest.mark.parametrize(
+    "facts", [{"switched": False}, {"muted_until": NINE + HALF}, {"hours": NIGHT}]
+)
+def test_a_wake_that_will_be_skipped_is_not_promised(facts: dict[str, Any]) -> None:
+    """SPEC HB-11."""
+    assert "for an event" not in why(view(wake_from=NINE, wake_kind=BeatKind.EVENT, **facts))[1]
+
+
+def test_a_used_up_budget_and_a_chat_that_cannot_be_reached_are_told_of() -> None:
+    """SPEC HB-8, HB-12."""
+    spent = Usage(1, 10, 20, cost_usd=Decimal(1))
+    found = why(view(today=spent, route=Route(CHAT, "", "bot was blocked")))[1]
+    assert found.endswith(
+        "What its beats may use on a day is used up; they are skipped until 00:00 UTC. An alert "
+        "would not arrive in telegram:5: bot was blocked."
+    )
+    nowhere = why(view(route=Route(None, "x", "nobody has spoken to this agent")))[1]
+    assert nowhere.endswith("An alert would go nowhere: nobody has spoken to this agent.")
+    wanted = why(view(route=Route(None, "only logged"), target=Nowhere.NONE))[1]
+    assert "nowhere" not in wanted
+
+
+# ---------------------------------------------------------------------------- status
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({}, "on, every 30 minutes"),
+        ({"interval": timedelta(seconds=1)}, "on, every second"),
+        ({"hours": DAY}, "on, every 30 minutes, 08:00\u201322:00 Europe/Berlin"),
+        (
+            {"muted_until": NINE + HALF},
+            "on, every 30 minutes, muted until Tue 3 Mar 2026, 09:30 (Europe/Berlin)",
+        ),
+        ({"muted_until": NINE}, "on, every 30 minutes"),
+        ({"switched": False}, "switched off (every 30 minutes when it is on)"),
+        ({"interval": None, "switched": True}, "off by the settings"),
+    ],
+)
+def test_a_state_is_said_in_words(facts: dict[str, Any], words: str) -> None:
+    assert state_words(view(**facts)) == words
+
+
+def usage(tokens: int, usd: str | None = None) -> Usage:
+    return Usage(1, tokens, 0, cost_usd=None if usd is None else Decimal(usd))
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({}, "Used today (UTC): nothing, of $1.00 a day; this month: nothing."),
+        (
+            {"today": usage(1200, "0.0123"), "month": usage(3_000_000, "12.5")},
+            (
+                "Used today (UTC): $0.0123 (1,200 tokens), of $1.00 a day; this month: $12.50 "
+                "(3,000,000 tokens)."
+            ),
+        ),
+        (
+            {"today": usage(1200), "month": usage(1200)},
+            "Used today (UTC): 1,200 tokens, of 200,000 tokens a day; this month: 1,200 tokens.",
+        ),
+        (
+            {"today": usage(1200, "0"), "month": usage(1200, "0")},
+            (
+                "Used today (UTC): $0.00 (1,200 tokens), of $1.00 a day; this month: $0.00 (1,200 "
+                "tokens)."
+            ),
+        ),
+        ({"day": Budget()}, "Used today (UTC): nothing; this month: nothing."),
+        (
+            {"day": Budget(tokens=5000), "today": usage(1, "0.5"), "month": usage(1, "0.5")},
+            (
+                "Used today (UTC): $0.5000 (1 token), of 5,000 tokens a day; this month: $0.5000 "
+                "(1 token)."
+            ),
+        ),
+    ],
+)
+def test_what_was_used_is_said_beside_what_may_be(facts: dict[str, Any], words: str) -> None:
+    """SPEC HB-12."""
+    assert spent_words(view(**facts)) == words
+
+
+def test_the_status_holds_the_two_lines_where_alerts_go_and_what_waits() -> None:
+    """SPEC OPS-4."""
+    seen = view(route=Route(CHAT, "the chat used last"), events=2)
+    lines = status_lines(seen)
+    assert lines[0] == "Heartbeat of main: on, every 30 minutes."
+    assert tuple(lines[1:3]) == why(seen)
+    assert lines[3:] == [
+        "Alerts go to telegram:5 (the chat used last).",
+        "Used today (UTC): nothing, of $1.00 a day; this month: nothing.",
+        "2 events wait for the next beat.",
+    ]
+    assert status_lines(replace(seen, events=1))[-1] == "1 event waits for the next beat."
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"route": Route(None, "x", "nobody spoke")}, "Alerts go nowhere: nobody spoke."),
+        (
+            {"route": Route(CHAT, "by the settings", "blocked")},
+            "Alerts go to telegram:5 (by the settings), but would not arrive: blocked.",
+        ),
+        (
+            {"route": Route(None, "only logged"), "target": Nowhere.NONE},
+            "Alerts go only to the log, as the settings say.",
+        ),
+    ],
+)
+def test_where_alerts_go_is_said_with_what_stands_in_the_way(
+    facts: dict[str, Any], words: str
+) -> None:
+    """SPEC HB-8."""
+    assert status_lines(view(**facts))[3] == words
+
+
+# ---------------------------------------------------------------------------- rehearsal
+
+
+@pytest.mark.parametrize(
+    ("status", "skip", "detail", "words"),
+    [
+        (BeatStatus.RUNNING, None, "", "Its agent would be asked."),
+        (BeatStatus.DEFERRED, None, "", "It would wait: somebody talks to the agent."),
+        (BeatStatus.DEFERRED, None, "busy", "It would wait: busy."),
+        (
+            BeatStatus.SKIPPED,
+            Skip.MUTED,
+            "",
+            "It would be skipped: it is muted. /mute off (goclaw heartbeat mute off) ends that.",
+        ),
+        (
+            BeatStatus.SKIPPED,
+            Skip.DISABLED,
+            "",
+            "It would be skipped: it is off. /heartbeat on (goclaw heartbeat on) switches it on.",
+        ),
+        (
+            BeatStatus.SKIPPED,
+            Skip.UNREADABLE,
+            "10 MB",
+            (
+                "It would be skipped: HEARTBEAT.md cannot be read: 10 MB. Put the file right; it "
+                "is in the workspace of the agent."
+            ),
+        ),
+        *((BeatStatus.SKIPPED, skip, "", None) for skip in Skip),
+    ],
+)
+def test_a_rehearsal_says_what_would_happen(
+    status: BeatStatus, skip: Skip | None, detail: str, words: str | None
+) -> None:
+    lines = rehearsal_lines(Rehearsal(status, skip, detail, "", Route(CHAT)))
+    assert lines[0] == words or (words is None and lines[0].startswith("It would be skipped: "))
+    assert lines[1:] == ["An alert would go to telegram:5."]
+
+
+def test_a_rehearsal_shows_what_the_agent_would_read() -> None:
+    rehearsal = Rehearsal(BeatStatus.RUNNING, None, "", "- mail\n- backup", Route(None, "x"))
+    assert rehearsal_lines(rehearsal) == [
+        "Its agent would be asked.",
+        "An alert would go nowhere: x.",
+        "The agent would read:",
+        "- mail",
+        "- backup",
+    ]
