@@ -78,6 +78,7 @@ def examine(options: Cli) -> Iterator[Finding]:
     yield from check_telegram(settings)
     yield from check_keys(settings)
     yield from check_prices(settings)
+    yield from check_heartbeats(settings)
     yield from check_database(settings)
     yield check_gateway(settings)
 
@@ -247,6 +248,27 @@ def check_prices(settings: Settings) -> Iterator[Finding]:
                 fact = f"the price of {model} is not known, so {', '.join(in_usd)} cannot hold"
                 cure = f"set agents.{name}.budget.tokens too"
                 yield Finding(f"agent {name}, budget", fact, cure, is_hint=bool(budget.tokens))
+
+
+def check_heartbeats(settings: Settings) -> Iterator[Finding]:
+    """How each agent beats, and whether the channel of its alerts is switched on (SPEC HB-8)."""
+    from goclaw_py.config import heartbeat_policy, switched_off  # noqa: PLC0415
+    from goclaw_py.core.heartbeat_target import heartbeat_target_text  # noqa: PLC0415
+    from goclaw_py.core.ids import AgentName  # noqa: PLC0415
+    from goclaw_py.core.intervals import in_words  # noqa: PLC0415
+
+    for name in map(AgentName, settings.agents):
+        policy = heartbeat_policy(settings, name)
+        subject = f"agent {name}, heartbeat"
+        if policy.interval is None:
+            yield Finding(subject, "off")
+            continue
+        hours = "" if policy.hours is None else f", {policy.hours}"
+        to = heartbeat_target_text(policy.target)
+        fact = f"{in_words(policy.interval)}{hours}, target {to}"
+        off = switched_off(settings, policy.target)
+        cure = f"set {off} = true, or another target" if off else ""
+        yield Finding(subject, f"{fact}, which is switched off" if off else fact, cure)
 
 
 def check_database(settings: Settings) -> Iterator[Finding]:

@@ -50,6 +50,10 @@ EXAMPLE: Final = """\
 # session_day = { tokens = 2000000 }   # of one conversation on one day (UTC): turns, tokens, usd
 # day = { usd = 5 }       # of the agent on one day
 #
+# Where its heartbeat differs from [heartbeat] below: the same keys.
+# [agents.main.heartbeat]
+# interval = "30m"
+#
 # What it may do. Default: its own files, subagents, facts; it may send files to who asks.
 # [agents.main.tools]
 # allow = ["read_file", "list_files"]   # only these; or all of the default but some:
@@ -146,6 +150,26 @@ EXAMPLE: Final = """\
 # failed_label = "failed"
 # close = false           # true: when the work went well
 # base_url = "https://api.github.com"
+
+# ----- Heartbeats: every agent looks at its HEARTBEAT.md now and then, and writes only if
+#       something is not well. Nothing is asked of a model while nothing stands in there.
+#       The same keys may stand in [agents.NAME.heartbeat], where they win.
+[heartbeat]
+# enabled = true
+# interval = "30m"        # "0" is off
+# active_hours = { start = "08:00", end = "22:00", timezone = "Europe/Berlin" }   # default always
+# target = "last"         # the chat in which somebody last spoke to the agent; or telegram or
+#                         # telegram.work: the last one there; or telegram:12345[:thread]; or none
+# last_scope = "any"      # or direct: groups are never the last chat
+# ack_max_chars = 300     # HEARTBEAT_OK with no more text than this says that all is well
+# ack_position = "anywhere"   # or edges: it has to stand at the beginning or the end
+# lane = "cron"
+# model = "openai:gpt-4o-mini"   # default the agent's own
+# [heartbeat.budget]      # 0 is no limit
+# turns = 10              # of one beat: requests to the model, its subagents included
+# tokens = 500000         # default no limit
+# usd = 0.50
+# day = { usd = 1, tokens = 200000 }   # of an agent on one day (UTC); tokens without known price
 
 # ----- One address for webhooks, if a channel has one, and for the HTTP API, if it is switched on.
 #       Put a reverse proxy in front of it.

@@ -1,5 +1,6 @@
 """Level 3: settings from file and environment."""
 
+from goclaw_py.config.beats import heartbeat_policy, plans, switched_off
 from goclaw_py.config.jobs import job_profile
 from goclaw_py.config.load import SettingErrors, find_file, load
 from goclaw_py.config.models import LogFormat, LogLevel, Settings
@@ -22,10 +23,13 @@ __all__ = [
     "accounts",
     "api_key",
     "find_file",
+    "heartbeat_policy",
     "job_profile",
     "load",
     "option_error",
+    "plans",
     "queue_policy",
     "source_token",
+    "switched_off",
     "web_token",
 ]

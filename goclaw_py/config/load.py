@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
+from goclaw_py.config.beats import problems
 from goclaw_py.config.models import Account, Channel, Settings
 from goclaw_py.config.section import Section
 from goclaw_py.config.sources import SECTIONS, EnvironmentSource, FileSource, NotToml
@@ -214,6 +215,9 @@ def _shown(path: tuple[str, ...], value: object) -> object:
 
 def is_secret(path: tuple[str, ...]) -> bool:
     """Whether the value at a path must never be shown (SPEC SEC-2)."""
+    # These are counted.
+    if path[-1] == "tokens" and "budget" in path:
+        return False
     # What a server of tools gets there is mostly a key, whatever its name.
     return path[4:5] == ("env",) or any(
         word in part.lower()
@@ -226,6 +230,7 @@ def is_secret(path: tuple[str, ...]) -> bool:
 def _cross_check(settings: Settings) -> list[SettingError]:
     """What no single table can see."""
     errors = _check_database(settings) + _check_web(settings)
+    errors += [wrong(settings, *problem) for problem in problems(settings)]
     for name, source in settings.sources.items():
         errors += _only_one(settings, ("sources", name), source, "token")
     errors += [error for name in settings.agents for error in _check_agent(settings, name)]

@@ -16,6 +16,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from goclaw_py.config.budgets import RunBudget
 from goclaw_py.config.command import Command
+from goclaw_py.config.heartbeat import HeartbeatSettings
 from goclaw_py.config.mcp import HeaderKey, HeaderText, McpServer
 from goclaw_py.config.scheduler import SchedulerSettings, chosen_profile
 from goclaw_py.config.section import Section
@@ -25,7 +26,7 @@ from goclaw_py.config.web import Web
 from goclaw_py.config.work_sources import WorkSourceSettings
 from goclaw_py.core.ids import CRON_LANE, MAIN_AGENT, AgentName
 from goclaw_py.core.requests import Drop, Mode
-from goclaw_py.core.routing import DirectPolicy, GroupPolicy
+from goclaw_py.core.routing import DEFAULT_ACCOUNT, DirectPolicy, GroupPolicy
 from goclaw_py.core.status import MAX_LANE_SIZE
 
 LaneKey = Annotated[
@@ -132,6 +133,7 @@ class Agent(Section):
         description="runs of this agent at once, over all its sessions; default no limit",
     )
     budget: RunBudget = Field(default_factory=RunBudget)
+    heartbeat: HeartbeatSettings = Field(default_factory=HeartbeatSettings)
     command: Command = Field(default_factory=Command)
     mcp: dict[NameKey, McpServer] = Field(
         default_factory=dict, description="servers of tools (Model Context Protocol), by name"
@@ -216,6 +218,13 @@ class Channel(Account):
     """
 
     accounts: dict[NameKey, Account] = Field(default_factory=dict)
+
+    @property
+    def by_name(self) -> dict[str, Account]:
+        """All of its accounts, those that are switched off too."""
+        has_own = self.model_fields_set - {"accounts", "options"} or self.options
+        own = {DEFAULT_ACCOUNT: self} if has_own or not self.accounts else {}
+        return own | self.accounts
 
 
 class Database(Section):
@@ -304,6 +313,7 @@ class Settings(BaseSettings):
         default_factory=dict, description="where jobs get their work from, by name"
     )
     scheduler: SchedulerSettings = Field(default_factory=SchedulerSettings)
+    heartbeat: HeartbeatSettings = Field(default_factory=HeartbeatSettings)
     shutdown: Shutdown = Field(default_factory=Shutdown)
     web: Web = Field(default_factory=Web)
     log: Log = Field(default_factory=Log)

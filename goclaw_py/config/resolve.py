@@ -48,12 +48,9 @@ class ChannelAccount:
 def accounts(settings: Settings) -> Iterator[ChannelAccount]:
     """Every account that is switched on, in the order of the file."""
     for channel, section in settings.channels.items():
-        own_keys = section.model_fields_set - {"accounts", "options"}
-        if own_keys or section.options or not section.accounts:
-            yield from _account(channel, DEFAULT_ACCOUNT, section, ("channels", channel))
-        for name, account in section.accounts.items():
-            path = ("channels", channel, "accounts", name)
-            yield from _account(channel, name, account, path)
+        for name, account in section.by_name.items():
+            below = () if account is section else ("accounts", name)
+            yield from _account(channel, name, account, ("channels", channel, *below))
 
 
 def _account(

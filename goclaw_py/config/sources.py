@@ -20,8 +20,8 @@ from goclaw_py.core.errors import SettingError
 
 PREFIX = "GOCLAW_"
 SECTIONS = (
-    "lanes", "queue", "agents", "channels", "database", "state", "runs", "scheduler", "shutdown",
-    "sources", "web", "log",
+    "lanes", "queue", "agents", "channels", "database", "state", "runs", "scheduler", "heartbeat",
+    "shutdown", "sources", "web", "log",
 )  # fmt: skip
 
 SHORT_NAMES: Mapping[str, tuple[str, ...]] = {

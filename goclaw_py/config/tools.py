@@ -20,7 +20,7 @@ class Tools(Section):
     allow: Annotated[tuple[str, ...] | None, Names()] = Field(
         default=None,
         description="the tools that it may call; default: files of its workspace, send_file, "
-        "spawn_subagent, pin_fact, unpin_fact, and the four whose names begin with schedule_",
+        "spawn_subagent, pin_fact, unpin_fact, heartbeat, and the four that begin with schedule_",
     )
     deny: Annotated[tuple[str, ...], Names()] = Field(
         default=(), description="tools that it may not call all the same"

@@ -136,6 +136,26 @@ class Duration(_Kind):
 
 
 @dataclass(frozen=True, slots=True)
+class DurationOrOff(_Kind):
+    """A duration, or 0 in whatever unit, which is off; in seconds once read."""
+
+    low_s: float
+    high_s: float
+
+    def check(self, value: object) -> float:
+        """Return seconds."""
+        if value == "0" or (value == 0 and type(value) is int):
+            return 0.0
+        seconds = parse_duration(value) if isinstance(value, str) else None
+        if seconds is None or (seconds > 0 and not self.low_s <= seconds <= self.high_s):
+            raise allowed(
+                'must be <integer><s|m|h|d> such as "90s" or "30m", '
+                f'at least {self.low_s:g}s, at most {self.high_s / 86400:g}d, or "0" for off'
+            )
+        return seconds
+
+
+@dataclass(frozen=True, slots=True)
 class Durations(_Kind):
     """At most ``most`` durations; in the environment with commas."""
 

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from goclaw_py.agents.models import catalog
 from goclaw_py.cli import composition, doctor, main, setup
 from goclaw_py.cli.entry import run
 from goclaw_py.cli.example import EXAMPLE
-from goclaw_py.config import Settings, job_profile, load
+from goclaw_py.config import Settings, heartbeat_policy, job_profile, load
 from goclaw_py.config.models import DEFAULT_LANES
 from goclaw_py.core.errors import (
     ChannelError,
@@ -23,6 +24,8 @@ from goclaw_py.core.errors import (
     NotSent,
     StoreUnavailable,
 )
+from goclaw_py.core.heartbeat import A_BEAT, HeartbeatPolicy
+from goclaw_py.core.ids import MAIN_AGENT
 from goclaw_py.core.policy import DEFAULT_PROFILE
 from goclaw_py.store.migrate import Status as Schema
 from tests.unit.cli.conftest import Shell, ThreadGateway
@@ -57,6 +60,7 @@ def test_the_doctor_is_content_with_a_fresh_installation(goclaw: Shell, healthy:
     assert got.code == 0
     assert "WRONG" not in got.out
     assert "hint   telegram: not set up\n       → get a token from @BotFather" in got.out
+    assert "ok     agent main, heartbeat: every 30 minutes, target last" in got.out
     assert "ok     database: embedded, version 1" in got.out
 
 
@@ -86,6 +90,39 @@ def test_the_doctor_finds_what_is_wrong_and_names_a_cure(
     got = goclaw("doctor")
     assert got.code == 1
     assert expected in got.out
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ("every 30 minutes, target last", "")),
+        ("interval = '0'", ("off", "")),
+        (
+            "interval = '1h'\nactive_hours = { start = '22:00', end = '06:00' }\ntarget = 'none'",
+            ("every hour, 22:00\u201306:00 UTC, target none", ""),
+        ),
+        ("target = 'telegram'", ("every 30 minutes, target telegram", "")),
+        (
+            "target = 'telegram.work:12345:7'",
+            (
+                "every 30 minutes, target telegram.work:12345:7, which is switched off",
+                "set channels.telegram.accounts.work.enabled = true, or another target",
+            ),
+        ),
+        ("enabled = false\ntarget = 'telegram.work'", ("off", "")),
+    ],
+)
+def test_the_doctor_says_how_an_agent_beats_and_where_no_alert_arrives(
+    tmp_path: Path, text: str, expected: tuple[str, str]
+) -> None:
+    """SPEC HB-8."""
+    channel = "[channels.telegram]\ntoken = 't'\naccounts.work = { enabled = false }\n"
+    (tmp_path / "goclaw.toml").write_text(f"[heartbeat]\n{text}\n{channel}")
+    settings = load(env={"GOCLAW_HOME": str(tmp_path)})
+    (finding,) = doctor.check_heartbeats(settings)
+    assert (finding.fact, finding.cure) == expected
+    assert finding.subject == "agent main, heartbeat"
+    assert not finding.is_hint
 
 
 @pytest.mark.parametrize(
@@ -287,9 +324,19 @@ def test_the_example_with_every_line_switched_on_is_valid(tmp_path: Path) -> Non
     given = tomllib.loads(file.read_text())
     kinds = {"queue": got.queue, "runs": got.runs, "shutdown": got.shutdown, "log": got.log}
     more = {"state": got.state, "database": got.database, "scheduler": got.scheduler}
-    for section, model in {**kinds, **more}.items():
+    beats = {"heartbeat": got.heartbeat}
+    for section, model in {**kinds, **more, **beats}.items():
         fields = type(model).model_fields.items()
         assert set(given[section]) == {field.alias or name for name, field in fields}
+    for section in ("active_hours", "budget"):
+        model = getattr(got.heartbeat, section)
+        assert set(given["heartbeat"][section]) == set(type(model).model_fields)
+    day = type(got.heartbeat.budget.day).model_fields
+    assert set(given["heartbeat"]["budget"]["day"]) == set(day)
+    shown = heartbeat_policy(got, MAIN_AGENT)
+    plain = replace(shown, hours=None, zone="UTC", model="", run=A_BEAT)
+    assert plain == HeartbeatPolicy()
+    assert replace(shown.run, tokens=None) == A_BEAT
     assert set(given["lanes"]) == set(DEFAULT_LANES)
     assert job_profile(got) == DEFAULT_PROFILE
     assert set(given["web"]) == {*type(got.web).model_fields} - {"token", "token_file"}
