@@ -13,7 +13,7 @@ from goclaw_py.config.models import Settings
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.routing import DEFAULT_ACCOUNT
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import WorkStore
+from goclaw_py.ports.store import Place, WorkStore
 from goclaw_py.runtime.jobs.making import Rules
 from goclaw_py.runtime.jobs.office import JobSetup
 
@@ -27,8 +27,13 @@ def job_rules(settings: Settings) -> Rules:
         most=settings.scheduler.max_jobs,
         agents=tuple(AgentName(name) for name in settings.agents),
         sources=tuple(settings.sources),
-        places=((CONSOLE, DEFAULT_ACCOUNT), *((a.channel, a.name) for a in accounts(settings))),
+        places=account_places(settings),
     )
+
+
+def account_places(settings: Settings) -> tuple[Place, ...]:
+    """The accounts of channels that a gateway has."""
+    return ((CONSOLE, DEFAULT_ACCOUNT), *((a.channel, a.name) for a in accounts(settings)))
 
 
 def job_setup(settings: Settings, store: WorkStore, clock: Clock) -> JobSetup:

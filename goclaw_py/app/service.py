@@ -14,6 +14,7 @@ from typing import Any
 
 from goclaw_py.app.banner import banner
 from goclaw_py.app.database import Database
+from goclaw_py.app.heartbeat import heartbeat_setup
 from goclaw_py.app.jobs import agent_limits, job_setup
 from goclaw_py.app.listeners import WebListener
 from goclaw_py.app.parts import Parts
@@ -78,7 +79,8 @@ class Service:
             store, clock, RELEASE, on_recovery=self._on_recovery, on_lost=self._lost.set
         )
         jobs = job_setup(settings, store, clock)
-        around = replace(surroundings(settings, parts), spans=spans, jobs=jobs)
+        beats = heartbeat_setup(settings)
+        around = replace(surroundings(settings, parts), spans=spans, jobs=jobs, heartbeats=beats)
         self._works = works = Works(store, clock, _scheduler(settings), around, self._node)
         self.control: Control = GatewayControl(store, clock, works, self._status)
         store.on_notice(self._on_notice)
@@ -162,6 +164,9 @@ class Service:
             self._works.incidents.watch,
             self._works.office.run,
             self._works.office.keep_tidy,
+            self._works.heartbeats.run,
+            self._works.heartbeats.keep_telling,
+            self._works.heartbeats.keep_tidy,
             self._keep_taking_up,
             self._keep_knowing_people,
             self._warm_up,
@@ -201,9 +206,7 @@ class Service:
             if not self._lost.is_set():
                 # Every channel has stopped for good; the API still works.
                 await self._lost.wait()
-            self._works.dispatcher.interrupt()
-            self._works.gateway.forget_everything()
-            self._works.office.forget()
+            self._works.forget()
             self._pending.call()
 
     async def _keep_taking_up(self) -> None:
@@ -268,7 +271,7 @@ class Service:
             case Notice.PEOPLE:
                 self._people.call()
             case Notice.CRON:
-                self._works.office.wake.call()
+                self._works.look_for_due()
 
     def _on_recovery(self, recovery: Recovery) -> None:
         """Channels may still show runs that are no more (SPEC CMD-3)."""
@@ -304,6 +307,7 @@ class Service:
             warnings=(
                 *_warnings(backlog, channels),
                 *self._works.office.warnings(),
+                *self._works.heartbeats.warnings(),
                 *(_outage(view) for view in self._works.outages.views()),
                 *slow_waits(lanes, runs),
             ),

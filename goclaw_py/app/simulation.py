@@ -1,7 +1,9 @@
-"""What jobs will do in the days to come: the real services on a virtual clock (SPEC OPS-6).
+"""What jobs and heartbeats will do in the days to come: the real services on a virtual clock.
 
 Only three things are played: the clock, the database (in memory) and the agents, each of whose runs
-takes as long and costs as much as is assumed of its job. Nothing is sent and nothing is stored.
+takes as long and costs as much as is assumed of its job or its heartbeat, and which find that all
+is well. Checklists are the real ones, as they are now. Nothing is sent and nothing is stored.
+Source: SPEC OPS-6.
 """
 
 from __future__ import annotations
@@ -19,11 +21,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from goclaw_py.app.jobs import agent_limits, job_rules
+from goclaw_py.app.simulated_beats import (
+    BeatEvent,
+    ForeseenBeats,
+    KnownHeartbeat,
+    WatchedBeats,
+    all_is_well,
+    foreseen,
+    played_setup,
+)
 from goclaw_py.config.models import Settings
 from goclaw_py.core.events import Usage
 from goclaw_py.core.ids import AgentName, JobId, LaneName, NodeId
 from goclaw_py.core.jobs import Job, Program, Prompt, TargetKind
 from goclaw_py.core.occurrence import OccurrenceEnd, Status, Why
+from goclaw_py.core.outcomes import Trigger
 from goclaw_py.core.policy import SessionKind
 from goclaw_py.core.scheduler import Scheduler
 from goclaw_py.ports.agent import AgentLoop, AgentResult, Emit, RunRequest
@@ -36,7 +48,8 @@ from goclaw_py.testing.clock import LoopClock
 from goclaw_py.testing.loop import VirtualLoop
 
 MOST_RUNS = 50_000
-"""A simulation ends after so many runs: nobody reads more, and it takes minutes."""
+"""A simulation ends after so many runs, those of beats included: nobody reads more, and it takes
+minutes. Beats that are skipped do not count; see ``MOST_BEATS``."""
 
 MOST_DAYS = 3_660
 _LONGEST_S = MOST_DAYS * 86_400.0
@@ -85,35 +98,45 @@ class Foreseen:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """All of it. ``until`` is earlier than asked for if there were too many runs."""
+    """All of it. ``until`` is earlier than asked for if there were too many runs or beats.
+
+    Args:
+        beats: Each beat of ``heartbeats``, in the order of their due times.
+    """
 
     since: datetime
     until: datetime
     jobs: tuple[Foreseen, ...]
     events: tuple[Event, ...]
     cut: bool = False
+    heartbeats: tuple[ForeseenBeats, ...] = ()
+    beats: tuple[BeatEvent, ...] = ()
 
 
 def simulate(
     settings: Settings,
     jobs: Sequence[Job],
     assumed: Mapping[JobId, Assumed],
+    heartbeats: Sequence[KnownHeartbeat] = (),
     *,
     since: datetime,
     days: int,
 ) -> Forecast:
-    """Let jobs run for so many days from ``since`` on. Jobs that are paused or over do nothing.
+    """Let jobs run and agents beat for so many days from ``since`` on.
 
-    Blocks until it is done: give it a thread. Only errors of it are logged. Raises ``ValueError``
-    for days out of range, and for runs that take no time that there is.
+    Jobs that are paused or over do nothing, nor do heartbeats that are off, that are not named, or
+    whose agents the settings do not have. Blocks until it is done: give it a thread. Only errors of
+    it are logged. Raises ``ValueError`` for days out of range, and for runs that take no time that
+    there is.
     """
     if not 1 <= days <= MOST_DAYS:
         raise ValueError(f"days are from 1 to {MOST_DAYS}: {days}")
-    for one in assumed.values():
-        if not 0 <= one.seconds < _LONGEST_S:
-            raise ValueError(f"a run does not take {one.seconds} s")
+    for seconds in (one.seconds for some in (assumed.values(), heartbeats) for one in some):
+        if not 0 <= seconds < _LONGEST_S:
+            raise ValueError(f"a run does not take {seconds} s")
     with _quiet(), TemporaryDirectory() as folder, asyncio.Runner(loop_factory=VirtualLoop) as loop:
-        return loop.run(_Simulation(settings, jobs, assumed, since, Path(folder)).run(days))
+        played = _Simulation(settings, jobs, assumed, heartbeats, since)
+        return loop.run(played.run(days, Path(folder)))
 
 
 @contextmanager
@@ -139,13 +162,12 @@ def _quiet() -> Iterator[None]:
             handler.removeFilter(is_real)
 
 
-class _Watched(MemoryStore):
-    """Notes what becomes of occurrences."""
+class _Watched(WatchedBeats):
+    """Notes what becomes of occurrences, and of beats."""
 
     def __init__(self) -> None:
         super().__init__()
         self.ends: list[tuple[datetime, OccurrenceEnd]] = []
-        self.full = asyncio.Event()
 
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
         if end.occurrence is not None:
@@ -160,20 +182,33 @@ class _Watched(MemoryStore):
     def _note(self, end: OccurrenceEnd) -> None:
         # Before the end is stored: a job that is deleted with it may take its log along.
         self.ends.append((self._db.cron.logs[end.id].scheduled_at, end))
-        if len(self.ends) >= MOST_RUNS:
+        self.look_if_full()
+
+    def look_if_full(self) -> None:
+        """See ``MOST_RUNS``."""
+        super().look_if_full()
+        if len(self.ends) + self.beats_asked >= MOST_RUNS:
             self.full.set()
 
 
 class _Pretender:
     """An agent, or the program of a ``job``, whose runs take what is assumed."""
 
-    def __init__(self, assumed: Mapping[JobId, Assumed], job: str = "") -> None:
+    def __init__(
+        self,
+        assumed: Mapping[JobId, Assumed],
+        job: str = "",
+        heartbeats: Mapping[AgentName, KnownHeartbeat] | None = None,
+    ) -> None:
         self._assumed = assumed
         self._job = job
+        self._heartbeats = heartbeats or {}
 
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
         """Take the time."""
         del emit
+        if request.trigger is Trigger.HEARTBEAT:
+            return await all_is_well(self._heartbeats[request.agent])
         found = self._assumed.get(JobId(self._job or request.prompt), Assumed())
         await asyncio.sleep(found.seconds)
         return AgentResult("", usage=Usage(requests=1, cost_usd=found.usd))
@@ -197,41 +232,32 @@ class _Simulation:
         settings: Settings,
         jobs: Sequence[Job],
         assumed: Mapping[JobId, Assumed],
+        heartbeats: Sequence[KnownHeartbeat],
         since: datetime,
-        folder: Path,
     ) -> None:
         self._settings = settings
         self._jobs = jobs
         self._assumed = assumed
+        self._heartbeats = heartbeats
+        self._setup = played_setup(settings, heartbeats)
         self._since = since
-        self._folder = folder
 
-    async def run(self, days: int) -> Forecast:
-        """Simulate."""
+    async def run(self, days: int, folder: Path) -> Forecast:
+        """Simulate; runs work in ``folder``."""
         store, clock = _Watched(), LoopClock(self._since)
         until = self._since + timedelta(days=days)
         node = Node(NodeId("simulation"), "", 0, "", self._since, until + timedelta(days=1))
         await store.join(node)
         for job in self._jobs:
             await store.add_job(self._played(job), most=len(self._jobs) + 1)
-        works = self._works(store, clock, node.id)
-        works.office.loop.look_s = timedelta(days=1).total_seconds()
-        store.on_notice(lambda _: works.office.wake.call())
-        running = asyncio.create_task(works.office.loop.run())
-        full = asyncio.create_task(store.full.wait())
-        await asyncio.wait(
-            {full, running},
-            timeout=timedelta(days=days).total_seconds(),
-            return_when=asyncio.FIRST_COMPLETED,
-        )
-        works.office.loop.close()
-        works.dispatcher.interrupt()
-        for task in (running, full):
-            task.cancel()
-        await asyncio.wait({running, full})
-        if not running.cancelled():
-            running.result()
-        return self._forecast(store.ends, min(clock.now(), until), cut=store.full.is_set())
+        for one in self._heartbeats:
+            store.enter_heartbeat(one, self._since)
+        works = self._works(store, clock, node.id, folder)
+        for loop in (works.office.loop, works.heartbeats.loop):
+            loop.look_s = timedelta(days=1).total_seconds()
+        store.on_notice(lambda _: works.look_for_due())
+        await _until_full(works, store, timedelta(days=days).total_seconds())
+        return self._forecast(store, min(clock.now(), until))
 
     def _played(self, job: Job) -> Job:
         """A job whose payload names it, and whose runs leave no history behind."""
@@ -251,18 +277,19 @@ class _Simulation:
         spec = replace(spec, payload=payload, policy=policy, target=target, source="")
         return replace(job, spec=spec, running=None)
 
-    def _works(self, store: MemoryStore, clock: LoopClock, node: NodeId) -> Works:
+    def _works(self, store: MemoryStore, clock: LoopClock, node: NodeId, folder: Path) -> Works:
         settings = self._settings
         names = [AgentName(name) for name in settings.agents]
         names += [job.spec.agent for job in self._jobs if job.spec.agent not in names]
-        pretender: AgentLoop = _Pretender(self._assumed)
+        beating = {one.agent: one for one in self._heartbeats}
+        pretender: AgentLoop = _Pretender(self._assumed, heartbeats=beating)
         limits = agent_limits(settings)
         rules = replace(job_rules(settings), enabled=True)
         around = Surroundings(
             channels={},
             rules={},
             agents=dict.fromkeys(names, pretender),
-            workspaces=dict.fromkeys(names, self._folder),
+            workspaces=dict.fromkeys(names, folder),
             context_windows=dict.fromkeys(names, 1_000_000),
             toolmaker=_NoTools(),
             jobs=JobSetup(
@@ -270,16 +297,15 @@ class _Simulation:
                 program=lambda argv: _Pretender(self._assumed, argv[0]),
                 limits=limits,
             ),
+            heartbeats=self._setup,
         )
         lanes = {LaneName(name): size for name, size in settings.lanes.items()}
         return Works(store, clock, Scheduler(lanes, agents=limits), around, lambda: node)
 
-    def _forecast(
-        self, ends: Sequence[tuple[datetime, OccurrenceEnd]], until: datetime, *, cut: bool
-    ) -> Forecast:
+    def _forecast(self, store: _Watched, until: datetime) -> Forecast:
         seen = {job.id: Foreseen(job) for job in self._jobs}
         events = []
-        for due_at, end in ends:
+        for due_at, end in store.ends:
             found = seen[end.job]
             found.coalesced += 0 if end.update is None else end.update.coalesced
             if end.status is Status.SKIPPED:
@@ -289,7 +315,17 @@ class _Simulation:
             events.append(
                 Event(end.job, due_at, end.started_at, end.finished_at, end.status, end.why)
             )
-        return Forecast(self._since, until, tuple(seen.values()), tuple(events), cut)
+        # Files are read in threads: what is due together may end in any order.
+        beats = sorted(store.beat_events, key=lambda beat: (beat.due_at, beat.agent))
+        return Forecast(
+            self._since,
+            until,
+            tuple(seen.values()),
+            tuple(events),
+            store.full.is_set(),
+            foreseen(self._setup, self._heartbeats, beats),
+            tuple(beats),
+        )
 
     def _count(self, found: Foreseen, end: OccurrenceEnd, due_at: datetime) -> None:
         assert end.started_at is not None
@@ -301,3 +337,22 @@ class _Simulation:
                 found.usd = (found.usd or Decimal(0)) + usd
         found.worked_s += (end.finished_at - end.started_at).total_seconds()
         found.waited_s = max(found.waited_s, (end.started_at - due_at).total_seconds())
+
+
+async def _until_full(works: Works, store: _Watched, limit_s: float) -> None:
+    """Let jobs run and agents beat for so long, or until there is enough of it."""
+    running = [
+        asyncio.create_task(works.office.loop.run()),
+        asyncio.create_task(works.heartbeats.run()),
+    ]
+    full = asyncio.create_task(store.full.wait())
+    await asyncio.wait({full, *running}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+    works.office.loop.close()
+    works.heartbeats.loop.close()
+    works.dispatcher.interrupt()
+    for task in (*running, full):
+        task.cancel()
+    await asyncio.wait({*running, full})
+    for task in running:
+        if not task.cancelled():
+            task.result()

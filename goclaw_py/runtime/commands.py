@@ -12,9 +12,11 @@ from goclaw_py.core import wording
 from goclaw_py.core.commands import (
     Command,
     Greet,
+    HeartbeatCommand,
     Help,
     JobButton,
     Jobs,
+    Mute,
     NewSession,
     QueueMode,
     ShowStatus,
@@ -31,9 +33,11 @@ from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Mode
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.heartbeat import HeartbeatDesk
 from goclaw_py.ports.jobs import JobDesk
 from goclaw_py.ports.store import InboxRow, Place, Store
 from goclaw_py.runtime.doorkeeper import Doorkeeper
+from goclaw_py.runtime.heartbeat_commands import HeartbeatCommands
 from goclaw_py.runtime.job_commands import JobCommands
 from goclaw_py.runtime.ledger import Ledger, Payer
 from goclaw_py.runtime.policies import Policies
@@ -50,13 +54,14 @@ _MODES: Mapping[str, Mode | None] = {**{mode.value: mode for mode in Mode}, "def
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What commands ask, and act on."""
+    """What commands ask, and act on. ``heartbeats``: None if there are none here."""
 
     stopper: Stopper
     policies: Policies
     doorkeeper: Doorkeeper
     ledger: Ledger
     jobs: JobDesk
+    heartbeats: HeartbeatDesk | None = None
 
 
 class Commands:
@@ -73,6 +78,7 @@ class Commands:
         self._doorkeeper = means.doorkeeper
         self._ledger = means.ledger
         self._jobs = JobCommands(means.jobs, store)
+        self._heartbeats = HeartbeatCommands(means.heartbeats, means.policies, means.doorkeeper)
         self._answers: set[asyncio.Task[None]] = set()
 
     def answer_stop(self, message: InboundMessage, stopped: Stopped, *, covered: int = 0) -> None:
@@ -145,10 +151,8 @@ class Commands:
         match command:
             case Stop():
                 answer = ""
-            case Greet():
-                answer = wording.GREETING
-            case Help():
-                answer = wording.help_text()
+            case Greet() | Help():
+                answer = wording.GREETING if command == Greet() else wording.help_text()
             case ShowStatus():
                 answer = await self._status(row)
             case ShowUsage():
@@ -163,6 +167,8 @@ class Commands:
                 answer = await self._queue(row, word)
             case Jobs() | Timezone() | JobButton():
                 answer = await self._jobs.answer(row, command)
+            case HeartbeatCommand() | Mute():
+                answer = await self._heartbeats.answer(row, command)
             case _:
                 assert_never(command)
         return answer

@@ -33,6 +33,7 @@ from goclaw_py.ports.control import (
     StopReport,
     Submitted,
 )
+from goclaw_py.ports.heartbeat import HeartbeatDesk
 from goclaw_py.ports.jobs import JobDesk
 from goclaw_py.ports.store import (
     Chat,
@@ -46,6 +47,7 @@ from goclaw_py.ports.store import (
     Store,
     StoredEntry,
 )
+from goclaw_py.runtime.heartbeat.service import HeartbeatSetup, desk_of
 from goclaw_py.runtime.jobs.desk import JobDesk as StoredJobs
 from goclaw_py.runtime.jobs.making import Rules
 from goclaw_py.runtime.submissions import Submissions
@@ -64,15 +66,27 @@ _NO_LANES = "no gateway is running here, so no lanes are open; start one with: g
 class StoreControl:
     """What can be seen and done with the database alone. See ``ports.control.Control``."""
 
-    def __init__(self, store: Store, clock: Clock, jobs: JobDesk | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        jobs: JobDesk | None = None,
+        heartbeats: HeartbeatDesk | None = None,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._jobs = jobs or StoredJobs(store, clock, Rules(DEFAULT_PROFILE))
+        self._heartbeats = heartbeats or desk_of(store, clock, HeartbeatSetup(), ())
 
     @property
     def jobs(self) -> JobDesk:
         """See ``Control``."""
         return self._jobs
+
+    @property
+    def heartbeats(self) -> HeartbeatDesk:
+        """See ``Control``."""
+        return self._heartbeats
 
     async def status(self) -> Status:
         """Raises ``NoGateway``: without one there is nothing that has a state."""
@@ -256,7 +270,7 @@ class GatewayControl(StoreControl):
         works: Works,
         look: Callable[[], Awaitable[Status]],
     ) -> None:
-        super().__init__(store, clock, works.office.desk)
+        super().__init__(store, clock, works.office.desk, works.heartbeats.desk)
         self._dispatcher = works.dispatcher
         self._children = works.children
         self._commands = works.commands

@@ -30,6 +30,7 @@ from goclaw_py.runtime.doorkeeper import Doorkeeper
 from goclaw_py.runtime.drafts import Drafts
 from goclaw_py.runtime.feed import Feed
 from goclaw_py.runtime.gateway import Gateway
+from goclaw_py.runtime.heartbeat.service import Heartbeats, HeartbeatSetup
 from goclaw_py.runtime.hosts import Hosts
 from goclaw_py.runtime.incidents import Incidents
 from goclaw_py.runtime.instructions import Instructions
@@ -80,6 +81,7 @@ class Surroundings:
     run_timeout_s: float | None = None
     spans: Spans = NO_SPANS
     jobs: JobSetup = field(default_factory=JobSetup)
+    heartbeats: HeartbeatSetup = field(default_factory=HeartbeatSetup)
 
 
 class Works:
@@ -108,40 +110,41 @@ class Works:
         replies = Replies(channels, around.workspaces)
         by = Colleagues(channels, policies, self.children, self.feed, self.ledger, replies)
         self.office = Office(store, clock, node, around.jobs, by)
+        self.heartbeats = Heartbeats(store, clock, node, around.heartbeats, by)
+        desk = self.office.desk if around.jobs.rules.enabled else None
+        drafts = Drafts(store, clock, channels, pacing)
         tools = Tools(
-            self.children,
-            contexts,
-            Drafts(store, clock, channels, pacing),
-            self.feed,
-            self.ledger,
-            received,
-            replies,
-            self.office.desk if around.jobs.rules.enabled else None,
+            self.children, contexts, drafts, self.feed, self.ledger, received, replies, desk
         )
         self.runner = Runner(store, channels, clock, node, tools)
-        self.dispatcher = Dispatcher(scheduler, Hosts(self.children, self.office.runs, self.runner))
-        equipment = self._equipment(around, received)
-        workshop = Workshop(equipment, clock, self.dispatcher.is_running)
+        self._owners = (self.children, self.office.runs, self.heartbeats.runs, self.runner)
+        self.dispatcher = Dispatcher(scheduler, Hosts(*self._owners))
         reception = Reception(store, clock, policies, self.doorkeeper)
         self.gateway = Gateway(store, clock, policies, channels, reception, node)
         self.outages = Outages(
             store, clock, around.outage_hold_s, self.gateway.submit, self.runner.drop
         )
-        self.runner.connect(self.dispatcher, workshop, self.outages)
-        self.children.connect(self.dispatcher, workshop, self.gateway.bring)
-        self.office.connect(self.dispatcher, workshop, self.gateway.release_later)
         jobs = self.office.runs
         self.stopper = Stopper(store, clock, self.dispatcher, self.runner.turns, self.outages, jobs)
-        means = Means(self.stopper, policies, self.doorkeeper, self.ledger, self.office.desk)
+        desks = self.office.desk, self.heartbeats.desk
+        means = Means(self.stopper, policies, self.doorkeeper, self.ledger, *desks)
         self.commands = Commands(store, clock, channels, means)
-        self.gateway.connect(
-            self.dispatcher, self.runner, self.commands, self.stopper, self.outages
-        )
         self.outbox = Outbox(
             store, clock, channels, pacing, node, goes_last=self.doorkeeper.is_strangers
         )
         self.supervisor = Supervisor(store, clock, channels.values(), node)
         self.incidents = Incidents(store, clock, policies, self.doorkeeper, self.supervisor.views)
+        self._connect(self._equipment(around, received))
+
+    def _connect(self, equipment: Equipment) -> None:
+        """Give those each other who know each other."""
+        dispatcher, release_later = self.dispatcher, self.gateway.release_later
+        workshop = Workshop(equipment, self._clock, dispatcher.is_running)
+        self.runner.connect(dispatcher, workshop, self.outages)
+        self.children.connect(dispatcher, workshop, self.gateway.bring)
+        self.office.connect(dispatcher, workshop, release_later)
+        self.heartbeats.connect(dispatcher, workshop, self.incidents, release_later)
+        self.gateway.connect(dispatcher, self.runner, self.commands, self.stopper, self.outages)
 
     def _equipment(self, around: Surroundings, received: Received) -> Equipment:
         pinning = asyncio.Lock()
@@ -161,11 +164,12 @@ class Works:
             partial(SessionPins, self._store, pinning),
             received.workspace,
             around.spans,
+            self.heartbeats.desk,
         )
 
     def _over_budget(self, run_id: RunId, error: BudgetReached) -> None:
         """Stop a run for want of budget, with its own words."""
-        for owner in (self.children, self.office.runs, self.runner):
+        for owner in self._owners:
             if (progress := owner.progress(run_id)) is not None:
                 progress.over = error
         self.dispatcher.fail(run_id, Reason.BUDGET)
@@ -200,10 +204,23 @@ class Works:
 
     async def drain(self, wait_s: float, hurry: asyncio.Event) -> None:
         """Start nothing more and let work end; see ``Dispatcher.drain``."""
-        # Beside each other: jobs that wait are given back while runs end.
+        # Beside each other: jobs and beats that wait are given back while runs end.
         async with asyncio.TaskGroup() as group:
             group.create_task(self.office.close())
+            group.create_task(self.heartbeats.close())
             group.create_task(self.dispatcher.drain(wait_s, hurry))
+
+    def forget(self) -> None:
+        """This node was declared dead: end everything; what it had in hand belongs to others."""
+        self.dispatcher.interrupt()
+        self.gateway.forget_everything()
+        self.office.forget()
+        self.heartbeats.forget()
+
+    def look_for_due(self) -> None:
+        """Something may be due at another time than before."""
+        self.office.wake.call()
+        self.heartbeats.wake.call()
 
     def close_cut_runs(self, recovery: Recovery) -> None:
         """Tell channels of runs that are no more: they may still show them (SPEC CMD-3)."""

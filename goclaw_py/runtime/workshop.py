@@ -24,6 +24,7 @@ from goclaw_py.ports.agent import (
     no_messages,
 )
 from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.heartbeat import HeartbeatDesk
 from goclaw_py.ports.jobs import Asker, JobDesk
 from goclaw_py.ports.store import NewRun
 from goclaw_py.ports.tools import Children, Here, Toolmaker
@@ -67,7 +68,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Equipment:
-    """What all runs work with."""
+    """What all runs work with. ``heartbeats``: None if there are none here."""
 
     agents: Mapping[AgentName, AgentLoop]
     toolmaker: Toolmaker
@@ -79,6 +80,7 @@ class Equipment:
     workspace: Callable[[AgentName], Path]
     """The folder of an agent, which exists. Raises ``OSError``."""
     spans: Spans = NO_SPANS
+    heartbeats: HeartbeatDesk | None = None
 
 
 class Workshop:
@@ -126,6 +128,7 @@ class Workshop:
             attach=progress.files.append,
             jobs=job.jobs,
             asker=job.asker,
+            heartbeats=use.heartbeats,
         )
         toolbox = use.toolmaker.toolbox(here)
         request = RunRequest(

@@ -21,3 +21,7 @@ class LoopClock:
     def now(self) -> datetime:
         """The loop's present instant."""
         return self._start + timedelta(seconds=asyncio.get_running_loop().time())
+
+    def put_forward(self, by: timedelta) -> None:
+        """Let it show a later time from now on, as after a machine has slept."""
+        self._start += by

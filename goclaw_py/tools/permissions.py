@@ -22,6 +22,7 @@ SAFE: Final = frozenset(
         "schedule_search",
         "schedule_edit",
         "schedule_delete",
+        "heartbeat",
     }
 )
 """What every agent may call unless its settings say otherwise."""

@@ -13,6 +13,7 @@ from goclaw_py.tools.agents import Delegate, SpawnSubagent
 from goclaw_py.tools.chats import SendMessage
 from goclaw_py.tools.editing import EditFile, WriteFile
 from goclaw_py.tools.files import ListFiles, ReadFile, SendFile
+from goclaw_py.tools.heartbeat import Heartbeat
 from goclaw_py.tools.permissions import Permissions
 from goclaw_py.tools.pins import PinFact, UnpinFact
 from goclaw_py.tools.schedule_arguments import Figures
@@ -32,7 +33,9 @@ _ALWAYS: Final[tuple[Tool[Any], ...]] = (
     UnpinFact(),
 )
 
-TOOLS: Final[tuple[Tool[Any], ...]] = (*_ALWAYS, *schedule_tools(Figures()))
+_HEARTBEAT: Final = Heartbeat()
+
+TOOLS: Final[tuple[Tool[Any], ...]] = (*_ALWAYS, *schedule_tools(Figures()), _HEARTBEAT)
 """In the order in which models see them."""
 
 _NAME_CHARS = 80
@@ -50,13 +53,13 @@ class _Offer:
 class Registry:
     """Makes the toolboxes. An agent without permissions of its own gets none at all.
 
-    Runs that may use the desk for jobs get the schedule tools as well. What one run is offered is
-    made once for all runs like it.
+    Runs that may use the desk for jobs get the schedule tools as well, and all where there are
+    heartbeats the one for them. What one run is offered is made once for all runs like it.
     """
 
     def __init__(self, permissions: Mapping[AgentName, Permissions]) -> None:
         self._permissions = dict(permissions)
-        self._offers: dict[tuple[AgentName, Figures | None], _Offer] = {}
+        self._offers: dict[tuple[AgentName, Figures | None, bool], _Offer] = {}
 
     def toolbox(self, here: Here) -> Toolbox:
         """The tools of one run."""
@@ -65,14 +68,19 @@ class Registry:
         found = desk_of(here)
         # The figures are those of the settings, so there are few of them.
         figures = None if found is None else Figures.of(found[0].profile)
-        key = here.agent, figures
+        beats = here.heartbeats is not None
+        key = here.agent, figures, beats
         if key not in self._offers:
-            self._offers[key] = _offer(self._permissions[here.agent], figures)
+            self._offers[key] = _offer(self._permissions[here.agent], figures, beats=beats)
         return _Box(self._offers[key], here)
 
 
-def _offer(permissions: Permissions, figures: Figures | None) -> _Offer:
-    there = _ALWAYS if figures is None else (*_ALWAYS, *schedule_tools(figures))
+def _offer(permissions: Permissions, figures: Figures | None, *, beats: bool) -> _Offer:
+    there = [*_ALWAYS]
+    if figures is not None:
+        there += schedule_tools(figures)
+    if beats:
+        there.append(_HEARTBEAT)
     tools = [found for tool in there if (found := tool.permitted(permissions)) is not None]
     by_name = {tool.name: tool for tool in tools}
     return _Offer(tuple(tool.spec for tool in tools), by_name, guidance(by_name))

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -46,6 +46,7 @@ from goclaw_py.runtime.control import GatewayControl
 from goclaw_py.runtime.dispatcher import Dispatcher
 from goclaw_py.runtime.doorkeeper import Doorkeeper
 from goclaw_py.runtime.gateway import Gateway
+from goclaw_py.runtime.heartbeat.service import HeartbeatSetup
 from goclaw_py.runtime.jobs.office import JobSetup
 from goclaw_py.runtime.ledger import Limits
 from goclaw_py.runtime.outbox import Outbox
@@ -127,6 +128,7 @@ class Ways:
     outage_hold_s: float = 1800.0
     jobs: JobSetup = field(default_factory=JobSetup)
     cron_lane: int = 1
+    heartbeats: HeartbeatSetup = field(default_factory=HeartbeatSetup)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,11 +192,12 @@ class GatewayProcess:
         self.cluster = Cluster(
             store, clock, "test", on_recovery=self._on_recovery, on_lost=self._lost.set
         )
+        workspaces = dict.fromkeys((MAIN_AGENT, *self.others), self.workspace)
         around = Surroundings(
             channels,
             {place: self._rules(channel) for place, channel in channels.items()},
             {MAIN_AGENT: self.agent, **self.others},
-            dict.fromkeys((MAIN_AGENT, *self.others), self.workspace),
+            workspaces,
             dict.fromkeys((MAIN_AGENT, *self.others), self.ways.context_window),
             OpenToolmaker(),
             limits={MAIN_AGENT: self.ways.limits},
@@ -202,6 +205,7 @@ class GatewayProcess:
             run_timeout_s=self.ways.run_timeout_s,
             spans=self.spans,
             jobs=self.ways.jobs,
+            heartbeats=replace(self.ways.heartbeats, workspaces=workspaces),
         )
         lanes = {
             MAIN_LANE: self.ways.main_lane,
@@ -244,6 +248,8 @@ class GatewayProcess:
             self.cluster.watch(),
             self.outbox.run(),
             self.works.office.run(),
+            self.works.heartbeats.run(),
+            *([self.works.heartbeats.keep_telling()] if self.ways.heartbeats.plans else []),
             self._keep_taking_up(),
             self._keep_knowing_people(),
             self._receive(),
@@ -346,9 +352,7 @@ class GatewayProcess:
                 await self._lost.wait()
             finally:
                 await self._cancel(receiving)
-            self.dispatcher.interrupt()
-            self.gateway.forget_everything()
-            self.works.office.forget()
+            self.works.forget()
             self._pending.call()
 
     async def _keep_taking_up(self) -> None:
@@ -379,7 +383,7 @@ class GatewayProcess:
             case Notice.PEOPLE:
                 self._people.call()
             case Notice.CRON:
-                self.works.office.wake.call()
+                self.works.look_for_due()
 
     def _on_recovery(self, recovery: Recovery) -> None:
         self.recoveries.append(recovery)

@@ -5,6 +5,7 @@ seen and not found. What to do stands in the model's name or, if that is no orde
 message:
 
     say TEXT          the text, a word at a time
+    exactly JSON      the text that this string of JSON holds, a word at a time, blanks as they are
     slow N DELAY      N words ("w1 w2 …"), DELAY seconds apart
     big BYTES SIZE    a text that long, in pieces of SIZE (1024)
     think TEXT        thoughts, then an answer

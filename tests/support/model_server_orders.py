@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -9,8 +10,8 @@ from enum import Enum, auto
 import orjson
 
 _WORDS = (
-    "say slow big think status fail limit advise quota overflow cut pause half fault refuse hang "
-    "tool tools halftool many mute"
+    "say exactly slow big think status fail limit advise quota overflow cut pause half fault "
+    "refuse hang tool tools halftool many mute"
 )
 ORDERS = frozenset(_WORDS.split())
 
@@ -83,6 +84,8 @@ def answer(order: str, results: Sequence[str], *, messages: int) -> Answer:
     match [verb, *rest.split()]:
         case ["say", *words]:
             return _words(words)
+        case ["exactly", *_]:
+            return Answer(re.findall(r"\s*\S+\s*", orjson.loads(rest)))
         case ["slow", count, delay]:
             return _words(_numbered(count), delay_s=float(delay))
         case ["big", size, *more]:

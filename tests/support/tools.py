@@ -10,6 +10,7 @@ from goclaw_py.core.errors import ToolFailed
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import OutFile, Target
 from goclaw_py.core.outcomes import Trigger
+from goclaw_py.ports.heartbeat import HeartbeatDesk
 from goclaw_py.ports.jobs import Asker, JobDesk
 from goclaw_py.ports.tools import Here, Toolbox
 from goclaw_py.tools import Permissions, Registry
@@ -18,6 +19,9 @@ MAIN = AgentName("main")
 
 SCHEDULING = frozenset({"schedule_create", "schedule_search", "schedule_edit", "schedule_delete"})
 """The tools that are there only where there is a desk for jobs."""
+
+AT_DESKS = SCHEDULING | {"heartbeat"}
+"""Those, and the one that is there only where there are heartbeats."""
 
 
 @dataclass
@@ -80,13 +84,15 @@ class Desk:
     attached: list[OutFile] = field(default_factory=list)
     jobs: JobDesk | None = None
     asker: Asker | None = None
+    heartbeats: HeartbeatDesk | None = None
+    trigger: Trigger = Trigger.CHAT
 
     def here(self, agent: AgentName = MAIN) -> Here:
         return Here(
             run_id=RunId("run-1"),
             session=SessionKey(f"agent:{agent}:console:direct:me"),
             agent=agent,
-            trigger=Trigger.CHAT,
+            trigger=self.trigger,
             target=Target("console", "default", "me"),
             workspace=self.workspace,
             children=self.children,
@@ -95,6 +101,7 @@ class Desk:
             attach=self.attached.append,
             jobs=self.jobs,
             asker=self.asker,
+            heartbeats=self.heartbeats,
         )
 
     def tools(self, permissions: Permissions | None = None, agent: AgentName = MAIN) -> Toolbox:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+from goclaw_py.agents.offline.beating import BEATING, beat
 from goclaw_py.agents.offline.scheduling import SCHEDULING
 from goclaw_py.agents.offline.talking import TALKING
 from goclaw_py.agents.offline.tooling import TOOLING, announced
 from goclaw_py.agents.offline.turn import Answer, Turn, phrase, quote
 from goclaw_py.core.errors import ToolFailed
+from goclaw_py.core.outcomes import Trigger
 from goclaw_py.ports.agent import AgentResult, Emit, FilePart, RunRequest
 
 
@@ -41,7 +43,13 @@ async def _introduce(turn: Turn) -> str:
     )
 
 
-PHRASES = (phrase("help", "this list", r"(help|\?)", _help), *TALKING, *TOOLING, *SCHEDULING)
+PHRASES = (
+    phrase("help", "this list", r"(help|\?)", _help),
+    *TALKING,
+    *TOOLING,
+    *SCHEDULING,
+    *BEATING,
+)
 """In the order in which they are tried."""
 
 
@@ -51,6 +59,8 @@ def _understands(text: str) -> bool:
 
 def _find(request: RunRequest, prompt: str) -> tuple[Answer, str, str]:
     """What answers a request, and what it works with."""
+    if request.trigger is Trigger.HEARTBEAT:
+        return beat, prompt, ""
     if any(isinstance(part, FilePart) for part in request.parts):
         return _thank, prompt, ""
     if results := announced(prompt):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from goclaw_py.core import wording_jobs
+from goclaw_py.core.beats import BeatKind
 from goclaw_py.core.due import End
 from goclaw_py.core.errors import Fenced, WorkSourceError
 from goclaw_py.core.events import AgentEvent
@@ -55,6 +56,10 @@ log = logging.getLogger(__name__)
 
 _ELSEWHERE_S = 5.0
 """How long a job waits whose conversation another process works on."""
+
+
+_WAKING = frozenset({Status.OK, Status.FAILED, Status.TIMED_OUT})
+"""Ends that a beat follows if the job says so (SPEC CRON-20)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +247,10 @@ class JobRuns:
         """See ``Performer``."""
         await self._telling.remember(held, say)
         await self._shop.work.finish(held, end, said)
+        spec = held.claimed.job.spec
+        if spec.wake_heartbeat and end.status in _WAKING:
+            agent, now = spec.agent, self._clock.now()
+            await until_available(lambda: self._store.wake_heartbeat(agent, BeatKind.JOB, now=now))
 
     # ------------------------------------------------------------------ by hand
 

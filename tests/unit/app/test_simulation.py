@@ -328,13 +328,13 @@ def test_what_services_warn_of_is_not_logged_meanwhile(
         played.add(HOURLY, f"job-{number}", 10 * MINUTE)
     simulated = simulation._Simulation.run
 
-    async def run(self: simulation._Simulation, days: int) -> Forecast:
+    async def run(self: simulation._Simulation, days: int, folder: Path) -> Forecast:
         log.warning("played")
         log.error("a bug")
         other = threading.Thread(target=log.warning, args=("real",))
         other.start()
         other.join()
-        return await simulated(self, days)
+        return await simulated(self, days, folder)
 
     monkeypatch.setattr(simulation._Simulation, "run", run)
     assert played.run(1).jobs[1].waited_s == 600

@@ -13,10 +13,10 @@ from goclaw_py.core.errors import SettingError
 from goclaw_py.core.ids import AgentName
 from goclaw_py.ports.tools import Toolbox
 from goclaw_py.tools import SAFE
-from tests.support.tools import SCHEDULING, Desk
+from tests.support.tools import AT_DESKS, Desk
 
-USUAL = SAFE - SCHEDULING
-"""What an agent may call where there is no desk for jobs."""
+USUAL = SAFE - AT_DESKS
+"""What an agent may call where there is no desk for jobs, and no heartbeat."""
 
 OTHERS = """
 [agents.helper]

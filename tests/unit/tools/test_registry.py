@@ -11,7 +11,7 @@ from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import Target
 from goclaw_py.ports.tools import Toolbox, ToolSpec
 from goclaw_py.tools import SAFE, TOOLS, Permissions, Registry
-from tests.support.tools import SCHEDULING, Desk
+from tests.support.tools import AT_DESKS, Desk
 
 EVERYTHING = Permissions(
     delegates=(AgentName("writer"), AgentName("researcher")),
@@ -29,11 +29,11 @@ def spec_of(tools: Toolbox, name: str) -> ToolSpec:
 
 
 def test_an_agent_has_the_safe_tools_by_itself(desk: Desk) -> None:
-    assert names(desk.tools()) == SAFE - SCHEDULING
+    assert names(desk.tools()) == SAFE - AT_DESKS
 
 
 def test_only_the_settings_give_tools_that_reach_other_agents_and_chats(desk: Desk) -> None:
-    offered = names(desk.tools(EVERYTHING)) | SCHEDULING
+    offered = names(desk.tools(EVERYTHING)) | AT_DESKS
     assert offered == SAFE | {"delegate", "send_message"}
     assert offered == {tool.name for tool in TOOLS}
 
@@ -46,7 +46,7 @@ def test_allowed_tools_are_all_there_are_and_denied_ones_are_gone(desk: Desk) ->
         delegates=EVERYTHING.delegates,
         send_to=EVERYTHING.send_to,
     )
-    assert names(desk.tools(denied)) == SAFE - SCHEDULING - {"read_file"}
+    assert names(desk.tools(denied)) == SAFE - AT_DESKS - {"read_file"}
 
 
 def test_an_agent_that_nobody_has_given_permissions_has_no_tools(desk: Desk) -> None:

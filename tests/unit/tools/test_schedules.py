@@ -27,7 +27,7 @@ from goclaw_py.tools import SAFE, Permissions
 from tests.support.schedules import ANN, BOB, OPERATORS, Schedules, asker
 from tests.support.store_jobs import claim_one, ended
 from tests.support.stores import A, a_node
-from tests.support.tools import SCHEDULING
+from tests.support.tools import AT_DESKS, SCHEDULING
 
 
 @pytest.fixture
@@ -169,12 +169,12 @@ def test_they_are_there_for_runs_that_may_use_the_desk_and_for_no_other(
 ) -> None:
     """SPEC AGENT-6: scheduled runs have none unless allowed. CRON-4: nor has anybody if off."""
     place = world.place()
-    assert {spec.name for spec in place.tools().specs} == SAFE
+    assert {spec.name for spec in place.tools().specs} == SAFE - AT_DESKS | SCHEDULING
     without = [replace(place, jobs=None), replace(place, asker=None)]
     without.append(Schedules(world.workspace, enabled=False).place())
     for desk in without:
         tools = desk.tools()
-        assert {spec.name for spec in tools.specs} == SAFE - SCHEDULING
+        assert {spec.name for spec in tools.specs} == SAFE - AT_DESKS
         assert tools.guidance == ()
 
 

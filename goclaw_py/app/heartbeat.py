@@ -1,0 +1,19 @@
+"""What the settings say about heartbeats, for those who run them."""
+
+from __future__ import annotations
+
+from goclaw_py.config.beats import heartbeat_policy, plans
+from goclaw_py.config.models import Settings
+from goclaw_py.core.ids import AgentName
+from goclaw_py.runtime.heartbeat.service import HeartbeatSetup
+
+
+def heartbeat_setup(settings: Settings) -> HeartbeatSetup:
+    """What a gateway needs to run them."""
+    names = [AgentName(name) for name in settings.agents]
+    return HeartbeatSetup(
+        policies={name: heartbeat_policy(settings, name) for name in names},
+        plans={plan.agent: plan for plan in plans(settings)},
+        workspaces={name: settings.workspace(name) for name in names},
+        run_timeout_s=settings.runs.timeout_s,
+    )

@@ -1,0 +1,229 @@
+"""The heartbeats of a simulation: how they stand, and what becomes of their beats (SPEC OPS-6)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+from goclaw_py.app.heartbeat import heartbeat_setup
+from goclaw_py.config.models import Settings
+from goclaw_py.core.beats import BeatEnd, BeatStatus, Heartbeat, Skip
+from goclaw_py.core.events import NO_USAGE, Usage
+from goclaw_py.core.heartbeat_reply import HEARTBEAT_OK
+from goclaw_py.core.ids import AgentName, NodeId
+from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.ports.agent import AgentResult
+from goclaw_py.ports.store import RunEnd
+from goclaw_py.runtime.heartbeat.service import HeartbeatSetup
+from goclaw_py.store import beat_rules
+from goclaw_py.store.memory import MemoryStore
+
+MOST_BEATS = 200_000
+"""A simulation ends after so many beats, also if nearly all are skipped: it takes minutes."""
+
+ASKS_ONCE = Usage(requests=1)
+"""What a beat uses of which nothing is known."""
+
+_TIDY_EVERY = 500
+
+
+@dataclass(frozen=True, slots=True)
+class KnownHeartbeat:
+    """How a heartbeat stands, and what is assumed of its beats that come to their agent.
+
+    Args:
+        events: What waits to be told with its next beat.
+        today: What its beats have used on this day, in UTC; None: nothing.
+        seconds: How long one takes.
+        usage: What one uses.
+    """
+
+    heartbeat: Heartbeat
+    events: tuple[str, ...] = ()
+    today: Usage | None = None
+    seconds: float = 20.0
+    usage: Usage = ASKS_ONCE
+
+    @property
+    def agent(self) -> AgentName:
+        """Whose it is."""
+        return self.heartbeat.agent
+
+
+@dataclass(frozen=True, slots=True)
+class BeatEvent:
+    """A beat as it went.
+
+    Args:
+        due_at: By the grid, or when it was asked for.
+        started_at: None: it did not come to its agent.
+        model_calls: Runs that ask a model.
+    """
+
+    agent: AgentName
+    due_at: datetime
+    started_at: datetime | None
+    finished_at: datetime
+    status: BeatStatus
+    skip: Skip | None = None
+    model_calls: int = 0
+    usd: Decimal | None = None
+
+
+@dataclass(slots=True)
+class ForeseenBeats:
+    """What became of the beats of one agent. One that has not ended does not count.
+
+    Args:
+        is_on: Whether it beats at all.
+        beats: All of them, those that were skipped too.
+        failed: Beats that asked a model and came to nothing.
+        usd: None where no cost is known.
+        waited_s: The longest time from due to start.
+    """
+
+    agent: AgentName
+    is_on: bool = True
+    beats: int = 0
+    skipped: Counter[Skip] = field(default_factory=Counter)
+    failed: int = 0
+    model_calls: int = 0
+    usd: Decimal | None = None
+    worked_s: float = 0.0
+    waited_s: float = 0.0
+
+    def count(self, beat: BeatEvent) -> None:
+        """One more."""
+        self.beats += 1
+        if beat.skip is not None:
+            self.skipped[beat.skip] += 1
+        self.failed += beat.status is BeatStatus.FAILED
+        self.model_calls += beat.model_calls
+        if beat.usd is not None:
+            self.usd = (self.usd or Decimal(0)) + beat.usd
+        if beat.started_at is not None:
+            self.worked_s += (beat.finished_at - beat.started_at).total_seconds()
+            self.waited_s = max(self.waited_s, (beat.started_at - beat.due_at).total_seconds())
+
+
+def played_setup(settings: Settings, known: Iterable[KnownHeartbeat]) -> HeartbeatSetup:
+    """What the settings say about the heartbeats that are known, and the real checklists."""
+    setup = heartbeat_setup(settings)
+    names = {one.agent for one in known} & setup.policies.keys()
+    return replace(
+        setup,
+        policies={agent: one for agent, one in setup.policies.items() if agent in names},
+        plans={agent: one for agent, one in setup.plans.items() if agent in names},
+    )
+
+
+async def all_is_well(known: KnownHeartbeat) -> AgentResult:
+    """Answer a beat, after the time and at the cost that are assumed."""
+    await asyncio.sleep(known.seconds)
+    return AgentResult(HEARTBEAT_OK, usage=known.usage)
+
+
+def foreseen(
+    setup: HeartbeatSetup, known: Iterable[KnownHeartbeat], beats: Iterable[BeatEvent]
+) -> tuple[ForeseenBeats, ...]:
+    """What becomes of each heartbeat, in the order in which they are known."""
+    found = {}
+    for one in known:
+        if (plan := setup.plans.get(one.agent)) is not None:
+            heart = replace(one.heartbeat, interval=plan.interval)
+            found[one.agent] = ForeseenBeats(one.agent, heart.is_on)
+    for beat in beats:
+        found[beat.agent].count(beat)
+    return tuple(found.values())
+
+
+class WatchedBeats(MemoryStore):
+    """Notes what becomes of beats, and keeps no more rows of them than it must."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.beat_events: list[BeatEvent] = []
+        self.beats_asked = 0
+        """How many beats came to their agents."""
+        self.full = asyncio.Event()
+        """There is more than anybody reads."""
+        self._used: dict[tuple[AgentName, date], Usage] = {}
+        self._tidy_at = _TIDY_EVERY
+
+    def enter_heartbeat(self, known: KnownHeartbeat, now: datetime) -> None:
+        """Let a heartbeat stand as it does; what it has in hand stays out of it."""
+        agent = known.agent
+        self._db.beats.heartbeats[agent] = replace(known.heartbeat, beat=None, node=None)
+        for text in known.events:
+            self._db.beats.enter_event(agent, text, now)
+        if known.today is not None:
+            self._used[agent, _day(now)] = known.today
+
+    async def beats_usage(self, agent: AgentName, *, since: datetime) -> Usage | None:
+        """Of the day that begins then, in UTC: nobody asks for more here."""
+        return self._used.get((agent, _day(since)))
+
+    async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
+        """Its beat is noted."""
+        if end.beat is not None:
+            self._note_beat(end.beat)
+        await super().finish_run(end, node=node)
+        await self._tidy_up()
+
+    async def end_beats(self, ends: Sequence[BeatEnd], *, node: NodeId) -> None:
+        """They are noted."""
+        for one in ends:
+            self._note_beat(one)
+        await super().end_beats(ends, node=node)
+        await self._tidy_up()
+
+    async def tell_of_beat(
+        self, end: BeatEnd, say: Sequence[OutboundMessage], *, node: NodeId
+    ) -> None:
+        """It is noted."""
+        self._note_beat(end)
+        await super().tell_of_beat(end, say, node=node)
+        await self._tidy_up()
+
+    def _note_beat(self, end: BeatEnd) -> None:
+        row = self._db.beats.rows[end.id]
+        if row.finished_at is not None:
+            return
+        usage = end.usage
+        self.beat_events.append(
+            BeatEvent(
+                end.agent,
+                row.due_at,
+                end.started_at,
+                end.finished_at,
+                end.status,
+                end.skip,
+                end.attempts,
+                None if usage is None else usage.cost_usd,
+            )
+        )
+        self.beats_asked += end.started_at is not None
+        if usage is not None:
+            day = end.agent, _day(row.claimed_at)
+            self._used[day] = self._used.get(day, NO_USAGE).plus(usage)
+        self.look_if_full()
+
+    def look_if_full(self) -> None:
+        """See ``full``."""
+        if len(self.beat_events) >= MOST_BEATS:
+            self.full.set()
+
+    async def _tidy_up(self) -> None:
+        """Forget the rows of what has ended: the log is slow where thousands were paid for."""
+        if len(self.beat_events) < self._tidy_at:
+            return
+        self._tidy_at = len(self.beat_events) + _TIDY_EVERY
+        await self.sweep_beats(now=self.beat_events[-1].finished_at + beat_rules.KEPT)
+
+
+def _day(at: datetime) -> date:
+    return at.astimezone(UTC).date()

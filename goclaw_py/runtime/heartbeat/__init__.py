@@ -1,0 +1,1 @@
+"""Heartbeats: agents that look after things without being asked (SPEC section 7)."""

@@ -1,0 +1,174 @@
+"""What becomes of what an agent says in a beat (SPEC HB-6 to HB-8, HB-10, AGENT-7)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from datetime import timedelta
+from typing import Final
+
+from goclaw_py.core import wording_heartbeat
+from goclaw_py.core.beats import BeatEnd, BeatStatus, Undelivered
+from goclaw_py.core.errors import StoreError
+from goclaw_py.core.heartbeat import HeartbeatPolicy, Nowhere
+from goclaw_py.core.heartbeat_reply import alert_key, judge
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.targets import target_text
+from goclaw_py.ports.agent import HistoryEntry, Role
+from goclaw_py.ports.channel import Channel
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import Place, Store
+from goclaw_py.runtime.heartbeat.beats import Told
+from goclaw_py.runtime.heartbeat.held import Held
+from goclaw_py.runtime.heartbeat.routes import NOWHERE, Found, Routes, place_text
+from goclaw_py.runtime.incidents import Incidents
+from goclaw_py.runtime.jobs.ends import Said
+from goclaw_py.runtime.post import sessions_of
+from goclaw_py.runtime.replies import Replies
+
+log = logging.getLogger(__name__)
+
+SAME_FOR: Final = timedelta(hours=24)
+"""How long an alert that says the same is left out (SPEC HB-7)."""
+
+_THIRD: Final = 3
+
+
+class Alerts:
+    """Judges replies, and writes alerts as their channels take them."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        channels: Mapping[Place, Channel],
+        routes: Routes,
+        replies: Replies,
+        incidents: Incidents,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._channels = channels
+        self._routes = routes
+        self._replies = replies
+        self._incidents = incidents
+
+    async def of(self, held: Held, said: Said) -> Told:
+        """What a reply comes to. Raises ``StoreUnavailable``.
+
+        A file that is to be sent is an alert, whatever the text beside it says.
+        """
+        policy, agent = held.policy, held.claimed.agent
+        judged = judge(said.text, ack_max_chars=policy.ack_max_chars, position=policy.ack_position)
+        if judged.is_ok and not said.files:
+            return Told(BeatStatus.OK, reply=said.text)
+        files, troubles = self._replies.sendable(said.files, agent, held.run)
+        text = "\n\n".join(filter(None, [judged.text, *troubles]))
+        found = await self._routes.find(agent, policy)
+        target = found.route.target
+        if isinstance(policy.target, Nowhere):
+            return Told(BeatStatus.ALERTED, NOWHERE, said.text)
+        if target is None:
+            return Told(BeatStatus.NO_ROUTE, found.route.problem, said.text)
+        key = alert_key(agent, target_text(target), _said_with(text, [f.name for f in files]))
+        since = self._clock.now() - SAME_FOR
+        if await self._store.alert_known(key, since=since):
+            return Told(BeatStatus.DUPLICATE, "it was told before", said.text, target)
+        say = self._messages(held, target, self._whole(text, found), key)
+        say += [
+            OutboundMessage(target, "", run_id=held.run, file=file, beat=held.id, alert=key)
+            for file in files
+        ]
+        return Told(BeatStatus.ALERTED, found.route.detail, said.text, target, tuple(say), text)
+
+    def _whole(self, text: str, found: Found) -> str:
+        """An alert with a line about why it does not come where it would be looked for."""
+        if not found.instead_of:
+            return text
+        return f"{text}\n\n{wording_heartbeat.fell_back(found.instead_of)}".strip()
+
+    def _messages(self, held: Held, target: Target, text: str, key: str) -> list[OutboundMessage]:
+        return [
+            OutboundMessage(target, part, run_id=held.run, rich=rich, beat=held.id, alert=key)
+            for part, rich in self._parts(target, text)
+        ]
+
+    def _parts(self, target: Target, text: str) -> list[tuple[str, bool]]:
+        """A text as its channel takes it, and whether that has written it so."""
+        channel = self._channels.get((target.channel, target.account))
+        if channel is None:
+            return [(text, False)]
+        return [(part, True) for part in channel.parts(text)]
+
+    # ------------------------------------------------------------------ afterwards
+
+    async def told(self, held: Held, end: BeatEnd, told: Told) -> None:
+        """The end of a beat is stored: let the chat know what it was told, and owners of trouble.
+
+        What was said is in the outbox; a database that is away keeps only the history from it.
+        """
+        agent = held.claimed.agent
+        if told.say and told.target is not None and told.text:
+            await self._remember(agent, told.target, told.text)
+        failures = held.claimed.heartbeat.failures
+        key = f"heartbeat:{agent}"
+        try:
+            if end.failed and failures + 1 >= _THIRD:
+                text = wording_heartbeat.failed_thrice(
+                    agent, end.finished_at, end.detail, held.policy.zone
+                )
+                await self._incidents.tell(key, text)
+            elif end.failed is False and failures >= _THIRD:
+                await self._store.close_incident(key)
+        except StoreError as error:
+            log.warning("owners could not be told of a heartbeat: %s", error)
+
+    async def _remember(self, agent: AgentName, target: Target, text: str) -> None:
+        """Write an alert into the history of its chat, so that answers to it are understood."""
+        entry = HistoryEntry(Role.ASSISTANT, wording_heartbeat.alerted_from(text))
+        for session in sessions_of(agent, target):
+            try:
+                await self._store.note(session, entry, rows=(), now=self._clock.now())
+            except StoreError as error:
+                log.warning("an alert is not in its chat's history: %s", error)
+
+    async def tell_undelivered(
+        self, policies: Mapping[AgentName, HeartbeatPolicy], places: Collection[Place]
+    ) -> list[Undelivered]:
+        """Tell alerts that their channel will never take in the next chat that there is.
+
+        Returns those that cannot be told anywhere; they are looked at again as long as they are
+        new. Raises ``StoreUnavailable``.
+        """
+        since = self._clock.now() - SAME_FOR
+        return [
+            lost
+            for lost in await self._store.undelivered(tuple(policies), since=since)
+            if (lost.target.channel, lost.target.account) in places
+            and not await self._redirect(lost, policies[lost.agent])
+        ]
+
+    async def _redirect(self, lost: Undelivered, policy: HeartbeatPolicy) -> bool:
+        """Tell it somewhere else; False if there is nowhere."""
+        found = await self._routes.find(lost.agent, policy, lost.target)
+        target = found.route.target
+        if target is None:
+            return False
+        said = "\n\n".join(filter(None, lost.texts))
+        place = place_text(lost.target, await self._store.chats())
+        text = wording_heartbeat.undelivered(place, lost.why, said)
+        key = alert_key(lost.agent, target_text(target), said)
+        say = [
+            OutboundMessage(target, part, rich=rich, alert=key)
+            for part, rich in self._parts(target, text)
+        ]
+        if await self._store.tell_undelivered(lost.beat, say, now=self._clock.now()):
+            facts = {"beat": lost.beat, "agent": lost.agent, "why": lost.why}
+            log.warning("an alert could not be delivered; it is told elsewhere", extra=facts)
+            await self._remember(lost.agent, target, text)
+        return True
+
+
+def _said_with(text: str, files: Collection[str]) -> str:
+    return "\n".join([text, *files])

@@ -1,0 +1,151 @@
+"""Claims beats that are due and hands them over (SPEC HB-1, HB-11).
+
+It sleeps until the next due time or a change, at most a second, and waits for nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from goclaw_py.core.beats import BeatKind, ClaimedBeat
+from goclaw_py.core.errors import Fenced, StoreUnavailable
+from goclaw_py.core.ids import AgentName, BeatId, NodeId
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import BeatStore
+from goclaw_py.runtime.clock import new_id
+from goclaw_py.runtime.heartbeat.beats import Beats
+from goclaw_py.runtime.wake import Wake
+
+log = logging.getLogger(__name__)
+
+LOOK_S: Final = 1.0
+WAKES: Final = 5
+"""How many wakes a process takes up in ``WAKES_S``; more wait (SPEC HB-11)."""
+WAKES_S: Final = 60.0
+
+_AT_ONCE = 100
+_OTHERS_S = 0.05
+_UNSURE_S = 60.0
+
+
+class WakeLimit:
+    """Counts wakes by the clock of the event loop."""
+
+    def __init__(self) -> None:
+        self._taken: deque[float] = deque()
+
+    def left(self) -> int:
+        """How many may be taken up now."""
+        now = asyncio.get_running_loop().time()
+        while self._taken and self._taken[0] <= now - WAKES_S:
+            self._taken.popleft()
+        return WAKES - len(self._taken)
+
+    def take(self, count: int) -> None:
+        """So many were taken up."""
+        self._taken.extend([asyncio.get_running_loop().time()] * count)
+
+    def opens_in_s(self) -> float:
+        """How long none may be taken up, in seconds."""
+        if self.left() > 0:
+            return 0.0
+        return self._taken[0] + WAKES_S - asyncio.get_running_loop().time()
+
+
+class BeatLoop:
+    """Claims due beats for one process.
+
+    Args:
+        agents: Those that this process knows.
+        wake: Called when a heartbeat was changed, or when a beat is over.
+    """
+
+    def __init__(
+        self,
+        store: BeatStore,
+        clock: Clock,
+        node: Callable[[], NodeId],
+        agents: Sequence[AgentName],
+        beats: Beats,
+        wake: Wake,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._node = node
+        self._agents = agents
+        self._beats = beats
+        self._wake = wake
+        self._closing = False
+        self._unsure_until = 0.0
+        self.limit = WakeLimit()
+        self.look_s = LOOK_S
+        """How often the table is looked at without any notice; these are hints (SPEC DB-3)."""
+
+    async def run(self) -> None:
+        """Claim what comes due. Runs until cancelled."""
+        while not self._closing:
+            self._wake.clear()
+            try:
+                sleep_s = await self.look()
+            except StoreUnavailable as error:
+                log.debug("heartbeats wait for the database: %s", error)
+                sleep_s = self.look_s
+            except Fenced:
+                # Declared dead; the next look is that of another node.
+                sleep_s = self.look_s
+            await self._wake.wait(sleep_s)
+
+    async def look(self) -> float:
+        """Claim what is due now; how long there is nothing to do, in seconds, at most 1."""
+        await self._give_back_unknown()
+        while True:
+            wakes = self.limit.left()
+            due_at = await self._store.next_beat_due(self._agents, wakes=wakes > 0)
+            if due_at is None:
+                return self.look_s
+            if (ahead := (due_at - self._clock.now()).total_seconds()) > 0:
+                return min(ahead, self.look_s)
+            claimed = await self._claim(wakes)
+            if not claimed:
+                # Others are claiming these right now, or it is not ours.
+                return _OTHERS_S
+            self.limit.take(sum(one.kind in _WAKES for one in claimed))
+            self._beats.take(claimed)
+
+    async def _claim(self, wakes: int) -> Sequence[ClaimedBeat]:
+        node = self._node()
+        ids = [BeatId(new_id(self._clock)) for _ in range(_AT_ONCE)]
+        try:
+            claimed = await self._store.claim_beats(
+                node, self._agents, now=self._clock.now(), ids=ids, wakes=wakes
+            )
+        except StoreUnavailable:
+            self._unsure_until = asyncio.get_running_loop().time() + _UNSURE_S
+            raise
+        if self._node() != node:
+            return []
+        if self._closing:
+            await self._store.give_back_beats([one.id for one in claimed], node=node)
+            return []
+        return claimed
+
+    async def _give_back_unknown(self) -> None:
+        """Give back what was claimed by a call whose answer was lost.
+
+        For a while: such a call may take effect long after nobody waits for it any more.
+        """
+        if asyncio.get_running_loop().time() < self._unsure_until:
+            known = [held.id for held in self._beats.all()]
+            await self._store.give_back_unknown_beats(known, node=self._node())
+
+    def close(self) -> None:
+        """Claim nothing more."""
+        self._closing = True
+        self._wake.call()
+
+
+_WAKES: Final = frozenset({BeatKind.EVENT, BeatKind.JOB})

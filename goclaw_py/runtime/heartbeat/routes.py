@@ -1,0 +1,153 @@
+"""Where alerts go (SPEC HB-8)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol, assert_never
+
+from goclaw_py.core.heartbeat import HeartbeatPolicy, LastScope, LastUsed, Nowhere
+from goclaw_py.core.heartbeat_view import Route
+from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.core.messages import Target
+from goclaw_py.core.routing import chat_session
+from goclaw_py.core.targets import target_text
+from goclaw_py.ports.channel import Channel
+from goclaw_py.ports.store import Chat, ChatStore, Heard, Place, Session
+
+_LOOKED_AT: Final = 50
+_KNOWN_CHATS: Final = 1000
+
+NOBODY: Final = "nobody has spoken to this agent where it could answer"
+NOWHERE: Final = "its target is none: alerts are only logged"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A route, and what its alert says of the way there.
+
+    Args:
+        instead_of: The chat used last, if that cannot be written to; "" if it can.
+    """
+
+    route: Route
+    instead_of: str = ""
+
+
+class PlaceStore(ChatStore, Protocol):
+    """What is read here."""
+
+    async def session(self, key: SessionKey) -> Session | None:
+        """See ``ports.store.RunStore``."""
+
+
+class Routes:
+    """Finds the chats of heartbeats.
+
+    Args:
+        places: The accounts that the settings name: what was said elsewhere counts no more.
+        channels: Those of this process, None where there is no gateway.
+    """
+
+    def __init__(
+        self,
+        store: PlaceStore,
+        places: Collection[Place],
+        channels: Mapping[Place, Channel] | None = None,
+    ) -> None:
+        self._store = store
+        self._places = places
+        self._channels = channels
+
+    async def find(
+        self, agent: AgentName, policy: HeartbeatPolicy, without: Target | None = None
+    ) -> Found:
+        """Where an alert goes now; not to ``without``. Raises ``StoreUnavailable``."""
+        wanted = policy.target
+        match wanted:
+            case Nowhere():
+                return Found(Route(None, NOWHERE))
+            case LastUsed():
+                return await self._last(agent, wanted, policy.last_scope, without)
+            case Target():
+                if without is not None and _chat(wanted) == _chat(without):
+                    return await self._last(agent, LastUsed(), policy.last_scope, without)
+                return Found(await self._explicit(wanted))
+            case _:
+                assert_never(wanted)
+
+    async def _explicit(self, target: Target) -> Route:
+        if (target.channel, target.account) not in self._places:
+            return Route(target, "by the settings", "this channel is not set up")
+        for chat in await self._store.chats(limit=_KNOWN_CHATS):
+            if chat.gone and _is(chat, target):
+                return Route(target, "by the settings", chat.gone)
+        return Route(target, "by the settings")
+
+    async def _last(
+        self, agent: AgentName, wanted: LastUsed, scope: LastScope, without: Target | None
+    ) -> Found:
+        heard = [
+            each
+            for each in await self._store.heard(
+                agent=agent, direct=scope is LastScope.DIRECT, limit=_LOOKED_AT
+            )
+            if self._may_be(each.target, wanted, without)
+        ]
+        if not heard:
+            return Found(Route(None, NOBODY, NOBODY))
+        last = next((each for each in heard if self._reaches(each.target)), None)
+        if last is None:
+            # Its messages wait until somebody comes there.
+            return Found(Route(heard[0].target, "the chat used last, where nobody is now"))
+        gone = await self._gone_since(agent, last, wanted, scope)
+        if gone:
+            return Found(Route(last.target, f"used last but for {gone}, which is gone"), gone)
+        return Found(Route(last.target, "the chat used last"))
+
+    async def _gone_since(
+        self, agent: AgentName, last: Heard, wanted: LastUsed, scope: LastScope
+    ) -> str:
+        """A chat of the agent that was used after ``last`` and is gone; "" if there is none."""
+        for chat in await self._store.chats(limit=_KNOWN_CHATS):
+            target = Target(chat.channel, chat.account, chat.chat)
+            direct = scope is LastScope.ANY or chat.peer is last.peer
+            if not (chat.gone and chat.last_seen_at > last.at and direct):
+                continue
+            session = chat_session(agent, target, chat.peer)
+            if self._may_be(target, wanted, None) and await self._store.session(session):
+                return chat.name or target_text(target)
+        return ""
+
+    def _may_be(self, target: Target, wanted: LastUsed, without: Target | None) -> bool:
+        return (
+            (target.channel, target.account) in self._places
+            and wanted.channel in (None, target.channel)
+            and wanted.account in (None, target.account)
+            and (without is None or _chat(target) != _chat(without))
+        )
+
+    def _reaches(self, target: Target) -> bool:
+        if self._channels is None:
+            return True
+        channel = self._channels.get((target.channel, target.account))
+        return channel is not None and channel.reaches(target.chat)
+
+
+def place_text(target: Target, chats: Sequence[Chat] = ()) -> str:
+    """A chat as people know it."""
+    return next((chat.name for chat in chats if _is(chat, target) and chat.name), None) or (
+        target_text(target)
+    )
+
+
+def _is(chat: Chat, target: Target) -> bool:
+    return (chat.channel, chat.account, chat.chat) == (
+        target.channel,
+        target.account,
+        target.chat,
+    )
+
+
+def _chat(target: Target) -> Target:
+    return replace(target, thread=None)

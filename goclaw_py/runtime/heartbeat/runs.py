@@ -1,0 +1,222 @@
+"""Beats as runs of agents (SPEC HB-5). An owner of runs for the dispatcher."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from goclaw_py.core import wording_heartbeat
+from goclaw_py.core.beats import BeatEnd, BeatStatus
+from goclaw_py.core.budget import Budget
+from goclaw_py.core.errors import Fenced
+from goclaw_py.core.events import AgentEvent
+from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.core.outcomes import Ending, Outcome, Trigger
+from goclaw_py.core.requests import QueuePolicy, Request
+from goclaw_py.core.routing import beat_session
+from goclaw_py.ports.agent import TextPart
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import NewRun, RunEnd, Store
+from goclaw_py.runtime.children import Asker, ChildRuns
+from goclaw_py.runtime.clock import new_run_id
+from goclaw_py.runtime.dispatcher import Dispatcher
+from goclaw_py.runtime.feed import Feed, taken_over
+from goclaw_py.runtime.heartbeat.alerts import Alerts
+from goclaw_py.runtime.heartbeat.beats import Beats, Told
+from goclaw_py.runtime.heartbeat.held import Held, facts_of
+from goclaw_py.runtime.jobs.attempts import attempt_of, said_of
+from goclaw_py.runtime.ledger import Ledger
+from goclaw_py.runtime.progress import Progress
+from goclaw_py.runtime.retry import until_available
+from goclaw_py.runtime.workshop import Job as Task
+from goclaw_py.runtime.workshop import Workshop
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class BeatRun:
+    """A beat's run in hand. ``prompt`` is what its agent reads."""
+
+    held: Held
+    run: NewRun
+    prompt: str
+    progress: Progress = field(default_factory=Progress)
+    began: bool = False
+
+
+class BeatRuns:
+    """Implements ``Performer`` of ``beats``.
+
+    Args:
+        run_timeout_s: How long a run may work; None: as long as it likes.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        children: ChildRuns,
+        feed: Feed,
+        ledger: Ledger,
+        run_timeout_s: float | None = None,
+    ) -> None:
+        self._run_timeout_s = run_timeout_s
+        self._store = store
+        self._clock = clock
+        self._children = children
+        self._feed = feed
+        self._ledger = ledger
+        self._runs: dict[RunId, BeatRun] = {}
+
+    def connect(
+        self,
+        dispatcher: Dispatcher,
+        workshop: Workshop,
+        beats: Beats,
+        alerts: Alerts,
+        release_later: Callable[[SessionKey], None],
+    ) -> None:
+        """Give it those with whom it works. Call it once, before anything is due."""
+        self._dispatcher = dispatcher
+        self._workshop = workshop
+        self._beats = beats
+        self._alerts = alerts
+        self._release_later = release_later
+
+    # ------------------------------------------------------------------ looking
+
+    def owns(self, run_id: RunId) -> bool:
+        """Whether it is a beat's run whose end is not stored."""
+        return run_id in self._runs
+
+    def progress(self, run_id: RunId) -> Progress | None:
+        """What is known of a beat's run while it works."""
+        mine = self._runs.get(run_id)
+        return None if mine is None else mine.progress
+
+    # ------------------------------------------------------------------ performing
+
+    def perform(self, held: Held) -> None:
+        """See ``Performer``."""
+        assert held.go is not None
+        agent, run_id = held.claimed.agent, new_run_id(self._clock)
+        held.run = run_id
+        now = self._clock.now()
+        run = NewRun(
+            id=run_id,
+            session=beat_session(agent, run_id),
+            agent=agent,
+            trigger=Trigger.HEARTBEAT,
+            lane=held.policy.lane,
+            inbox=(),
+            target=None,
+            started_at=now,
+            submitted_at=now,
+            beat=held.id,
+        )
+        go = held.go
+        prompt = wording_heartbeat.beat_prompt(go.due.text, go.events, held.policy.zone)
+        self._runs[run_id] = BeatRun(held, run, prompt)
+        self._feed.asked(run)
+        self._dispatcher.submit(
+            Request(
+                id=run_id,
+                session=run.session,
+                lane=run.lane,
+                agent=agent,
+                policy=QueuePolicy(),
+                run_timeout_s=self._run_timeout_s,
+            )
+        )
+
+    async def told(self, held: Held, end: BeatEnd, told: Told) -> None:
+        """See ``Performer``."""
+        await self._alerts.told(held, end, told)
+
+    # ------------------------------------------------------------------ the dispatcher's host
+
+    async def work(self, run_id: RunId) -> None:
+        """Run the agent loop."""
+        mine = self._runs[run_id]
+        held, run = mine.held, mine.run
+        self._feed.started(run)
+        mine.began = True
+        mine.progress.begun = await until_available(
+            lambda: self._store.begin_run(run, node=held.node)
+        )
+        held.started_at = held.started_at or self._clock.now()
+        now = self._clock.now()
+        task = Task(
+            run=run,
+            parts=(TextPart(mine.prompt),),
+            # Nobody could be told later: its conversation is not a chat.
+            children=self._children.of(Asker(run.id, run.agent, run.session, None)),
+            system=(wording_heartbeat.beat_run(now, held.policy.zone),),
+            budget=_left(held),
+            model=held.policy.model,
+        )
+        await self._workshop.work(task, mine.progress, _hear_nothing)
+
+    async def record(self, ended: Ending, error: BaseException | None) -> None:
+        """Store how a beat's run ended, with what follows from it."""
+        mine = self._runs[ended.run_id]
+        held, progress = mine.held, mine.progress
+        ended, error = progress.judge(ended, error)
+        if error is not None:
+            log.warning("a beat's run failed: %s", error, extra=facts_of(held))
+        try:
+            if isinstance(error, Fenced):
+                ended = taken_over(ended.run_id)
+                await self._beats.lost(held)
+            else:
+                await self._record(mine, ended, error)
+        finally:
+            self._feed.ended(mine.run, ended, progress.usage)
+            self._workshop.ended(ended, progress, error)
+            self._ledger.close(ended.run_id)
+            del self._runs[ended.run_id]
+            if mine.began:
+                self._release_later(mine.run.session)
+
+    async def _record(self, mine: BeatRun, ended: Ending, error: BaseException | None) -> None:
+        held, progress = mine.held, mine.progress
+        attempt = attempt_of(ended, error, progress)
+        told = Told(BeatStatus.FAILED)
+        if attempt.outcome is Outcome.COMPLETED:
+            try:
+                told = await until_available(lambda: self._alerts.of(held, said_of(progress)))
+            except Exception as bug:
+                # A boundary: a reply that cannot be written must not keep its beat open.
+                log.exception("what a beat says could not be written", extra=facts_of(held))
+                told = Told(BeatStatus.FAILED, f"{type(bug).__name__}: {bug}", progress.text)
+        end = self._run_end(mine, ended, error) if mine.began else None
+        await self._beats.ended(held, attempt, end, told)
+
+    def _run_end(self, mine: BeatRun, ended: Ending, error: BaseException | None) -> RunEnd:
+        told = None if error is None else f"{type(error).__name__}: {error}"
+        history = mine.progress.history(mine.prompt, ended.outcome)
+        bare = RunEnd(
+            ended.run_id, ended.outcome, self._clock.now(), ended.reason, told, history=history
+        )
+        return mine.progress.recorded(bare)
+
+    def joined(self, request_id: RunId, into: RunId) -> None:
+        """Beats join nothing."""
+        raise AssertionError(f"beat {request_id} joined {into}")
+
+    def offered(self, request_id: RunId, run_id: RunId) -> None:
+        """A beat takes no messages in."""
+        del request_id, run_id
+
+
+def _left(held: Held) -> Budget | None:
+    """What an attempt may use, after those before it."""
+    if held.budget is None or held.usage is None:
+        return held.budget
+    return held.budget.less(held.usage)
+
+
+def _hear_nothing(event: AgentEvent) -> None:
+    """Nobody watches a beat in a chat: nothing of it is shown before it is judged (SPEC HB-6)."""

@@ -1,0 +1,96 @@
+"""Heartbeats for tests: a gateway whose agents beat, and what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from goclaw_py.core.beats import OPEN, Beat, Plan
+from goclaw_py.core.heartbeat import HeartbeatPolicy
+from goclaw_py.core.ids import MAIN_AGENT, AgentName
+from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import Trigger
+from goclaw_py.ports.agent import RunRequest
+from goclaw_py.runtime.heartbeat.service import HeartbeatSetup
+from goclaw_py.testing.agents import Say, ScriptedAgent, Step
+from goclaw_py.testing.clock import START
+from tests.support.harness import GatewayProcess, Ways
+
+ANN = Target("telegram", "default", "ann")
+EVERY = timedelta(minutes=5)
+OFFSET = timedelta(seconds=60)
+CHECKLIST = "# Checklist\n\n- [ ] look at the calendar\n"
+
+
+def after(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+def beating(
+    policy: HeartbeatPolicy | None = None,
+    *others: AgentName,
+    interval: timedelta | None = EVERY,
+    offset: timedelta = OFFSET,
+) -> Ways:
+    """Agents that beat first after ``offset``, then again and again."""
+    made = policy or HeartbeatPolicy(interval=interval)
+    names = (MAIN_AGENT, *others)
+    return Ways(
+        heartbeats=HeartbeatSetup(
+            policies=dict.fromkeys(names, made),
+            plans={name: Plan(name, made.interval, offset) for name in names},
+        )
+    )
+
+
+class Alarmed:
+    """What an agent says in its beats, one after the other; the last one again and again."""
+
+    def __init__(self, *replies: str | Step) -> None:
+        self._replies = replies
+        self._beats = 0
+
+    def __call__(self, request: RunRequest) -> Step:
+        if request.trigger is not Trigger.HEARTBEAT:
+            return Say(f"re: {request.prompt}")
+        reply = self._replies[min(self._beats, len(self._replies) - 1)]
+        self._beats += 1
+        return Say(reply) if isinstance(reply, str) else reply
+
+
+def saying(*replies: str | Step) -> ScriptedAgent:
+    """An agent that echoes people and says these in its beats."""
+    return ScriptedAgent(otherwise=Alarmed(*replies))
+
+
+def write(gateway: GatewayProcess, text: str = CHECKLIST) -> Path:
+    """Give the agents a checklist."""
+    file = gateway.workspace / "HEARTBEAT.md"
+    file.write_text(text, "utf-8")
+    return file
+
+
+def asked(gateway: GatewayProcess) -> list[RunRequest]:
+    """What the agent was asked in its beats."""
+    return [one for one in gateway.scripted.requests if one.trigger is Trigger.HEARTBEAT]
+
+
+async def log_of(gateway: GatewayProcess, agent: AgentName = MAIN_AGENT) -> list[Beat]:
+    """The beats of an agent, the oldest first."""
+    return list(reversed(await gateway.store.beats(agent)))
+
+
+async def outcomes(gateway: GatewayProcess, agent: AgentName = MAIN_AGENT) -> list[str]:
+    """How they ended, the oldest first."""
+    return [beat.outcome for beat in await log_of(gateway, agent)]
+
+
+async def until_ended(gateway: GatewayProcess, count: int) -> list[Beat]:
+    """Let time pass until so many beats have ended."""
+    async with asyncio.timeout(400 * 86_400):
+        while True:
+            ended = [beat for beat in await log_of(gateway) if beat.status not in OPEN]
+            if len(ended) >= count:
+                return ended
+            await asyncio.sleep(0.5)

@@ -1,0 +1,135 @@
+"""Short ways to say which heartbeats tests put into a store, and what becomes of their beats."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import count
+
+from goclaw_py.core.beats import (
+    Beat,
+    BeatEnd,
+    BeatStatus,
+    ClaimedBeat,
+    Heartbeat,
+    Plan,
+)
+from goclaw_py.core.ids import CRON_LANE, AgentName, BeatId, NodeId, RunId, SessionKey
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.ports.store import NewRun, RunEnd, Store
+from tests.support.stores import AGENT, ANN, T0, A, at
+
+HALF_HOUR = timedelta(minutes=30)
+OFFSET = timedelta(seconds=7)
+_numbers = count(1)
+
+
+def fresh(number: int) -> list[BeatId]:
+    """Ids that no other call gives."""
+    return [BeatId(f"beat {next(_numbers):06}") for _ in range(number)]
+
+
+async def planned(
+    store: Store,
+    *agents: AgentName,
+    interval: timedelta | None = HALF_HOUR,
+    offset: timedelta = timedelta(0),
+    now: datetime = T0,
+) -> Heartbeat:
+    """Plans for these agents, or for one; the heartbeat of the first one."""
+    agents = agents or (AGENT,)
+    await store.plan_heartbeats([Plan(one, interval, offset) for one in agents], now=now)
+    return await beating(store, agents[0])
+
+
+async def beating(store: Store, agent: AgentName = AGENT) -> Heartbeat:
+    (found,) = await store.heartbeats([agent])
+    return found
+
+
+async def claim(
+    store: Store,
+    *agents: AgentName,
+    node: NodeId = A,
+    now: datetime = T0,
+    limit: int = 100,
+    wakes: int = 100,
+) -> list[ClaimedBeat]:
+    return await store.claim_beats(node, agents or [AGENT], now=now, ids=fresh(limit), wakes=wakes)
+
+
+async def claim_one(
+    store: Store, agent: AgentName = AGENT, *, node: NodeId = A, now: datetime = T0
+) -> ClaimedBeat:
+    (claimed,) = await claim(store, agent, node=node, now=now)
+    return claimed
+
+
+async def by_hand(
+    store: Store, agent: AgentName = AGENT, *, node: NodeId = A, now: datetime = T0
+) -> ClaimedBeat | None:
+    (beat,) = fresh(1)
+    return await store.claim_beat_now(node, agent, now=now, beat=beat)
+
+
+def ended(
+    claimed: ClaimedBeat, status: BeatStatus = BeatStatus.OK, *, now: datetime | None = None
+) -> BeatEnd:
+    return BeatEnd(claimed.id, claimed.agent, status, now or claimed.claimed_at)
+
+
+async def end(
+    store: Store,
+    claimed: ClaimedBeat,
+    status: BeatStatus = BeatStatus.OK,
+    *,
+    now: datetime | None = None,
+) -> None:
+    await store.end_beats([ended(claimed, status, now=now)], node=A)
+
+
+async def a_beat(
+    store: Store,
+    status: BeatStatus = BeatStatus.OK,
+    *,
+    agent: AgentName = AGENT,
+    now: datetime = T0,
+) -> ClaimedBeat:
+    """One by hand that has ended."""
+    claimed = await by_hand(store, agent, now=now)
+    assert claimed
+    await end(store, claimed, status, now=now)
+    return claimed
+
+
+def alerted(claimed: ClaimedBeat, *, target: Target = ANN, now: datetime | None = None) -> BeatEnd:
+    return replace(ended(claimed, BeatStatus.ALERTED, now=now), target=target)
+
+
+def alert(text: str, key: str = "", target: Target = ANN) -> OutboundMessage:
+    return OutboundMessage(target, text, alert=key)
+
+
+async def row_of(store: Store, beat: BeatId) -> Beat:
+    found = await store.beat(beat)
+    assert found is not None
+    return found
+
+
+def run_for(name: str, claimed: ClaimedBeat, *, started_at: datetime = T0) -> NewRun:
+    return NewRun(
+        id=RunId(name),
+        session=SessionKey(f"agent:{claimed.agent}:heartbeat"),
+        agent=claimed.agent,
+        trigger=Trigger.HEARTBEAT,
+        lane=CRON_LANE,
+        inbox=(),
+        target=None,
+        started_at=started_at,
+        beat=claimed.id,
+    )
+
+
+def run_end(name: str, last: BeatEnd | None = None, outcome: Outcome = Outcome.COMPLETED) -> RunEnd:
+    return RunEnd(RunId(name), outcome, at(9), beat=last)

@@ -1,0 +1,433 @@
+"""Beats in a gateway, from the clock to the line in the chat (SPEC section 7)."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+
+from goclaw_py.core.beats import BeatKind
+from goclaw_py.core.errors import AgentError, ChatGone, Undeliverable
+from goclaw_py.core.events import Usage
+from goclaw_py.core.heartbeat import HeartbeatPolicy, LastScope, LastUsed, Nowhere
+from goclaw_py.core.ids import MAIN_AGENT
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.ports.agent import AgentResult
+from goclaw_py.ports.heartbeat import BeatBegun, NoBeat
+from goclaw_py.testing.agents import Block, Fail, Return, Stream
+from goclaw_py.testing.channel import RecordingChannel
+from goclaw_py.testing.clock import START
+from tests.support.beats import (
+    ANN,
+    CHECKLIST,
+    EVERY,
+    after,
+    asked,
+    beating,
+    log_of,
+    outcomes,
+    saying,
+    until_ended,
+    write,
+)
+from tests.support.harness import a_process, message
+
+ALERT = "The meeting with Ann begins in ten minutes, and its room was changed."
+
+
+async def test_a_beat_that_finds_nothing_is_silent() -> None:
+    """SPEC HB-6: no message, no sign of life."""
+    async with a_process(saying("**HEARTBEAT_OK**"), beating()) as gateway:
+        write(gateway)
+        await gateway.ask("hello")
+        signals = len(gateway.channel.signals)
+        (beat,) = await until_ended(gateway, 1)
+        assert (beat.outcome, beat.due_at, beat.reply) == ("ok", after(60), "**HEARTBEAT_OK**")
+        assert len(gateway.channel.attempts) == 1
+        assert len(gateway.channel.signals) == signals
+
+
+async def test_an_alert_comes_once_where_the_agent_was_spoken_to_last() -> None:
+    """SPEC HB-8: the chat and the thread."""
+    async with a_process(saying(ALERT), beating()) as gateway:
+        write(gateway)
+        await gateway.ask("hello", chat="bob")
+        said = message("hi", chat="-7", sender="ann", thread="3", peer=PeerKind.GROUP)
+        await gateway.gateway.accept([said])
+        await gateway.channel.until_sent(2)
+        (beat,) = await until_ended(gateway, 1)
+        await gateway.channel.until_sent(3)
+        assert beat.outcome == "alerted"
+        last = gateway.channel.sent[-1]
+        assert (last.text, last.target) == (ALERT, Target("telegram", "default", "-7", "3"))
+
+
+async def test_nothing_of_a_beat_is_streamed() -> None:
+    """SPEC HB-6."""
+    pieces = ("HEART", "BEAT_OK ", "all is well")
+    channel = RecordingChannel(drafting=True)
+    agent = saying(Stream(pieces, every_s=5))
+    async with a_process(agent, beating(), channels=(channel,)) as gateway:
+        write(gateway)
+        await gateway.ask("hello")
+        signals, drafted = len(channel.signals), len(channel.drafted)
+        await until_ended(gateway, 1)
+        await asyncio.sleep(60)
+        assert await outcomes(gateway) == ["ok"]
+        assert (len(channel.signals), len(channel.drafted)) == (signals, drafted)
+        assert len(channel.sent) == 1
+
+
+async def test_the_token_never_reaches_a_chat() -> None:
+    """SPEC HB-6."""
+    async with a_process(saying(f"HEARTBEAT_OK but {ALERT * 8}"), beating()) as gateway:
+        write(gateway)
+        await gateway.ask("hello")
+        await until_ended(gateway, 1)
+        await gateway.channel.until_sent(2)
+        assert "HEARTBEAT" not in gateway.channel.sent[-1].text
+        (beat,) = await log_of(gateway)
+        assert beat.reply.startswith("HEARTBEAT_OK")
+
+
+async def test_the_agent_reads_what_is_due_and_how_to_keep_silent() -> None:
+    """SPEC HB-5, AGENT-7: the checklist is what a user says, never system text."""
+    async with a_process(saying("HEARTBEAT_OK"), beating()) as gateway:
+        write(gateway, CHECKLIST + "<!-- a note -->\n")
+        await until_ended(gateway, 1)
+        (request,) = asked(gateway)
+        assert request.prompt == "# Checklist\n\n- [ ] look at the calendar"
+        (system,) = request.system
+        assert "HEARTBEAT_OK" in system
+        assert "UTC" in system
+        assert "calendar" not in system
+        assert request.session == f"agent:main:heartbeat:{request.run_id}"
+        assert request.history == ()
+        assert request.budget is not None
+        assert request.budget.turns == 10
+
+
+async def test_what_was_told_before_is_not_told_again_for_a_day() -> None:
+    """SPEC HB-7: A, B, A sends A once; after a day it is new again."""
+    replies = ["Alert A.", "Alert B.", "**Alert**  A."]
+    async with a_process(saying(*replies), beating()) as gateway:
+        write(gateway)
+        await gateway.ask("hello")
+        await until_ended(gateway, 4)
+        await asyncio.sleep(5)
+        assert gateway.channel.texts()[1:] == ["Alert A.", "Alert B."]
+        gateway.clock.put_forward(timedelta(hours=24))
+        await until_ended(gateway, 6)
+        await asyncio.sleep(5)
+        assert gateway.channel.texts()[1:] == ["Alert A.", "Alert B.", "**Alert**  A."]
+        known = ["alerted", "alerted", "duplicate", "duplicate", "alerted", "duplicate"]
+        assert await outcomes(gateway) == known
+
+
+async def test_a_clock_that_jumps_gives_one_beat_for_all_that_were_missed() -> None:
+    """SPEC HB-1: and the grid stays."""
+    async with a_process(saying("HEARTBEAT_OK"), beating()) as gateway:
+        write(gateway)
+        await until_ended(gateway, 1)
+        gateway.clock.put_forward(timedelta(hours=5, seconds=17))
+        await until_ended(gateway, 3)
+        due = [beat.due_at for beat in await log_of(gateway)]
+        assert due[1] == after(60) + EVERY
+        assert (due[2] - due[0]) % EVERY == timedelta()
+        assert timedelta(hours=5) < due[2] - due[0] < timedelta(hours=5, minutes=10)
+
+
+async def test_an_alert_is_known_in_its_chat() -> None:
+    """SPEC AGENT-7: "what did you mean?" works."""
+    async with a_process(saying(ALERT), beating()) as gateway:
+        write(gateway)
+        await gateway.ask("hello")
+        await until_ended(gateway, 1)
+        await gateway.channel.until_sent(2)
+        await asyncio.sleep(1)
+        await gateway.ask("what did you mean?")
+        history = gateway.scripted.requests[-1].history
+        assert any(ALERT in entry.text and "heartbeat" in entry.text for entry in history)
+
+
+# ---------------------------------------------------------------------- what costs nothing
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [(None, "skipped:no_file"), ("# Only a title\n", "skipped:empty")],
+)
+async def test_without_anything_to_do_no_model_is_asked(text: str | None, outcome: str) -> None:
+    """SPEC HB-3."""
+    async with a_process(saying("oh"), beating()) as gateway:
+        if text is not None:
+            write(gateway, text)
+        await until_ended(gateway, 3)
+        assert await outcomes(gateway) == [outcome] * 3
+        assert asked(gateway) == []
+
+
+async def test_a_folder_in_the_place_of_the_checklist_is_a_reason() -> None:
+    """Issue F: bad input."""
+    async with a_process(saying("oh"), beating()) as gateway:
+        (gateway.workspace / "HEARTBEAT.md").mkdir()
+        (beat,) = await until_ended(gateway, 1)
+        assert beat.outcome == "skipped:unreadable"
+        assert beat.detail
+        assert asked(gateway) == []
+
+
+async def test_a_muted_heartbeat_is_silent_until_its_time() -> None:
+    """SPEC CMD-5."""
+    async with a_process(saying(ALERT), beating()) as gateway:
+        write(gateway)
+        await asyncio.sleep(1)
+        await gateway.works.heartbeats.desk.mute(MAIN_AGENT, after(600))
+        await until_ended(gateway, 3)
+        assert await outcomes(gateway) == ["skipped:muted", "skipped:muted", "no_route"]
+
+
+async def test_a_heartbeat_that_is_switched_off_does_not_beat_and_comes_back_on_its_grid() -> None:
+    """SPEC HB-1, CMD-5."""
+    async with a_process(saying("HEARTBEAT_OK"), beating()) as gateway:
+        write(gateway)
+        await asyncio.sleep(100)
+        view = await gateway.works.heartbeats.desk.switch(MAIN_AGENT, on=False)
+        assert view.heartbeat.next_at is None
+        await asyncio.sleep(2_000)
+        view = await gateway.works.heartbeats.desk.switch(MAIN_AGENT, on=True)
+        next_at = view.heartbeat.next_at
+        assert next_at is not None
+        assert (next_at - after(60)) % EVERY == timedelta()
+        await until_ended(gateway, 2)
+        assert [beat.due_at for beat in await log_of(gateway)] == [after(60), next_at]
+
+
+# ---------------------------------------------------------------------- busy
+
+
+async def test_a_beat_waits_while_somebody_talks_to_the_agent() -> None:
+    """SPEC HB-4: one row, which becomes the final one."""
+    agent = saying("HEARTBEAT_OK")
+    agent.script = (Block("done"),)
+    async with a_process(agent, beating()) as gateway:
+        write(gateway)
+        await gateway.say("think about it")
+        await asyncio.sleep(200)
+        (beat,) = await log_of(gateway)
+        assert beat.outcome == "deferred"
+        assert beat.detail
+        agent.release()
+        await until_ended(gateway, 1)
+        (beat,) = await log_of(gateway)
+        assert beat.outcome == "ok"
+        assert beat.due_at == after(60)
+        assert beat.started_at is not None
+        assert after(200) < beat.started_at < after(231)
+
+
+async def test_at_the_next_due_time_it_runs_beside_the_chat() -> None:
+    """SPEC HB-4."""
+    agent = saying("HEARTBEAT_OK")
+    agent.script = (Block("done"),)
+    async with a_process(agent, beating()) as gateway:
+        write(gateway)
+        await gateway.say("think about it")
+        (beat,) = await until_ended(gateway, 1)
+        assert beat.outcome == "ok"
+        assert beat.started_at is not None
+        assert timedelta() <= beat.started_at - (after(60) + EVERY) < timedelta(seconds=1)
+
+
+# ---------------------------------------------------------------------- by hand, and woken
+
+
+async def test_a_beat_by_hand_comes_at_once_and_moves_nothing() -> None:
+    """SPEC HB-11."""
+    async with a_process(saying("HEARTBEAT_OK"), beating()) as gateway:
+        write(gateway)
+        await asyncio.sleep(10)
+        desk = gateway.works.heartbeats.desk
+        begun = await desk.run_now(MAIN_AGENT)
+        assert isinstance(begun, BeatBegun)
+        await until_ended(gateway, 2)
+        first, second = await log_of(gateway)
+        assert (first.id, first.kind, first.outcome) == (begun.beat, BeatKind.MANUAL, "ok")
+        assert (second.kind, second.due_at) == (BeatKind.INTERVAL, after(60))
+
+
+async def test_only_one_beat_of_an_agent_is_under_way() -> None:
+    """SPEC HB-12."""
+    agent = saying(Block("HEARTBEAT_OK"))
+    async with a_process(agent, beating()) as gateway:
+        write(gateway)
+        await asyncio.sleep(10)
+        desk = gateway.works.heartbeats.desk
+        assert isinstance(await desk.run_now(MAIN_AGENT), BeatBegun)
+        await asyncio.sleep(1)
+        assert await desk.run_now(MAIN_AGENT) is NoBeat.ALREADY_RUNNING
+        await asyncio.sleep(120)
+        assert len(await log_of(gateway)) == 1
+
+
+async def test_an_event_is_told_once_with_the_next_beat() -> None:
+    """SPEC HB-13: events need no checklist."""
+    async with a_process(saying("HEARTBEAT_OK"), beating()) as gateway:
+        await asyncio.sleep(1)
+        desk = gateway.works.heartbeats.desk
+        await desk.add_event(MAIN_AGENT, "the backup has failed", wake=False)
+        await until_ended(gateway, 2)
+        (request,) = asked(gateway)
+        assert "the backup has failed" in request.prompt
+        assert await desk.events(MAIN_AGENT) == []
+        assert await outcomes(gateway) == ["ok", "skipped:no_file"]
+
+
+async def test_an_event_that_wakes_does_not_wait_for_the_interval() -> None:
+    """SPEC HB-13, HB-11: but half a minute lies between two beats."""
+    async with a_process(saying("HEARTBEAT_OK"), beating()) as gateway:
+        await asyncio.sleep(65)
+        desk = gateway.works.heartbeats.desk
+        await desk.add_event(MAIN_AGENT, "fire", wake=True)
+        await until_ended(gateway, 2)
+        _, woken = await log_of(gateway)
+        assert woken.kind is BeatKind.EVENT
+        assert after(90) <= woken.claimed_at < after(92)
+
+
+async def test_events_of_a_failed_beat_are_told_again() -> None:
+    """SPEC HB-13: they leave when the beat that carried them ended."""
+    agent = saying(Fail(OSError("broken")), "HEARTBEAT_OK")
+    async with a_process(agent, beating()) as gateway:
+        await asyncio.sleep(1)
+        await gateway.works.heartbeats.desk.add_event(MAIN_AGENT, "fire", wake=False)
+        await until_ended(gateway, 2)
+        assert await outcomes(gateway) == ["failed", "ok"]
+        assert ["fire" in request.prompt for request in asked(gateway)] == [True, True]
+
+
+# ---------------------------------------------------------------------- where it goes
+
+
+async def test_nobody_to_tell_is_a_problem_that_is_seen() -> None:
+    """SPEC HB-8."""
+    async with a_process(saying(ALERT), beating()) as gateway:
+        write(gateway)
+        (beat,) = await until_ended(gateway, 1)
+        assert beat.outcome == "no_route"
+        assert "main" in gateway.works.heartbeats.warnings()[0]
+
+
+async def test_a_target_of_none_only_logs() -> None:
+    """SPEC HB-8."""
+    ways = beating(HeartbeatPolicy(target=Nowhere.NONE))
+    async with a_process(saying(ALERT), ways) as gateway:
+        write(gateway)
+        await gateway.ask("hello")
+        (beat,) = await until_ended(gateway, 1)
+        assert (beat.outcome, beat.target, beat.reply) == ("alerted", None, ALERT)
+        await asyncio.sleep(10)
+        assert len(gateway.channel.sent) == 1
+
+
+async def test_groups_can_be_left_out() -> None:
+    """SPEC HB-8: ``last_scope = direct``."""
+    policy = HeartbeatPolicy(target=LastUsed(), last_scope=LastScope.DIRECT)
+    async with a_process(saying(ALERT), beating(policy)) as gateway:
+        write(gateway)
+        await gateway.ask("hello", chat="ann")
+        await asyncio.sleep(1)
+        said = message("hi", chat="-7", sender="bob", peer=PeerKind.GROUP)
+        await gateway.gateway.accept([said])
+        await gateway.channel.until_sent(3)
+        assert gateway.channel.sent[-1].target == ANN
+
+
+async def test_what_a_channel_will_never_take_is_told_elsewhere_and_not_known() -> None:
+    """SPEC HB-7, HB-9: a dead alert does not count as told."""
+    async with a_process(saying(ALERT), beating()) as gateway:
+        write(gateway)
+        await gateway.ask("hello", chat="bob")
+        await asyncio.sleep(1)
+        await gateway.ask("hello", chat="ann")
+        gateway.channel.fail(ChatGone("blocked by the user"), chat="ann")
+        await until_ended(gateway, 1)
+        await gateway.channel.until_sent(3)
+        (beat,) = await log_of(gateway)
+        assert beat.outcome == "delivery_failed"
+        assert "blocked" in beat.undelivered
+        last = gateway.channel.sent[-1]
+        assert last.target.chat == "bob"
+        assert "blocked" in last.text
+        assert ALERT in last.text
+        await until_ended(gateway, 2)
+        await asyncio.sleep(5)
+        assert len(gateway.channel.sent) == 3, "bob was told this already"
+
+
+async def test_an_alert_that_is_refused_is_tried_again_with_the_next_beat() -> None:
+    """SPEC HB-7: it counts from confirmed delivery."""
+    async with a_process(saying(ALERT), beating()) as gateway:
+        write(gateway)
+        await gateway.ask("hello", chat="ann")
+        gateway.channel.fail(Undeliverable("the text is refused"), chat="ann")
+        await until_ended(gateway, 2)
+        await gateway.channel.until_sent(2)
+        assert await outcomes(gateway) == ["delivery_failed", "alerted"]
+
+
+# ---------------------------------------------------------------------- trouble
+
+
+async def test_a_failing_beat_is_tried_twice_more() -> None:
+    """SPEC HB-10."""
+    flaky = Fail(AgentError("Sorry.", "503", retryable=True))
+    async with a_process(saying(flaky, flaky, "HEARTBEAT_OK"), beating()) as gateway:
+        write(gateway)
+        (beat,) = await until_ended(gateway, 1)
+        assert (beat.outcome, beat.attempts, len(beat.runs)) == ("ok", 3, 3)
+
+
+async def test_owners_are_told_of_the_third_failure_in_a_row_once() -> None:
+    """SPEC HB-10."""
+    async with a_process(saying(Fail(OSError("no disk"))), beating()) as gateway:
+        write(gateway)
+        await gateway.ask("hello", chat="ann")
+        await until_ended(gateway, 5)
+        await asyncio.sleep(5)
+        told = gateway.channel.texts("ann")[1:]
+        assert len(told) == 1
+        assert "three times" in told[0]
+        assert "no disk" in told[0]
+
+
+async def test_the_budget_of_a_day_ends_with_the_day() -> None:
+    """SPEC HB-12."""
+    dear = Return(AgentResult("HEARTBEAT_OK", usage=Usage(requests=1, cost_usd=Decimal("0.5"))))
+    async with a_process(saying(dear), beating()) as gateway:
+        write(gateway)
+        await until_ended(gateway, 3)
+        assert await outcomes(gateway) == ["ok", "ok", "skipped:budget"]
+        gateway.clock.put_forward(timedelta(hours=24) - (gateway.clock.now() - START))
+        await until_ended(gateway, 4)
+        assert (await outcomes(gateway))[3] == "ok"
+
+
+async def test_a_database_that_is_away_only_delays() -> None:
+    async with a_process(saying(ALERT), beating()) as gateway:
+        write(gateway)
+        await gateway.ask("hello")
+        await asyncio.sleep(50)
+        gateway.store.away = True
+        await asyncio.sleep(5)
+        gateway.store.away = False
+        await asyncio.sleep(5.2)
+        gateway.store.broken = {"look", "finish_run", "alert_known"}
+        await asyncio.sleep(5)
+        gateway.store.broken = set()
+        await until_ended(gateway, 1)
+        await gateway.channel.until_sent(2)
+        assert await outcomes(gateway) == ["alerted"]
+        assert gateway.channel.texts()[1:] == [ALERT]

@@ -1,0 +1,228 @@
+"""Beats of processes that die, end, or work beside each other (SPEC HB-1, HB-9, HB-12)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+from goclaw_py.core.beats import BeatKind
+from goclaw_py.core.ids import MAIN_AGENT, AgentName
+from goclaw_py.store.memory import MemoryDatabase
+from goclaw_py.testing.agents import Block, Ignore
+from goclaw_py.testing.channel import RecordingChannel
+from tests.support.beats import (
+    EVERY,
+    after,
+    asked,
+    beating,
+    log_of,
+    outcomes,
+    saying,
+    until_ended,
+    write,
+)
+from tests.support.harness import a_process, until
+from tests.support.jobs import OPERATOR, Wanted, at, desk, make
+
+ALERT = "The meeting with Ann begins in ten minutes."
+
+
+async def test_one_beat_over_any_number_of_processes() -> None:
+    """SPEC HB-12."""
+    database = MemoryDatabase()
+    async with (
+        a_process(saying("HEARTBEAT_OK"), beating(), database=database) as first,
+        a_process(saying("HEARTBEAT_OK"), beating(), database=database) as second,
+    ):
+        write(first)
+        write(second)
+        log = await until_ended(first, 4)
+        assert len(asked(first)) + len(asked(second)) == 4
+        assert [beat.due_at for beat in log] == [after(60) + n * EVERY for n in range(4)]
+
+
+async def test_what_one_process_has_told_the_others_do_not_tell_again() -> None:
+    """SPEC HB-7."""
+    database = MemoryDatabase()
+    channel = RecordingChannel()
+    async with a_process(saying(ALERT), beating(), database=database) as first:
+        write(first)
+        await first.ask("hello")
+        await until_ended(first, 1)
+        await first.channel.until_sent(2)
+        await first.shut_down()
+    ways = beating()
+    async with a_process(saying(ALERT), ways, database=database, channels=(channel,)) as second:
+        write(second)
+        await until_ended(second, 2)
+        await asyncio.sleep(10)
+        assert await outcomes(second) == ["alerted", "duplicate"]
+        assert channel.texts() == []
+
+
+async def test_a_restart_keeps_the_grid() -> None:
+    """SPEC HB-1."""
+    database = MemoryDatabase()
+    async with a_process(saying("HEARTBEAT_OK"), beating(), database=database) as first:
+        write(first)
+        await until_ended(first, 1)
+        await first.shut_down()
+    await asyncio.sleep(2 * EVERY.total_seconds())
+    async with a_process(saying("HEARTBEAT_OK"), beating(), database=database) as second:
+        write(second)
+        log = await until_ended(second, 3)
+        # One for all that were missed, then the grid again.
+        assert [beat.due_at for beat in log] == [
+            after(60),
+            after(60) + EVERY,
+            after(60) + 3 * EVERY,
+        ]
+
+
+async def test_a_beat_whose_process_dies_while_its_agent_works_is_lost() -> None:
+    """SPEC HB-9: it is not repeated, and the next one comes in time."""
+    database = MemoryDatabase()
+    async with (
+        a_process(saying(Block()), beating(), database=database) as first,
+        a_process(saying("HEARTBEAT_OK"), beating(), database=database) as second,
+    ):
+        write(first)
+        file = write(second)
+        file.unlink()
+        await until(lambda: bool(first.scripted.active) or bool(asked(first)))
+        write(second)
+        first.kill()
+        await until_ended(second, 2)
+        assert await outcomes(second) == ["lost", "ok"]
+
+
+async def test_a_beat_that_waited_for_its_agent_goes_to_the_next_process() -> None:
+    """SPEC HB-4, HB-9: in its row."""
+    database = MemoryDatabase()
+    agent = saying("HEARTBEAT_OK")
+    agent.script = (Block("done"),)
+    async with a_process(agent, beating(), database=database) as first:
+        write(first)
+        await first.say("think about it")
+        await asyncio.sleep(100)
+        (deferred,) = await log_of(first)
+        assert deferred.outcome == "deferred"
+        first.kill()
+    await asyncio.sleep(30)
+    async with a_process(saying("HEARTBEAT_OK"), beating(), database=database) as second:
+        write(second)
+        ended = await until_ended(second, 1)
+        assert [(beat.id, beat.outcome) for beat in ended] == [(deferred.id, "ok")]
+
+
+async def test_an_alert_whose_process_dies_before_it_is_sent_is_sent_once() -> None:
+    """SPEC IO-2, HB-7."""
+    database = MemoryDatabase()
+    channel = RecordingChannel()
+    async with a_process(saying(ALERT), beating(), database=database) as first:
+        write(first)
+        await first.ask("hello")
+        first.channel.block("ann")
+        await until_ended(first, 1)
+        await asyncio.sleep(1)
+        first.kill()
+    ways = beating()
+    async with a_process(saying(ALERT), ways, database=database, channels=(channel,)) as second:
+        write(second)
+        await until_ended(second, 2)
+        await asyncio.sleep(60)
+        assert channel.texts() == [ALERT]
+        assert await outcomes(second) == ["alerted", "duplicate"]
+
+
+async def test_a_shutdown_gives_a_beat_to_the_next_process() -> None:
+    """SPEC QUEUE-11, HB-9."""
+    database = MemoryDatabase()
+    async with a_process(saying(Block()), beating(), database=database) as first:
+        write(first)
+        await until(lambda: bool(asked(first)))
+        await first.shut_down(wait_s=1)
+        (beat,) = await log_of(first)
+        assert beat.outcome == "deferred"
+    async with a_process(saying("HEARTBEAT_OK"), beating(), database=database) as second:
+        write(second)
+        ended = await until_ended(second, 1)
+        assert [(one.id, one.outcome) for one in ended] == [(beat.id, "ok")]
+
+
+async def test_a_shutdown_does_not_wait_for_a_busy_agent() -> None:
+    """SPEC QUEUE-11."""
+    agent = saying("HEARTBEAT_OK")
+    agent.script = (Ignore(for_s=2),)
+    async with a_process(agent, beating()) as gateway:
+        write(gateway)
+        await gateway.say("think about it")
+        await asyncio.sleep(70)
+        begin = asyncio.get_running_loop().time()
+        await gateway.shut_down(wait_s=1)
+        assert asyncio.get_running_loop().time() - begin < 10
+
+
+async def test_a_stopped_beat_is_cancelled_and_not_tried_again() -> None:
+    async with a_process(saying(Block()), beating()) as gateway:
+        write(gateway)
+        await until(lambda: bool(asked(gateway)))
+        await gateway.control.stop(asked(gateway)[0].session, everything=False)
+        await until_ended(gateway, 1)
+        assert await outcomes(gateway) == ["cancelled"]
+
+
+async def test_a_process_leaves_agents_alone_that_it_does_not_know() -> None:
+    """SPEC HB-12."""
+    database = MemoryDatabase()
+    other = AgentName("other")
+    ways = beating(None, other)
+    helper = saying("HEARTBEAT_OK")
+    async with (
+        a_process(saying("HEARTBEAT_OK"), beating(), database=database) as first,
+        a_process(
+            saying("HEARTBEAT_OK"), ways, database=database, others={other: helper}
+        ) as second,
+    ):
+        write(first)
+        write(second)
+        await until_ended(second, 1)
+        await asyncio.sleep(10)
+        assert len(await log_of(second, other)) == 1
+        assert len(helper.requests) == 1
+        assert all(one.agent == MAIN_AGENT for one in first.scripted.requests)
+
+
+async def test_a_job_that_says_so_wakes_the_heart() -> None:
+    """SPEC CRON-20, HB-11."""
+    async with a_process(saying("HEARTBEAT_OK"), beating()) as gateway:
+        write(gateway)
+        await asyncio.sleep(1)
+        job = await make(gateway, Wanted(at(10)))
+        assert not job.spec.wake_heartbeat
+        draft = replace(Wanted(at(20), slug="waking").draft(), wake_heartbeat=True)
+        await desk(gateway).create(draft, OPERATOR)
+        ended = await until_ended(gateway, 2)
+        assert [beat.kind for beat in ended] == [BeatKind.JOB, BeatKind.INTERVAL]
+        assert after(20) <= ended[0].claimed_at < after(22)
+
+
+async def test_no_more_than_five_wakes_come_in_a_minute() -> None:
+    """SPEC HB-11: over one process; the others wait, and come."""
+    names = [AgentName(f"agent{number}") for number in range(7)]
+    agent = saying("HEARTBEAT_OK")
+    async with a_process(
+        agent,
+        beating(None, *names, offset=timedelta(hours=1)),
+        others=dict.fromkeys(names, agent),
+    ) as gateway:
+        await asyncio.sleep(1)
+        for name in names:
+            await gateway.works.heartbeats.desk.add_event(name, "fire", wake=True)
+        await asyncio.sleep(10)
+        assert len(agent.requests) == 5
+        view = await gateway.works.heartbeats.desk.view(names[-1])
+        assert view.wake_from is not None
+        await asyncio.sleep(60)
+        assert len(agent.requests) == 7

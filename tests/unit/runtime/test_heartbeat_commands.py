@@ -1,0 +1,577 @@
+"""What people in a chat do with the heartbeat of its agent (SPEC CMD-5, HB-9).
+
+Time begins on Friday, 2 January 2026, 03:04:05 UTC.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import count
+
+import pytest
+
+from goclaw_py.core import wording_heartbeat_chat as words
+from goclaw_py.core.beats import Beat, BeatKind, BeatStatus
+from goclaw_py.core.commands import HeartbeatCommand, Mute, our_command
+from goclaw_py.core.errors import BadChecklist, StoreUnavailable
+from goclaw_py.core.heartbeat_view import Route
+from goclaw_py.core.ids import MAIN_AGENT, AgentName, BeatId
+from goclaw_py.core.messages import Target
+from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.core.routing import AccessRules
+from goclaw_py.core.wording_heartbeat_view import status_lines, why
+from goclaw_py.ports.heartbeat import NoBeat
+from goclaw_py.ports.store import InboxKind, InboxRow
+from goclaw_py.runtime.contexts import Contexts
+from goclaw_py.runtime.doorkeeper import Doorkeeper
+from goclaw_py.runtime.heartbeat_commands import LONGEST_MUTE, HeartbeatCommands
+from goclaw_py.runtime.policies import ChatRules, Policies
+from goclaw_py.store.memory import MemoryStore
+from goclaw_py.testing.clock import START, LoopClock
+from tests.support.harness import a_process, message, session_of
+from tests.support.heartbeats import FakeHeartbeats
+
+ANN = Target("telegram", "default", "ann")
+WRITERS = Target("telegram", "default", "writers")
+WRITER = AgentName("writer")
+HOUR = timedelta(hours=1)
+
+_rows = count(1)
+
+
+class Chats:
+    """Chats with an agent; ``ann`` is an owner, everybody else is not.
+
+    In the chat ``writers`` another agent answers.
+    """
+
+    def __init__(self, desk: FakeHeartbeats | None = None) -> None:
+        self.desk = desk or FakeHeartbeats(items={MAIN_AGENT: [], WRITER: []})
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget what only the process knows."""
+        self.commands = HeartbeatCommands(self.desk, self.policies(), self.doorkeeper())
+
+    def policies(self) -> Policies:
+        access = AccessRules(allow=frozenset({"ann"}))
+        usual = ChatRules(MAIN_AGENT, access, QueuePolicy(), QueuePolicy())
+        rules = replace(usual, narrower={"writers": replace(usual, agent=WRITER)})
+        return Policies({("telegram", "default"): rules}, Contexts({}))
+
+    def doorkeeper(self) -> Doorkeeper:
+        return Doorkeeper(MemoryStore(), LoopClock())
+
+    async def ask(self, text: str, *, sender: str = "ann", target: Target = ANN) -> str:
+        """Type a command; what comes back."""
+        return await self.again(self.row(text, sender=sender, target=target))
+
+    async def again(self, row: InboxRow) -> str:
+        """Carry out a command as often as this is called."""
+        command = our_command(row.message.text)
+        assert isinstance(command, HeartbeatCommand | Mute)
+        return await self.commands.answer(row, command)
+
+    def row(self, text: str, *, sender: str = "ann", target: Target = ANN) -> InboxRow:
+        said = replace(message(text, sender=sender), target=target)
+        now = self.desk.clock.now()
+        return InboxRow(
+            next(_rows), said, session_of(target.chat), MAIN_AGENT, InboxKind.COMMAND, 0, now
+        )
+
+    @property
+    def items(self) -> list[str]:
+        return self.desk.items[MAIN_AGENT]
+
+
+# ---------------------------------------------------------------------------- looking
+
+
+async def test_the_plain_command_tells_how_it_stands_and_what_else_there_is() -> None:
+    """SPEC CMD-5."""
+    chats = Chats()
+    lines = status_lines(await chats.desk.view(MAIN_AGENT))
+    assert await chats.ask("/heartbeat") == "\n".join([*lines, words.HOW])
+
+
+async def test_why_is_answered_in_exactly_two_lines() -> None:
+    """SPEC OPS-4."""
+    chats = Chats()
+    answer = await chats.ask("/heartbeat why")
+    assert answer.splitlines() == list(why(await chats.desk.view(MAIN_AGENT)))
+    assert len(answer.splitlines()) == 2
+
+
+async def test_the_heartbeat_is_that_of_the_agent_to_which_the_chat_is_bound() -> None:
+    chats = Chats()
+    assert (await chats.ask("/heartbeat", target=WRITERS)).startswith("Heartbeat of writer: ")
+    await chats.ask("/heartbeat add Look at the drafts", target=WRITERS)
+    assert chats.desk.items == {MAIN_AGENT: [], WRITER: ["Look at the drafts"]}
+    await chats.ask("/heartbeat now", target=WRITERS)
+    assert chats.desk.ran == [WRITER]
+
+
+async def test_open_items_are_shown_with_their_numbers_and_how_many_have_an_interval() -> None:
+    chats = Chats()
+    chats.items[:] = ["Mail of Ann", "every 2h: the build", "every 1d: the backup", "Calendar"]
+    assert (await chats.ask("/heartbeat show")).splitlines() == [
+        "Open on the checklist of main:",
+        "1. Mail of Ann",
+        "2. every 2h: the build",
+        "3. every 1d: the backup",
+        "4. Calendar",
+        "2 are due with each heartbeat, 2 have intervals of their own.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("items", "last"),
+    [
+        (["a"], "1 is due with each heartbeat."),
+        (["every 2h: a"], "1 has an interval of its own."),
+        (["a", "every 2h: a"], "1 is due with each heartbeat, 1 has an interval of its own."),
+    ],
+)
+async def test_no_kind_of_item_is_counted_that_is_not_there(items: list[str], last: str) -> None:
+    chats = Chats()
+    chats.items[:] = items
+    assert (await chats.ask("/heartbeat show")).splitlines()[-1] == last
+
+
+async def test_a_list_that_is_too_long_is_cut_but_its_numbers_hold() -> None:
+    chats = Chats()
+    chats.items[:] = [f"n{number} " + "x" * 5000 for number in range(1, 24)]
+    answer = await chats.ask("/heartbeat show")
+    lines = answer.splitlines()
+    assert lines[20].startswith("20. n20 xxx")
+    assert lines[21] == "… and 3 more."
+    assert len(answer) < 4000
+    await chats.ask("/heartbeat done 23")
+    assert [text.split()[0] for text in chats.desk.ticked] == ["n23"]
+
+
+async def test_a_list_of_words_without_items_shows_the_words() -> None:
+    chats = Chats()
+    assert await chats.ask("/heartbeat show") == "Nothing is open on the checklist of main."
+    chats.desk.prose = "Look at the mail. " * 500
+    first, text = (await chats.ask("/heartbeat show")).splitlines()
+    assert first == "The checklist of main has no open items, but this text:"
+    assert text.startswith("Look at the mail. Look")
+    assert len(text) <= 1000
+    chats.desk.prose = "# Checklist\n\n<!-- Look at the mail. -->"
+    assert await chats.ask("/heartbeat show") == "Nothing is open on the checklist of main."
+
+
+# ---------------------------------------------------------------------------- who may
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/heartbeat on",
+        "/heartbeat off",
+        "/heartbeat now",
+        "/heartbeat add x",
+        "/heartbeat add",
+        "/heartbeat done 1",
+        "/mute 2h",
+        "/mute off",
+        "/mute nonsense",
+    ],
+)
+async def test_only_owners_change_anything(text: str) -> None:
+    """SPEC CMD-5."""
+    chats = Chats()
+    chats.items[:] = ["Mail"]
+    chats.desk.change(muted_until=START + HOUR)
+    before = chats.desk.heart()
+    assert await chats.ask(text, sender="bob") == words.NOT_AN_OWNER
+    assert chats.desk.heart() == before
+    assert (chats.items, chats.desk.ran) == (["Mail"], [])
+
+
+@pytest.mark.parametrize("text", ["/heartbeat", "/heartbeat why", "/heartbeat show", "/mute"])
+async def test_whoever_may_talk_may_look(text: str) -> None:
+    """SPEC CMD-5."""
+    chats = Chats()
+    assert await chats.ask(text, sender="bob") == await chats.ask(text)
+    assert await chats.ask(text) != words.NOT_AN_OWNER
+
+
+@pytest.mark.parametrize("word", ["frobnicate", "ön", "show,", "-", "x" * 5000])
+async def test_an_unknown_action_gets_a_line_that_lists_those_there_are(word: str) -> None:
+    answer = await Chats().ask(f"/heartbeat {word}", sender="bob")
+    assert answer == words.unknown_action(word.lower())
+    assert len(answer) < 200
+    for action in ("on", "off", "now", "why", "show", "add", "done"):
+        assert action in answer
+
+
+@pytest.mark.parametrize("text", ["/heartbeat", "/heartbeat add x", "/heartbeat foo", "/mute 2h"])
+async def test_where_there_are_no_heartbeats_one_sentence_says_so(text: str) -> None:
+    chats = Chats()
+    chats.commands = HeartbeatCommands(None, chats.policies(), chats.doorkeeper())
+    assert await chats.ask(text) == words.NONE
+    assert await chats.ask(text, sender="bob") == words.NONE
+
+
+@pytest.mark.parametrize(
+    "text", ["/heartbeat", "/heartbeat show", "/heartbeat add x", "/heartbeat on", "/mute 2h"]
+)
+async def test_what_the_desk_refuses_is_told_in_one_sentence(text: str) -> None:
+    chats = Chats()
+    chats.desk.broken = BadChecklist("HEARTBEAT.md is a folder")
+    assert await chats.ask(text) == "HEARTBEAT.md is a folder."
+    chats.desk.broken = None
+    del chats.desk.items[MAIN_AGENT]
+    assert await chats.ask(text) == "There is no agent 'main'."
+
+
+async def test_while_the_database_is_away_a_command_waits_instead_of_failing() -> None:
+    """SPEC DB-4: whoever carries it out tries again."""
+    chats = Chats()
+    chats.desk.broken = StoreUnavailable("gone")
+    with pytest.raises(StoreUnavailable):
+        await chats.ask("/heartbeat off")
+
+
+# ---------------------------------------------------------------------------- on, off, now
+
+
+async def test_a_heartbeat_is_switched_off_and_on() -> None:
+    chats = Chats()
+    assert await chats.ask("/heartbeat off") == words.OFF
+    assert chats.desk.heart().switched is False
+    answer = await chats.ask("/heartbeat ON")
+    assert answer == ("The heartbeat is on. The next beat is due Fri 2 Jan 2026, 03:34:05 (UTC).")
+    assert chats.desk.heart().switched is True
+
+
+async def test_switching_it_on_does_not_hide_that_it_is_muted() -> None:
+    chats = Chats()
+    chats.desk.change(muted_until=START + HOUR)
+    assert (await chats.ask("/heartbeat on")).endswith(
+        " It is muted until Fri 2 Jan 2026, 04:04:05 (UTC)."
+    )
+
+
+async def test_what_the_settings_switch_off_no_chat_switches_on() -> None:
+    chats = Chats()
+    chats.desk.interval = None
+    assert await chats.ask("/heartbeat on") == words.OFF_BY_SETTINGS
+    assert await chats.ask("/heartbeat now") == words.OFF_BY_SETTINGS
+    assert chats.desk.ran == []
+
+
+async def test_a_beat_begins_at_once_and_is_answered_at_once() -> None:
+    """SPEC HB-11."""
+    chats = Chats()
+    assert await chats.ask("/heartbeat now") == (
+        "A heartbeat has begun. You hear from it if something needs attention."
+    )
+    assert chats.desk.ran == [MAIN_AGENT]
+
+
+@pytest.mark.parametrize(
+    "route", [Route(None, problem="nobody has spoken yet"), Route(ANN, problem="blocked")]
+)
+async def test_nobody_is_promised_an_alert_that_would_not_arrive(route: Route) -> None:
+    chats = Chats()
+    chats.desk.route = route
+    answer = await chats.ask("/heartbeat now")
+    assert answer.startswith("A heartbeat has begun. ")
+    assert "would not arrive" in answer
+
+
+@pytest.mark.parametrize(
+    ("reason", "answer"),
+    [
+        (NoBeat.ALREADY_RUNNING, "A heartbeat is running already."),
+        (NoBeat.OFF, "Nothing here runs heartbeats at the moment."),
+    ],
+)
+async def test_why_no_beat_begins_is_told(reason: NoBeat, answer: str) -> None:
+    chats = Chats()
+    chats.desk.no_beat = reason
+    assert await chats.ask("/heartbeat now") == answer
+
+
+async def test_no_beat_begins_while_it_is_switched_off() -> None:
+    chats = Chats()
+    await chats.ask("/heartbeat off")
+    assert await chats.ask("/heartbeat now") == words.OFF
+    assert chats.desk.ran == []
+
+
+async def test_a_beat_that_was_asked_for_once_is_not_begun_twice() -> None:
+    """SPEC IO-2: the command comes again after a crash."""
+    chats = Chats()
+    row = chats.row("/heartbeat now")
+    chats.desk.breaks_after = StoreUnavailable("gone")
+    await asyncio.sleep(1)
+    with pytest.raises(StoreUnavailable):
+        await chats.again(row)
+    chats.restart()
+    await asyncio.sleep(60)
+    assert (await chats.again(row)).startswith("A heartbeat has begun. ")
+    assert chats.desk.ran == [MAIN_AGENT]
+    assert (await chats.ask("/heartbeat now")).startswith("A heartbeat has begun. ")
+    assert len(chats.desk.ran) == 2, "asked for anew, it begins anew"
+
+
+async def test_a_beat_of_the_interval_does_not_stand_for_one_by_hand() -> None:
+    chats = Chats()
+    row = chats.row("/heartbeat now")
+    await asyncio.sleep(1)
+    now = chats.desk.clock.now()
+    chats.desk.last = Beat(
+        BeatId("b"), MAIN_AGENT, BeatKind.INTERVAL, now, now, BeatStatus.SKIPPED, finished_at=now
+    )
+    await chats.again(row)
+    assert chats.desk.ran == [MAIN_AGENT]
+
+
+# ---------------------------------------------------------------------------- mute
+
+
+@pytest.mark.parametrize(
+    ("given", "until"),
+    [
+        ("2h", START + 2 * HOUR),
+        ("30m", START + HOUR / 2),
+        ("90s", START + timedelta(seconds=90)),
+        ("1h30m", START + 1.5 * HOUR),
+        ("1h 30m", START + 1.5 * HOUR),
+        ("2 Hours", START + 2 * HOUR),
+        ("for 2h", START + 2 * HOUR),
+        ("in 2h", START + 2 * HOUR),
+        ("1d", START + 24 * HOUR),
+        ("1w", START + 7 * 24 * HOUR),
+        ("365d", START + LONGEST_MUTE),
+        ("until 18:00", datetime(2026, 1, 2, 12, 30, tzinfo=UTC)),
+        ("until tomorrow 9:00", datetime(2026, 1, 3, 3, 30, tzinfo=UTC)),
+    ],
+)
+async def test_a_mute_lasts_as_long_as_was_said(given: str, until: datetime) -> None:
+    """SPEC CMD-5. Times by the clock are those of the heartbeat's zone."""
+    chats = Chats()
+    chats.desk.zone = "Asia/Kolkata"
+    answer = await chats.ask(f"/mute {given}")
+    assert chats.desk.heart().muted_until == until
+    assert answer.startswith("The heartbeat is muted until ")
+    assert "(Asia/Kolkata), for " in answer
+    assert await chats.ask("/mute") == answer
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["2", "h", "-2h", "0m", "1.5h", "forever", "2h please", "until", "until noon", "9" * 999],
+)
+async def test_what_is_no_duration_mutes_nothing(given: str) -> None:
+    chats = Chats()
+    answer = await chats.ask(f"/mute {given}")
+    assert answer == words.unknown_duration(given)
+    assert len(answer) < 250
+    assert chats.desk.heart().muted_until is None
+
+
+@pytest.mark.parametrize("given", ["366d", "60w"])
+async def test_no_mute_is_longer_than_a_year(given: str) -> None:
+    chats = Chats()
+    assert await chats.ask(f"/mute {given}") == words.mute_too_long(LONGEST_MUTE)
+    assert chats.desk.heart().muted_until is None
+
+
+async def test_a_mute_is_told_and_ended() -> None:
+    chats = Chats()
+    assert await chats.ask("/mute") == f"{words.NOT_MUTED} {words.HOW_MUTE}"
+    await chats.ask("/mute 2h")
+    await asyncio.sleep(60)
+    assert await chats.ask("/mute") == (
+        "The heartbeat is muted until Fri 2 Jan 2026, 05:04:05 (UTC), for 1 h 59 min. "
+        "/mute off ends that."
+    )
+    assert await chats.ask("/mute OFF") == words.UNMUTED
+    assert chats.desk.heart().muted_until is None
+
+
+async def test_a_mute_that_is_over_is_none() -> None:
+    chats = Chats()
+    await chats.ask("/mute 1h")
+    await asyncio.sleep(3600)
+    assert (await chats.ask("/mute")).startswith(words.NOT_MUTED)
+
+
+async def test_a_mute_that_comes_again_after_a_crash_is_not_longer() -> None:
+    """SPEC IO-2."""
+    chats = Chats()
+    row = chats.row("/mute 2h")
+    await chats.again(row)
+    chats.restart()
+    await asyncio.sleep(600)
+    await chats.again(row)
+    assert chats.desk.heart().muted_until == START + 2 * HOUR
+
+
+async def test_a_mute_that_comes_too_late_mutes_nothing() -> None:
+    chats = Chats()
+    row = chats.row("/mute 10m")
+    await asyncio.sleep(3600)
+    assert await chats.again(row) == words.MUTE_IS_OVER
+    assert chats.desk.heart().muted_until is None
+
+
+# ---------------------------------------------------------------------------- the checklist
+
+
+async def test_an_item_is_added_with_the_words_that_were_said() -> None:
+    chats = Chats()
+    answer = await chats.ask("/heartbeat add every 2h: Look at  Ann's CI\nand tell me")
+    assert answer == "On the checklist: “every 2h: Look at Ann's CI and tell me”."
+    assert chats.items == ["every 2h: Look at Ann's CI and tell me"]
+
+
+@pytest.mark.parametrize("text", ["/heartbeat add", "/heartbeat add \u200b \n"])
+async def test_without_words_it_tells_how_to_add(text: str) -> None:
+    chats = Chats()
+    assert await chats.ask(text) == words.HOW_ADD
+    assert chats.items == []
+
+
+@pytest.mark.parametrize("text", ["- [ ]", "#", "every 2h:", "x" * 501])
+async def test_what_is_no_item_is_refused_with_the_reason(text: str) -> None:
+    chats = Chats()
+    answer = await chats.ask(f"/heartbeat add {text}")
+    assert answer.startswith("An item ")
+    assert answer.endswith(".")
+    assert chats.items == []
+
+
+@pytest.mark.parametrize(
+    "text", ["<!-- mail -->", "- [ ] mail", "mail\x07 of Ann", "# mail", "`mail`"]
+)
+async def test_an_item_of_odd_characters_is_there_once_too(text: str) -> None:
+    """SPEC IO-2."""
+    chats = Chats()
+    row = chats.row(f"/heartbeat add {text}")
+    assert await chats.again(row) == await chats.again(row)
+    assert len(chats.items) == 1
+
+
+async def test_an_item_that_is_added_again_after_a_crash_is_there_once() -> None:
+    """SPEC IO-2."""
+    chats = Chats()
+    row = chats.row("/heartbeat add Mail of  Ann")
+    chats.desk.breaks_after = StoreUnavailable("gone")
+    with pytest.raises(StoreUnavailable):
+        await chats.again(row)
+    chats.restart()
+    assert await chats.again(row) == "On the checklist: “Mail of Ann”."
+    assert chats.items == ["Mail of Ann"]
+
+
+async def test_numbers_mean_what_the_chat_was_shown_last() -> None:
+    """Each item that is ticked off moves those below it."""
+    chats = Chats()
+    chats.items[:] = ["one", "two", "three", "four"]
+    await chats.ask("/heartbeat show")
+    assert await chats.ask("/heartbeat done 1") == "Ticked off: “one”."
+    assert await chats.ask("/heartbeat done 3 please") == "Ticked off: “three”."
+    await chats.desk.add_item(MAIN_AGENT, "five")
+    chats.items.insert(0, "zero")
+    assert await chats.ask("/heartbeat done 2") == "Ticked off: “two”."
+    assert chats.items == ["zero", "four", "five"]
+
+
+async def test_an_item_is_ticked_off_once_however_often_its_number_comes() -> None:
+    """SPEC IO-2: two items may say the same."""
+    chats = Chats()
+    chats.items[:] = ["milk", "milk", "bread"]
+    await chats.ask("/heartbeat show")
+    for _ in range(3):
+        assert await chats.ask("/heartbeat done 1") == "Ticked off: “milk”."
+    assert chats.items == ["milk", "bread"]
+
+
+async def test_after_a_restart_no_number_ticks_off_something_else() -> None:
+    """SPEC IO-2."""
+    chats = Chats()
+    chats.items[:] = ["one", "two", "three"]
+    await chats.ask("/heartbeat show")
+    row = chats.row("/heartbeat done 1")
+    chats.desk.breaks_after = StoreUnavailable("gone")
+    with pytest.raises(StoreUnavailable):
+        await chats.again(row)
+    chats.restart()
+    answer = await chats.again(row)
+    assert answer.splitlines()[0] == "The numbers may have changed; please choose once more."
+    assert answer.splitlines()[2] == "1. two"
+    assert chats.items == ["two", "three"]
+    assert await chats.ask("/heartbeat done 1") == "Ticked off: “two”."
+
+
+async def test_one_chats_numbers_are_not_anothers() -> None:
+    chats = Chats()
+    chats.items[:] = ["one", "two"]
+    await chats.ask("/heartbeat show")
+    thread = replace(ANN, thread="7")
+    assert (await chats.ask("/heartbeat done 1", target=thread)).startswith("The numbers may ")
+    assert chats.desk.ticked == []
+
+
+async def test_what_somebody_else_has_taken_out_is_not_open_any_more() -> None:
+    chats = Chats()
+    chats.items[:] = ["one", "two"]
+    await chats.ask("/heartbeat show")
+    chats.items.remove("one")
+    assert await chats.ask("/heartbeat done 1") == "“one” is not open any more."
+    assert chats.items == ["two"]
+
+
+@pytest.mark.parametrize("number", ["0", "3", "9" * 5000])
+async def test_a_number_that_is_not_in_the_list_ticks_nothing_off(number: str) -> None:
+    chats = Chats()
+    chats.items[:] = ["one", "two"]
+    await chats.ask("/heartbeat show")
+    answer = await chats.ask(f"/heartbeat done {number}")
+    assert answer == words.unknown_number(number)
+    assert len(answer) < 100
+    assert chats.desk.ticked == []
+
+
+@pytest.mark.parametrize("given", ["", "one", "-1", "1.5", "\N{SUPERSCRIPT TWO}", "\u0661"])
+async def test_what_is_no_number_is_answered_with_how_to_say_it(given: str) -> None:
+    chats = Chats()
+    chats.items[:] = ["one"]
+    await chats.ask("/heartbeat show")
+    assert await chats.ask(f"/heartbeat done {given}") == words.HOW_DONE
+    assert chats.desk.ticked == []
+
+
+# ---------------------------------------------------------------------------- in a gateway
+
+
+async def test_a_gateway_without_heartbeats_says_so_and_runs_no_agent() -> None:
+    async with a_process() as gateway:
+        gateway.commands._heartbeats._desk = None
+        assert await gateway.ask("/heartbeat") == words.NONE
+        assert await gateway.ask("/mute 2h") == words.NONE
+        assert gateway.scripted.prompts == []
+
+
+async def test_in_a_gateway_an_outage_delays_a_command_and_does_not_double_it() -> None:
+    """SPEC DB-4, IO-2."""
+    async with a_process() as gateway:
+        desk = FakeHeartbeats(clock=gateway.clock)
+        gateway.commands._heartbeats._desk = desk
+        gateway.store.broken = {"settle"}
+        await gateway.say("/heartbeat add Mail of Ann")
+        await asyncio.sleep(10)
+        assert desk.items[MAIN_AGENT] == ["Mail of Ann"]
+        assert gateway.channel.texts() == []
+        gateway.store.broken = set()
+        await gateway.channel.until_sent(1)
+        assert gateway.channel.texts() == ["On the checklist: “Mail of Ann”."]
+        assert desk.items[MAIN_AGENT] == ["Mail of Ann"]

@@ -1,0 +1,201 @@
+"""The tool by which an agent keeps its own checklist (SPEC AGENT-6, HB-11)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from goclaw_py.core.errors import BadChecklist, StoreUnavailable, ToolFailed
+from goclaw_py.core.ids import MAIN_AGENT, AgentName
+from goclaw_py.core.outcomes import Trigger
+from goclaw_py.core.wording_heartbeat_view import status_lines
+from goclaw_py.tools import Permissions, Registry
+from tests.support.heartbeats import FakeHeartbeats
+from tests.support.tools import Desk
+
+WRITER = AgentName("writer")
+
+
+@pytest.fixture
+def beats(desk: Desk) -> FakeHeartbeats:
+    """The heartbeats of two agents, at the desk of the first."""
+    desk.heartbeats = made = FakeHeartbeats(items={MAIN_AGENT: [], WRITER: []})
+    return made
+
+
+async def use(desk: Desk, action: str, **arguments: object) -> str:
+    return await desk.call("heartbeat", action=action, **arguments)
+
+
+async def test_without_heartbeats_there_is_no_such_tool(desk: Desk) -> None:
+    assert "heartbeat" not in {spec.name for spec in desk.tools().specs}
+    with pytest.raises(ToolFailed, match="there is no tool 'heartbeat'"):
+        await use(desk, "show")
+
+
+def test_the_settings_can_take_it_away(desk: Desk, beats: FakeHeartbeats) -> None:
+    denied = Permissions(deny=frozenset({"heartbeat"}))
+    assert "heartbeat" not in {spec.name for spec in desk.tools(denied).specs}
+    assert "heartbeat" in {spec.name for spec in desk.tools().specs}
+
+
+def test_one_toolmaker_serves_runs_with_and_without_heartbeats(desk: Desk) -> None:
+    """What is offered is made once for all runs that are alike."""
+    registry = Registry({MAIN_AGENT: Permissions()})
+    without = desk.here()
+    desk.heartbeats = FakeHeartbeats()
+    for here, offered in ((without, False), (desk.here(), True), (without, False)):
+        names = {spec.name for spec in registry.toolbox(here).specs}
+        assert ("heartbeat" in names) is offered
+
+
+def test_its_schema_is_strict_and_explains_itself(desk: Desk, beats: FakeHeartbeats) -> None:
+    (spec,) = [spec for spec in desk.tools().specs if spec.name == "heartbeat"]
+    assert spec.side_effects, "to tick off the same number twice ticks off two items"
+    assert "HEARTBEAT.md" in spec.description
+    schema = json.loads(json.dumps(spec.parameters))
+    assert schema["required"] == ["action"]
+    assert schema["additionalProperties"] is False
+    properties = schema["properties"]
+    assert set(properties) == {"action", "text", "number"}
+    assert all(about["description"] for about in properties.values())
+    assert (properties["text"]["type"], properties["number"]["type"]) == ("string", "integer")
+
+
+@pytest.mark.parametrize("trigger", list(Trigger))
+def test_no_run_can_begin_or_wake_a_beat_with_it(
+    desk: Desk, beats: FakeHeartbeats, trigger: Trigger
+) -> None:
+    """SPEC HB-11: a beat's own actions never wake it."""
+    desk.trigger = trigger
+    (spec,) = [spec for spec in desk.tools().specs if spec.name == "heartbeat"]
+    schema = json.loads(json.dumps(spec.parameters))
+    assert schema["properties"]["action"]["enum"] == ["show", "add", "done", "status"]
+
+
+async def test_a_beat_shows_adds_and_ticks_off(desk: Desk, beats: FakeHeartbeats) -> None:
+    """SPEC HB-11."""
+    desk.trigger = Trigger.HEARTBEAT
+    assert await use(desk, "show") != ""
+    await use(desk, "add", text="Look at the mail")
+    await use(desk, "done", number=1)
+    assert (beats.ticked, beats.ran) == (["Look at the mail"], [])
+
+
+async def test_it_shows_open_items_with_their_numbers(desk: Desk, beats: FakeHeartbeats) -> None:
+    beats.items[MAIN_AGENT] = ["Mail", "every 2h: " + "x" * 300]
+    assert (await use(desk, "show")).splitlines() == [
+        "Open on the checklist of main:",
+        "1. Mail",
+        "2. every 2h: " + "x" * 300,
+        "1 is due with each heartbeat, 1 has an interval of its own.",
+    ]
+
+
+async def test_a_long_list_is_cut(desk: Desk, beats: FakeHeartbeats) -> None:
+    beats.items[MAIN_AGENT] = ["y" * 900] * 500
+    shown = await use(desk, "show")
+    assert "… and 450 more." in shown
+    assert len(shown) < 30_000
+
+
+async def test_an_item_is_added_on_one_line_and_only_once(
+    desk: Desk, beats: FakeHeartbeats
+) -> None:
+    for text in ("Look at\nthe  mail", "Look at the mail"):
+        assert await use(desk, "add", text=text) == "On the checklist: “Look at the mail”."
+    assert beats.items == {MAIN_AGENT: ["Look at the mail"], WRITER: []}
+
+
+async def test_an_agent_has_its_own_list_only(desk: Desk, beats: FakeHeartbeats) -> None:
+    beats.items[MAIN_AGENT] = ["Mail"]
+    box = desk.tools(agent=WRITER)
+    await box.call("heartbeat", {"action": "add", "text": "Drafts"})
+    assert "Mail" not in await box.call("heartbeat", {"action": "show"})
+    assert beats.items == {MAIN_AGENT: ["Mail"], WRITER: ["Drafts"]}
+
+
+@pytest.mark.parametrize("which", [{"number": 2}, {"text": "Tea "}])
+async def test_an_item_is_ticked_off_by_number_or_text(
+    desk: Desk, beats: FakeHeartbeats, which: dict[str, object]
+) -> None:
+    beats.items[MAIN_AGENT] = ["Mail", "Tea", "Milk"]
+    assert await use(desk, "done", **which) == "Ticked off: “Tea”."
+    assert beats.items[MAIN_AGENT] == ["Mail", "Milk"]
+
+
+@pytest.mark.parametrize("which", [{"number": 2}, {"number": 10**30}, {"text": "tea"}])
+async def test_what_is_not_open_is_answered_with_what_is(
+    desk: Desk, beats: FakeHeartbeats, which: dict[str, object]
+) -> None:
+    beats.items[MAIN_AGENT] = ["Mail"]
+    with pytest.raises(ToolFailed) as caught:
+        await use(desk, "done", **which)
+    assert "there is no such item" in str(caught.value)
+    assert "1. Mail" in str(caught.value)
+    assert beats.ticked == []
+
+
+async def test_the_status_tells_how_it_stands_and_why(desk: Desk, beats: FakeHeartbeats) -> None:
+    """SPEC OPS-4."""
+    said = await use(desk, "status")
+    assert said.splitlines() == status_lines(await beats.view(MAIN_AGENT))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ({}, "action: is required"),
+        ({"action": "run"}, "action: must be 'show', 'add', 'done' or 'status'; given 'run'"),
+        ({"action": "wake"}, "action: must be 'show', 'add', 'done' or 'status'; given 'wake'"),
+        ({"action": "add"}, "add needs text"),
+        ({"action": "add", "text": " \n\u200b"}, "text: must not be empty"),
+        ({"action": "add", "text": "x" * 501}, "text: must have at most 500 characters"),
+        ({"action": "add", "text": "- [ ] "}, "this one says nothing"),
+        ({"action": "add", "text": "x", "number": 1}, "add takes text"),
+        ({"action": "done"}, "done needs number or text"),
+        ({"action": "done", "number": 1, "text": "x"}, "done needs number or text"),
+        ({"action": "done", "number": 0}, "number: must be greater than or equal to 1; given 0"),
+        ({"action": "done", "number": "1"}, "number: must be a valid integer; given '1'"),
+        ({"action": "done", "number": True}, "number: must be a valid integer; given True"),
+        ({"action": "show", "number": 1}, "show takes nothing else"),
+        ({"action": "status", "text": "x"}, "status takes nothing else"),
+        ({"action": "show", "agent": "writer"}, "agent: is unknown; known here: action, text, nu"),
+    ],
+)
+async def test_arguments_are_checked_strictly(
+    desk: Desk, beats: FakeHeartbeats, arguments: dict[str, object], line: str
+) -> None:
+    beats.items[MAIN_AGENT] = ["Mail"]
+    with pytest.raises(ToolFailed) as caught:
+        await desk.tools().call("heartbeat", arguments)
+    assert line in str(caught.value)
+    assert len(str(caught.value)) < 300
+    assert (beats.items[MAIN_AGENT], beats.ticked) == (["Mail"], [])
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (BadChecklist("HEARTBEAT.md is a folder"), "HEARTBEAT.md is a folder"),
+        (StoreUnavailable("no route to 10.0.0.1"), "the database cannot be reached now; try again"),
+    ],
+)
+async def test_what_goes_wrong_is_told_to_the_model(
+    desk: Desk, beats: FakeHeartbeats, error: BadChecklist | StoreUnavailable, told: str
+) -> None:
+    beats.broken = error
+    for action, more in (("show", {}), ("add", {"text": "x"}), ("done", {"number": 1})):
+        with pytest.raises(ToolFailed, match=told):
+            await use(desk, action, **more)
+    with pytest.raises(ToolFailed, match=told):
+        await use(desk, "status")
+
+
+async def test_an_agent_that_the_desk_does_not_know_is_told_so(
+    desk: Desk, beats: FakeHeartbeats
+) -> None:
+    del beats.items[MAIN_AGENT]
+    with pytest.raises(ToolFailed, match="there is no agent 'main'"):
+        await use(desk, "show")
