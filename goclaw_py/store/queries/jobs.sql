@@ -28,7 +28,8 @@ from jsonb_to_record($1::jsonb) as j (
 )
 where not exists (select from cron_jobs where owner = $2 and slug = $3)
   and (
-      select count(*) from cron_jobs where owner = $2 and state = any ($4::text[])
+      select count(*)
+      from (select from cron_jobs where owner = $2 and state = any ($4::text[]) limit $5) as c
   ) < $5
 returning id;
 
@@ -53,7 +54,8 @@ for update;
 -- A row if an owner, which is locked, has fewer jobs in the states that count than are allowed.
 select
 where (
-    select count(*) from cron_jobs where owner = $1 and state = any ($2::text[])
+    select count(*)
+    from (select from cron_jobs where owner = $1 and state = any ($2::text[]) limit $3) as c
 ) < $3;
 
 -- name: change
