@@ -69,6 +69,17 @@ async def connected(settings: Settings) -> AsyncIterator[Control]:
             yield control
 
 
+async def is_live(control: Control) -> bool:
+    """Whether a gateway answers; else it is the database that does."""
+    from goclaw_py.ports.control import NoGateway  # noqa: PLC0415
+
+    try:
+        await control.status()
+    except NoGateway:
+        return False
+    return True
+
+
 def named(text: str) -> str:
     """Check an id or a name from the command line: a blank one would fit everything."""
     if not text.strip():

@@ -9,7 +9,7 @@ import typer
 
 from goclaw_py.cli import cron_words as words
 from goclaw_py.cli import post
-from goclaw_py.cli.context import AsJson, Limit, cli
+from goclaw_py.cli.context import AsJson, Limit, cli, is_live
 from goclaw_py.cli.cron_words import OfJob, Seen, maybe_named, operator, seen
 from goclaw_py.cli.options import with_options
 from goclaw_py.cli.output import one_line, show_json, show_table
@@ -91,7 +91,7 @@ def list_(ctx: typer.Context, wanted: Filters, *, as_json: AsJson = False) -> No
         return _Page(
             [seen(desk, job, 1 if as_json else 0) for job in page.jobs],
             page.total,
-            await _is_live(control),
+            await is_live(control),
         )
 
     found = cli(ctx).ask(ask)
@@ -106,16 +106,6 @@ def list_(ctx: typer.Context, wanted: Filters, *, as_json: AsJson = False) -> No
     show_table((*columns, "RESULT", "REMARK"), rows, empty="no jobs")
     if found.total > len(rows):
         typer.echo(f"these are {len(rows)} of {found.total}; see --limit", err=True)
-
-
-async def _is_live(control: Control) -> bool:
-    from goclaw_py.ports.control import NoGateway  # noqa: PLC0415
-
-    try:
-        await control.status()
-    except NoGateway:
-        return False
-    return True
 
 
 def _row(found: Seen, *, with_owner: bool) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from goclaw_py.cli import (
     doctor,
     gateway,
     groups,
+    heartbeat,
     inbox,
     lanes,
     outbox,
@@ -65,6 +66,8 @@ app.add_typer(runs.app, name="runs")
 app.add_typer(inbox.app, name="inbox")
 app.add_typer(outbox.app, name="outbox")
 app.add_typer(cron.app, name="cron")
+app.add_typer(heartbeat.app, name="heartbeat")
+app.command("event")(heartbeat.event)
 app.add_typer(pairing.app, name="pairing")
 app.add_typer(groups.app, name="groups")
 app.command("simulate")(simulate.simulate)

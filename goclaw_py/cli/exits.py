@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from goclaw_py.core.errors import BadJob, BadSchedule, SettingError, StoreUnavailable
+from goclaw_py.core.errors import (
+    BadJob,
+    BadSchedule,
+    HeartbeatError,
+    SettingError,
+    StoreUnavailable,
+)
 
 
 class ExitCode(IntEnum):
@@ -29,7 +35,8 @@ def code_of(error: BaseException) -> ExitCode:
     """The exit code for an error."""
     from goclaw_py.ports.control import NoGateway  # noqa: PLC0415  (not needed for --help)
 
-    if isinstance(error, SettingError | BadSchedule | BadJob):
+    # What is more than a heartbeat error was well asked for: it is not there, or has no room.
+    if isinstance(error, SettingError | BadSchedule | BadJob) or type(error) is HeartbeatError:
         return ExitCode.USAGE
     if isinstance(error, NoGateway | StoreUnavailable):
         return ExitCode.UNREACHABLE

@@ -13,6 +13,7 @@ from urllib.parse import quote
 import httpx
 
 from goclaw_py.cli.refusals import NotTaken, Refused
+from goclaw_py.cli.remote_heartbeats import RemoteHeartbeats
 from goclaw_py.cli.remote_jobs import Params, RemoteDesk
 from goclaw_py.core.errors import GoclawError, StoreUnavailable
 from goclaw_py.core.ids import LaneName, SessionKey
@@ -38,7 +39,7 @@ from goclaw_py.ports.store import (
     Session,
     StoredEntry,
 )
-from goclaw_py.web import job_faults, wire
+from goclaw_py.web import heartbeat_faults, job_faults, wire
 from goclaw_py.web.sockets import short_path
 
 T = TypeVar("T")
@@ -73,6 +74,7 @@ class RemoteControl:
         self._attached: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
         self._client: httpx.AsyncClient
         self._jobs = RemoteDesk(self._request)
+        self._heartbeats = RemoteHeartbeats(self._request)
 
     async def __aenter__(self) -> Self:
         name = self._exits.enter_context(short_path(self._path))
@@ -96,6 +98,11 @@ class RemoteControl:
     def jobs(self) -> RemoteDesk:
         """Jobs, and what can be done with them."""
         return self._jobs
+
+    @property
+    def heartbeats(self) -> RemoteHeartbeats:
+        """The heartbeats of agents, and what can be done with them."""
+        return self._heartbeats
 
     async def status(self) -> Status:
         """The gateway's state."""
@@ -356,6 +363,9 @@ def _raise_for(response: httpx.Response) -> None:
 def _told(response: httpx.Response) -> GoclawError:
     """The error that an answer tells of."""
     raw = response.content
+    with suppress(wire.Unreadable):
+        # First: a fault of a job may be of a kind that is not known here.
+        return heartbeat_faults.error_of(wire.read(heartbeat_faults.HeartbeatFault, raw))
     with suppress(wire.Unreadable):
         return job_faults.error_of(wire.read(job_faults.JobFault, raw))
     with suppress(wire.Unreadable):

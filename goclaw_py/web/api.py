@@ -16,7 +16,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
-from goclaw_py.core.errors import GoclawError, JobError
+from goclaw_py.core.errors import GoclawError, HeartbeatError, JobError
 from goclaw_py.core.ids import LaneName, SessionKey
 from goclaw_py.core.status import ActiveRuns, LanesView, Status
 from goclaw_py.ports.control import (
@@ -40,6 +40,8 @@ from goclaw_py.ports.store import (
     Session,
     StoredEntry,
 )
+from goclaw_py.web import heartbeat_faults
+from goclaw_py.web.heartbeats import agent_routes, beat_routes, heartbeat_routes
 from goclaw_py.web.job_faults import STATUS_OF as JOB_STATUS_OF
 from goclaw_py.web.job_faults import JobFault, fault_of
 from goclaw_py.web.jobs import job_routes, occurrence_routes, scheduler_routes
@@ -93,6 +95,9 @@ def make_api(control: Control, terminals: Terminals | None = None, *, release: s
     _include(app, job_routes(control), "/api/jobs")
     _include(app, occurrence_routes(control), "/api/occurrences")
     _include(app, scheduler_routes(control), "/api/scheduler")
+    _include(app, heartbeat_routes(control), "/api/heartbeats")
+    _include(app, beat_routes(control), "/api/beats")
+    _include(app, agent_routes(control), "/api/agents")
     if terminals is not None:
         chat = terminal_routes(terminals, app.state.closing)
         _include(app, chat, "/api/chat")
@@ -138,6 +143,10 @@ async def _on_error(request: Request, error: Exception) -> Response:
         case JobError():
             code = next(code for kind, code in JOB_STATUS_OF if isinstance(error, kind))
             text, body = str(error), dump(JobFault, fault_of(error))
+        case HeartbeatError():
+            faults = heartbeat_faults
+            code = next(code for kind, code in faults.STATUS_OF if isinstance(error, kind))
+            text, body = str(error), dump(faults.HeartbeatFault, faults.fault_of(error))
         case SessionBusy() | NotAChat():
             code, text = 409, str(error)
             word = next(word for kind, word in CODE_OF if isinstance(error, kind))

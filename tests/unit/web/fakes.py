@@ -52,6 +52,7 @@ from goclaw_py.ports.control import (
     StopReport,
     Submitted,
 )
+from goclaw_py.ports.heartbeat import HeartbeatDesk
 from goclaw_py.ports.jobs import JobDesk
 from goclaw_py.ports.store import (
     OutboxRow,
@@ -64,6 +65,7 @@ from goclaw_py.ports.store import (
     ToolCall,
     Unanswered,
 )
+from tests.unit.web.fake_heartbeats import FakeHeartbeats
 from tests.unit.web.fake_jobs import Jobs
 from tests.unit.web.fake_post import FakePost
 
@@ -242,6 +244,7 @@ class FakeControl(FakePost):
         self.gateway = True
         self.following = 0
         self.made = Jobs()
+        self.hearts = FakeHeartbeats()
         self.events: asyncio.Queue[LiveEvent | None] = asyncio.Queue()
         """What comes after ``LiveNow`` to one who follows runs. None ends it."""
 
@@ -307,6 +310,10 @@ class FakeControl(FakePost):
     @property
     def jobs(self) -> JobDesk:
         return self.made.desk
+
+    @property
+    def heartbeats(self) -> HeartbeatDesk:
+        return self.hearts
 
     async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
         self._called("send_message", key, text, queue)

@@ -206,7 +206,7 @@ async def test_receiving_tells_the_bots_name_and_publishes_the_menu() -> None:
     assert {"start", "help", "status", "new", "stop", "stopall", "queue", "whoami"} <= set(
         client.menu
     )
-    assert {"jobs", "timezone"} <= set(client.menu)
+    assert {"jobs", "timezone", "heartbeat", "mute"} <= set(client.menu)
 
 
 async def test_a_menu_that_cannot_be_published_is_only_logged(

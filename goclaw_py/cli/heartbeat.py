@@ -1,0 +1,186 @@
+"""``goclaw heartbeat`` and ``goclaw event``: what agents look after (SPEC OPS-1, section 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from goclaw_py.cli import heartbeat_run, heartbeat_show
+from goclaw_py.cli import heartbeat_words as words
+from goclaw_py.cli.context import AsJson, cli, is_live
+from goclaw_py.cli.heartbeat_words import AgentArgument, AgentOption
+from goclaw_py.cli.output import plain, show_json
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from goclaw_py.core.beats import Event
+    from goclaw_py.core.checklist import Checklist
+    from goclaw_py.core.heartbeat_view import HeartbeatView
+    from goclaw_py.core.ids import AgentName
+    from goclaw_py.ports.control import Control
+    from goclaw_py.ports.heartbeat import HeartbeatDesk
+
+app = typer.Typer(help="Heartbeats: what agents look after by themselves.", no_args_is_help=True)
+
+app.command("status")(heartbeat_show.status)
+app.command("why")(heartbeat_show.why)
+app.command("logs")(heartbeat_show.logs)
+app.command("run")(heartbeat_run.run)
+
+
+# ---------------------------------------------------------------------------- on, off, mute
+
+_Change = Callable[["HeartbeatDesk", "AgentName"], Awaitable["HeartbeatView"]]
+
+
+@app.command()
+def on(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson = False) -> None:
+    """Let a heart beat that was switched off."""
+    _change(ctx, agent, lambda desk, name: desk.switch(name, on=True), as_json=as_json)
+
+
+@app.command()
+def off(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson = False) -> None:
+    """Let a heart beat no more until it is switched on. A beat that is at work goes on."""
+    _change(ctx, agent, lambda desk, name: desk.switch(name, on=False), as_json=as_json)
+
+
+@app.command()
+def auto(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson = False) -> None:
+    """Let the settings decide again whether a heart beats."""
+    _change(ctx, agent, lambda desk, name: desk.switch(name, on=None), as_json=as_json)
+
+
+@app.command()
+def mute(
+    ctx: typer.Context,
+    when: Annotated[
+        list[str],
+        typer.Argument(metavar="DURATION", help="Such as 30m, 2h, 1d, until 18:00; off ends it."),
+    ],
+    agent: AgentOption = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Let a heartbeat be silent for a while: beats are skipped."""
+    text = " ".join(when)
+
+    async def change(desk: HeartbeatDesk, name: AgentName) -> HeartbeatView:
+        view = await desk.view(name)
+        return await desk.mute(name, _until(text, view.now, view.policy.zone))
+
+    _change(ctx, agent, change, as_json=as_json)
+
+
+def _until(text: str, now: datetime, zone: str) -> datetime | None:
+    """When a silence ends, None for ``off``. Raises ``BadSchedule``."""
+    from goclaw_py.core.intervals import read  # noqa: PLC0415
+    from goclaw_py.core.moments import parse_moment  # noqa: PLC0415
+
+    plain_text = text.strip().lower()
+    if plain_text == "off":
+        return None
+    moment = plain_text.removeprefix("until ")
+    return (
+        now + read(text.strip())
+        if moment == plain_text
+        else parse_moment(moment, now=now, zone=zone)
+    )
+
+
+def _change(ctx: typer.Context, agent: str | None, change: _Change, *, as_json: bool) -> None:
+    async def ask(control: Control) -> tuple[HeartbeatView, bool]:
+        desk = control.heartbeats
+        view = await change(desk, await words.chosen(desk, agent))
+        return view, await is_live(control)
+
+    view, live = cli(ctx).ask(ask)
+    if as_json:
+        from goclaw_py.web.heartbeats_wire import HeartbeatAnswer, answer_of  # noqa: PLC0415
+
+        show_json(HeartbeatAnswer, answer_of(view))
+        return
+    from goclaw_py.core import wording_heartbeat_view as said  # noqa: PLC0415
+
+    typer.echo(plain(f"{view.heartbeat.agent}: {said.state_words(view)}"))
+    typer.echo(plain(said.why(view)[1]))
+    if not live:
+        typer.echo(words.NO_GATEWAY, err=True)
+
+
+# ---------------------------------------------------------------------------- the checklist
+
+app.command("show")(heartbeat_show.show)
+
+
+@app.command()
+def add(
+    ctx: typer.Context,
+    text: Annotated[list[str], typer.Argument(metavar="TEXT", help="What to look after.")],
+    agent: AgentOption = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Write one more item into HEARTBEAT.md, such as: every 2h: is the build green?"""
+
+    async def ask(control: Control) -> Checklist:
+        desk = control.heartbeats
+        return await desk.add_item(await words.chosen(desk, agent), words.text_of(text))
+
+    heartbeat_show.show_checklist(cli(ctx).ask(ask), as_json=as_json)
+
+
+@app.command()
+def done(
+    ctx: typer.Context,
+    number: Annotated[int, typer.Argument(min=1, max=100_000, metavar="N", help="Its number.")],
+    agent: AgentOption = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Tick an item of HEARTBEAT.md off, by its number in the list."""
+
+    async def ask(control: Control) -> Checklist:
+        desk = control.heartbeats
+        return await desk.complete_item(await words.chosen(desk, agent), number)
+
+    heartbeat_show.show_checklist(cli(ctx).ask(ask), as_json=as_json)
+
+
+# ---------------------------------------------------------------------------- events
+
+app.command("events")(heartbeat_show.events)
+
+
+def event(
+    ctx: typer.Context,
+    text: Annotated[list[str], typer.Argument(metavar="TEXT", help="What it is to know.")],
+    agent: AgentOption = None,
+    *,
+    now: Annotated[bool, typer.Option("--now", help="Let a beat come as soon as may be.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Tell an agent something with its next beat (SPEC HB-13)."""
+
+    async def ask(control: Control) -> tuple[Event, HeartbeatView, bool]:
+        desk = control.heartbeats
+        name = await words.chosen(desk, agent)
+        told = await desk.add_event(name, words.text_of(text), wake=now)
+        return told, await desk.view(name), await is_live(control)
+
+    told, view, live = cli(ctx).ask(ask)
+    if as_json:
+        from goclaw_py.core.beats import Event  # noqa: PLC0415
+
+        show_json(Event, told)
+        return
+    from goclaw_py.core import wording_heartbeat_view as said  # noqa: PLC0415
+
+    waits = f"{view.events} wait" if view.events > 1 else "it waits"
+    typer.echo(plain(f"{told.agent} will be told with the next beat; {waits} for it."))
+    typer.echo(plain(said.why(view)[1]))
+    if not live:
+        typer.echo(words.NO_GATEWAY, err=True)

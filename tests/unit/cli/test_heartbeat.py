@@ -1,0 +1,456 @@
+"""``goclaw heartbeat`` and ``goclaw event``: how heartbeats stand, and what is done with them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from goclaw_py.cli import heartbeat_run, heartbeat_show
+from goclaw_py.core.beats import Beat, BeatStatus, Skip
+from goclaw_py.core.errors import HeartbeatError, StoreUnavailable
+from goclaw_py.core.heartbeat_view import Rehearsal, Route
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.wording_heartbeat_view import why
+from goclaw_py.ports.heartbeat import NoBeat
+from tests.unit.cli.conftest import Shell, ThreadGateway
+from tests.unit.web.fake_heartbeats import AT, HELPER, MAIN, OK, RUNNING, FakeHeartbeats, view
+from tests.unit.web.fakes import FakeControl
+
+pytestmark = pytest.mark.real_time
+
+NO_GATEWAY = "no gateway is running here; nothing beats until one does\n"
+
+
+@pytest.fixture
+def desk(database: FakeControl) -> FakeHeartbeats:
+    """No gateway, and a database with two heartbeats."""
+    return database.hearts
+
+
+@pytest.fixture
+def hand(database: FakeControl, monkeypatch: pytest.MonkeyPatch) -> FakeHeartbeats:
+    """A gateway, seen as directly; a beat by hand is looked at without pause."""
+    monkeypatch.setattr(heartbeat_run, "_LOOK_EVERY_S", 0.001)
+    database.gateway = True
+    return database.hearts
+
+
+def lines(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
+# ---------------------------------------------------------------------------- status
+
+
+def test_the_status_of_all_is_a_table_in_the_zone_of_each(
+    goclaw: Shell, desk: FakeHeartbeats
+) -> None:
+    """SPEC OPS-1."""
+    got = goclaw("heartbeat", "status")
+    head, main, helper = lines(got.out)
+    assert (got.code, got.err) == (0, NO_GATEWAY)
+    assert head == "AGENT STATE NEXT BEAT LAST BEAT OUTCOME ALERTS GO TODAY MONTH"
+    assert main == (
+        "main on, every 30 minutes, 08:00\u201322:00 Europe/Berlin Tue 2026-03-03 09:27:00 (in 27m "
+        "0s) Tue 2026-03-03 08:30:00 (30m 0s ago) ok to telegram.work:-1005:7 (the chat used "
+        "last[2J) $0.0123 $0.0246"
+    )
+    assert helper.split()[0] == "helper"
+    assert " delivery_failed " in helper
+
+
+def test_the_status_of_one_has_its_last_beats_and_the_reasons(
+    goclaw: Shell, desk: FakeHeartbeats
+) -> None:
+    """SPEC HB-9, OPS-4."""
+    got = goclaw("heartbeat", "status", "main")
+    facts, _, beats = got.out.partition("\n\n")
+    assert got.code == 0
+    assert "last       Last beat, Tue 3 Mar 2026, 08:30 (Europe/Berlin): All was well" in facts
+    assert "next       The next is due Tue 3 Mar 2026, 09:27 (Europe/Berlin), in 27 min" in facts
+    assert "alerts go  to telegram.work:-1005:7" in facts
+    assert "used       Used today (UTC): $0.0123 (1,200 tokens), of $1.00 a day" in facts
+    head, skipped, ok = lines(beats)
+    assert head == "BEGAN TOOK OUTCOME TRIES DELIVERY COST WHAT CAME OF IT"
+    assert skipped == (
+        "Tue 2026-03-03 08:30:00 skipped:unreadable it was skipped: HEARTBEAT.md cannot be read: "
+        "it is a folder 2 ok[2J"
+    )
+    assert ok.startswith("Tue 2026-03-03 08:30:00 1m 0s ok 1 $0.0123 all was well")
+
+
+def test_nothing_that_was_stored_takes_the_terminal_over(
+    goclaw: Shell, desk: FakeHeartbeats
+) -> None:
+    """SPEC SEC-1."""
+    commands = (["status"], ["status", "main"], ["why"], ["logs"], ["show"], ["run", "--dry-run"])
+    for command in commands:
+        got = goclaw("heartbeat", *command)
+        assert got.code == 0
+        assert not {"\x1b", "\u202e"} & set(got.out), command
+
+
+def test_programs_get_what_the_api_answers(goclaw: Shell, desk: FakeHeartbeats) -> None:
+    one = json.loads(goclaw("heartbeat", "status", "main", "--json").out)
+    both = json.loads(goclaw("heartbeat", "status", "--json").out)
+    assert both[0] == one
+    assert [each["heartbeat"]["agent"] for each in both] == ["main", "helper"]
+    assert (one["on"], tuple(one["why"])) == (True, why(view(MAIN)))
+    assert json.loads(goclaw("heartbeat", "why", "main", "--json").out) == one
+    beats = json.loads(goclaw("heartbeat", "logs", "--json").out)
+    assert [beat["id"] for beat in beats] == ["019b-skipped", "019b-ok", "019b-dead"]
+    assert json.loads(goclaw("heartbeat", "show", "--json").out)["items"][0]["number"] == 1
+    assert json.loads(goclaw("heartbeat", "events", "--json").out) == []
+    assert json.loads(goclaw("heartbeat", "run", "--dry-run", "--json").out)["status"] == "running"
+
+
+# ---------------------------------------------------------------------------- why, logs
+
+
+def test_why_says_it_in_two_lines(goclaw: Shell, desk: FakeHeartbeats) -> None:
+    """SPEC HB-9."""
+    desk.views[MAIN] = replace(view(MAIN), route=Route(None, "x", "nobody has spoken to it"))
+    got = goclaw("heartbeat", "why", "main")
+    assert (got.code, tuple(got.out.splitlines())) == (0, why(desk.views[MAIN]))
+    assert got.out.endswith("An alert would go nowhere: nobody has spoken to it.\n")
+
+
+def test_why_of_all_names_the_agents(goclaw: Shell, desk: FakeHeartbeats) -> None:
+    found = goclaw("heartbeat", "why").out.splitlines()
+    assert (found[0], found[3], found[4]) == ("main", "", "helper")
+    assert len(found) == 7
+    del desk.views[HELPER]
+    assert tuple(goclaw("heartbeat", "why").out.splitlines()) == why(desk.views[MAIN])
+
+
+def test_logs_are_of_all_or_of_one_and_by_outcome(goclaw: Shell, desk: FakeHeartbeats) -> None:
+    """SPEC HB-9."""
+    every = lines(goclaw("heartbeat", "logs").out)
+    assert [line.split()[0] for line in every] == ["AGENT", "main", "main", "helper"]
+    assert every[3].endswith(
+        "could not be delivered to telegram.work:-1005:7: bot was blocked by the user[2J"
+    )
+    assert " for an event " in every[3]
+    assert len(lines(goclaw("heartbeat", "logs", "main").out)) == 3
+    assert len(lines(goclaw("heartbeat", "logs", "--limit", "1").out)) == 2
+    by = goclaw("heartbeat", "logs", "--outcome", "skipped:unreadable")
+    assert len(lines(by.out)) == 2
+    assert goclaw("heartbeat", "logs", "--outcome", "lost").out == "no beats yet\n"
+
+
+def test_beats_of_an_agent_that_is_gone_are_shown_in_utc(
+    goclaw: Shell, desk: FakeHeartbeats
+) -> None:
+    desk.beats = [replace(OK, agent=AgentName("gone"))]
+    assert "gone   Tue 2026-03-03 07:30:00" in goclaw("heartbeat", "logs").out
+
+
+def test_every_outcome_can_be_asked_for() -> None:
+    """SPEC HB-9."""
+    statuses = {status.value for status in BeatStatus if status is not BeatStatus.SKIPPED}
+    assert set(heartbeat_show.OUTCOMES) == statuses | {f"skipped:{skip}" for skip in Skip}
+
+
+# ---------------------------------------------------------------------------- run
+
+
+def came_to(status: BeatStatus, skip: Skip | None = None, **facts: object) -> list[Beat]:
+    ended = replace(OK, id=RUNNING.id, status=status, skip=skip, **facts)  # type: ignore[arg-type]
+    return [RUNNING, RUNNING, ended]
+
+
+@pytest.mark.parametrize(
+    ("coming", "code", "words"),
+    [
+        (came_to(BeatStatus.OK), 0, "ok (1m 0s, $0.0123): all was well, so nothing was sent"),
+        (came_to(BeatStatus.ALERTED, detail="x"), 0, "alerted (1m 0s, $0.0123): it had"),
+        (came_to(BeatStatus.DUPLICATE), 0, "duplicate"),
+        (came_to(BeatStatus.SKIPPED, Skip.EMPTY, started_at=None), 0, "skipped:empty"),
+        (came_to(BeatStatus.SKIPPED, Skip.NO_FILE), 0, "skipped:no_file"),
+        (came_to(BeatStatus.SKIPPED, Skip.NOTHING_DUE), 0, "skipped:nothing_due"),
+        (came_to(BeatStatus.SKIPPED, Skip.BUDGET), 1, "skipped:budget"),
+        (came_to(BeatStatus.SKIPPED, Skip.DISABLED), 1, "skipped:disabled"),
+        (came_to(BeatStatus.SKIPPED, Skip.UNREADABLE), 1, "skipped:unreadable"),
+        (came_to(BeatStatus.FAILED, detail="no key"), 1, "failed (1m 0s, $0.0123): it failed: no"),
+        (came_to(BeatStatus.LOST), 1, "lost"),
+        (came_to(BeatStatus.CANCELLED), 1, "cancelled"),
+        (came_to(BeatStatus.NO_ROUTE), 1, "no_route"),
+        (came_to(BeatStatus.ALERTED, delivery="dead"), 1, "delivery_failed"),
+    ],
+)
+def test_a_beat_by_hand_is_waited_for_and_its_end_is_the_exit_code(
+    goclaw: Shell, hand: FakeHeartbeats, coming: list[Beat], code: int, words: str
+) -> None:
+    """SPEC HB-11, OPS-1."""
+    hand.coming = coming
+    got = goclaw("heartbeat", "run")
+    assert (got.code, got.err) == (code, "")
+    assert got.out.startswith(words)
+    assert hand.calls[-4:].count(("beat", RUNNING.id)) >= 3
+
+
+def test_an_alert_is_shown_once_it_is_sent(goclaw: Shell, hand: FakeHeartbeats) -> None:
+    pending, sent = (came_to(BeatStatus.ALERTED, delivery=one)[-1] for one in ("pending", "sent"))
+    hand.coming = [RUNNING, pending, pending, sent]
+    got = goclaw("heartbeat", "run", "--json")
+    assert (got.code, json.loads(got.out)["delivery"]) == (0, "sent")
+
+
+def test_a_beat_that_outlasts_patience_is_left_alone(goclaw: Shell, hand: FakeHeartbeats) -> None:
+    hand.coming = [RUNNING]
+    got = goclaw("heartbeat", "run", "--wait", "0.01")
+    assert got.code == 1
+    assert got.err == "goclaw: it is not over yet; see: goclaw heartbeat logs main\n"
+
+
+def test_a_beat_that_is_not_waited_for_is_only_begun(goclaw: Shell, hand: FakeHeartbeats) -> None:
+    got = goclaw("heartbeat", "run", "helper", "--no-wait")
+    assert (got.code, got.out) == (0, f"{RUNNING.id}\n")
+    assert ("run_now", HELPER) in hand.calls
+    assert not any(call[0] == "beat" for call in hand.calls)
+    asked = goclaw("heartbeat", "run", "--no-wait", "--json").out
+    assert json.loads(asked) == {"status": "running", "beat": RUNNING.id}
+
+
+@pytest.mark.parametrize(
+    ("refused", "code", "words"),
+    [
+        (NoBeat.ALREADY_RUNNING, 1, "its heart beats already"),
+        (NoBeat.OFF, 3, "no gateway is running here"),
+    ],
+)
+def test_a_beat_that_cannot_begin_says_why(
+    goclaw: Shell, hand: FakeHeartbeats, refused: NoBeat, code: int, words: str
+) -> None:
+    hand.hand = refused
+    got = goclaw("heartbeat", "run")
+    assert (got.code, got.out, got.err) == (code, "", f"goclaw: {words}\n")
+    got = goclaw("heartbeat", "run", "--json")
+    assert (got.code, json.loads(got.out)) == (code, {"status": refused.value})
+
+
+def test_a_rehearsal_runs_nothing(goclaw: Shell, desk: FakeHeartbeats) -> None:
+    """SPEC OPS-4."""
+    got = goclaw("heartbeat", "run", "--dry-run")
+    assert (got.code, got.out.splitlines()) == (
+        0,
+        [
+            "Its agent would be asked.",
+            "An alert would go to telegram.work:-1005:7.",
+            "The agent would read:",
+            "- look at the mail",
+            "- [2J",
+        ],
+    )
+    desk.rehearsal = Rehearsal(BeatStatus.SKIPPED, Skip.BUDGET, "", "", Route(None, "x"))
+    assert goclaw("heartbeat", "run", "--dry-run").out.startswith("It would be skipped: its beats ")
+    assert not any(call[0] == "run_now" for call in desk.calls)
+
+
+# ---------------------------------------------------------------------------- on, off, mute
+
+
+@pytest.mark.parametrize(("word", "switched"), [("on", True), ("off", False), ("auto", None)])
+def test_a_heart_is_switched(
+    goclaw: Shell, desk: FakeHeartbeats, word: str, switched: bool | None
+) -> None:
+    got = goclaw("heartbeat", word, "helper")
+    assert (got.code, got.err) == (0, NO_GATEWAY)
+    assert desk.views[HELPER].heartbeat.switched is switched
+    state, ahead = got.out.splitlines()
+    if word == "off":
+        assert state.startswith("helper: switched off")
+        assert ahead.startswith("None is due")
+    else:
+        assert state.startswith("helper: on, every 30 minutes")
+        assert ahead.startswith("The next is due Tue 3 Mar 2026, 09:27 (Europe/Berlin)")
+    assert json.loads(goclaw("heartbeat", word, "--json").out)["on"] is (word != "off")
+
+
+@pytest.mark.parametrize(
+    ("given", "until"),
+    [
+        (["2h"], AT + timedelta(hours=2)),
+        (["90m"], AT + timedelta(minutes=90)),
+        (["until", "18:00"], AT + timedelta(hours=9)),
+        (["until tomorrow 9:00"], AT + timedelta(days=1)),
+        (["off"], None),
+        (["OFF"], None),
+    ],
+)
+def test_a_heartbeat_is_muted_in_its_zone(
+    goclaw: Shell, desk: FakeHeartbeats, given: list[str], until: object
+) -> None:
+    assert goclaw("heartbeat", "mute", *given).code == 0
+    assert desk.views[MAIN].heartbeat.muted_until == until
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["soon"],
+        ["0s"],
+        ["2"],
+        ["h"],
+        [""],
+        ["until"],
+        ["until", "2020-01-01 09:00"],
+        ["2h", "helper"],
+        ["9" * 40 + "h"],
+        ["\x1b[2J"],
+    ],
+)
+def test_a_wrong_duration_mutes_nothing(
+    goclaw: Shell, desk: FakeHeartbeats, given: list[str]
+) -> None:
+    got = goclaw("heartbeat", "mute", *given)
+    assert (got.code, got.out) == (2, "")
+    assert "\x1b" not in got.err
+    assert desk.views[MAIN] == view(MAIN)
+
+
+# ---------------------------------------------------------------------------- the checklist
+
+
+def test_items_are_listed_added_and_ticked_off(goclaw: Shell, desk: FakeHeartbeats) -> None:
+    assert lines(goclaw("heartbeat", "show").out) == ["ITEM TEXT", "1 look at the mail[2J"]
+    got = goclaw("heartbeat", "add", "every", "2h: is the build green?")
+    assert lines(got.out)[2] == "2 every 2h: is the build green?"
+    assert lines(goclaw("heartbeat", "done", "1").out)[1] == "1 every 2h: is the build green?"
+    goclaw("heartbeat", "add", "--agent", "helper", "x")
+    assert desk.texts == {MAIN: ["every 2h: is the build green?"], HELPER: ["x"]}
+    assert goclaw("heartbeat", "show", "helper", "--file").out == "- [ ] x\n"
+
+
+def test_an_empty_checklist_says_so(goclaw: Shell, desk: FakeHeartbeats) -> None:
+    assert goclaw("heartbeat", "show", "helper").out == "HEARTBEAT.md asks for nothing\n"
+
+
+# ---------------------------------------------------------------------------- events
+
+
+def test_an_event_is_told_and_waits(goclaw: Shell, desk: FakeHeartbeats) -> None:
+    """SPEC HB-13."""
+    got = goclaw("event", "the build", "is red")
+    assert (got.code, got.err) == (0, NO_GATEWAY)
+    assert got.out.splitlines()[0] == "main will be told with the next beat; it waits for it."
+    assert goclaw("event", "x", "--now", "--agent", "helper").code == 0
+    added = [call for call in desk.calls if call[0] == "add_event"]
+    assert added == [
+        ("add_event", MAIN, "the build is red", False),
+        ("add_event", HELPER, "x", True),
+    ]
+    assert lines(goclaw("heartbeat", "events").out) == [
+        "CAME TEXT",
+        "Tue 2026-03-03 09:00:00 the build is red",
+    ]
+    assert json.loads(goclaw("event", "y", "--json").out)["text"] == "y"
+
+
+def test_no_more_events_wait_than_are_allowed(goclaw: Shell, desk: FakeHeartbeats) -> None:
+    """SPEC HB-13."""
+    for _ in range(20):
+        assert goclaw("event", "x").code == 0
+    got = goclaw("event", "x")
+    assert (got.code, got.err) == (
+        1,
+        "goclaw: 20 events wait for the next beat of main; no more are taken\n",
+    )
+
+
+# ---------------------------------------------------------------------------- whose
+
+
+def test_without_main_the_only_agent_is_meant(goclaw: Shell, desk: FakeHeartbeats) -> None:
+    del desk.views[MAIN]
+    assert goclaw("event", "x").out.startswith("helper ")
+    desk.views[AgentName("third")] = view(AgentName("third"))
+    got = goclaw("event", "x")
+    assert (got.code, got.err) == (2, "goclaw: say which agent is meant: helper, third\n")
+    desk.views.clear()
+    assert goclaw("event", "x").code == 2
+    assert goclaw("heartbeat", "status").out == "there are no agents\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["heartbeat", "status", "nobody"], 1, "there is no agent 'nobody'"),
+        (["heartbeat", "why", "nobody"], 1, "there is no agent 'nobody'"),
+        (["heartbeat", "logs", "nobody"], 1, "there is no agent 'nobody'"),
+        (["heartbeat", "run", "nobody"], 1, "there is no agent 'nobody'"),
+        (["heartbeat", "run", "a\x1b[2J", "--dry-run"], 1, "there is no agent 'a\\x1b[2J'"),
+        (["heartbeat", "on", "nobody"], 1, "there is no agent 'nobody'"),
+        (["heartbeat", "show", "nobody"], 1, "there is no agent 'nobody'"),
+        (["event", "x", "--agent", "nobody"], 1, "there is no agent 'nobody'"),
+        (["heartbeat", "status", " "], 2, "must not be blank"),
+        (["heartbeat", "status", "\udcff"], 2, "is not text"),
+        (["heartbeat", "logs", "--outcome", "skipped"], 2, "must be running, deferred, ok"),
+        (["heartbeat", "logs", "--limit", "0"], 2, "--limit"),
+        (["heartbeat", "logs", "--limit", "1001"], 2, "--limit"),
+        (["heartbeat", "run", "--wait", "-1"], 2, "--wait"),
+        (["heartbeat", "run", "--wait", "nan"], 2, "--wait"),
+        (["heartbeat", "done", "0"], 2, "N"),
+        (["heartbeat", "done", "x"], 2, "N"),
+        (["heartbeat", "done", "7"], 1, "there is no item 7"),
+        (["heartbeat", "add", " "], 1, "an item needs a text"),
+        (["heartbeat", "add", "\udcff"], 2, "is not text"),
+        (["heartbeat", "add"], 2, "TEXT"),
+        (["event", "  "], 2, "an event needs a text"),
+        (["event", "x" * 4001], 2, "at most 4000 characters"),
+        (["event", "x" * 10_000_000], 2, "at most 4000 characters"),
+        (["event", "\udcff"], 2, "is not text"),
+        (["event"], 2, "TEXT"),
+    ],
+)
+def test_mistakes_are_named(
+    goclaw: Shell, desk: FakeHeartbeats, arguments: list[str], code: int, words: str
+) -> None:
+    got = goclaw(*arguments)
+    assert (got.code, got.out) == (code, "")
+    assert words in got.err
+    assert "\x1b" not in got.err
+    assert desk.told == {MAIN: [], HELPER: []}
+
+
+def test_a_database_that_is_away_is_told_by_the_exit_code(
+    goclaw: Shell, desk: FakeHeartbeats
+) -> None:
+    desk.failure = StoreUnavailable("the database does not answer")
+    for command in (["heartbeat", "status"], ["heartbeat", "run"], ["event", "x"]):
+        assert goclaw(*command).code == 3
+    desk.failure = HeartbeatError("no")
+    assert goclaw("event", "x").code == 2
+
+
+# ---------------------------------------------------------------------------- through a gateway
+
+
+def test_all_of_it_works_through_a_gateway(goclaw: Shell, gateway: ThreadGateway) -> None:
+    """SPEC OPS-1."""
+    desk = gateway.control.hearts
+    assert len(lines(goclaw("heartbeat", "status").out)) == 3
+    assert tuple(goclaw("heartbeat", "why", "main").out.splitlines()) == why(desk.views[MAIN])
+    assert len(lines(goclaw("heartbeat", "logs").out)) == 4
+    got = goclaw("heartbeat", "run", "--wait", "20")
+    assert (got.code, got.err, got.out[:3]) == (0, "", "ok ")
+    assert goclaw("heartbeat", "run", "--dry-run").code == 0
+    assert goclaw("heartbeat", "off").out.startswith("main: switched off")
+    assert goclaw("heartbeat", "mute", "400d").code == 0
+    assert goclaw("heartbeat", "add", "x").code == 0
+    assert goclaw("heartbeat", "done", "2").code == 0
+    assert goclaw("event", "--now", "x").code == 0
+    assert len(lines(goclaw("heartbeat", "events").out)) == 2
+    for arguments, code, words in (
+        (["heartbeat", "status", "nobody"], 1, "there is no agent 'nobody'"),
+        (["heartbeat", "status", ".."], 1, "there is no agent '..'"),
+        (["heartbeat", "done", "7"], 1, "there is no item 7"),
+        (["event", " "], 2, "an event needs a text"),
+        (["event", "x" * 4001], 2, "at most 4000 characters"),
+        (["event", "x" * 10_000_000], 2, "longer than"),
+    ):
+        got = goclaw(*arguments)
+        assert (got.code, got.out, words in got.err) == (code, "", True), arguments

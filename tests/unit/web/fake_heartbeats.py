@@ -1,0 +1,208 @@
+"""A heartbeat desk without insides: answers from lists, remembers what it was asked.
+
+Texts are such as somebody would choose who wants to fool an operator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+from goclaw_py.core.beats import (
+    EVENT_CHARS,
+    MAX_EVENTS,
+    Beat,
+    BeatKind,
+    BeatStatus,
+    Event,
+    Heartbeat,
+    Skip,
+)
+from goclaw_py.core.checklist import Checklist, Item
+from goclaw_py.core.errors import BadChecklist, HeartbeatError, TooManyEvents, UnknownAgent
+from goclaw_py.core.events import Usage
+from goclaw_py.core.heartbeat import HeartbeatPolicy
+from goclaw_py.core.heartbeat_view import HeartbeatView, Rehearsal, Route
+from goclaw_py.core.hours import ActiveHours
+from goclaw_py.core.ids import AgentName, BeatId, NodeId, RunId
+from goclaw_py.core.messages import Target
+from goclaw_py.ports.heartbeat import BeatBegun, NoBeat
+
+AT = datetime(2026, 3, 3, 8, 0, tzinfo=UTC)
+"""09:00 in Berlin, a Tuesday."""
+MAIN = AgentName("main")
+HELPER = AgentName("helper")
+CHAT = Target("telegram", "work", "-1005", "7")
+USED = Usage(2, 1000, 200, 50, Decimal("0.0123"))
+
+OK = Beat(
+    id=BeatId("019b-ok"),
+    agent=MAIN,
+    kind=BeatKind.INTERVAL,
+    due_at=AT - timedelta(minutes=30),
+    claimed_at=AT - timedelta(minutes=30),
+    status=BeatStatus.OK,
+    started_at=AT - timedelta(minutes=30),
+    finished_at=AT - timedelta(minutes=29),
+    reply="HEARTBEAT_OK",
+    attempts=1,
+    node=NodeId("node-1"),
+    usage=USED,
+    runs=(RunId("run-1"),),
+)
+SKIPPED = replace(
+    OK,
+    id=BeatId("019b-skipped"),
+    status=BeatStatus.SKIPPED,
+    skip=Skip.UNREADABLE,
+    detail="it is a folder\n2  ok\x1b[2J\u202e",
+    started_at=None,
+    reply="",
+    attempts=0,
+    usage=None,
+    runs=(),
+)
+DEAD = replace(
+    OK,
+    id=BeatId("019b-dead"),
+    agent=HELPER,
+    kind=BeatKind.EVENT,
+    status=BeatStatus.ALERTED,
+    target=CHAT,
+    delivery="dead",
+    undelivered="bot was blocked by the user\x1b[2J",
+)
+RUNNING = replace(OK, id=BeatId("019b-now"), status=BeatStatus.RUNNING, finished_at=None)
+HOURS = ActiveHours(8 * 60, 22 * 60, "Europe/Berlin")
+POLICY = HeartbeatPolicy(hours=HOURS, zone="Europe/Berlin")
+
+
+def view(agent: AgentName, last: Beat | None = OK) -> HeartbeatView:
+    """A heartbeat that beats every half an hour in Berlin."""
+    return HeartbeatView(
+        heartbeat=Heartbeat(
+            agent,
+            timedelta(minutes=30),
+            anchor=AT - timedelta(days=1, minutes=3),
+            next_at=AT + timedelta(minutes=27),
+            began_at=AT - timedelta(minutes=30),
+        ),
+        policy=POLICY,
+        route=Route(CHAT, "the chat used last\x1b[2J"),
+        now=AT,
+        last=last,
+        today=USED,
+        month=USED.plus(USED),
+    )
+
+
+class FakeHeartbeats:
+    """Implements ``HeartbeatDesk``. Set ``failure`` to make every method raise it."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[object, ...]] = []
+        self.failure: Exception | None = None
+        self.views = {MAIN: view(MAIN), HELPER: view(HELPER, DEAD)}
+        self.beats = [SKIPPED, OK, DEAD]
+        self.told: dict[AgentName, list[Event]] = {MAIN: [], HELPER: []}
+        self.texts: dict[AgentName, list[str]] = {MAIN: ["look at the mail\x1b[2J"], HELPER: []}
+        self.hand: BeatBegun | NoBeat = BeatBegun(RUNNING.id)
+        self.coming: list[Beat] = [RUNNING, replace(OK, id=RUNNING.id)]
+        """What a beat by hand looks like, look after look; the last one stays."""
+        self.rehearsal = Rehearsal(
+            BeatStatus.RUNNING, None, "", "- look at the mail\n- \x1b[2J", Route(CHAT)
+        )
+
+    @property
+    def agents(self) -> tuple[AgentName, ...]:
+        return tuple(self.views)
+
+    async def view(self, agent: AgentName) -> HeartbeatView:
+        self._called("view", agent)
+        return replace(self.views[agent], events=len(self.told[agent]))
+
+    async def log(
+        self, agent: AgentName | None, *, limit: int = 50, outcome: str | None = None
+    ) -> list[Beat]:
+        self._called("log", agent, limit, outcome, known=agent)
+        found = [beat for beat in self.beats if agent in (None, beat.agent)]
+        return [beat for beat in found if outcome in (None, beat.outcome)][:limit]
+
+    async def beat(self, beat: BeatId) -> Beat | None:
+        self._called("beat", beat, known=None)
+        if beat == RUNNING.id and self.coming:
+            return self.coming.pop(0) if len(self.coming) > 1 else self.coming[0]
+        return next((one for one in self.beats if one.id == beat), None)
+
+    async def run_now(self, agent: AgentName) -> BeatBegun | NoBeat:
+        self._called("run_now", agent)
+        return self.hand
+
+    async def rehearse(self, agent: AgentName) -> Rehearsal:
+        self._called("rehearse", agent)
+        return self.rehearsal
+
+    async def switch(self, agent: AgentName, *, on: bool | None) -> HeartbeatView:
+        self._called("switch", agent, on)
+        next_at = None if on is False else AT + timedelta(minutes=27)
+        return self._change(agent, switched=on, next_at=next_at)
+
+    async def mute(self, agent: AgentName, until: datetime | None) -> HeartbeatView:
+        self._called("mute", agent, until)
+        return self._change(agent, muted_until=until)
+
+    async def add_event(self, agent: AgentName, text: str, *, wake: bool) -> Event:
+        self._called("add_event", agent, text, wake)
+        if not text.strip():
+            raise HeartbeatError("an event needs a text")
+        if len(text) > EVENT_CHARS:
+            raise HeartbeatError(f"an event has at most {EVENT_CHARS} characters")
+        if len(self.told[agent]) >= MAX_EVENTS:
+            raise TooManyEvents(agent, MAX_EVENTS)
+        event = Event(len(self.told[agent]) + 1, agent, text.strip(), AT)
+        self.told[agent].append(event)
+        return event
+
+    async def events(self, agent: AgentName) -> list[Event]:
+        self._called("events", agent)
+        return list(self.told[agent])
+
+    async def checklist(self, agent: AgentName) -> Checklist:
+        self._called("checklist", agent)
+        texts = self.texts[agent]
+        items = tuple(Item(number, text) for number, text in enumerate(texts, 1))
+        return Checklist("".join(f"- [ ] {text}\n" for text in texts), items)
+
+    async def add_item(self, agent: AgentName, text: str) -> Checklist:
+        self._called("add_item", agent, text)
+        if not text.strip():
+            raise BadChecklist("an item needs a text")
+        self.texts[agent].append(text)
+        return await self.checklist(agent)
+
+    async def complete_item(self, agent: AgentName, number: int) -> Checklist:
+        self._called("complete_item", agent, number)
+        if not 1 <= number <= len(self.texts[agent]):
+            raise BadChecklist(f"there is no item {number}")
+        del self.texts[agent][number - 1]
+        return await self.checklist(agent)
+
+    async def write_checklist(self, agent: AgentName, text: str) -> Checklist:
+        self._called("write_checklist", agent, text)
+        self.texts[agent] = [line.removeprefix("- [ ] ") for line in text.splitlines()]
+        return await self.checklist(agent)
+
+    def _change(self, agent: AgentName, **changes: object) -> HeartbeatView:
+        seen = self.views[agent]
+        heartbeat = replace(seen.heartbeat, **changes)  # type: ignore[arg-type]
+        self.views[agent] = replace(seen, heartbeat=heartbeat)
+        return self.views[agent]
+
+    def _called(self, *call: object, known: object = MAIN) -> None:
+        self.calls.append(call)
+        if self.failure is not None:
+            raise self.failure
+        agent = call[1] if known is not None else None
+        if agent is not None and agent not in self.views:
+            raise UnknownAgent(str(agent))

@@ -1,0 +1,378 @@
+"""Heartbeats over the socket: what goes in comes out, errors included (SPEC HB-9, HB-11, HB-13)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from goclaw_py.cli.remote_heartbeats import RemoteHeartbeats
+from goclaw_py.cli.remote_jobs import Params
+from goclaw_py.core import errors
+from goclaw_py.core.beats import BeatStatus, Skip
+from goclaw_py.core.budget import Budget
+from goclaw_py.core.errors import (
+    BadChecklist,
+    BadHours,
+    GoclawError,
+    HeartbeatError,
+    StoreUnavailable,
+    TooManyEvents,
+    UnknownAgent,
+)
+from goclaw_py.core.heartbeat import HeartbeatPolicy, LastUsed, Nowhere
+from goclaw_py.core.heartbeat_view import HeartbeatView, Rehearsal, Route
+from goclaw_py.core.ids import AgentName, BeatId
+from goclaw_py.core.wording_heartbeat_view import why
+from goclaw_py.ports.heartbeat import BeatBegun, NoBeat
+from goclaw_py.web.api import make_api
+from goclaw_py.web.guard import Guard
+from goclaw_py.web.heartbeat_faults import HeartbeatFault, error_of, fault_of
+from goclaw_py.web.heartbeats_wire import HeartbeatAnswer, answer_of
+from goclaw_py.web.wire import dump, read
+from tests.unit.web.fake_heartbeats import (
+    AT,
+    CHAT,
+    DEAD,
+    HELPER,
+    MAIN,
+    OK,
+    POLICY,
+    RUNNING,
+    SKIPPED,
+    FakeHeartbeats,
+)
+from tests.unit.web.fake_heartbeats import view as made_view
+from tests.unit.web.fakes import FakeControl
+from tests.unit.web.harness import connected
+
+NOBODY = AgentName("nobody")
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """The desk of a gateway, and the same from outside."""
+
+    desk: FakeHeartbeats
+    remote: RemoteHeartbeats
+
+
+@pytest.fixture
+async def both(tmp_path: Path) -> AsyncIterator[Both]:
+    async with connected(tmp_path) as (made, remote):
+        yield Both(made.control.hearts, remote.heartbeats)
+
+
+# ---------------------------------------------------------------------------- what is done
+
+
+@pytest.mark.real_time
+async def test_heartbeats_are_seen_as_they_are(both: Both) -> None:
+    """SPEC HB-9, OPS-4."""
+    desk, remote = both.desk, both.remote
+    with pytest.raises(GoclawError, match="not asked yet"):
+        _ = remote.agents
+    assert await remote.view(MAIN) == await desk.view(MAIN)
+    assert remote.agents == (MAIN, HELPER)
+    assert await remote.log(None) == [SKIPPED, OK, DEAD]
+    assert await remote.log(MAIN, limit=1) == [SKIPPED]
+    assert await remote.log(MAIN, outcome="skipped:unreadable") == [SKIPPED]
+    assert await remote.beat(OK.id) == OK
+    assert await remote.beat(BeatId("019b-unknown")) is None
+    assert await remote.rehearse(MAIN) == desk.rehearsal
+    desk.rehearsal = Rehearsal(BeatStatus.SKIPPED, Skip.EMPTY, "x", "", Route(None, "a", "b"))
+    assert await remote.rehearse(MAIN) == desk.rehearsal
+
+
+@pytest.mark.real_time
+async def test_heartbeats_are_switched_muted_and_run(both: Both) -> None:
+    """SPEC HB-11."""
+    desk, remote = both.desk, both.remote
+    for on in (False, True, None):
+        assert await remote.switch(HELPER, on=on) == await desk.view(HELPER)
+        assert desk.views[HELPER].heartbeat.switched is on
+    for until in (AT + timedelta(hours=2, microseconds=1), None):
+        assert await remote.mute(MAIN, until) == await desk.view(MAIN)
+        assert desk.views[MAIN].heartbeat.muted_until == until
+    assert await remote.run_now(MAIN) == BeatBegun(RUNNING.id)
+    for refused in NoBeat:
+        desk.hand = refused
+        assert await remote.run_now(MAIN) is refused
+
+
+@pytest.mark.real_time
+async def test_events_and_the_checklist_go_there_and_back(both: Both) -> None:
+    """SPEC HB-13."""
+    desk, remote = both.desk, both.remote
+    told = await remote.add_event(MAIN, "Grüße\n\u2028", wake=True)
+    assert ("add_event", MAIN, "Grüße\n\u2028", True) in desk.calls
+    assert await remote.events(MAIN) == [told] == desk.told[MAIN]
+    assert await remote.checklist(MAIN) == await desk.checklist(MAIN)
+    added = await remote.add_item(MAIN, "every 2h: ä")
+    assert [item.text for item in added.items] == ["look at the mail\x1b[2J", "every 2h: ä"]
+    assert [item.text for item in (await remote.complete_item(MAIN, 1)).items] == ["every 2h: ä"]
+    assert (await remote.write_checklist(MAIN, "- [ ] new\n")).text == "- [ ] new\n"
+
+
+@pytest.mark.real_time
+async def test_refusals_are_the_same_from_outside(both: Both) -> None:
+    desk, remote = both.desk, both.remote
+    with pytest.raises(UnknownAgent) as unknown:
+        await remote.view(NOBODY)
+    assert unknown.value.agent == "nobody"
+    for _ in range(20):
+        await desk.add_event(MAIN, "x", wake=False)
+    with pytest.raises(TooManyEvents) as full:
+        await remote.add_event(MAIN, "x", wake=False)
+    assert (full.value.agent, full.value.most) == ("main", 20)
+    with pytest.raises(HeartbeatError, match="needs a text"):
+        await remote.add_event(MAIN, " \n", wake=False)
+    with pytest.raises(HeartbeatError, match="at most 4000"):
+        await remote.add_event(MAIN, "x" * 4001, wake=False)
+    with pytest.raises(BadChecklist, match="no item 7"):
+        await remote.complete_item(MAIN, 7)
+    desk.failure = StoreUnavailable("the database does not answer")
+    with pytest.raises(StoreUnavailable):
+        await remote.view(MAIN)
+
+
+@pytest.mark.real_time
+async def test_what_is_too_long_is_an_error_about_the_heartbeat(both: Both) -> None:
+    for text in ("x" * 100_001, "x" * 10_000_000):
+        with pytest.raises(HeartbeatError):
+            await both.remote.add_event(MAIN, text, wake=False)
+        for change in (both.remote.add_item, both.remote.write_checklist):
+            with pytest.raises(BadChecklist):
+                await change(MAIN, text)
+    assert both.desk.calls == []
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../x", "a?b#c", "a/b", "A", "ä", "a\n", "x" * 65])
+async def test_what_no_agent_can_be_called_is_not_asked_for(name: str) -> None:
+    async def ask(
+        method: str, path: str, body: object = None, *, params: Params | None = None
+    ) -> bytes:
+        raise AssertionError(path)
+
+    remote = RemoteHeartbeats(ask)
+    for question in (remote.view, remote.events, remote.run_now, remote.checklist):
+        with pytest.raises(UnknownAgent):
+            await question(AgentName(name))
+
+
+# ---------------------------------------------------------------------------- on the wire
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        HeartbeatPolicy(),
+        replace(POLICY, target=CHAT),
+        replace(POLICY, target=replace(CHAT, thread=None)),
+        replace(POLICY, target=Nowhere.NONE, interval=None),
+        replace(POLICY, target=LastUsed("telegram", "work")),
+        replace(POLICY, day=Budget(), run=Budget(turns=3, usd=Decimal("0.10"))),
+        replace(POLICY, interval=timedelta(days=366, milliseconds=1)),
+    ],
+)
+def test_any_policy_comes_back_as_it_was(policy: HeartbeatPolicy) -> None:
+    seen = replace(made_view(MAIN), policy=policy)
+    assert read(HeartbeatView, dump(HeartbeatAnswer, answer_of(seen))) == seen
+
+
+ERRORS = [
+    HeartbeatError("plain"),
+    UnknownAgent("nobody"),
+    TooManyEvents("main", 20),
+    BadChecklist("it is a folder"),
+    BadHours("start", "8:00", "two digits"),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_an_error_survives_the_wire_with_its_class_and_facts(error: HeartbeatError) -> None:
+    back = error_of(read(HeartbeatFault, dump(HeartbeatFault, fault_of(error))))
+    assert (type(back), str(back), vars(back)) == (type(error), str(error), vars(error))
+
+
+def test_every_error_about_heartbeats_is_known_on_the_wire() -> None:
+    there = {
+        kind
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, HeartbeatError)
+    }
+    assert there == {type(error) for error in ERRORS}
+
+
+def test_an_error_of_another_release_is_one_about_heartbeats() -> None:
+    class Newer(TooManyEvents):
+        pass
+
+    assert fault_of(Newer("main", 3)).kind == "HeartbeatError"
+
+
+# ---------------------------------------------------------------------------- programs
+
+CONTROL = FakeControl()
+APP = make_api(CONTROL)
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> None:
+    CONTROL.hearts = FakeHeartbeats()
+
+
+async def ask(method: str, path: str, body: object = None) -> tuple[int, Any]:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(APP), base_url="http://x") as client:
+        answer = await client.request(method, f"/api{path}", json=body)
+    return answer.status_code, answer.json()
+
+
+async def test_a_program_reads_how_heartbeats_stand_and_why() -> None:
+    """SPEC OPS-4."""
+    status, main = await ask("GET", "/heartbeats/main")
+    assert (status, main["on"], main["state"]) == (
+        200,
+        True,
+        "on, every 30 minutes, 08:00\u201322:00 Europe/Berlin",
+    )
+    assert tuple(main["why"]) == why(CONTROL.hearts.views[MAIN])
+    assert (await ask("GET", "/heartbeats"))[1][0] == main
+    assert (await ask("GET", "/agents"))[1] == [{"name": "main"}, {"name": "helper"}]
+    assert (await ask("PUT", "/heartbeats/main/switch", {"on": False}))[1]["on"] is False
+
+
+@pytest.mark.parametrize(
+    ("body", "until"),
+    [
+        ({"for": "90m"}, AT + timedelta(minutes=90)),
+        ({"until": "2026-03-03T12:00:00+01:00"}, datetime(2026, 3, 3, 11, tzinfo=UTC)),
+        ({"until": None}, None),
+    ],
+)
+async def test_a_program_mutes_for_a_while_or_until_a_time(
+    body: object, until: datetime | None
+) -> None:
+    assert (await ask("PUT", "/heartbeats/main/mute", body))[0] == 200
+    assert CONTROL.hearts.views[MAIN].heartbeat.muted_until == until
+
+
+async def test_an_event_is_made_and_listed() -> None:
+    """SPEC HB-13."""
+    status, made = await ask("POST", "/agents/main/events", {"text": "red", "now": True})
+    assert (status, made["text"], made["agent"]) == (201, "red", "main")
+    assert ("add_event", MAIN, "red", True) in CONTROL.hearts.calls
+    assert (await ask("GET", "/agents/main/events"))[1] == [made]
+    for _ in range(19):
+        await ask("POST", "/agents/main/events", {"text": "red"})
+    status, full = await ask("POST", "/agents/main/events", {"text": "one more"})
+    assert (status, full["kind"], full["facts"]) == (
+        409,
+        "TooManyEvents",
+        {"agent": "main", "most": 20},
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("GET", "/heartbeats/nobody", None, 404),
+        ("GET", "/heartbeats/nobody/beats", None, 404),
+        ("GET", "/heartbeats/nobody/rehearsal", None, 404),
+        ("GET", "/heartbeats/nobody/checklist", None, 404),
+        ("POST", "/heartbeats/nobody/run", None, 404),
+        ("PUT", "/heartbeats/nobody/switch", {"on": True}, 404),
+        ("PUT", "/heartbeats/nobody/mute", {"for": "2h"}, 404),
+        ("POST", "/agents/nobody/events", {"text": "x"}, 404),
+        ("GET", "/agents/nobody/events", None, 404),
+        ("GET", "/beats/nothing", None, 404),
+        ("GET", "/beats/%2e%2e", None, 422),
+        ("GET", "/heartbeats/%2e%2e", None, 422),
+        ("GET", "/heartbeats/a%00", None, 422),
+        ("GET", "/heartbeats/a%0A", None, 422),
+        ("GET", "/heartbeats/Main", None, 422),
+        ("GET", "/heartbeats/main/beats?limit=0", None, 422),
+        ("GET", "/heartbeats/main/beats?limit=1001", None, 422),
+        ("GET", "/heartbeats/main/beats?outcome=%00", None, 422),
+        ("PUT", "/heartbeats/main/switch", {"on": "yes"}, 422),
+        ("PUT", "/heartbeats/main/switch", {"on": 1}, 422),
+        ("PUT", "/heartbeats/main/switch", {}, 422),
+        ("PUT", "/heartbeats/main/switch", {"on": True, "off": True}, 422),
+        ("PUT", "/heartbeats/main/mute", {}, 422),
+        ("PUT", "/heartbeats/main/mute", {"for": None}, 422),
+        ("PUT", "/heartbeats/main/mute", {"for": ""}, 422),
+        ("PUT", "/heartbeats/main/mute", {"for": "soon"}, 422),
+        ("PUT", "/heartbeats/main/mute", {"for": "0s"}, 422),
+        ("PUT", "/heartbeats/main/mute", {"for": "-2h"}, 422),
+        ("PUT", "/heartbeats/main/mute", {"for": "9999999d"}, 422),
+        ("PUT", "/heartbeats/main/mute", {"for": "9" * 250 + "h"}, 422),
+        ("PUT", "/heartbeats/main/mute", {"for": 7200}, 422),
+        ("PUT", "/heartbeats/main/mute", {"for": "2h", "until": None}, 422),
+        ("PUT", "/heartbeats/main/mute", {"until": "2026-03-03T12:00:00"}, 422),
+        ("PUT", "/heartbeats/main/mute", {"until": "2020-01-01T00:00:00Z"}, 422),
+        ("PUT", "/heartbeats/main/mute", {"until": "9999-12-31T23:59:59-14:00"}, 422),
+        ("POST", "/agents/main/events", {"text": ""}, 422),
+        ("POST", "/agents/main/events", {"text": " \n\t"}, 422),
+        ("POST", "/agents/main/events", {"text": "x" * 4001}, 422),
+        ("POST", "/agents/main/events", {"text": "x" * 100_001}, 422),
+        ("POST", "/agents/main/events", {"text": "x" * 10_000_000}, 413),
+        ("POST", "/agents/main/events", {"text": 7}, 422),
+        ("POST", "/agents/main/events", {"text": "x", "now": "yes"}, 422),
+        ("POST", "/agents/main/events", {"text": "x", "wake": True}, 422),
+        ("POST", "/heartbeats/main/checklist/items", {"text": ""}, 422),
+        ("POST", "/heartbeats/main/checklist/items", {"text": "x" * 10_000_000}, 413),
+        ("PUT", "/heartbeats/main/checklist", {"text": None}, 422),
+        ("POST", "/heartbeats/main/checklist/items/7/done", None, 422),
+        ("POST", "/heartbeats/main/checklist/items/0/done", None, 422),
+        ("POST", "/heartbeats/main/checklist/items/-1/done", None, 422),
+        ("POST", "/heartbeats/main/checklist/items/one/done", None, 422),
+        ("POST", f"/heartbeats/main/checklist/items/{10**30}/done", None, 422),
+        ("DELETE", "/heartbeats/main", None, 405),
+    ],
+)
+async def test_a_bad_request_is_refused_in_words(
+    method: str, path: str, body: object, status: int
+) -> None:
+    found, answer = await ask(method, path, body)
+    assert found == status, answer
+    assert answer["error"]
+    assert CONTROL.hearts.views == FakeHeartbeats().views
+    assert CONTROL.hearts.told == FakeHeartbeats().told
+
+
+@given(st.text())
+@settings(deadline=None, max_examples=30)
+def test_no_duration_breaks_the_server(text: str) -> None:
+    status, _ = asyncio.run(ask("PUT", "/heartbeats/main/mute", {"for": text}))
+    assert status in (200, 422)
+
+
+CHANGES = [
+    ("POST", "/heartbeats/main/run", None),
+    ("PUT", "/heartbeats/main/switch", {"on": False}),
+    ("PUT", "/heartbeats/main/mute", {"for": "2h"}),
+    ("PUT", "/heartbeats/main/checklist", {"text": ""}),
+    ("POST", "/heartbeats/main/checklist/items", {"text": "x"}),
+    ("POST", "/heartbeats/main/checklist/items/1/done", None),
+    ("POST", "/agents/main/events", {"text": "x"}),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body"), CHANGES)
+async def test_another_site_can_change_nothing(method: str, path: str, body: object) -> None:
+    """SPEC OPS-2."""
+    guarded = Guard(APP, address="127.0.0.1")
+    transport = httpx.ASGITransport(guarded)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        answer = await client.request(method, f"/api{path}", json=body)
+    assert answer.status_code == 403
+    assert CONTROL.hearts.calls == []
