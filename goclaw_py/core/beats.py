@@ -161,6 +161,7 @@ class BeatEnd:
             keeps it.
         events: Events that it has carried; they leave.
         done: Keys of items with an interval of their own that it has carried.
+        noted_at: When it looked at them; None: when it ended.
         usage: What it used over all its attempts.
     """
 
@@ -177,6 +178,7 @@ class BeatEnd:
     failed: bool | None = None
     events: tuple[int, ...] = ()
     done: tuple[str, ...] = ()
+    noted_at: datetime | None = None
     usage: Usage | None = None
 
 

@@ -80,13 +80,12 @@ class Checklist:
         for entry in self._tree.entries:
             passes = entry.parent == NOBODY or is_open[entry.parent]
             if entry.interval is not None:
-                key = entry.key
-                last = done.get(key)
+                last = done.get(entry.key)
                 if last is None and isinstance(entry.interval, Clock):
-                    keys[key] = None
+                    keys[entry.key] = None
                 passes = passes and entry.interval.is_due(last, now=now, zone=here)
                 if passes:
-                    keys[key] = None
+                    keys[entry.key] = None
             is_open.append(passes)
         carried = (
             row

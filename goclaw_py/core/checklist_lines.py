@@ -13,7 +13,7 @@ from typing import Final
 _LINE: Final = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n)|([^\r\n]+)\Z")
 _MARK: Final = re.compile(r"`+|\\+<!--|<!--")
 _TICKS: Final = re.compile(r"`+")
-_BULLETS: Final = r"(?:(?:[-*+]|[0-9]{1,9}[.)])[^\S\r\n]+)*"
+_BULLETS: Final = r"(?:(?:[-*+]|[0-9]{1,9}[.)])\s+(?:\[[\sxX]?\]\s+)?)*"
 _OPENS: Final = re.compile(rf"[\s>]*{_BULLETS}(?:(`{{3,}}+)(?!.*`)|(~{{3,}}))")
 _CLOSES: Final = re.compile(r"[\s>]*(`{3,}|~{3,})\s*")
 _NO_COMMENT: Final = re.compile(r"(\\*)<!--")

@@ -84,6 +84,8 @@ class Entry:
         is_item: Whether it has a meaning and is not done.
         interval: None also where it has no meaning.
         words: The interval as it is written.
+        key: Names what has an interval, for as long as its text stays the same but for case and
+            blanks; else "".
     """
 
     parent: int
@@ -91,16 +93,9 @@ class Entry:
     tick: Tick
     is_done: bool
     is_item: bool
-    interval: Interval | None
-    words: str
-
-    @property
-    def key(self) -> str:
-        """Names it for as long as its text stays the same, but for case and blanks."""
-        if self.interval is None:
-            return ""
-        plain = unicodedata.normalize("NFC", self.text.casefold())
-        return sha256(plain.encode(errors="surrogatepass")).hexdigest()[:16]
+    interval: Interval | None = None
+    words: str = ""
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,17 +286,18 @@ class _Reader:
 
 
 def _entry(draft: _Draft) -> Entry:
+    text = draft.text
     is_item = draft.is_alive and not draft.is_done and draft.kind() is not Kind.BLANK
-    timed = read_interval(draft.text) if is_item else None
-    return Entry(
-        parent=draft.parent,
-        text=draft.text,
-        tick=draft.tick,
-        is_done=draft.is_done,
-        is_item=is_item,
-        interval=timed.interval if timed else None,
-        words=timed.words if timed else "",
-    )
+    entry = Entry(draft.parent, text, draft.tick, draft.is_done, is_item)
+    timed = read_interval(text) if is_item else None
+    if timed is None:
+        return entry
+    return replace(entry, interval=timed.interval, words=timed.words, key=_key(text))
+
+
+def _key(text: str) -> str:
+    plain = unicodedata.normalize("NFC", text.casefold())
+    return sha256(plain.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def _columns(prefix: str) -> list[int]:

@@ -6,13 +6,16 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from goclaw_py.core import wording
 from goclaw_py.core.errors import StoreError, ToolFailed
+from goclaw_py.core.heartbeat_reply import HEARTBEAT_OK, without_token
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.routing import chat_session
+from goclaw_py.core.text import is_blank
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
@@ -20,6 +23,9 @@ from goclaw_py.ports.store import NewRun, Place, Store
 from goclaw_py.runtime.policies import Policies
 
 log = logging.getLogger(__name__)
+
+_SPOKEN_TO: Final = frozenset({Trigger.CHAT, Trigger.API})
+"""Somebody has spoken to such a run, and may have asked about the token."""
 
 _AWAY = "the database is away; try again later"
 
@@ -56,6 +62,7 @@ class Mail:
 
     async def send(self, run: NewRun, target: Target, text: str) -> None:
         """See ``ports.tools.Post``."""
+        text = _sendable(run, text)
         channel = self._channels.get((target.channel, target.account))
         if channel is None:
             raise ToolFailed(f"there is no channel {target.channel} ({target.account}) here")
@@ -85,6 +92,16 @@ class Mail:
             # spoken in does not exist, and nothing is noted in it.
             if session != run.session:
                 await self._store.note(session, entry, rows=(), now=self._clock.now())
+
+
+def _sendable(run: NewRun, text: str) -> str:
+    """What a run may send of a text (SPEC HB-6). Raises ``ToolFailed`` if that is nothing."""
+    if run.trigger in _SPOKEN_TO:
+        return text
+    cleaned = without_token(text)
+    if cleaned != text and is_blank(cleaned):
+        raise ToolFailed(f"{HEARTBEAT_OK} is never sent to a chat; nothing was sent")
+    return cleaned
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,6 @@ def test_ticking_off_takes_an_item_and_changes_one_line(file: str, data: st.Data
     old, new = (re.split(r"\r\n|\r|\n", each) for each in (file, changed))
     assert len(old) == len(new)
     assert sum(was != now for was, now in zip(old, new, strict=True)) == 1
-    assert all(line in changed for line in old if "[x]" in line)
 
 
 @given(lists)

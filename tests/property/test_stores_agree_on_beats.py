@@ -262,7 +262,7 @@ class Player:
         self.events.append(event.id)
         return event
 
-    async def talk(self) -> object:
+    async def talk(self) -> None:
         """Somebody talks to an agent: a message waits, or is answered."""
         target = self.chance.choice(CHATS)
         kind = self.chance.choice([InboxKind.MESSAGE, InboxKind.COMMAND])
@@ -270,9 +270,10 @@ class Player:
         rows = (await self.world.a.accept([new], node=A, now=at(self.second))).rows
         if not rows or self.chance.random() < 0.5:
             ids = [row.id for row in rows]
-            return await self.world.a.settle(
+            await self.world.a.settle(
                 ids, Outcome.CANCELLED, now=at(self.second), reason=Reason.STOPPED
             )
+            return
         name = f"run {self.number():04}"
         trigger = self.chance.choice([Trigger.CHAT, Trigger.API, Trigger.SUBAGENT])
         run = replace(
@@ -280,7 +281,6 @@ class Player:
         )
         await self.world.a.begin_run(run, node=A)
         self.runs[RunId(name)] = None
-        return None
 
     async def send(self) -> None:
         """What was said reaches its chat, or does not."""

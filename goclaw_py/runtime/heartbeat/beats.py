@@ -62,7 +62,7 @@ class Beats:
     """Those that this process has in hand.
 
     Args:
-        freed: Called when one is over.
+        freed: Called with one that is over.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Beats:
         node: Callable[[], NodeId],
         policies: Mapping[AgentName, HeartbeatPolicy],
         checks: Checks,
-        freed: Callable[[], None],
+        freed: Callable[[ClaimedBeat], None],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -146,6 +146,7 @@ class Beats:
             )
             if not self.holds(held) or held.is_over:
                 return
+            held.looked_at = checked.at
             match checked.verdict:
                 case Skipped(skip, noted):
                     await self._skip(held, skip, checked.detail, noted)
@@ -260,7 +261,8 @@ class Beats:
             "a beat has ended",
             extra={**facts_of(held), "status": end.status, "skip": end.skip, "why": end.detail},
         )
-        self._go(self._performer.told(held, end, told))
+        if told.say or end.failed is not None:
+            self._go(self._performer.told(held, end, told))
 
     def _end_of(self, held: Held, status: BeatStatus, detail: str) -> BeatEnd:
         return BeatEnd(
@@ -270,6 +272,7 @@ class Beats:
             finished_at=self._clock.now(),
             detail=detail,
             started_at=held.started_at,
+            noted_at=held.looked_at,
             attempts=held.attempt,
             usage=held.usage,
         )
@@ -311,7 +314,7 @@ class Beats:
         del self._held[held.id]
         if (over := self._waits.pop(held.id, None)) is not None:
             over.set()
-        self._freed()
+        self._freed(held.claimed)
 
     def _go(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)

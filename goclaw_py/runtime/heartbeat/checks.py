@@ -26,6 +26,7 @@ class Checked:
     """
 
     verdict: Verdict
+    at: datetime
     detail: str = ""
     looks: Looks = _UNASKED
 
@@ -71,7 +72,7 @@ class Checks:
             else:
                 looks = await self._store.look(agent, spent_since=day_of(now))
                 facts = replace(facts, looks=looks)
-        return Checked(decided, detail, looks)
+        return Checked(decided, now, detail, looks)
 
 
 def day_of(now: datetime) -> datetime:

@@ -20,6 +20,7 @@ class Held:
         policy: How its heartbeat behaves.
         node: The node that has claimed it, whatever this process is called by now.
         go: What its agent is asked, once that is decided.
+        looked_at: When it was decided.
         budget: What its run may use.
         attempt: The number of the attempt that is under way, from 1.
         run: The run of the attempt.
@@ -34,6 +35,7 @@ class Held:
     policy: HeartbeatPolicy
     node: NodeId
     go: Go | None = None
+    looked_at: datetime | None = None
     budget: Budget | None = None
     attempt: int = 0
     run: RunId | None = None

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Final
 
 from goclaw_py.core.beats import BeatKind, ClaimedBeat
@@ -27,7 +28,8 @@ WAKES: Final = 5
 """How many wakes a process takes up in ``WAKES_S``; more wait (SPEC HB-11)."""
 WAKES_S: Final = 60.0
 
-_AT_ONCE = 100
+_FEW = 8
+_MANY = 100
 _OTHERS_S = 0.05
 _UNSURE_S = 60.0
 
@@ -81,6 +83,8 @@ class BeatLoop:
         self._wake = wake
         self._closing = False
         self._unsure_until = 0.0
+        self._due_at: datetime | None = None
+        """What was slept for; whatever has changed since, a claim finds out."""
         self.limit = WakeLimit()
         self.look_s = LOOK_S
         """How often the table is looked at without any notice; these are hints (SPEC DB-3)."""
@@ -102,23 +106,34 @@ class BeatLoop:
     async def look(self) -> float:
         """Claim what is due now; how long there is nothing to do, in seconds, at most 1."""
         await self._give_back_unknown()
+        # As a rule one is due. Ids cost time, so many are made only where many are wanted.
+        many = _FEW
         while True:
             wakes = self.limit.left()
-            due_at = await self._store.next_beat_due(self._agents, wakes=wakes > 0)
+            due_at = self._slept_for()
+            if due_at is None:
+                due_at = await self._store.next_beat_due(self._agents, wakes=wakes > 0)
             if due_at is None:
                 return self.look_s
             if (ahead := (due_at - self._clock.now()).total_seconds()) > 0:
+                self._due_at = due_at
                 return min(ahead, self.look_s)
-            claimed = await self._claim(wakes)
+            claimed = await self._claim(many, wakes)
             if not claimed:
                 # Others are claiming these right now, or it is not ours.
                 return _OTHERS_S
+            many = _MANY if len(claimed) == many else _FEW
             self.limit.take(sum(one.kind in _WAKES for one in claimed))
             self._beats.take(claimed)
 
-    async def _claim(self, wakes: int) -> Sequence[ClaimedBeat]:
+    def _slept_for(self) -> datetime | None:
+        """What the last look has found, if it is due by now; told once."""
+        due_at, self._due_at = self._due_at, None
+        return None if due_at is None or due_at > self._clock.now() else due_at
+
+    async def _claim(self, many: int, wakes: int) -> Sequence[ClaimedBeat]:
         node = self._node()
-        ids = [BeatId(new_id(self._clock)) for _ in range(_AT_ONCE)]
+        ids = [BeatId(new_id(self._clock)) for _ in range(many)]
         try:
             claimed = await self._store.claim_beats(
                 node, self._agents, now=self._clock.now(), ids=ids, wakes=wakes

@@ -6,9 +6,10 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
-from goclaw_py.core.beats import BeatEnd, BeatStatus, Plan, Undelivered
+from goclaw_py.core.beats import BeatEnd, BeatStatus, ClaimedBeat, Plan, Undelivered
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.heartbeat import HeartbeatPolicy
 from goclaw_py.core.ids import AgentName, NodeId, SessionKey
@@ -86,7 +87,7 @@ class Heartbeats:
         self._routes = routes = Routes(store, by.policies.places, by.channels)
         self.desk = HeartbeatDesk(store, clock, policies, setup.plans, checklists, routes)
         checks = Checks(store, clock, policies, checklists)
-        self.beats = Beats(store, clock, node, policies, checks, freed=self.wake.call)
+        self.beats = Beats(store, clock, node, policies, checks, freed=self._freed)
         self.runs = BeatRuns(store, clock, by.children, by.feed, by.ledger, setup.run_timeout_s)
         self.loop = BeatLoop(store, clock, node, tuple(policies), self.beats, self.wake)
         self._problems: dict[AgentName, str] = {}
@@ -140,6 +141,16 @@ class Heartbeats:
                         break
             except StoreUnavailable as error:
                 log.debug("tidying waits for the database: %s", error)
+
+    def _freed(self, over: ClaimedBeat) -> None:
+        """Look for the next beat of an agent if the loop may sleep past it.
+
+        It was not looked for as long as this one was in hand. Of a wake that waits, and of what is
+        due already, the store tells.
+        """
+        until = self._clock.now() + timedelta(seconds=self.loop.look_s)
+        if over.next_at is not None and over.next_at <= until:
+            self.wake.call()
 
     # ------------------------------------------------------------------ by hand
 

@@ -10,6 +10,7 @@ from goclaw_py.core import wording_jobs
 from goclaw_py.core.commands import job_buttons
 from goclaw_py.core.due import End, Told, failures_with, tells_failure
 from goclaw_py.core.errors import StoreError
+from goclaw_py.core.heartbeat_reply import without_token
 from goclaw_py.core.jobs import JobState
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.occurrence import ENDED_BADLY, Attempt, JobUpdate, Status
@@ -94,7 +95,7 @@ class Telling:
             log.warning("nobody could be told that a job failed", extra={"job": job.id})
             return ()
         title, zone = job.spec.title, job.spec.zone
-        why = attempt.friendly or attempt.error
+        why = without_token(attempt.friendly or attempt.error)
         if update is not None and update.state is JobState.DISABLED:
             text = wording_jobs.job_disabled(title, failures_with(held.claimed), why)
         else:

@@ -150,6 +150,13 @@ def test_code_in_an_item_belongs_to_it() -> None:
     assert parse(file).due({key: NOON}, now=NOON, zone="UTC").text == "- two"
 
 
+def test_code_that_begins_beside_a_bullet_stays_code_when_that_is_ticked_off() -> None:
+    file = "- ```sh\n  - ls\n  ```\n- two"
+    assert texts(file) == ["```sh", "two"]
+    assert with_done(file, 1) == "- [x] ```sh\n  - ls\n  ```\n- two"
+    assert texts(with_done(file, 1)) == ["two"]
+
+
 # ---------------------------------------------------------------------------- items
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from goclaw_py import workspace as files
 from goclaw_py.core.beats import Skip
-from goclaw_py.core.checklist import Checklist
+from goclaw_py.core.checklist import Checklist, parse
 from goclaw_py.core.errors import BadChecklist, UnknownAgent
 from goclaw_py.core.ids import AgentName
 from goclaw_py.runtime.heartbeat import checklists as module
@@ -224,8 +224,12 @@ async def test_an_unchanged_file_is_not_read_again_and_a_changed_one_is(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parsed: list[str] = []
-    parse = module.parse
-    monkeypatch.setattr(module, "parse", lambda text: parsed.append(text) or parse(text))
+
+    def counted(text: str) -> Checklist:
+        parsed.append(text)
+        return parse(text)
+
+    monkeypatch.setattr(module, "parse", counted)
     file.write_text("- a")
     checklists = of(file)
     assert await checklists.read(MAIN) is await checklists.read(MAIN)
