@@ -85,6 +85,7 @@ def alone(address: Address, runs: int) -> Late:
 
 
 async def _alone(address: Address, runs: int) -> Late:
+    collect_less_often()
     async with fresh_store(address, "bench_alone") as store:
         agent = Instant()
         async with jobs_of(store, agent, lane=1):

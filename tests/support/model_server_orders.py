@@ -82,10 +82,8 @@ def answer(order: str, results: Sequence[str], *, messages: int) -> Answer:
     if verb in _ENDS:
         return _words(_numbered(*rest.split()), end=_ENDS[verb])
     match [verb, *rest.split()]:
-        case ["say", *words]:
-            return _words(words)
-        case ["exactly", *_]:
-            return Answer(re.findall(r"\s*\S+\s*", orjson.loads(rest)))
+        case ["say" | "exactly", *words]:
+            return _words(words) if verb == "say" else _exactly(orjson.loads(rest))
         case ["slow", count, delay]:
             return _words(_numbered(count), delay_s=float(delay))
         case ["big", size, *more]:
@@ -125,6 +123,10 @@ def _words(
 ) -> Answer:
     pieces = [word if position == 0 else f" {word}" for position, word in enumerate(words)]
     return Answer(pieces, delay_s=delay_s, thought=thought, end=end)
+
+
+def _exactly(text: str) -> Answer:
+    return Answer(re.findall(r"\s*\S+\s*", text))
 
 
 def _calls(

@@ -43,6 +43,7 @@ class Moves:
             self._drop_drafts(),
             self._move_chat(),
             self._move_jobs(now),
+            self._move_beats(),
         ]
         return bool(sessions) or any(moved)
 
@@ -197,6 +198,14 @@ class Moves:
             )
         )
         return True
+
+    def _move_beats(self) -> bool:
+        """Where beats have alerted. Alerts keep their keys, which name the old chat."""
+        moved = [row for row in self._db.beats.rows.values() if self._is_here(row.target)]
+        for row in moved:
+            assert row.target is not None
+            self._db.beats.rows[row.id] = replace(row, target=self._moved(row.target))
+        return bool(moved)
 
     def _move_jobs(self, now: datetime) -> bool:
         """Jobs of the chat, and those that tell their results there; the zone of its owner too."""

@@ -11,6 +11,7 @@ from goclaw_py.core.occurrence import Status
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.ports.store import CutRun, Node, Notice, Recovery
 from goclaw_py.store import rules
+from goclaw_py.store.memory.beats import leave_behind
 from goclaw_py.store.memory.occurrences import let_go
 from goclaw_py.store.memory.tables import LeaseRecord, Part, RunRecord
 from goclaw_py.store.text import storable
@@ -40,6 +41,7 @@ class Nodes(Part):
             self._db.free_rows({run.new.id for run in cut}, attempts_back=1)
             self._db.close_forsaken_drafts(now)
             self._let_go([node], Status.INTERRUPTED, now)
+            leave_behind(self._db, [node], now, died=False)
             self._db.free([node])
 
     async def nodes(self) -> list[Node]:
@@ -84,6 +86,7 @@ class Nodes(Part):
         self._db.free_rows(ids, attempts_back=0)
         self._db.close_forsaken_drafts(now)
         self._let_go(dead, Status.LOST, now)
+        leave_behind(self._db, dead, now, died=True)
         self._db.free(dead)
         rows = [(row.id, row.session, row.message) for row in lost]
         for session, message in rules.apologies(rows, apology):

@@ -41,7 +41,7 @@ class Outbox(Part):
         if (record := self._claimed(row, OutboxState.SENT)) is not None:
             self._end(record, OutboxState.SENT)
             record.external_id = storable(external_id)
-            record.sent_at = now
+            record.finished_at = now
             record.error = None
 
     async def mark_failed(
@@ -61,12 +61,13 @@ class Outbox(Part):
         row: OutboxRow,
         error: str,
         *,
-        now: datetime,  # noqa: ARG002  the port asks for it; nobody can ask when a row died
+        now: datetime,
     ) -> None:
         """The rows behind it may go on."""
         if (record := self._claimed(row, OutboxState.DEAD)) is not None:
             self._end(record, OutboxState.DEAD)
             record.error = storable(error)
+            record.finished_at = now
 
     async def outbox(self, *, limit: int = 50, state: OutboxState | None = None) -> list[OutboxRow]:
         """Looks at all of them."""
@@ -83,7 +84,7 @@ class Outbox(Part):
         self,
         ids: Collection[int],
         *,
-        now: datetime,  # noqa: ARG002  the port asks for it; nobody can ask when it was dropped
+        now: datetime,
     ) -> int:
         """The rows behind one that waited may go on: sends ``Notice.OUTBOX``."""
         found = [self._db.outbox[row_id] for row_id in set(ids) if row_id in self._db.outbox]
@@ -92,6 +93,7 @@ class Outbox(Part):
             if row.state is OutboxState.PENDING:
                 self._end(row, OutboxState.DROPPED)
             row.state = OutboxState.DROPPED
+            row.finished_at = now
         if dropped:
             self._db.notify(Notice.OUTBOX)
         return len(dropped)
@@ -103,6 +105,7 @@ class Outbox(Part):
         for row in ended:
             row.state = OutboxState.PENDING
             row.attempts = 0
+            row.finished_at = None
             row.next_attempt_at = now
             line = self._db.unsent.get(row.chat, {}) | {row.id: row}
             self._db.unsent[row.chat] = dict(sorted(line.items()))

@@ -12,8 +12,8 @@ from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.requests import Mode
 from goclaw_py.ports.agent import HistoryEntry
 from goclaw_py.ports.store import Begun, NewRun, RunEnd, StoredEntry, Summary
-from goclaw_py.store import job_rules
-from goclaw_py.store.memory import occurrences
+from goclaw_py.store import beat_rules, job_rules
+from goclaw_py.store.memory import beats, occurrences
 from goclaw_py.store.memory.tables import Part, RunRecord, SessionRecord
 from goclaw_py.store.text import storable
 
@@ -37,6 +37,7 @@ class Runs(Part):
             self._db.runs[run.id] = RunRecord(run, node, session.fence, session.epoch)
             if run.occurrence is not None:
                 self._db.cron.runs.setdefault(run.occurrence, []).append(run.id)
+            self._db.beats.began(run)
             session.active.add(run.id)
             session.last_active_at = max(session.last_active_at, run.started_at)
             for row_id in set(run.inbox) & self._db.pending.keys():
@@ -70,7 +71,10 @@ class Runs(Part):
             _summarize(session, end.summary)
         self._db.end_run(run, end)
         # After the run, since its usage counts. Only who ends an occurrence speaks of it.
-        if end.occurrence is not None and not occurrences.end(self._db, end.occurrence):
+        ended_before = end.occurrence is not None and not occurrences.end(self._db, end.occurrence)
+        if end.beat is not None and not beats.end(self._db, end.beat):
+            ended_before = True
+        if ended_before:
             end = replace(end, say=())
         if end.outcome is Outcome.INTERRUPTED:
             self._db.free_rows({end.id}, attempts_back=1)
@@ -84,7 +88,7 @@ class Runs(Part):
             del self._db.drafts[end.id]
         written = (StoredEntry(entry, end.finished_at, end.id) for entry in end.history)
         self._db.remember(session, run.epoch, written)
-        said = job_rules.marked(end.say, run.new.occurrence)
+        said = beat_rules.marked(job_rules.marked(end.say, run.new.occurrence), run.new.beat)
         self._db.enqueue(said, session=session.key, now=end.finished_at)
         if draft is not None or end.taken_in:
             self._db.close_forsaken_drafts(end.finished_at)
@@ -140,10 +144,16 @@ class Runs(Part):
             raise Fenced(f"session {session.key} has changed hands since {end.id} began")
         if end.occurrence is not None:
             occurrences.check(self._db, end.occurrence.id, node)
+        if end.beat is not None:
+            beats.check(self._db, end.beat.id, node)
         return run
 
     def _has_time(self, run: NewRun, node: NodeId) -> bool:
-        """Whether the time of a job for which a run works, if there is one, is this node's."""
+        """Whether the time of a job, or the beat, for which a run works is this node's."""
+        if run.beat is not None:
+            beat = self._db.beats.rows.get(run.beat)
+            if beat is None or beat.node != node:
+                return False
         if run.occurrence is None:
             return True
         row = self._db.cron.logs.get(run.occurrence)

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from goclaw_py.core.outcomes import FAILURES
 from goclaw_py.core.status import Backlog
 from goclaw_py.ports.store import InboxKind, Notice, OutboxState
+from goclaw_py.store.memory.beats import Beats
 from goclaw_py.store.memory.chats import Chats
 from goclaw_py.store.memory.drafts import Drafts
+from goclaw_py.store.memory.heartbeats import Heartbeats
 from goclaw_py.store.memory.inbox import Inbox
 from goclaw_py.store.memory.incidents import Incidents
 from goclaw_py.store.memory.jobs import Jobs
@@ -38,6 +40,8 @@ class MemoryStore(
     Jobs,
     Occurrences,
     WorkItems,
+    Heartbeats,
+    Beats,
 ):
     """Implements ``goclaw_py.ports.store.Store`` for tests in virtual time and for simulations.
 

@@ -30,6 +30,7 @@ from goclaw_py.ports.store import (
 )
 from goclaw_py.ports.store.work import Work
 from goclaw_py.store import rules
+from goclaw_py.store.memory.beat_tables import BeatTables
 from goclaw_py.store.memory.job_tables import JobTables
 
 ExternalKey = tuple[str, str, str]
@@ -183,7 +184,7 @@ class OutboxRecord:
     possible_duplicate: bool = False
     owner: NodeId | None = None
     fence: int = 0
-    sent_at: datetime | None = None
+    finished_at: datetime | None = None
     external_id: str | None = None
     error: str | None = None
 
@@ -205,7 +206,7 @@ class OutboxRecord:
             fence=self.fence,
             created_at=self.created_at,
             next_attempt_at=self.next_attempt_at,
-            sent_at=self.sent_at,
+            sent_at=self.finished_at if self.state is OutboxState.SENT else None,
             external_id=self.external_id,
             error=self.error,
         )
@@ -233,6 +234,7 @@ class MemoryDatabase:
         self.requests: dict[PersonKey, PairingRequest] = {}
         self.hearers: dict[object, list[Callable[[Notice], None]]] = {}
         self.cron = JobTables()
+        self.beats = BeatTables()
         self.work: dict[int, Work] = {}
 
     def present_key(self, key: SessionKey) -> SessionKey:
@@ -336,6 +338,7 @@ class MemoryDatabase:
         """A run has ended."""
         run.end = end
         self.sessions[run.new.session].active.discard(run.new.id)
+        self.beats.is_over(run.new)
 
     def end_runs_of(
         self, nodes: Collection[NodeId], outcome: Outcome, reason: Reason, now: datetime
@@ -384,6 +387,7 @@ class MemoryDatabase:
             row.possible_duplicate = message.unsure
             self.outbox[row.id] = row
             self.unsent.setdefault(row.chat, {})[row.id] = row
+            self.beats.queued(row.id, message)
         if messages:
             self.notify(Notice.OUTBOX)
 

@@ -49,12 +49,15 @@ async def begun_before(
 async def with_their_times(
     connection: Connection, runs: Sequence[NewRun], node: NodeId
 ) -> list[NewRun]:
-    """Those that work for no time of a job, or for one that the node has claimed."""
+    """Those that work for no time of a job and no beat, or for what the node has claimed."""
     times = [run.occurrence for run in runs if run.occurrence is not None]
-    if not times:
-        return list(runs)
-    lost = {row["id"] for row in await connection.fetch(_SQL["lost_times"], times, node)}
-    return [run for run in runs if run.occurrence not in lost]
+    beats = [run.beat for run in runs if run.beat is not None]
+    lost: set[str | None] = set()
+    if times:
+        lost |= {row["id"] for row in await connection.fetch(_SQL["lost_times"], times, node)}
+    if beats:
+        lost |= {row["id"] for row in await connection.fetch(_SQL["lost_beats"], beats, node)}
+    return [run for run in runs if run.occurrence not in lost and run.beat not in lost]
 
 
 async def own_sessions(
@@ -153,4 +156,5 @@ def _line(run: NewRun) -> dict[str, object]:
         "submitted_at": run.submitted_at,
         "inbox": run.inbox,
         "occurrence": run.occurrence,
+        "beat": run.beat,
     }

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import orjson
 
-from goclaw_py.core.ids import OccurrenceId, RunId
+from goclaw_py.core.ids import BeatId, OccurrenceId, RunId
 from goclaw_py.core.messages import (
     Attachment,
     Button,
@@ -108,6 +108,7 @@ def outbound(text: str) -> OutboundMessage:
     given: _Json = orjson.loads(text)
     get = given.get
     run_id, file, occurrence = get("run_id"), get("file"), get("occurrence")
+    beat = get("beat")
     return OutboundMessage(
         target=_target(given["target"]),
         text=given["text"],
@@ -119,6 +120,8 @@ def outbound(text: str) -> OutboundMessage:
         buttons=tuple(tuple(map(_button, row)) for row in get("buttons", ())),
         unsure=get("unsure", False),
         occurrence=None if occurrence is None else OccurrenceId(occurrence),
+        beat=None if beat is None else BeatId(beat),
+        alert=get("alert", ""),
     )
 
 

@@ -16,6 +16,7 @@ from goclaw_py.store.sql import queries
 _SQL = queries("moves")
 _NODES = queries("nodes")
 _JOBS = queries("jobs")
+_BEATS = queries("beats")
 
 
 async def move(connection: Connection, old: Target, new: str, *, now: datetime) -> bool:
@@ -36,6 +37,7 @@ async def move(connection: Connection, old: Target, new: str, *, now: datetime) 
         await connection.fetch(_SQL["drop_drafts"], *place),
         await connection.fetch(_SQL["move_chat"], *place, new),
         await _move_jobs(connection, old, new, now=now),
+        await connection.fetch(_BEATS["retarget"], *place, new),
     ]
     return bool(sessions) or any(moved)
 

@@ -13,6 +13,7 @@ from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.ports.store import CutRun, Node, Notice, Recovery
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres.beat_endings import leave_behind
 from goclaw_py.store.postgres.drafts import close_forsaken
 from goclaw_py.store.postgres.endings import let_go_of
 from goclaw_py.store.postgres.messages import inbound
@@ -62,6 +63,7 @@ class Nodes(Part):
             await connection.fetch(_SQL["free_rows"], [run["id"] for run in runs], 1)
             await close_forsaken(connection, now=now)
             await let_go_of(connection, [node], Status.INTERRUPTED, now)
+            await leave_behind(connection, [node], now, died=False)
             await _free(connection, [node])
 
     async def nodes(self) -> list[Node]:
@@ -106,6 +108,7 @@ class Nodes(Part):
             await connection.fetch(_SQL["free_rows"], ids, 0)
             await close_forsaken(connection, now=now)
             await let_go_of(connection, dead, Status.LOST, now)
+            await leave_behind(connection, dead, now, died=True)
             await _free(connection, dead)
             await _apologise(connection, [_gave_up(row) for row in ended], apology, now)
         return Recovery(tuple(dead), tuple(_cut_run(run) for run in runs), len(ended))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from goclaw_py.core.errors import Fenced, StoreError, UnknownJob
 from goclaw_py.core.ids import JobId, NodeId, OccurrenceId
-from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.messages import Target
 from goclaw_py.core.occurrence import Claimed, JobStats, Logged, OccurrenceEnd, Status
 from goclaw_py.ports.store import EndedOccurrence, Notice
 from goclaw_py.store import job_rules
@@ -17,9 +17,8 @@ from goclaw_py.store.job_reading import log_unreadable
 from goclaw_py.store.postgres import job_rows
 from goclaw_py.store.postgres.endings import Locked, let_go
 from goclaw_py.store.postgres.group import Group
-from goclaw_py.store.postgres.part import Part, notify
-from goclaw_py.store.postgres.pool import Connection, Pool
-from goclaw_py.store.postgres.rows import outbox_columns
+from goclaw_py.store.postgres.part import Part, enqueue_each, notify
+from goclaw_py.store.postgres.pool import Pool
 from goclaw_py.store.sql import queries
 
 _SQL = queries("occurrences")
@@ -120,7 +119,12 @@ class Occurrences(Part):
                     if locked.is_open(one.end):
                         first.setdefault(one.end.id, one)
             await locked.end(connection, [one.end for one in first.values()])
-            await _say(connection, list(first.values()))
+            said = [
+                (one.end.finished_at, message)
+                for one in first.values()
+                for message in job_rules.marked(one.say, one.end.id)
+            ]
+            await enqueue_each(connection, said)
         return [*refused]
 
     async def give_back(
@@ -183,19 +187,3 @@ class Occurrences(Part):
                 row = await connection.row(_SQL["stats_of_job"], since, timed, job)
         assert row is not None
         return job_rows.stats(row)
-
-
-async def _say(connection: Connection, ended: Sequence[EndedOccurrence]) -> None:
-    """Put what is said about occurrences into the outbox, and tell the senders."""
-    said: list[tuple[datetime, OutboundMessage]] = [
-        (one.end.finished_at, message)
-        for one in ended
-        for message in job_rules.marked(one.say, one.end.id)
-    ]
-    if said:
-        await connection.fetch(
-            _SQL["say"],
-            Notice.OUTBOX,
-            [at for at, _ in said],
-            *outbox_columns([message for _, message in said]),
-        )

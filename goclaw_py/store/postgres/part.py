@@ -54,6 +54,19 @@ async def enqueue(
         await notify(connection, [Notice.OUTBOX])
 
 
+async def enqueue_each(
+    connection: Connection, said: Sequence[tuple[datetime, OutboundMessage]]
+) -> None:
+    """Put messages into the outbox, each when it is said, and tell the senders."""
+    if said:
+        await connection.fetch(
+            _OUTBOX["insert_each"],
+            Notice.OUTBOX,
+            [at for at, _ in said],
+            *outbox_columns([message for _, message in said]),
+        )
+
+
 async def claim(
     connection: Connection,
     keys: Collection[SessionKey],

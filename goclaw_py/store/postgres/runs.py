@@ -12,12 +12,12 @@ import orjson
 
 from goclaw_py.core.errors import Fenced, NeverBegan, StoreError
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
-from goclaw_py.core.occurrence import OccurrenceEnd
+from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.requests import Mode
 from goclaw_py.ports.agent import HistoryEntry
 from goclaw_py.ports.store import Begun, NewRun, Notice, RunEnd
-from goclaw_py.store import job_rules
+from goclaw_py.store import beat_rules, job_rules
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.beginnings import (
     begin,
@@ -27,10 +27,10 @@ from goclaw_py.store.postgres.beginnings import (
     with_their_times,
 )
 from goclaw_py.store.postgres.drafts import close_forsaken
-from goclaw_py.store.postgres.endings import Locked
 from goclaw_py.store.postgres.group import Group
 from goclaw_py.store.postgres.part import Part
 from goclaw_py.store.postgres.pool import Pool, Row
+from goclaw_py.store.postgres.works import Works
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
 
@@ -145,24 +145,25 @@ class Runs(Part):
         async with self._pool.transaction() as connection:
             locked = await connection.fetch(_SQL["lock_sessions_of_runs"], ids)
             found = {row["id"]: row for row in locked}
-            ends = {one.id: last for one in endings if (last := _last(one, found.get(one.id)))}
-            of_jobs = await Locked.of(connection, ends.values())
+            works = await Works.of(
+                connection, [one.end for one in endings if _is_at_work(found.get(one.id))]
+            )
             refused = [
-                _refusal(one.end, found.get(one.id), one.node)
-                or of_jobs.refusal(ends.get(one.id), one.node)
+                _refusal(one.end, found.get(one.id), one.node) or works.refusal(one.end, one.node)
                 for one in endings
             ]
             ending = _once(
                 one for one, error in zip(endings, refused, strict=True) if error is None
             )
-            ending = _silenced(ending, ends, of_jobs)
+            ends = works.silenced([one.end for one in ending])
+            ending = [one._replace(end=end) for one, end in zip(ending, ends, strict=True)]
             for one in ending:
                 if (summary := one.end.summary) is not None:
                     # Before the end, which nothing may follow.
                     await connection.fetch(_SQL["summarize"], one.id, summary.text, summary.upto)
             if ending:
                 told = await connection.row(_SQL["finish"], *_end_columns(ending, found))
-                await of_jobs.end(connection, [ends[one.id] for one in ending if one.id in ends])
+                await works.end(connection, ends)
                 # Also one of a message that this run has taken in.
                 if (told and told["left_over"]) or any(one.end.taken_in for one in ending):
                     now = max(one.end.finished_at for one in ending)
@@ -216,24 +217,13 @@ def _once(items: Iterable[Item]) -> list[Item]:
     return list(first.values())
 
 
-def _last(ending: _Ending, run: Row | None) -> OccurrenceEnd | None:
-    """The end of an occurrence that comes with the end of a run that has not ended before."""
-    return None if run is None or run["outcome"] is not None else ending.end.occurrence
+def _is_at_work(run: Row | None) -> bool:
+    return run is not None and run["outcome"] is None
 
 
-def _silenced(
-    endings: Iterable[_Ending], ends: Mapping[RunId, OccurrenceEnd], of_jobs: Locked
-) -> list[_Ending]:
-    """The ends without what is said of occurrences that end otherwise, or have ended before."""
-    silenced, seen = [], set()
-    for one in endings:
-        last = ends.get(one.id)
-        if last is not None and (not of_jobs.is_open(last) or storable(last.id) in seen):
-            silenced.append(one._replace(end=replace(one.end, say=())))
-        else:
-            silenced.append(one)
-        seen.update([] if last is None else [storable(last.id)])
-    return silenced
+def _marked(end: RunEnd, run: Row) -> tuple[OutboundMessage, ...]:
+    """What a run says, as messages of what it worked for."""
+    return beat_rules.marked(job_rules.marked(end.say, run["occurrence"]), run["beat"])
 
 
 def _refusal(end: RunEnd, run: Row | None, node: NodeId) -> StoreError | None:
@@ -251,11 +241,7 @@ def _refusal(end: RunEnd, run: Row | None, node: NodeId) -> StoreError | None:
 
 def _end_columns(endings: Sequence[_Ending], runs: Mapping[str, Row]) -> tuple[object, ...]:
     entries = [(one.id, entry) for one in endings for entry in one.end.history]
-    said = [
-        (one.id, message)
-        for one in endings
-        for message in job_rules.marked(one.end.say, runs[one.id]["occurrence"])
-    ]
+    said = [(one.id, message) for one in endings for message in _marked(one.end, runs[one.id])]
     return (
         orjson.dumps([_end_line(one) for one in endings]).decode(),
         [one.id for one in endings],

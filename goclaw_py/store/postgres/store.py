@@ -8,8 +8,10 @@ from contextlib import asynccontextmanager
 from typing import Self
 
 from goclaw_py.ports.store import Notice
+from goclaw_py.store.postgres.beats import Beats
 from goclaw_py.store.postgres.chats import Chats
 from goclaw_py.store.postgres.drafts import Drafts
+from goclaw_py.store.postgres.heartbeats import Heartbeats
 from goclaw_py.store.postgres.inbox import Inbox
 from goclaw_py.store.postgres.incidents import Incidents
 from goclaw_py.store.postgres.jobs import Jobs
@@ -49,6 +51,8 @@ class PostgresStore(
     Jobs,
     Occurrences,
     WorkItems,
+    Heartbeats,
+    Beats,
 ):
     """Implements ``goclaw_py.ports.store.Store``; the schema must be up to date."""
 

@@ -260,23 +260,6 @@ where id = any (array(
     where old.finished_at is not null
 ));
 
--- name: say
--- Puts what is said about occurrences into the outbox, in the given order, due at once.
-with said as (
-    insert into outbox (
-        channel, account, chat, message, occurrence, possible_duplicate, created_at,
-        next_attempt_at
-    )
-    select
-        m.channel, m.account, m.chat, m.message, m.message ->> 'occurrence',
-        coalesce((m.message -> 'unsure')::boolean, false), m.at, m.at
-    from unnest($2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::jsonb[])
-        with ordinality as m (at, channel, account, chat, message, ordinal)
-    order by m.ordinal
-    returning id
-)
-select case when exists (select from said) then pg_notify($1, '') end;
-
 -- name: let_go
 -- Lets locked occurrences that run be claimed again. One by hand, and one whose job is due at another
 -- time by now, or gone, ends for good: at $3, or when the last of its runs ended.

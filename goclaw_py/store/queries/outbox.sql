@@ -3,15 +3,35 @@
 -- name: insert
 -- Puts messages into the outbox, in the given order, due at once.
 insert into outbox (
-    channel, account, chat, message, session, occurrence, possible_duplicate, created_at,
-    next_attempt_at
+    channel, account, chat, message, session, occurrence, beat, alert, possible_duplicate,
+    created_at, next_attempt_at
 )
 select
     m.channel, m.account, m.chat, m.message, $1, m.message ->> 'occurrence',
+    m.message ->> 'beat', m.message ->> 'alert',
     coalesce((m.message -> 'unsure')::boolean, false), $2, $2
 from unnest($3::text[], $4::text[], $5::text[], $6::jsonb[])
     with ordinality as m (channel, account, chat, message, ordinal)
 order by m.ordinal;
+
+-- name: insert_each
+-- Puts messages into the outbox, in the given order, each due at once at an instant of its own, and
+-- tells the senders.
+with said as (
+    insert into outbox (
+        channel, account, chat, message, occurrence, beat, alert, possible_duplicate, created_at,
+        next_attempt_at
+    )
+    select
+        m.channel, m.account, m.chat, m.message, m.message ->> 'occurrence',
+        m.message ->> 'beat', m.message ->> 'alert',
+        coalesce((m.message -> 'unsure')::boolean, false), m.at, m.at
+    from unnest($2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::jsonb[])
+        with ordinality as m (at, channel, account, chat, message, ordinal)
+    order by m.ordinal
+    returning id
+)
+select case when exists (select from said) then pg_notify($1, '') end;
 
 -- name: chats_due
 -- Chats whose oldest unsent row may be sent now, the longest due first.

@@ -43,21 +43,21 @@ where key = $1;
 -- each the draft that an earlier run for them left: of several the newest whose id is known.
 -- Returns for each run a row with this and with what stands for older entries of the history, and
 -- then one for every entry that is still read, the oldest first; nothing of a run whose session is
--- not the node's own, of a run for a time of a job that is not claimed by the node, or that was
--- stored before. One statement, so that a row never counts an attempt of a run that does not exist,
--- and so that it needs no other transaction. $2 holds the runs, $3 their sessions, $4 all their
--- rows.
+-- not the node's own, of a run for a time of a job, or for a beat, that is not claimed by the node,
+-- or that was stored before. One statement, so that a row never counts an attempt of a run that does
+-- not exist, and so that it needs no other transaction. $2 holds the runs, $3 their sessions, $4 all
+-- their rows.
 with asked as (
     select *
     from rows from (
         jsonb_to_recordset($2::jsonb) as (
             id text, session text, agent text, trigger text, lane text, parent text, model text,
             channel text, account text, chat text, thread text, started_at timestamptz,
-            payer text, submitted_at timestamptz, inbox bigint[], occurrence text
+            payer text, submitted_at timestamptz, inbox bigint[], occurrence text, beat text
         )
     ) with ordinality as a (
         id, session, agent, trigger, lane, parent, model, channel, account, chat, thread,
-        started_at, payer, submitted_at, inbox, occurrence, ordinal
+        started_at, payer, submitted_at, inbox, occurrence, beat, ordinal
     )
 ), mine as (
     select key, fence, epoch, summary, summarized_upto, pinned
@@ -68,7 +68,7 @@ with asked as (
 ), stored as (
     insert into runs (
         id, session, agent, trigger, lane, node, fence, epoch, parent, model, channel, account,
-        chat, thread, started_at, payer, submitted_at, occurrence
+        chat, thread, started_at, payer, submitted_at, occurrence, beat
     )
     select
         a.id, a.session, a.agent, a.trigger, a.lane, $1, mine.fence, mine.epoch, a.parent, a.model,
@@ -85,14 +85,27 @@ with asked as (
             ),
             a.session
         ),
-        a.submitted_at, a.occurrence
+        a.submitted_at, a.occurrence, a.beat
     from asked as a
     join mine on mine.key = a.session
-    where a.occurrence is null
-       or exists (select from cron_run_logs as l where l.id = a.occurrence and l.node = $1)
+    where (
+        a.occurrence is null
+        or exists (select from cron_run_logs as l where l.id = a.occurrence and l.node = $1)
+    ) and (
+        -- By its id: who has it in hand has no index.
+        a.beat is null
+        or (select l.node from heartbeat_run_logs as l where l.id = a.beat) = $1
+    )
     order by a.ordinal
     on conflict (id) do nothing
-    returning id, session, epoch, started_at
+    returning id, session, epoch, started_at, beat
+), resumed as (
+    -- Its agent was busy until now.
+    update heartbeat_run_logs as l
+    set status = 'running', detail = ''
+    from stored
+    where l.id = stored.beat and l.id = any (array(select beat from stored where beat is not null))
+      and l.status = 'deferred'
 ), begun as (
     select stored.*, asked.inbox, asked.ordinal
     from stored
@@ -167,6 +180,12 @@ select asked.id
 from unnest($1::text[]) as asked (id)
 where not exists (select from cron_run_logs as l where l.id = asked.id and l.node = $2);
 
+-- name: lost_beats
+-- Those of some beats that a node does not have in hand.
+select asked.id
+from unnest($1::text[]) as asked (id)
+where (select l.node from heartbeat_run_logs as l where l.id = asked.id) is distinct from $2;
+
 -- name: begun_before
 -- Tells who runs it and whether it has ended, and then what `begin` tells, of what is read of a
 -- session's history now.
@@ -187,7 +206,7 @@ order by h.id;
 -- sessions alone is enough: nobody writes a run without it, but for the recovery, which ends it
 -- under the run's own lock.
 select
-    r.id, r.session, r.node, r.fence, r.outcome, r.error, r.occurrence,
+    r.id, r.session, r.node, r.fence, r.outcome, r.error, r.occurrence, r.beat,
     s.owner, s.fence as session_fence,
     exists (select from nodes where id = r.node) as node_exists
 from runs as r
@@ -271,11 +290,12 @@ with asked as (
     order by e.ordinal
 ), said as (
     insert into outbox (
-        channel, account, chat, message, session, occurrence, possible_duplicate, created_at,
-        next_attempt_at
+        channel, account, chat, message, session, occurrence, beat, alert, possible_duplicate,
+        created_at, next_attempt_at
     )
     select
         m.channel, m.account, m.chat, m.message, ended.session, m.message ->> 'occurrence',
+        m.message ->> 'beat', m.message ->> 'alert',
         coalesce((m.message -> 'unsure')::boolean, false), ended.finished_at, ended.finished_at
     from messages as m
     join ended on ended.id = m.run_id

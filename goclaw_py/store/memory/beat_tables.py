@@ -1,0 +1,202 @@
+"""Heartbeats and their log in memory."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from datetime import datetime
+
+from goclaw_py.core.beats import (
+    Beat,
+    BeatEnd,
+    BeatKind,
+    BeatStatus,
+    ClaimedBeat,
+    Event,
+    Heartbeat,
+)
+from goclaw_py.core.events import Usage
+from goclaw_py.core.ids import AgentName, BeatId, NodeId, RunId
+from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.ports.store import NewRun
+from goclaw_py.store import beat_rules
+
+
+class BeatTables:
+    """What ``heartbeats``, ``heartbeat_run_logs``, ``_events`` and ``_items`` hold."""
+
+    def __init__(self) -> None:
+        self.heartbeats: dict[AgentName, Heartbeat] = {}
+        self.rows: dict[BeatId, Beat] = {}
+        """Without the runs and the delivery."""
+        self.told: set[BeatId] = set()
+        """Beats of whose dead messages somebody was told."""
+        self.events: defaultdict[AgentName, dict[int, Event]] = defaultdict(dict)
+        self.items: defaultdict[AgentName, dict[str, datetime]] = defaultdict(dict)
+        """When each item was carried last."""
+        self.runs: defaultdict[BeatId, list[RunId]] = defaultdict(list)
+        """The runs that worked for each beat, in the order in which they began."""
+        self.said: defaultdict[BeatId, list[int]] = defaultdict(list)
+        """The outbox rows of each beat."""
+        self.alerts: defaultdict[str, list[int]] = defaultdict(list)
+        """The outbox rows of each alert."""
+        self.talks: defaultdict[AgentName, set[RunId]] = defaultdict(set)
+        """The runs of each agent that work for people."""
+        self._of_agent: defaultdict[AgentName, dict[BeatId, None]] = defaultdict(dict)
+        self._last_event = 0
+
+    # ------------------------------------------------------------------ what others enter
+
+    def began(self, run: NewRun) -> None:
+        """A run has begun."""
+        if run.trigger in beat_rules.TALKS:
+            self.talks[run.agent].add(run.id)
+        if run.beat is None:
+            return
+        self.runs[run.beat].append(run.id)
+        row = self.rows[run.beat]
+        if row.status is BeatStatus.DEFERRED:
+            self.rows[row.id] = replace(row, status=BeatStatus.RUNNING, detail="")
+
+    def is_over(self, run: NewRun) -> None:
+        """A run has ended."""
+        self.talks[run.agent].discard(run.id)
+
+    def queued(self, row: int, message: OutboundMessage) -> None:
+        """A message was put into the outbox."""
+        if message.beat is not None:
+            self.said[message.beat].append(row)
+        if message.alert:
+            self.alerts[message.alert].append(row)
+
+    def enter_event(self, agent: AgentName, text: str, now: datetime) -> Event:
+        """One more."""
+        self._last_event += 1
+        event = Event(self._last_event, agent, text, now)
+        self.events[agent][event.id] = event
+        return event
+
+    # ------------------------------------------------------------------ claims
+
+    def claim(
+        self, agent: AgentName, node: NodeId, now: datetime, fresh: BeatId, why: beat_rules.Due
+    ) -> ClaimedBeat:
+        """Claim a new beat of a heartbeat that has none."""
+        heartbeat = beat_rules.claimed(self.heartbeats[agent], why, now)
+        self.rows[fresh] = Beat(fresh, agent, why.kind, why.at, now, BeatStatus.RUNNING, node=node)
+        self._of_agent[agent][fresh] = None
+        self.heartbeats[agent] = replace(heartbeat, beat=fresh, node=node)
+        return self.in_hand(agent)
+
+    def resume(self, agent: AgentName, node: NodeId, now: datetime) -> ClaimedBeat:
+        """Claim the beat of a heartbeat that was given back."""
+        heartbeat = beat_rules.resumed(replace(self.heartbeats[agent], node=node), now)
+        assert heartbeat.beat is not None
+        self.heartbeats[agent] = heartbeat
+        self.rows[heartbeat.beat] = replace(
+            self.rows[heartbeat.beat],
+            status=BeatStatus.RUNNING,
+            detail="",
+            node=node,
+            claimed_at=now,
+        )
+        return self.in_hand(agent)
+
+    def in_hand(self, agent: AgentName) -> ClaimedBeat:
+        """The beat of a heartbeat that is claimed."""
+        heartbeat = self.heartbeats[agent]
+        assert heartbeat.beat is not None
+        row = self.rows[heartbeat.beat]
+        return ClaimedBeat(
+            row.id, agent, row.kind, row.due_at, row.claimed_at, heartbeat.next_at, heartbeat
+        )
+
+    def claimed_by(self, nodes: Collection[NodeId]) -> list[Beat]:
+        """What these nodes have in hand, by agent."""
+        held = sorted(
+            (one.agent, one.beat)
+            for one in self.heartbeats.values()
+            if one.node in nodes and one.beat is not None
+        )
+        return [self.rows[beat] for _, beat in held]
+
+    def give_back(self, row: Beat, usage: Usage | None) -> None:
+        """Let a beat be claimed again."""
+        self.rows[row.id] = replace(row, status=BeatStatus.DEFERRED, node=None, usage=usage)
+        self.heartbeats[row.agent] = replace(self.heartbeats[row.agent], node=None)
+
+    # ------------------------------------------------------------------ ends
+
+    def end(self, row: Beat, end: BeatEnd) -> None:
+        """End a beat that is open, with all that this changes."""
+        self.rows[row.id] = replace(
+            row,
+            status=end.status,
+            skip=end.skip,
+            detail=end.detail,
+            reply=end.reply,
+            target=end.target,
+            started_at=end.started_at,
+            finished_at=end.finished_at,
+            attempts=end.attempts,
+            usage=end.usage,
+            node=None,
+        )
+        for event in end.events:
+            self.events[row.agent].pop(event, None)
+        self.items[row.agent] |= dict.fromkeys(end.done, end.noted_at or end.finished_at)
+        heartbeat = self.heartbeats[row.agent]
+        failures = heartbeat.failures
+        if end.failed is not None:
+            failures = failures + 1 if end.failed else 0
+        self.heartbeats[row.agent] = replace(heartbeat, beat=None, node=None, failures=failures)
+        self._prune(row.agent, end.finished_at)
+
+    def _prune(self, agent: AgentName, now: datetime) -> None:
+        if len(self._of_agent[agent]) > beat_rules.KEPT_ROWS:
+            for row in self.log(agent)[beat_rules.KEPT_ROWS :]:
+                counts = row.usage is not None and row.claimed_at >= now - beat_rules.COUNTED
+                if row.finished_at is not None and not counts:
+                    self._drop(row)
+
+    # ------------------------------------------------------------------ the log
+
+    def log(self, agent: AgentName | None) -> list[Beat]:
+        """The rows of an agent, or all, the newest first."""
+        rows: Iterable[Beat] = self.rows.values()
+        if agent is not None:
+            rows = (self.rows[row] for row in self._of_agent.get(agent, ()))
+        return sorted(rows, key=lambda row: (row.claimed_at, row.id), reverse=True)
+
+    def since(self, agent: AgentName, since: datetime) -> list[Beat]:
+        """The rows of an agent that were claimed since then."""
+        rows = (self.rows[row] for row in self._of_agent.get(agent, ()))
+        return [row for row in rows if row.claimed_at >= since]
+
+    def sweep(self, now: datetime) -> int:
+        """Delete some of what is too old; how many rows of the log."""
+        for items in self.items.values():
+            for key, at in list(items.items()):
+                if at < now - beat_rules.ITEMS_KEPT:
+                    del items[key]
+        before = now - beat_rules.KEPT
+        old = [
+            row
+            for row in self.rows.values()
+            if row.finished_at is not None and max(row.claimed_at, row.finished_at) < before
+        ]
+        old.sort(key=lambda row: (row.claimed_at, row.id))
+        for row in old[: beat_rules.MOST_SWEPT]:
+            self._drop(row)
+        return len(old[: beat_rules.MOST_SWEPT])
+
+    def _drop(self, row: Beat) -> None:
+        del self.rows[row.id]
+        del self._of_agent[row.agent][row.id]
+        self.told.discard(row.id)
+
+
+def by_hand(now: datetime) -> beat_rules.Due:
+    """Why a beat comes that somebody has asked for."""
+    return beat_rules.Due(BeatKind.MANUAL, now, is_wake=False)

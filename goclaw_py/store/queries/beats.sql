@@ -1,0 +1,533 @@
+-- Heartbeats, and what became of each beat.
+--
+-- Locks go from heartbeats, in the order of their agents, to the rows of the log.
+
+-- name: enter
+-- Makes the heartbeats that do not exist, switched off.
+insert into heartbeats (agent)
+select distinct a.agent collate "C" as agent
+from unnest($1::text[]) as a (agent)
+order by agent
+on conflict (agent) do nothing;
+
+-- name: lock
+-- Locks heartbeats.
+select *
+from heartbeats
+where agent = any ($1::text[])
+order by agent
+for update;
+
+-- name: put
+-- Writes what people and settings say of locked heartbeats.
+update heartbeats as h
+set interval_us = n.interval_us, anchor = n.anchor, next_at = n.next_at, wake_at = n.wake_at,
+    wake_kind = n.wake_kind, switched = n.switched, muted_until = n.muted_until
+from unnest(
+    $1::text[], $2::bigint[], $3::timestamptz[], $4::timestamptz[], $5::timestamptz[], $6::text[],
+    $7::boolean[], $8::timestamptz[]
+) as n (agent, interval_us, anchor, next_at, wake_at, wake_kind, switched, muted_until)
+where h.agent = n.agent and h.agent = any ($1::text[]);
+
+-- name: list
+-- Heartbeats of some agents, or all, by name.
+select *
+from heartbeats
+where $1::text[] is null or agent = any ($1::text[])
+order by agent;
+
+-- name: next_due
+-- The earliest time from when on a beat can be claimed. $2: wakes count, $3 after the last beat.
+select
+    min(
+        case
+            when beat is not null then began_at
+            else least(
+                next_at,
+                case
+                    when $2::boolean and wake_at is not null
+                        then greatest(wake_at, began_at + $3::interval)
+                end
+            )
+        end
+    ) as due_at
+from heartbeats
+where agent = any ($1::text[]) and node is null;
+
+-- name: claim
+-- Claims what is due of some agents for a node that exists, those that somebody else is claiming at
+-- the moment left out: first what was given back, which goes on in its row, then what is due by the
+-- grid and at most $6 wakes, the longest due first, with a new row of the log for each. As many as
+-- there are ids in $4. What of the grid is due by then is answered by any of them: its next point
+-- is the first one after $3, in whole microseconds. A beat by the grid answers a wake that waits, as a
+-- wake itself does. Tells in each row whether the node exists; one row without an agent if nothing is
+-- due, which costs no lock and no write. One statement: a heartbeat never names a beat without a row.
+with left_over as (
+    select h.agent, h.beat, h.began_at, l.kind, l.due_at
+    from heartbeats as h
+    join heartbeat_run_logs as l on l.id = h.beat
+    where h.agent = any ($2::text[]) and h.beat is not null and h.node is null
+    order by h.began_at, h.agent
+    limit cardinality($4::text[])
+    for update of h skip locked
+), due as (
+    select agent, next_at
+    from heartbeats
+    where agent = any ($2::text[]) and beat is null and next_at <= $3
+    order by next_at, agent
+    limit cardinality($4::text[])
+    for update skip locked
+), woken as (
+    select agent, wake_kind, wake_at
+    from heartbeats
+    where agent = any ($2::text[]) and beat is null and (next_at <= $3) is not true
+      and wake_at <= $3 and (began_at + $5::interval <= $3) is not false
+    order by wake_at, agent
+    limit least($6, cardinality($4::text[]))
+    for update skip locked
+), me as (
+    select id
+    from nodes
+    where id = $1
+      and (
+          exists (select from left_over) or exists (select from due) or exists (select from woken)
+      )
+    for key share
+), chosen as (
+    select *
+    from (
+        select agent, true as again, beat, kind, due_at, began_at as at
+        from left_over
+        union all
+        select agent, false, null, 'interval', next_at, next_at
+        from due
+        union all
+        select agent, false, null, wake_kind, wake_at, wake_at
+        from woken
+    ) as found
+    where exists (select from me)
+    order by again desc, at, agent
+    limit cardinality($4::text[])
+), numbered as (
+    select
+        agent, again, kind, due_at,
+        row_number() over (order by again desc, at, agent) as ordinal,
+        coalesce(
+            beat, ($4::text[])[row_number() over (order by again desc, at, agent)]
+        ) as id
+    from chosen
+), entered as (
+    insert into heartbeat_run_logs (id, agent, kind, due_at, claimed_at, status, node)
+    select id, agent, kind, due_at, $3, 'running', $1
+    from numbered
+    where not again
+), resumed as (
+    update heartbeat_run_logs as l
+    set status = 'running', detail = '', node = $1, claimed_at = $3
+    from numbered as n
+    where n.again and l.id = n.id and l.id = any (array(select beat from left_over))
+), marked as (
+    update heartbeats as h
+    set beat = n.id,
+        node = $1,
+        began_at = case when n.again then h.began_at else $3 end,
+        next_at = case
+            when h.next_at <= $3 then h.anchor + (
+                ((extract(epoch from $3 - h.anchor) * 1000000)::bigint / h.interval_us + 1)
+                * h.interval_us
+            ) * interval '1 microsecond'
+            else h.next_at
+        end,
+        wake_at = case when n.again or h.wake_at > $3 then h.wake_at end,
+        wake_kind = case when n.again or h.wake_at > $3 then h.wake_kind end
+    -- By the key alone: with the list of all agents a plan may take the square of it.
+    from numbered as n
+    where h.agent = n.agent
+    returning h.*, n.kind, n.due_at, $3::timestamptz as claimed_at, n.ordinal
+)
+select
+    case
+        when exists (select from left_over) or exists (select from due)
+            or exists (select from woken) then exists (select from me)
+        else exists (select from nodes where id = $1)
+    end as alive,
+    marked.*
+from (values (1)) as one
+left join marked on true
+order by marked.ordinal;
+
+-- name: lock_node
+-- Keeps a node from being recovered; returns no row if it was declared dead.
+select id
+from nodes
+where id = $1
+for key share;
+
+-- name: claim_now
+-- Claims a beat by hand of a locked heartbeat that has none; it answers a wake that waits.
+with entered as (
+    insert into heartbeat_run_logs (id, agent, kind, due_at, claimed_at, status, node)
+    values ($2, $1, 'manual', $3, $3, 'running', $4)
+)
+update heartbeats
+set beat = $2, node = $4, began_at = $3, wake_at = null, wake_kind = null
+where agent = $1;
+
+-- name: in_hand
+-- A heartbeat with the beat that is claimed.
+select h.*, l.kind, l.due_at, l.claimed_at
+from heartbeats as h
+join heartbeat_run_logs as l on l.id = h.beat
+where h.agent = $1;
+
+-- name: defer
+-- Marks a beat that a node has in hand.
+update heartbeat_run_logs
+set status = 'deferred', detail = $3
+where id = $1 and node = $2
+returning id;
+
+-- name: lock_beats
+-- Locks beats after their heartbeats, which are those of the agents $2; tells whose they are.
+with held as (
+    select agent
+    from heartbeats
+    where agent = any ($2::text[])
+    order by agent
+    for update
+)
+select id, agent, node, finished_at
+from heartbeat_run_logs
+where id = any ($1::text[]) and (select count(*) from held) >= 0
+order by id
+for update;
+
+-- name: end
+-- Ends locked beats that are open, with all that this changes. What an end does not say is told from
+-- its runs: when the first began, and what they have used. $1 holds the ends, $2 their ids. Tells
+-- whether a beat of one of them is due by then.
+with asked as (
+    select *
+    from jsonb_to_recordset($1::jsonb) as (
+        id text, status text, skip text, detail text, reply text, channel text, account text,
+        chat text, thread text, started_at timestamptz, finished_at timestamptz,
+        noted_at timestamptz, attempts integer, failed boolean, events bigint[], done text[],
+        requests bigint, input_tokens bigint, output_tokens bigint, cached_tokens bigint,
+        cost_usd numeric
+    )
+), ending as (
+    select a.*, l.agent
+    from asked as a
+    join heartbeat_run_logs as l on l.id = a.id and l.id = any ($2::text[])
+), ran as (
+    select
+        beat, min(started_at) as began_at, sum(requests)::bigint as requests,
+        sum(input_tokens)::bigint as input_tokens, sum(output_tokens)::bigint as output_tokens,
+        sum(cached_tokens)::bigint as cached_tokens, sum(cost_usd) as cost_usd
+    from runs
+    where beat = any ($2::text[])
+    group by beat
+), carried as (
+    delete from heartbeat_events as v
+    using ending as e
+    where v.agent = e.agent and v.id = any (e.events)
+), noted as (
+    insert into heartbeat_items (agent, key, done_at)
+    select distinct on (e.agent, item.key collate "C") e.agent, item.key, e.noted_at
+    from ending as e
+    cross join unnest(e.done) as item (key)
+    order by e.agent, item.key collate "C", e.noted_at desc
+    on conflict (agent, key) do update set done_at = excluded.done_at
+), ended as (
+    update heartbeat_run_logs as l
+    set status = e.status, skip = e.skip, detail = e.detail, reply = e.reply, channel = e.channel,
+        account = e.account, chat = e.chat, thread = e.thread,
+        started_at = coalesce(e.started_at, ran.began_at), finished_at = e.finished_at,
+        attempts = e.attempts, node = null,
+        requests = coalesce(e.requests, ran.requests),
+        input_tokens = coalesce(e.input_tokens, ran.input_tokens),
+        output_tokens = coalesce(e.output_tokens, ran.output_tokens),
+        cached_tokens = coalesce(e.cached_tokens, ran.cached_tokens),
+        cost_usd = case when e.requests is null then ran.cost_usd else e.cost_usd end
+    from ending as e
+    left join ran on ran.beat = e.id
+    where l.id = e.id and l.id = any ($2::text[])
+), freed as (
+    update heartbeats as h
+    set beat = null, node = null,
+        failures = case
+            when e.failed is null then h.failures
+            when e.failed then h.failures + 1
+            else 0
+        end
+    from ending as e
+    where h.agent = e.agent and h.beat = e.id
+    returning h.wake_at is not null or h.next_at <= e.finished_at as due
+)
+select coalesce(bool_or(due), false) as due
+from freed;
+
+-- name: prune
+-- Deletes what has ended of the log of some agents, but for so many rows of each, the newest, and
+-- for what was used since an instant, which still counts. The limits let it look at each agent by
+-- the index, whatever the statistics say.
+delete from heartbeat_run_logs
+where id = any (array(
+    select old.id
+    from unnest($1::text[], $2::timestamptz[]) as kept (agent, counted_from)
+    cross join lateral (
+        select l.claimed_at, l.id
+        from heartbeat_run_logs as l
+        where l.agent = kept.agent
+        order by l.claimed_at desc, l.id desc
+        offset $3 - 1
+        limit 1
+    ) as last
+    cross join lateral (
+        select l.id
+        from heartbeat_run_logs as l
+        where l.agent = kept.agent and (l.claimed_at, l.id) < (last.claimed_at, last.id)
+          and l.finished_at is not null
+          and (l.requests is null or l.claimed_at < kept.counted_from)
+        limit $3
+    ) as old
+));
+
+-- name: lock_held
+-- Locks the heartbeats of which some nodes have a beat in hand, and tells the beats.
+select agent, beat
+from heartbeats
+where node = any ($1::text[]) and ($2::text[] is null or beat = any ($2::text[]))
+order by agent
+for update;
+
+-- name: lock_unknown
+-- The same of those beats of one node that it does not know of. One by hand that was not given back
+-- since is left alone: its claim can be repeated.
+select h.agent, h.beat
+from heartbeats as h
+join heartbeat_run_logs as l on l.id = h.beat
+where h.node = $1 and h.beat <> all ($2::text[])
+  and (l.kind <> 'manual' or l.due_at <> l.claimed_at)
+order by h.agent
+for update of h;
+
+-- name: attempts
+-- How many runs began for beats, without those that a shutdown cut; nothing of those without.
+select beat, count(*) as attempts
+from runs
+where beat = any ($1::text[]) and outcome is distinct from 'interrupted'
+group by beat;
+
+-- name: give_back
+-- Lets the beats $1 of the locked heartbeats of the agents $2 be claimed again.
+with ran as (
+    select
+        b.id, sum(r.requests)::bigint as requests, sum(r.input_tokens)::bigint as input_tokens,
+        sum(r.output_tokens)::bigint as output_tokens,
+        sum(r.cached_tokens)::bigint as cached_tokens, sum(r.cost_usd) as cost_usd
+    from unnest($1::text[]) as b (id)
+    left join runs as r on r.beat = b.id and r.beat = any ($1::text[])
+    group by b.id
+), deferred as (
+    update heartbeat_run_logs as l
+    set status = 'deferred', node = null, requests = ran.requests,
+        input_tokens = ran.input_tokens, output_tokens = ran.output_tokens,
+        cached_tokens = ran.cached_tokens, cost_usd = ran.cost_usd
+    from ran
+    where l.id = ran.id and l.id = any ($1::text[])
+)
+update heartbeats
+set node = null
+where agent = any ($2::text[]) and beat = any ($1::text[]);
+
+-- name: look
+-- What the checks of a beat want to know: events, items, whether people talk to the agent, and what
+-- its beats that were claimed since $2 have used. One statement, for every beat asks it.
+select
+    array(select id from heartbeat_events where agent = $1 order by id) as event_ids,
+    array(select text from heartbeat_events where agent = $1 order by id) as event_texts,
+    array(select at from heartbeat_events where agent = $1 order by id) as event_times,
+    array(select key from heartbeat_items where agent = $1 order by key) as keys,
+    array(select done_at from heartbeat_items where agent = $1 order by key) as done,
+    exists (select from inbox where agent = $1 and state = 'pending' and kind = 'message')
+    or exists (
+        select from runs where agent = $1 and outcome is null and trigger in ('chat', 'api')
+    ) as is_busy,
+    spent.*
+from (
+    select
+        sum(requests)::bigint as requests, sum(input_tokens)::bigint as input_tokens,
+        sum(output_tokens)::bigint as output_tokens, sum(cached_tokens)::bigint as cached_tokens,
+        sum(cost_usd) as cost_usd
+    from heartbeat_run_logs
+    where agent = $1 and claimed_at >= $2
+) as spent;
+
+-- name: used
+-- What the beats of an agent that were claimed since then have used.
+select
+    sum(requests)::bigint as requests, sum(input_tokens)::bigint as input_tokens,
+    sum(output_tokens)::bigint as output_tokens, sum(cached_tokens)::bigint as cached_tokens,
+    sum(cost_usd) as cost_usd
+from heartbeat_run_logs
+where agent = $1 and claimed_at >= $2;
+
+-- name: alert_known
+-- A row if an alert waits to be sent or was confirmed since then, but for one of which a message was
+-- given up.
+select
+where exists (
+    select
+    from outbox as o
+    where o.alert = $1
+      and (o.state in ('pending', 'sending') or (o.state = 'sent' and o.finished_at >= $2))
+      and not exists (
+          select from outbox as d where d.beat = o.beat and d.state in ('dead', 'dropped')
+      )
+);
+
+-- name: count_events
+-- How many wait.
+select count(*) as events
+from heartbeat_events
+where agent = $1;
+
+-- name: add_event
+-- Keeps one more.
+insert into heartbeat_events (agent, text, at)
+values ($1, $2, $3)
+returning *;
+
+-- name: events
+-- Those that wait, the oldest first.
+select *
+from heartbeat_events
+where agent = $1
+order by id;
+
+-- name: log
+-- The newest rows of the log, with a status or any ($2), a cause ($3), and with or without a message
+-- that was given up ($4), each with its runs and its messages in their order.
+select
+    l.*,
+    array(select r.id from runs as r where r.beat = l.id order by r.started_at, r.id) as runs,
+    (select min(r.started_at) from runs as r where r.beat = l.id) as began_at,
+    array(select o.state from outbox as o where o.beat = l.id order by o.id) as states,
+    array(select o.error from outbox as o where o.beat = l.id order by o.id) as errors
+from (
+    select *
+    from heartbeat_run_logs as l
+    where ($2::text is null or status = $2) and ($3::text is null or skip = $3)
+      and (
+          $4::boolean is null
+          or $4 = exists (
+              select from outbox as o where o.beat = l.id and o.state in ('dead', 'dropped')
+          )
+      )
+    order by claimed_at desc, id desc
+    limit $1
+) as l
+order by l.claimed_at desc, l.id desc;
+
+-- name: log_of_agent
+-- The same of one agent.
+select
+    l.*,
+    array(select r.id from runs as r where r.beat = l.id order by r.started_at, r.id) as runs,
+    (select min(r.started_at) from runs as r where r.beat = l.id) as began_at,
+    array(select o.state from outbox as o where o.beat = l.id order by o.id) as states,
+    array(select o.error from outbox as o where o.beat = l.id order by o.id) as errors
+from (
+    select *
+    from heartbeat_run_logs as l
+    where agent = $5
+      and ($2::text is null or status = $2) and ($3::text is null or skip = $3)
+      and (
+          $4::boolean is null
+          or $4 = exists (
+              select from outbox as o where o.beat = l.id and o.state in ('dead', 'dropped')
+          )
+      )
+    order by claimed_at desc, id desc
+    limit $1
+) as l
+order by l.claimed_at desc, l.id desc;
+
+-- name: beat
+-- One row of the log, with the same.
+select
+    l.*,
+    array(select r.id from runs as r where r.beat = l.id order by r.started_at, r.id) as runs,
+    (select min(r.started_at) from runs as r where r.beat = l.id) as began_at,
+    array(select o.state from outbox as o where o.beat = l.id order by o.id) as states,
+    array(select o.error from outbox as o where o.beat = l.id order by o.id) as errors
+from heartbeat_run_logs as l
+where l.id = $1;
+
+-- name: undelivered
+-- Alerts of some agents of which a message has died since then and nobody was told, the first that
+-- died first, each with its messages in their order.
+with died as (
+    select distinct on (beat) beat, finished_at, id
+    from outbox
+    where state = 'dead' and beat is not null and finished_at >= $2
+    order by beat, finished_at, id
+)
+select
+    l.id, l.agent, l.channel, l.account, l.chat, l.thread, dead.error, dead.message,
+    array(
+        select o.message ->> 'text' from outbox as o where o.beat = l.id order by o.id
+    ) as texts
+from died
+join heartbeat_run_logs as l on l.id = died.beat
+cross join lateral (
+    select o.error, o.message
+    from outbox as o
+    where o.beat = l.id and o.state = 'dead'
+    order by o.id
+    limit 1
+) as dead
+where l.agent = any ($1::text[]) and l.status = 'alerted' and l.told_at is null
+order by died.finished_at, died.id;
+
+-- name: tell
+-- Notes that somebody was told of a beat; returns a row unless that was noted before.
+update heartbeat_run_logs
+set told_at = $2
+where id = $1 and told_at is null
+returning id;
+
+-- name: sweep_log
+-- Deletes some of the rows that ended before an instant, those that were claimed first. Returns a
+-- row for each; waits for no lock.
+delete from heartbeat_run_logs
+where id = any (array(
+    select id
+    from heartbeat_run_logs
+    where claimed_at < $1 and finished_at < $1
+    order by claimed_at, id
+    limit $2
+    for update skip locked
+))
+returning id;
+
+-- name: sweep_items
+-- Forgets items that were not carried since an instant.
+delete from heartbeat_items
+where done_at < $1;
+
+-- name: retarget
+-- Lets beats have alerted in the new chat. Alerts keep their keys, which name the old one.
+with alerted as (
+    select id
+    from heartbeat_run_logs
+    where channel = $1 and account = $2 and chat = $3
+    order by id
+    for update
+)
+update heartbeat_run_logs as l
+set chat = $4
+from alerted
+where l.id = alerted.id
+returning l.id;

@@ -1,0 +1,334 @@
+"""What every store promises about how beats end, and who may end them (SPEC HB-9, HB-12)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+
+from goclaw_py.core.beats import Beat, BeatEnd, BeatKind, BeatStatus, ClaimedBeat, Skip
+from goclaw_py.core.errors import Fenced
+from goclaw_py.core.events import Usage
+from goclaw_py.core.ids import CRON_LANE, AgentName, BeatId, RunId, SessionKey
+from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.ports.store import NewRun
+from goclaw_py.store import beat_rules
+from tests.support.store_beats import (
+    a_beat,
+    alert,
+    beating,
+    by_hand,
+    claim,
+    claim_one,
+    end,
+    ended,
+    planned,
+    row_of,
+    run_end,
+    run_for,
+)
+from tests.support.stores import AGENT, T0, A, B, World, at, say
+
+pytestmark = pytest.mark.real_time
+
+SECOND = timedelta(seconds=1)
+THREAD = Target("telegram", "default", "100", "7")
+SPENT = Usage(1, 10, 2, 1, Decimal("0.5"))
+
+End = Callable[[World, BeatEnd], Awaitable[None]]
+
+
+async def alone(world: World, last: BeatEnd) -> None:
+    await world.a.end_beats([last], node=A)
+
+
+async def with_words(world: World, last: BeatEnd) -> None:
+    await world.a.tell_of_beat(last, [], node=A)
+
+
+async def with_a_run(world: World, last: BeatEnd) -> None:
+    run = RunId(f"run of {last.id}")
+    if not await world.a.find_run(run):
+        begun = NewRun(
+            run,
+            SessionKey(f"agent:{last.agent}:heartbeat"),
+            last.agent,
+            Trigger.HEARTBEAT,
+            CRON_LANE,
+            (),
+            None,
+            T0,
+            beat=last.id,
+        )
+        await world.a.begin_run(begun, node=A)
+    await world.a.finish_run(run_end(run, last), node=A)
+
+
+@pytest.fixture(params=[alone, with_words, with_a_run])
+def finish(request: pytest.FixtureRequest) -> End:
+    """All ways to end a beat."""
+    chosen: End = request.param
+    return chosen
+
+
+async def said(world: World) -> list[str]:
+    return [row.message.text for row in await world.b.outbox()]
+
+
+# ---------------------------------------------------------------------------- ends
+
+
+async def test_the_log_keeps_how_a_beat_ended(world: World, finish: End) -> None:
+    """HB-9."""
+    await planned(world.a)
+    claimed = await claim_one(world.a)
+    last = BeatEnd(
+        claimed.id,
+        AGENT,
+        BeatStatus.NO_ROUTE,
+        at(9),
+        detail="nobody has ever spoken to it",
+        reply="The pump is off.",
+        target=THREAD,
+        started_at=at(1),
+        attempts=2,
+        usage=SPENT,
+    )
+    await finish(world, last)
+    row = await row_of(world.b, claimed.id)
+    assert replace(row, runs=()) == Beat(
+        claimed.id,
+        AGENT,
+        BeatKind.INTERVAL,
+        T0,
+        T0,
+        BeatStatus.NO_ROUTE,
+        started_at=at(1),
+        finished_at=at(9),
+        detail="nobody has ever spoken to it",
+        reply="The pump is off.",
+        target=THREAD,
+        attempts=2,
+        usage=SPENT,
+    )
+    heartbeat = await beating(world.b)
+    assert (heartbeat.beat, heartbeat.node, heartbeat.next_at) == (None, None, at(1800))
+
+
+async def test_a_beat_that_has_ended_stays_as_it_is(world: World, finish: End) -> None:
+    await planned(world.a)
+    claimed = await claim_one(world.a)
+    await finish(world, ended(claimed, BeatStatus.OK))
+    again = replace(ended(claimed, BeatStatus.FAILED), failed=True)
+    await finish(world, again)
+    await alone(world, again)
+    assert (await row_of(world.b, claimed.id)).status is BeatStatus.OK
+    assert (await beating(world.b)).failures == 0
+
+
+async def test_a_beat_that_nobody_keeps_counts_as_ended(world: World) -> None:
+    await planned(world.a)
+    await world.a.end_beats([BeatEnd(BeatId("gone"), AGENT, BeatStatus.OK, T0)], node=A)
+    assert await world.a.beats() == []
+
+
+@pytest.mark.parametrize(("failed", "failures"), [(None, 2), (False, 0), (True, 3)])
+async def test_failures_in_a_row_are_kept_forgotten_or_counted(
+    world: World, finish: End, *, failed: bool | None, failures: int
+) -> None:
+    """HB-10."""
+    await planned(world.a)
+    for last in (True, True, failed):
+        claimed = await by_hand(world.a)
+        assert claimed
+        await finish(world, replace(ended(claimed, BeatStatus.FAILED), failed=last))
+    assert (await beating(world.b)).failures == failures
+
+
+async def test_another_nodes_beat_is_not_ended_nor_anything_with_it(
+    world: World, finish: End
+) -> None:
+    """HB-12."""
+    agents = [AgentName(name) for name in ("mine", "other")]
+    await planned(world.a, *agents)
+    mine = await claim_one(world.a, agents[0])
+    other = await claim_one(world.b, agents[1], node=B)
+    with pytest.raises(Fenced):
+        await finish(world, ended(other))
+    with pytest.raises(Fenced):
+        await world.a.end_beats([ended(mine), ended(other)], node=A)
+    assert {row.status for row in await world.a.beats()} == {BeatStatus.RUNNING}
+    assert [one.beat for one in await world.a.heartbeats()] == [mine.id, other.id]
+
+
+async def test_a_beat_that_was_given_back_is_nobodys(world: World) -> None:
+    await planned(world.a)
+    claimed = await claim_one(world.a)
+    await world.a.give_back_beats([claimed.id], node=A)
+    for end_it in (alone, with_words):
+        with pytest.raises(Fenced):
+            await end_it(world, ended(claimed))
+    assert (await row_of(world.a, claimed.id)).status is BeatStatus.DEFERRED
+
+
+# ---------------------------------------------------------------------------- what is said
+
+
+async def test_what_is_said_of_a_beat_names_it(world: World) -> None:
+    await planned(world.a)
+    first = await claim_one(world.a)
+    await world.a.tell_of_beat(ended(first), [alert("pump", "k")], node=A)
+    second = await by_hand(world.a)
+    assert second
+    await world.a.begin_run(run_for("r", second), node=A)
+    last = replace(run_end("r", ended(second)), say=(say("tank"),))
+    await world.a.finish_run(last, node=A)
+    rows = (await world.b.outbox())[::-1]
+    assert [(row.message.beat, row.message.alert) for row in rows] == [
+        (first.id, "k"),
+        (second.id, ""),
+    ]
+    assert [row.created_at for row in rows] == [T0, at(9)]
+
+
+async def test_what_is_said_of_a_beat_that_has_ended_falls_out(world: World) -> None:
+    await planned(world.a)
+    claimed = await claim_one(world.a)
+    await world.a.begin_run(run_for("r", claimed), node=A)
+    for text in ("first", "again"):
+        await world.a.tell_of_beat(ended(claimed), [say(text)], node=A)
+    late = replace(run_end("r", ended(claimed, BeatStatus.FAILED)), say=(say("late"),))
+    for _ in range(2):
+        await world.a.finish_run(late, node=A)
+    assert await said(world) == ["first"]
+    assert [run.outcome for run in await world.a.runs()] == [Outcome.COMPLETED]
+
+
+async def test_of_two_runs_that_end_a_beat_at_once_one_speaks(world: World) -> None:
+    await planned(world.a)
+    claimed = await claim_one(world.a)
+    for name in ("r0", "r1"):
+        await world.a.begin_run(run_for(name, claimed), node=A)
+    ends = [
+        replace(run_end(name, replace(ended(claimed), reply=name)), say=(say(name),))
+        for name in ("r0", "r1")
+    ]
+    await asyncio.gather(*(world.a.finish_run(one, node=A) for one in ends))
+    assert await said(world) == [(await row_of(world.a, claimed.id)).reply]
+
+
+# ---------------------------------------------------------------------------- runs
+
+
+async def test_a_beat_has_its_runs_and_used_what_they_used(world: World) -> None:
+    """HB-10: retries are paid for too."""
+    await planned(world.a)
+    claimed = await claim_one(world.a)
+    spent = [SPENT, None, Usage(2, 20, 3, 0, Decimal("0.25"))]
+    for n, usage in enumerate(spent):
+        await world.a.begin_run(run_for(f"r{n}", claimed, started_at=at(n + 1)), node=A)
+        assert (await row_of(world.b, claimed.id)).started_at == at(1)
+        last = ended(claimed) if n == 2 else None
+        await world.a.finish_run(replace(run_end(f"r{n}", last), usage=usage), node=A)
+    row = await row_of(world.b, claimed.id)
+    assert row.runs == (RunId("r0"), RunId("r1"), RunId("r2"))
+    assert (row.started_at, row.usage) == (at(1), Usage(3, 30, 5, 1, Decimal("0.75")))
+
+
+async def by_its_end(world: World, claimed: ClaimedBeat) -> None:
+    await end(world.a, claimed)
+
+
+async def by_giving_back(world: World, claimed: ClaimedBeat) -> None:
+    await world.a.give_back_beats([claimed.id], node=A)
+
+
+async def by_another_claim(world: World, claimed: ClaimedBeat) -> None:
+    await by_giving_back(world, claimed)
+    await claim_one(world.b, node=B)
+
+
+@pytest.mark.parametrize("lose", [by_its_end, by_giving_back, by_another_claim])
+async def test_no_run_begins_for_a_beat_that_is_not_its_nodes(
+    world: World, lose: Callable[[World, ClaimedBeat], Awaitable[None]]
+) -> None:
+    """HB-12; nor does it make a session."""
+    await planned(world.a)
+    claimed = await claim_one(world.a)
+    await lose(world, claimed)
+    run = run_for("r", claimed)
+    for one in (run, replace(run, beat=BeatId("unknown"))):
+        with pytest.raises(Fenced):
+            await world.a.begin_run(one, node=A)
+    assert await world.a.runs() == []
+    assert await world.a.session(run.session) is None
+
+
+async def test_of_runs_that_begin_at_once_those_without_a_beat_are_refused(world: World) -> None:
+    agents = [AgentName(f"agent {n}") for n in range(9)]
+    await planned(world.a, *agents)
+    claimed = await claim(world.a, *agents)
+    for one in claimed[::2]:
+        await end(world.a, one)
+    calls = [world.a.begin_run(run_for(f"r{n}", one), node=A) for n, one in enumerate(claimed)]
+    got = await asyncio.gather(*calls, return_exceptions=True)
+    assert [isinstance(one, Fenced) for one in got] == [n % 2 == 0 for n in range(9)]
+    assert len(await world.a.runs()) == 4
+
+
+# ---------------------------------------------------------------------------- the log
+
+
+async def test_the_log_is_read_by_outcome_as_it_is_shown(world: World) -> None:
+    """HB-9."""
+    await planned(world.a)
+    ok = await a_beat(world.a, now=at(1))
+    skips = {}
+    for n, skip in enumerate([Skip.EMPTY, Skip.QUIET_HOURS]):
+        claimed = await by_hand(world.a, now=at(n + 2))
+        assert claimed
+        await alone(world, replace(ended(claimed, BeatStatus.SKIPPED), skip=skip))
+        skips[skip] = claimed.id
+
+    async def found(outcome: str | None, limit: int = 50) -> list[BeatId]:
+        return [row.id for row in await world.b.beats(AGENT, limit=limit, outcome=outcome)]
+
+    everything = [skips[Skip.QUIET_HOURS], skips[Skip.EMPTY], ok.id]
+    assert await found(None) == everything
+    assert await found(None, 2) == everything[:2]
+    assert await found("ok") == [ok.id]
+    assert await found("skipped") == everything[:2]
+    assert await found("skipped:empty") == [skips[Skip.EMPTY]]
+    for nothing in ("skipped:", "skipped:budget", "alerted", "delivery_failed", "what\0", ""):
+        assert await found(nothing) == []
+    assert await world.b.beats(AgentName("other")) == []
+
+
+async def test_the_log_of_each_agent_keeps_the_newest_thousand(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for what counts for budgets. So many take too long here."""
+    assert beat_rules.KEPT_ROWS == 1000
+    monkeypatch.setattr(beat_rules, "KEPT_ROWS", 10)
+    other = AgentName("other")
+    await planned(world.a, AGENT, other)
+    paid: list[BeatId] = []
+    old: list[BeatId] = []
+    for n in range(2):
+        claimed = await by_hand(world.a, now=at(n))
+        assert claimed
+        usage = SPENT if n else None
+        await alone(world, replace(ended(claimed), usage=usage))
+        (paid if n else old).append(claimed.id)
+    kept = await a_beat(world.a, agent=other, now=at(3))
+    for n in range(11):
+        await a_beat(world.a, BeatStatus.SKIPPED, now=at(n + 10))
+    ids = [row.id for row in await world.a.beats(AGENT, limit=100)]
+    assert len(ids) == 11
+    assert (paid[0] in ids, old[0] in ids) == (True, False)
+    assert [row.id for row in await world.a.beats(other)] == [kept.id]

@@ -1,0 +1,389 @@
+"""What every store promises about what beats look at, and about their alerts (SPEC HB-4, HB-7)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from goclaw_py.core.beats import (
+    MAX_EVENTS,
+    BeatKind,
+    BeatStatus,
+    ClaimedBeat,
+    Event,
+    Looks,
+    Undelivered,
+)
+from goclaw_py.core.errors import TooManyEvents, UnknownAgent
+from goclaw_py.core.events import Usage
+from goclaw_py.core.ids import AgentName, BeatId
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.ports.store import InboxKind, OutboxState
+from goclaw_py.store import beat_rules
+from tests.support.store_beats import (
+    a_beat,
+    alert,
+    alerted,
+    beating,
+    by_hand,
+    claim_one,
+    ended,
+    planned,
+    row_of,
+    run_end,
+    run_for,
+)
+from tests.support.stores import (
+    AGENT,
+    ANN,
+    BOB,
+    T0,
+    A,
+    World,
+    at,
+    end,
+    inbox,
+    new_run,
+    say,
+)
+
+pytestmark = pytest.mark.real_time
+
+OTHER = AgentName("other")
+SPENT = Usage(1, 10, 2, 1, Decimal("0.5"))
+DAY = timedelta(days=1)
+
+
+async def an_alert(
+    world: World, *messages: OutboundMessage, now: datetime = T0, target: Target = ANN
+) -> ClaimedBeat:
+    """A beat by hand that has said this."""
+    claimed = await by_hand(world.a, now=now)
+    assert claimed
+    await world.a.tell_of_beat(alerted(claimed, target=target), messages, node=A)
+    return claimed
+
+
+async def sent(world: World, *, now: datetime = T0) -> None:
+    row = await world.claimed(now=now)
+    await world.a.mark_sent(row, "m1", now=now)
+
+
+async def dead(world: World, *, now: datetime = T0) -> None:
+    row = await world.claimed(now=now)
+    await world.a.mark_dead(row, "blocked", now=now)
+
+
+async def given_up(world: World) -> None:
+    rows = await world.a.outbox(limit=1)
+    await world.a.drop_outbox([row.id for row in rows], now=T0)
+
+
+# ---------------------------------------------------------------------------- who talks
+
+
+async def is_busy(world: World, agent: AgentName = AGENT) -> bool:
+    return (await world.b.look(agent, spent_since=T0)).is_busy
+
+
+async def test_an_agent_is_busy_from_the_message_to_its_answer(world: World) -> None:
+    """HB-4: while it waits, and while it runs."""
+    assert not await is_busy(world)
+    (row,) = await world.accept(ANN)
+    assert await is_busy(world)
+    assert not await is_busy(world, OTHER)
+    await world.a.begin_run(new_run("r", row), node=A)
+    assert await is_busy(world)
+    await world.a.finish_run(end("r"), node=A)
+    assert not await is_busy(world)
+
+
+@pytest.mark.parametrize("trigger", Trigger)
+async def test_only_runs_for_people_make_an_agent_busy(world: World, trigger: Trigger) -> None:
+    await world.a.begin_run(replace(new_run("r"), trigger=trigger), node=A)
+    assert await is_busy(world) == (trigger in (Trigger.CHAT, Trigger.API))
+    await world.a.finish_run(end("r", Outcome.FAILED), node=A)
+    assert not await is_busy(world)
+
+
+async def test_a_command_makes_no_agent_busy(world: World) -> None:
+    await world.a.accept([inbox(1, kind=InboxKind.COMMAND)], node=A, now=T0)
+    assert not await is_busy(world)
+
+
+async def test_what_a_dead_process_left_waits_and_its_run_does_not(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.crash("r", row)
+    assert await is_busy(world)
+    await world.b.settle([row.id], Outcome.CANCELLED, now=at(99))
+    assert not await is_busy(world)
+
+
+# ---------------------------------------------------------------------------- what was used
+
+
+async def test_what_was_used_is_that_of_the_beats_claimed_since_then(world: World) -> None:
+    """HB-12."""
+    await planned(world.a, AGENT, OTHER)
+    for n, agent in enumerate([AGENT, AGENT, OTHER, AGENT]):
+        claimed = await by_hand(world.a, agent, now=at(n))
+        assert claimed
+        await world.a.end_beats([replace(ended(claimed), usage=SPENT)], node=A)
+    assert await world.b.beats_usage(AGENT, since=T0) == Usage(3, 30, 6, 3, Decimal("1.5"))
+    assert await world.b.beats_usage(AGENT, since=at(1)) == Usage(2, 20, 4, 2, Decimal("1.0"))
+    assert (await world.b.look(AGENT, spent_since=at(3))).spent == SPENT
+    assert await world.b.beats_usage(AGENT, since=at(3.5)) is None
+    assert (await world.b.look(AgentName("nobody"), spent_since=T0)) == Looks()
+
+
+async def test_what_a_beat_had_used_when_it_was_given_back_counts(world: World) -> None:
+    await planned(world.a)
+    claimed = await claim_one(world.a)
+    await world.a.begin_run(run_for("r", claimed), node=A)
+    cut = replace(run_end("r", outcome=Outcome.INTERRUPTED), usage=SPENT)
+    await world.a.finish_run(cut, node=A)
+    await world.a.give_back_beats([claimed.id], node=A)
+    assert await world.b.beats_usage(AGENT, since=T0) == SPENT
+
+
+# ---------------------------------------------------------------------------- events and items
+
+
+async def test_events_wait_for_the_beat_that_carries_them(world: World) -> None:
+    """HB-13."""
+    await planned(world.a, AGENT, OTHER)
+    one, two = [
+        await world.a.add_event(AGENT, text, now=at(n), wake=False)
+        for n, text in enumerate(["pump", "bad \0 \ud800 text"])
+    ]
+    foreign = await world.b.add_event(OTHER, "theirs", now=at(5), wake=False)
+    assert (two.agent, two.text, two.at) == (AGENT, "bad \ufffd \ufffd text", at(1))
+    assert (await world.b.look(AGENT, spent_since=T0)).events == (one, two)
+    assert (await beating(world.a)).wake_at is None
+    claimed = await claim_one(world.a)
+    late = await world.a.add_event(AGENT, "late", now=at(6), wake=False)
+    carried = replace(ended(claimed), events=(one.id, two.id, foreign.id))
+    await world.a.end_beats([carried], node=A)
+    assert await world.b.events(AGENT) == [late]
+    assert await world.b.events(OTHER) == [foreign]
+
+
+async def test_an_event_that_is_urgent_wakes(world: World) -> None:
+    await planned(world.a, now=at(500))
+    await world.a.add_event(AGENT, "pump", now=at(1), wake=True)
+    await world.a.add_event(AGENT, "tank", now=at(2), wake=True)
+    found = await beating(world.b)
+    assert (found.wake_at, found.wake_kind) == (at(1), BeatKind.EVENT)
+
+
+async def test_no_more_events_wait_than_are_allowed(world: World) -> None:
+    """HB-13; also where they come at once."""
+    await planned(world.a, AGENT, OTHER)
+    calls = [
+        store.add_event(AGENT, f"event {n}", now=T0, wake=False)
+        for n in range(MAX_EVENTS)
+        for store in (world.a, world.b)
+    ]
+    got = await asyncio.gather(*calls, return_exceptions=True)
+    assert sum(isinstance(one, Event) for one in got) == MAX_EVENTS
+    with pytest.raises(TooManyEvents):
+        await world.a.add_event(AGENT, "x", now=T0, wake=True)
+    assert (await beating(world.a)).wake_at is None
+    assert len(await world.a.events(AGENT)) == MAX_EVENTS
+    await world.a.add_event(OTHER, "x", now=T0, wake=False)
+
+
+async def test_an_agent_without_a_heartbeat_takes_no_events(world: World) -> None:
+    with pytest.raises(UnknownAgent):
+        await world.a.add_event(AGENT, "x", now=T0, wake=False)
+    assert await world.a.events(AGENT) == []
+
+
+async def test_it_is_known_when_items_were_carried_last(world: World) -> None:
+    await planned(world.a, AGENT, OTHER)
+    for n, keys in enumerate([("a", "b", "a"), ("b", "c\0")]):
+        claimed = await by_hand(world.a, now=at(n))
+        assert claimed
+        last = replace(ended(claimed, now=at(n + 0.5)), done=keys)
+        await world.a.end_beats([last], node=A)
+    done = (await world.b.look(AGENT, spent_since=T0)).done
+    assert done == {"a": at(0.5), "b": at(1.5), "c\ufffd": at(1.5)}
+    assert (await world.b.look(OTHER, spent_since=T0)).done == {}
+
+
+async def test_items_are_noted_from_when_they_were_looked_at(world: World) -> None:
+    """What came due while the agent worked was not carried."""
+    await planned(world.a)
+    claimed = await by_hand(world.a, now=T0)
+    assert claimed
+    last = replace(ended(claimed, now=at(90)), done=("a",), noted_at=at(1))
+    await world.a.end_beats([last], node=A)
+    assert (await world.b.look(AGENT, spent_since=T0)).done == {"a": at(1)}
+
+
+# ---------------------------------------------------------------------------- alerts
+
+
+async def test_an_alert_is_known_from_when_it_waits_until_so_long_after_it_came(
+    world: World,
+) -> None:
+    """HB-7: it counts from the confirmed delivery; a pending one counts as sent."""
+    await planned(world.a)
+    assert not await world.a.alert_known("k", since=T0)
+    await an_alert(world, alert("pump", "k"))
+    assert await world.b.alert_known("k", since=at(9999))
+    row = await world.claimed()
+    assert await world.b.alert_known("k", since=at(9999))
+    await world.a.mark_sent(row, "m1", now=at(5))
+    assert await world.b.alert_known("k", since=at(5))
+    assert not await world.b.alert_known("k", since=at(5.001))
+    assert not await world.b.alert_known("other", since=T0)
+    assert not await world.b.alert_known("", since=T0)
+
+
+@pytest.mark.parametrize("lose", [dead, given_up])
+async def test_an_alert_of_which_a_message_is_lost_is_not_known(world: World, lose) -> None:  # type: ignore[no-untyped-def]
+    """HB-7: or it would be lost for a day. Another one with its key counts."""
+    await planned(world.a)
+    await an_alert(world, alert("pump", "k"), alert("pump, continued", "k"))
+    await sent(world)
+    await lose(world)
+    assert not await world.b.alert_known("k", since=T0)
+    await an_alert(world, alert("pump", "k"))
+    assert await world.b.alert_known("k", since=T0)
+
+
+async def test_an_alert_keeps_its_key_when_its_chat_moves(world: World) -> None:
+    """Its target and its row follow; the key names the old chat."""
+    await planned(world.a)
+    claimed = await an_alert(world, alert("pump", "k"), target=replace(ANN, thread="7"))
+    moved = await world.a.move_chat("telegram", "default", old="100", new="-300", now=at(1))
+    assert moved
+    row = await row_of(world.b, claimed.id)
+    assert row.target == Target("telegram", "default", "-300", "7")
+    (said,) = await world.b.outbox()
+    assert (said.message.target.chat, said.message.alert) == ("-300", "k")
+    assert (row.delivery, await world.b.alert_known("k", since=T0)) == ("pending", True)
+
+
+async def test_the_delivery_of_a_beat_is_the_worst_of_its_messages(world: World) -> None:
+    """HB-9: nobody is told that it alerted if the channel will never take it."""
+    await planned(world.a)
+    silent = await a_beat(world.a)
+    claimed = await an_alert(world, *(alert(f"part {n}", "k") for n in range(3)))
+    assert (await row_of(world.b, silent.id)).delivery == ""
+
+    async def stands() -> tuple[str, str, str]:
+        row = await row_of(world.b, claimed.id)
+        shown = [
+            outcome
+            for outcome in ("alerted", "delivery_failed")
+            if claimed.id in {one.id for one in await world.b.beats(outcome=outcome)}
+        ]
+        assert shown == [row.outcome]
+        return row.status, row.delivery, row.undelivered
+
+    assert await stands() == ("alerted", "pending", "")
+    await sent(world)
+    await sent(world)
+    assert await stands() == ("alerted", "pending", "")
+    await dead(world)
+    assert await stands() == ("delivery_failed", "dead", "blocked")
+    (row,) = await world.a.outbox(state=OutboxState.DEAD)
+    await world.a.drop_outbox([row.id], now=T0)
+    assert await stands() == ("delivery_failed", "dead", "blocked")
+    await world.a.retry_outbox([row.id], now=T0)
+    assert await stands() == ("alerted", "pending", "")
+    await sent(world)
+    assert await stands() == ("alerted", "sent", "")
+
+
+async def test_only_an_alert_fails_by_its_delivery(world: World) -> None:
+    await planned(world.a)
+    claimed = await by_hand(world.a)
+    assert claimed
+    await world.a.tell_of_beat(ended(claimed, BeatStatus.FAILED), [say("broken")], node=A)
+    await dead(world)
+    row = await row_of(world.b, claimed.id)
+    assert (row.status, row.delivery) == (BeatStatus.FAILED, "dead")
+    assert await world.b.undelivered([AGENT], since=T0) == []
+
+
+async def test_an_alert_that_has_died_is_told_once(world: World) -> None:
+    await planned(world.a, AGENT, OTHER)
+    place = replace(ANN, thread="7")
+    texts = ("pump", "pump, continued")
+    claimed = await an_alert(world, *(alert(text, "k", place) for text in texts), target=place)
+    assert await world.b.undelivered([AGENT], since=T0) == []
+    await sent(world)
+    await dead(world, now=at(5))
+    found = [Undelivered(claimed.id, AGENT, place, texts, "blocked")]
+    assert await world.b.undelivered([AGENT, OTHER], since=at(5)) == found
+    assert await world.b.undelivered([AGENT], since=at(5.001)) == []
+    assert await world.b.undelivered([OTHER], since=T0) == []
+    calls = [
+        store.tell_undelivered(claimed.id, [say("told", BOB)], now=at(6))
+        for store in (world.a, world.b)
+    ]
+    assert sorted(await asyncio.gather(*calls)) == [False, True]
+    assert await world.b.undelivered([AGENT], since=T0) == []
+    assert [row.message.text for row in await world.b.outbox()] == ["told", *reversed(texts)]
+    assert (await row_of(world.b, claimed.id)).outcome == "delivery_failed"
+    assert not await world.a.tell_undelivered(BeatId("unknown"), [], now=T0)
+
+
+async def test_alerts_that_died_are_told_in_that_order_but_for_what_was_given_up(
+    world: World,
+) -> None:
+    await planned(world.a)
+    beats = [await an_alert(world, alert(f"alert {n}"), now=at(n)) for n in range(3)]
+    for n in range(3):
+        await dead(world, now=at(10 - n))
+    (_, middle, _) = await world.a.outbox()
+    await world.a.drop_outbox([middle.id], now=at(11))
+    found = await world.b.undelivered([AGENT], since=T0)
+    assert [one.beat for one in found] == [beats[2].id, beats[0].id]
+
+
+# ---------------------------------------------------------------------------- what is forgotten
+
+
+async def test_the_log_is_kept_for_ninety_days_and_items_for_years(world: World) -> None:
+    """DB-5."""
+    await planned(world.a)
+    old, young = await a_beat(world.a, now=T0), await a_beat(world.a, now=at(1))
+    claimed = await by_hand(world.a, now=at(2))
+    assert claimed
+    await world.a.end_beats([replace(ended(claimed), done=("a",))], node=A)
+    open_one = await by_hand(world.a, now=at(3))
+    assert open_one
+    assert await world.a.sweep_beats(now=at(1) + 90 * DAY) == 1
+    kept = [row.id for row in await world.b.beats()]
+    assert (old.id in kept, kept) == (False, [open_one.id, claimed.id, young.id])
+    assert await world.a.sweep_beats(now=T0 + 100 * DAY) == 2
+    assert [row.id for row in await world.b.beats()] == [open_one.id]
+    for second, known in ((2, ["a"]), (3, [])):
+        await world.a.sweep_beats(now=at(second) + beat_rules.ITEMS_KEPT)
+        assert list((await world.b.look(AGENT, spent_since=T0)).done) == known
+
+
+async def test_what_cannot_be_stored_is_replaced(world: World) -> None:
+    bad = AgentName("agent\0\ud800")
+    await planned(world.a, bad)
+    (found,) = await world.b.heartbeats([bad])
+    assert found.agent == "agent\ufffd\ufffd"
+    claimed = await claim_one(world.a, bad)
+    await world.a.defer_beat(claimed.id, node=A, detail="\0")
+    assert (await row_of(world.b, claimed.id)).detail == "\ufffd"
+    last = replace(ended(claimed), detail="\0", reply="\ud800", target=replace(ANN, thread="\0"))
+    await world.a.tell_of_beat(last, [alert("\0", "\0")], node=A)
+    row = await row_of(world.b, claimed.id)
+    assert (row.detail, row.reply) == ("\ufffd", "\ufffd")
+    assert row.target == replace(ANN, thread="\ufffd")
+    assert await world.b.alert_known("\0", since=T0)
+    assert (await world.b.look(bad, spent_since=T0)) == Looks()

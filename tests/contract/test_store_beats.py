@@ -1,0 +1,324 @@
+"""What every store promises about heartbeats, and about the beats that are due (SPEC HB-1)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from goclaw_py.core.beats import (
+    Beat,
+    BeatKind,
+    BeatStatus,
+    ClaimedBeat,
+    Heartbeat,
+    Plan,
+)
+from goclaw_py.core.errors import Fenced
+from goclaw_py.core.ids import AgentName, BeatId, NodeId
+from goclaw_py.ports.store import Notice
+from tests.support.store_beats import (
+    HALF_HOUR,
+    OFFSET,
+    beating,
+    by_hand,
+    claim,
+    claim_one,
+    end,
+    ended,
+    fresh,
+    planned,
+    row_of,
+    run_for,
+)
+from tests.support.stores import AGENT, APOLOGY, T0, A, B, Heard, World, at, until
+
+pytestmark = pytest.mark.real_time
+
+ANNA, BERT, CLEO = (AgentName(name) for name in ("anna", "bert", "cleo"))
+HOUR = timedelta(hours=1)
+NEVER = AgentName("never")
+
+
+async def recovered(world: World) -> datetime:
+    """Node A dies and B takes back what it left; returns the new now."""
+    now = await world.kill(A)
+    await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
+    return now
+
+
+# ---------------------------------------------------------------------------- the grid
+
+
+async def test_the_grid_begins_an_offset_after_the_first_enabling(world: World) -> None:
+    found = await planned(world.a, offset=OFFSET)
+    first = T0 + OFFSET
+    assert found == Heartbeat(AGENT, HALF_HOUR, anchor=first, next_at=first)
+    assert await world.b.heartbeats() == [found]
+
+
+async def test_a_heartbeat_that_the_settings_switch_off_has_no_grid_yet(world: World) -> None:
+    assert await planned(world.a, interval=None) == Heartbeat(AGENT, None)
+    assert await world.a.next_beat_due([AGENT]) is None
+    enabled = await planned(world.a, offset=OFFSET, now=at(50))
+    assert (enabled.anchor, enabled.next_at) == (at(57), at(57))
+
+
+@pytest.mark.parametrize("away_s", [0, 1, 1800, 100_000_000])
+async def test_a_restart_keeps_the_schedule_however_long_it_is_over(
+    world: World, away_s: int
+) -> None:
+    before = await planned(world.a, offset=OFFSET)
+    assert await planned(world.b, offset=timedelta(0), now=at(away_s)) == before
+
+
+async def test_another_interval_keeps_the_anchor_and_takes_its_next_point(world: World) -> None:
+    before = await planned(world.a)
+    after = await planned(world.a, interval=timedelta(seconds=7), now=at(15))
+    assert (after.anchor, after.next_at) == (before.anchor, at(21))
+    assert (await planned(world.a, interval=HOUR, now=at(21))).next_at == at(3600)
+
+
+async def test_a_heartbeat_that_comes_back_on_takes_the_first_point_that_is_not_over(
+    world: World,
+) -> None:
+    """A point at that very instant is not over; the anchor itself counts."""
+    for now, next_at in ((at(-5), T0), (T0, T0), (at(1800), at(1800)), (at(1800.000001), at(3600))):
+        await planned(world.a)
+        await planned(world.a, interval=None)
+        assert (await planned(world.a, now=now)).next_at == next_at
+
+
+async def test_plans_for_some_agents_leave_the_others_alone(world: World) -> None:
+    await planned(world.a, ANNA)
+    await planned(world.a, BERT, interval=HOUR, now=at(9))
+    await world.a.plan_heartbeats([], now=at(10))
+    assert [(one.agent, one.interval) for one in await world.b.heartbeats()] == [
+        (ANNA, HALF_HOUR),
+        (BERT, HOUR),
+    ]
+    assert [one.agent for one in await world.b.heartbeats([BERT, NEVER])] == [BERT]
+    assert await world.b.heartbeats([]) == []
+
+
+async def test_two_processes_that_plan_at_once_make_one_heartbeat(world: World) -> None:
+    plans = [Plan(AGENT, HALF_HOUR, OFFSET)]
+    await asyncio.gather(*(one.plan_heartbeats(plans, now=T0) for one in [world.a, world.b] * 4))
+    assert await world.a.heartbeats() == [
+        Heartbeat(AGENT, HALF_HOUR, anchor=T0 + OFFSET, next_at=T0 + OFFSET)
+    ]
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    interval_us=st.integers(1_000_000, 10**14),
+    late_us=st.integers(0, 10**15),
+)
+async def test_the_next_point_of_the_grid_is_exact(
+    world: World, interval_us: int, late_us: int
+) -> None:
+    """Law: the first point after now, to the microsecond, whatever the interval."""
+    agent = AgentName(f"agent {interval_us} {late_us}")
+    interval = timedelta(microseconds=interval_us)
+    await planned(world.a, agent, interval=interval)
+    now = T0 + timedelta(microseconds=late_us)
+    claimed = await claim_one(world.a, agent, now=now)
+    assert claimed.next_at is not None
+    assert (claimed.next_at - T0) % interval == timedelta(0)
+    assert claimed.next_at - interval <= now < claimed.next_at
+
+
+# ---------------------------------------------------------------------------- what people choose
+
+
+@pytest.mark.parametrize("interval", [HALF_HOUR, None])
+async def test_people_switch_it_off_and_on_again(world: World, interval: timedelta | None) -> None:
+    before = await planned(world.a, interval=interval)
+    assert await world.a.switch_heartbeat(AGENT, on=False, now=at(1))
+    off = await beating(world.b)
+    assert (off.switched, off.is_on, off.next_at) == (False, False, None)
+    assert await world.a.switch_heartbeat(AGENT, on=None, now=at(2))
+    again = await beating(world.b)
+    assert again == replace(before, next_at=None if interval is None else at(1800))
+
+
+async def test_choosing_what_holds_already_changes_nothing(world: World) -> None:
+    before = await planned(world.a)
+    assert await world.a.switch_heartbeat(AGENT, on=True, now=at(9999))
+    assert await beating(world.b) == replace(before, switched=True)
+
+
+async def test_what_people_have_switched_off_stays_off_whatever_is_planned(world: World) -> None:
+    await planned(world.a)
+    await world.a.switch_heartbeat(AGENT, on=False, now=T0)
+    assert (await planned(world.a, interval=HOUR)).next_at is None
+    assert await claim(world.a, now=at(99_999)) == []
+    await world.a.switch_heartbeat(AGENT, on=True, now=at(5))
+    assert (await beating(world.a)).next_at == at(3600)
+
+
+async def test_it_is_muted_for_a_time(world: World) -> None:
+    before = await planned(world.a)
+    assert await world.a.mute_heartbeat(AGENT, at(60))
+    assert await beating(world.b) == replace(before, muted_until=at(60))
+    assert await world.a.mute_heartbeat(AGENT, None)
+    assert await beating(world.b) == before
+
+
+async def test_of_an_agent_that_is_not_planned_nothing_can_be_chosen(world: World) -> None:
+    assert not await world.a.switch_heartbeat(NEVER, on=True, now=T0)
+    assert not await world.a.mute_heartbeat(NEVER, None)
+    assert not await world.a.wake_heartbeat(NEVER, BeatKind.EVENT, now=T0)
+    assert await by_hand(world.a, NEVER) is None
+    assert await claim(world.a, NEVER) == []
+    assert await world.a.heartbeats() == []
+
+
+# ---------------------------------------------------------------------------- claims
+
+
+async def test_a_claim_tells_what_the_beat_has_to_know(world: World) -> None:
+    before = await planned(world.a)
+    (beat,) = ids = fresh(1)
+    (claimed,) = await world.a.claim_beats(A, [AGENT], now=at(2.5), ids=ids, wakes=0)
+    after = replace(before, next_at=at(1800), began_at=at(2.5), beat=beat, node=A)
+    assert claimed == ClaimedBeat(beat, AGENT, BeatKind.INTERVAL, T0, at(2.5), at(1800), after)
+    assert await beating(world.b) == after
+    assert await world.b.beat(beat) == Beat(
+        beat, AGENT, BeatKind.INTERVAL, T0, at(2.5), BeatStatus.RUNNING, node=A
+    )
+
+
+async def test_times_that_were_missed_give_one_beat(world: World) -> None:
+    await planned(world.a)
+    claimed = await claim_one(world.a, now=at(10 * 1800 + 5))
+    assert (claimed.due_at, claimed.next_at) == (T0, at(11 * 1800))
+    await end(world.a, claimed)
+    assert await claim(world.a, now=at(10 * 1800 + 9)) == []
+
+
+async def test_what_is_due_is_claimed_the_longest_due_first(world: World) -> None:
+    for second, agent in ((3, CLEO), (1, ANNA), (2, BERT)):
+        await planned(world.a, agent, now=at(second))
+    agents = (BERT, CLEO, ANNA)
+    assert await claim(world.a, *agents, now=at(0.5)) == []
+    assert [one.agent for one in await claim(world.a, *agents, now=at(9), limit=2)] == [ANNA, BERT]
+    assert [one.agent for one in await claim(world.b, *agents, node=B, now=at(9))] == [CLEO]
+    assert await claim(world.a, *agents, now=at(9)) == []
+
+
+async def test_only_agents_that_are_named_are_claimed(world: World) -> None:
+    """A process does not know the agents of others."""
+    await planned(world.a, ANNA, BERT)
+    assert [one.agent for one in await claim(world.a, BERT)] == [BERT]
+    assert await world.a.next_beat_due([BERT]) is None
+    assert await world.a.next_beat_due([ANNA]) == T0
+    assert await world.a.next_beat_due([]) is None
+
+
+async def test_a_heartbeat_has_one_beat_at_a_time(world: World) -> None:
+    await planned(world.a, interval=timedelta(seconds=1))
+    claimed = await claim_one(world.a)
+    await world.a.wake_heartbeat(AGENT, BeatKind.EVENT, now=at(1))
+    assert await claim(world.b, node=B, now=at(99)) == []
+    assert await by_hand(world.b, node=B) is None
+    assert await world.a.next_beat_due([AGENT]) is None
+    await end(world.a, claimed)
+    assert await world.a.next_beat_due([AGENT]) == at(1)
+
+
+@pytest.mark.parametrize("node", [NodeId("stranger"), A])
+@pytest.mark.parametrize("is_due", [True, False])
+async def test_a_node_that_is_not_alive_claims_nothing(
+    world: World, node: NodeId, *, is_due: bool
+) -> None:
+    before = await planned(world.a)
+    died_at = await recovered(world)
+    now = died_at if is_due else at(-1)
+    with pytest.raises(Fenced):
+        await claim(world.a, node=node, now=now)
+    with pytest.raises(Fenced):
+        await by_hand(world.a, node=node, now=now)
+    assert await beating(world.a) == before
+    assert await world.a.beats() == []
+
+
+async def test_two_nodes_that_claim_at_once_never_get_the_same(world: World) -> None:
+    """HB-12."""
+    agents = [AgentName(f"agent {n:02}") for n in range(60)]
+    await planned(world.a, *agents)
+    calls = [
+        claim(store, *agents, node=node, limit=9)
+        for _ in range(5)
+        for store, node in ((world.a, A), (world.b, B))
+    ]
+    claimed = [one.agent for got in await asyncio.gather(*calls) for one in got]
+    assert len(set(claimed)) == len(claimed)
+    rest = await claim(world.a, *agents)
+    assert {*claimed, *(one.agent for one in rest)} == set(agents)
+    assert len(await world.a.beats(limit=100)) == 60
+
+
+async def test_a_thousand_that_are_due_at_once_are_claimed_and_ended_at_once(
+    world: World,
+) -> None:
+    agents = [AgentName(f"agent {n:04}") for n in range(1000)]
+    await planned(world.a, *agents)
+    claimed = await claim(world.a, *agents, limit=1000)
+    assert [one.agent for one in claimed] == agents
+    await world.a.end_beats([ended(one, BeatStatus.SKIPPED) for one in claimed], node=A)
+    assert {one.beat for one in await world.a.heartbeats()} == {None}
+
+
+# ---------------------------------------------------------------------------- notices
+
+
+async def test_whatever_makes_a_beat_due_is_noticed(world: World) -> None:
+    """DB-3."""
+    heard = Heard()
+    world.b.on_notice(heard.append)
+    await planned(world.a)
+    await until(heard.expect(Notice.CRON))
+    claimed = await claim_one(world.a)
+    for change in (
+        world.a.switch_heartbeat(AGENT, on=False, now=T0),
+        world.a.switch_heartbeat(AGENT, on=True, now=T0),
+        world.a.wake_heartbeat(AGENT, BeatKind.EVENT, now=at(1)),
+        end(world.a, claimed),
+    ):
+        heard.clear()
+        await change
+        await until(heard.expect(Notice.CRON))
+    heard.clear()
+    await world.a.give_back_beats([(await claim_one(world.a, now=at(99))).id], node=A)
+    await until(heard.expect(Notice.CRON))
+
+
+async def test_a_beat_that_was_deferred_says_so_until_its_run_begins(world: World) -> None:
+    """HB-4: one row."""
+    await planned(world.a)
+    claimed = await claim_one(world.a)
+    await world.a.defer_beat(claimed.id, node=A, detail="somebody talks to it")
+    row = await row_of(world.b, claimed.id)
+    assert (row.status, row.detail, row.node) == (BeatStatus.DEFERRED, "somebody talks to it", A)
+    await world.a.begin_run(run_for("r", claimed), node=A)
+    row = await row_of(world.b, claimed.id)
+    assert (row.status, row.detail) == (BeatStatus.RUNNING, "")
+
+
+async def test_only_who_has_a_beat_in_hand_defers_it(world: World) -> None:
+    await planned(world.a)
+    claimed = await claim_one(world.a)
+    with pytest.raises(Fenced):
+        await world.b.defer_beat(claimed.id, node=B, detail="")
+    await end(world.a, claimed)
+    for beat in (claimed.id, BeatId("unknown")):
+        with pytest.raises(Fenced):
+            await world.a.defer_beat(beat, node=A, detail="")
+    assert (await row_of(world.a, claimed.id)).status is BeatStatus.OK

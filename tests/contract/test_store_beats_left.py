@@ -1,0 +1,150 @@
+"""What every store promises about beats whose process went away (SPEC HB-4, HB-12)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from goclaw_py.core.beats import BeatKind, BeatStatus
+from goclaw_py.core.events import Usage
+from goclaw_py.core.ids import AgentName, BeatId
+from tests.support.store_beats import (
+    HALF_HOUR,
+    beating,
+    by_hand,
+    claim,
+    claim_one,
+    end,
+    ended,
+    planned,
+    row_of,
+    run_end,
+    run_for,
+)
+from tests.support.stores import AGENT, APOLOGY, T0, A, B, World, a_node, at
+
+pytestmark = pytest.mark.real_time
+
+SPENT = Usage(1, 10, 2, 1, Decimal("0.5"))
+
+
+async def recovered(world: World) -> datetime:
+    now = await world.kill(A)
+    await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
+    return now
+
+
+async def left(world: World) -> datetime:
+    await world.a.leave(A, now=at(12))
+    return at(12)
+
+
+async def returned(world: World) -> datetime:
+    await world.a.give_back_beats([row.id for row in await world.a.beats()], node=A)
+    return at(12)
+
+
+@pytest.mark.parametrize("let_go", [recovered, left, returned])
+async def test_what_is_given_back_goes_on_in_its_row(
+    world: World, let_go: Callable[[World], Awaitable[datetime]]
+) -> None:
+    """HB-4, HB-12: before anything else, and with its kind."""
+    other = AgentName("other")
+    await planned(world.a)
+    await planned(world.a, other, now=at(-50))
+    claimed = await by_hand(world.a, now=at(-1))
+    assert claimed
+    now = await let_go(world)
+    row = await row_of(world.b, claimed.id)
+    assert (row.status, row.node, row.finished_at) == (BeatStatus.DEFERRED, None, None)
+    assert await world.b.next_beat_due([AGENT]) == at(-1)
+    first, second = await claim(world.b, AGENT, other, node=B, now=now, wakes=0)
+    assert (first.id, first.kind, first.due_at) == (claimed.id, BeatKind.MANUAL, at(-1))
+    assert (first.claimed_at, first.heartbeat.began_at, first.next_at) == (
+        now,
+        at(-1),
+        T0 + HALF_HOUR,
+    )
+    assert second.agent == other
+    row = await row_of(world.b, claimed.id)
+    assert (row.status, row.node, row.detail) == (BeatStatus.RUNNING, B, "")
+
+
+async def test_what_is_given_back_answers_what_was_due_meanwhile(world: World) -> None:
+    """HB-1: times missed while down give one beat."""
+    await planned(world.a)
+    claimed = await claim_one(world.a)
+    await world.a.give_back_beats([claimed.id], node=A)
+    late = T0 + 5 * HALF_HOUR + timedelta(seconds=1)
+    again = await claim_one(world.b, node=B, now=late)
+    assert (again.id, again.next_at) == (claimed.id, T0 + 6 * HALF_HOUR)
+    await world.b.end_beats([ended(again)], node=B)
+    assert await claim(world.b, AGENT, node=B, now=late) == []
+
+
+async def test_a_beat_whose_process_died_at_work_is_lost(world: World) -> None:
+    """Its agent may have done anything."""
+    await planned(world.a)
+    claimed = await claim_one(world.a)
+    event = await world.a.add_event(AGENT, "x", now=T0, wake=False)
+    await world.a.begin_run(run_for("r0", claimed, started_at=at(1)), node=A)
+    await world.a.finish_run(replace(run_end("r0"), usage=SPENT), node=A)
+    await world.a.begin_run(run_for("r1", claimed, started_at=at(2)), node=A)
+    now = await recovered(world)
+    row = await row_of(world.b, claimed.id)
+    assert (row.status, row.finished_at, row.node) == (BeatStatus.LOST, now, None)
+    assert (row.started_at, row.attempts, row.usage) == (at(1), 2, SPENT)
+    assert "died" in row.detail
+    heartbeat = await beating(world.b)
+    assert (heartbeat.beat, heartbeat.node, heartbeat.failures) == (None, None, 0)
+    assert await world.b.events(AGENT) == [event]
+
+
+async def test_a_beat_that_a_shutdown_cut_is_not_lost_when_its_next_process_dies(
+    world: World,
+) -> None:
+    """That one had begun nothing."""
+    await planned(world.b)
+    claimed = await claim_one(world.b, node=B)
+    await world.b.begin_run(run_for("r", claimed), node=B)
+    await world.b.leave(B, now=at(5))
+    assert (await row_of(world.a, claimed.id)).status is BeatStatus.DEFERRED
+    await claim_one(world.a, now=at(6))
+    await world.b.join(a_node(B))
+    await recovered(world)
+    assert (await row_of(world.b, claimed.id)).status is BeatStatus.DEFERRED
+
+
+async def test_only_what_a_node_has_in_hand_is_given_back(world: World) -> None:
+    agents = [AgentName(name) for name in ("mine", "other", "over")]
+    await planned(world.a, *agents)
+    mine, over = await claim(world.a, agents[0], agents[2])
+    other = await claim_one(world.b, agents[1], node=B)
+    await end(world.a, over)
+    await world.a.give_back_beats([mine.id, other.id, over.id, BeatId("unknown")], node=A)
+    stati = {row.id: row.status for row in await world.a.beats()}
+    assert stati == {
+        mine.id: BeatStatus.DEFERRED,
+        other.id: BeatStatus.RUNNING,
+        over.id: BeatStatus.OK,
+    }
+
+
+async def test_what_a_node_does_not_know_of_is_given_back(world: World) -> None:
+    """The answer to its claim was lost. What was claimed by hand may be on its way."""
+    agents = [AgentName(name) for name in ("by hand", "known", "unknown")]
+    await planned(world.a, *agents)
+    asked = await by_hand(world.a, agents[0])
+    known, unknown = await claim(world.a, *agents[1:])
+    assert asked
+    await world.a.give_back_unknown_beats([known.id], node=A)
+    stati = {row.id: row.status for row in await world.b.beats()}
+    assert stati == {
+        asked.id: BeatStatus.RUNNING,
+        known.id: BeatStatus.RUNNING,
+        unknown.id: BeatStatus.DEFERRED,
+    }
