@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from heapq import heappop, heappush
 
 from goclaw_py.app.heartbeat import heartbeat_setup
 from goclaw_py.config.models import Settings
-from goclaw_py.core.beats import BeatEnd, BeatStatus, Heartbeat, Skip
+from goclaw_py.core.beats import BeatEnd, BeatKind, BeatStatus, ClaimedBeat, Heartbeat, Plan, Skip
 from goclaw_py.core.events import NO_USAGE, Usage
 from goclaw_py.core.heartbeat_reply import HEARTBEAT_OK
-from goclaw_py.core.ids import AgentName, NodeId
+from goclaw_py.core.ids import AgentName, BeatId, NodeId
 from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.ports.agent import AgentResult
 from goclaw_py.ports.store import RunEnd
@@ -22,7 +23,7 @@ from goclaw_py.runtime.heartbeat.service import HeartbeatSetup
 from goclaw_py.store import beat_rules
 from goclaw_py.store.memory import MemoryStore
 
-MOST_BEATS = 200_000
+MOST_BEATS = 100_000
 """A simulation ends after so many beats, also if nearly all are skipped: it takes minutes."""
 
 ASKS_ONCE = Usage(requests=1)
@@ -142,7 +143,11 @@ def foreseen(
 
 
 class WatchedBeats(MemoryStore):
-    """Notes what becomes of beats, and keeps no more rows of them than it must."""
+    """Notes what becomes of beats, and keeps no more rows of them than it must.
+
+    It finds those that are due in a heap: the store itself looks at all agents each time, which is
+    the time of a whole simulation where there are hundreds. The agents asked for are all there are.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -152,6 +157,8 @@ class WatchedBeats(MemoryStore):
         self.full = asyncio.Event()
         """There is more than anybody reads."""
         self._used: dict[tuple[AgentName, date], Usage] = {}
+        self._due: list[tuple[datetime, AgentName]] = []
+        """When each can be claimed, and what was true before: see ``_is_due_at``."""
         self._tidy_at = _TIDY_EVERY
 
     def enter_heartbeat(self, known: KnownHeartbeat, now: datetime) -> None:
@@ -163,37 +170,95 @@ class WatchedBeats(MemoryStore):
         if known.today is not None:
             self._used[agent, _day(now)] = known.today
 
+    # ------------------------------------------------------------------ what is due
+
+    async def plan_heartbeats(self, plans: Sequence[Plan], *, now: datetime) -> None:
+        """They may be due at another time."""
+        await super().plan_heartbeats(plans, now=now)
+        self._moved(plan.agent for plan in plans)
+
+    async def wake_heartbeat(self, agent: AgentName, kind: BeatKind, *, now: datetime) -> bool:
+        """It may be due at once."""
+        known = await super().wake_heartbeat(agent, kind, now=now)
+        self._moved([agent] if known else ())
+        return known
+
+    async def next_beat_due(
+        self, agents: Collection[AgentName], *, wakes: bool = True
+    ) -> datetime | None:
+        """Looks at all of them only while wakes have to wait."""
+        if not wakes:
+            return await super().next_beat_due(agents, wakes=wakes)
+        while self._due:
+            at, agent = self._due[0]
+            if self._is_due_at(at, agent):
+                return at
+            heappop(self._due)
+        return None
+
+    async def claim_beats(
+        self,
+        node: NodeId,
+        agents: Collection[AgentName],
+        *,
+        now: datetime,
+        ids: Sequence[BeatId],
+        wakes: int,
+    ) -> list[ClaimedBeat]:
+        """Looks at those that are due."""
+        del agents
+        due = set()
+        while self._due and self._due[0][0] <= now:
+            at, agent = heappop(self._due)
+            if self._is_due_at(at, agent):
+                due.add(agent)
+        claimed = await super().claim_beats(node, due, now=now, ids=ids, wakes=wakes)
+        self._moved(due)
+        return claimed
+
+    def _is_due_at(self, at: datetime, agent: AgentName) -> bool:
+        return beat_rules.due_from(self._db.beats.heartbeats[agent], wakes=True) == at
+
+    def _moved(self, agents: Iterable[AgentName]) -> None:
+        for agent in agents:
+            at = beat_rules.due_from(self._db.beats.heartbeats[agent], wakes=True)
+            if at is not None:
+                heappush(self._due, (at, agent))
+
+    # ------------------------------------------------------------------ what became of it
+
     async def beats_usage(self, agent: AgentName, *, since: datetime) -> Usage | None:
         """Of the day that begins then, in UTC: nobody asks for more here."""
         return self._used.get((agent, _day(since)))
 
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
         """Its beat is noted."""
-        if end.beat is not None:
-            self._note_beat(end.beat)
+        ends = [] if end.beat is None else [end.beat]
+        self._note_beats(ends)
         await super().finish_run(end, node=node)
-        await self._tidy_up()
+        await self._noted(ends)
 
     async def end_beats(self, ends: Sequence[BeatEnd], *, node: NodeId) -> None:
         """They are noted."""
-        for one in ends:
-            self._note_beat(one)
+        self._note_beats(ends)
         await super().end_beats(ends, node=node)
-        await self._tidy_up()
+        await self._noted(ends)
 
     async def tell_of_beat(
         self, end: BeatEnd, say: Sequence[OutboundMessage], *, node: NodeId
     ) -> None:
         """It is noted."""
-        self._note_beat(end)
+        self._note_beats([end])
         await super().tell_of_beat(end, say, node=node)
-        await self._tidy_up()
+        await self._noted([end])
+
+    def _note_beats(self, ends: Iterable[BeatEnd]) -> None:
+        for end in ends:
+            if self._db.beats.rows[end.id].finished_at is None:
+                self._note_beat(end)
 
     def _note_beat(self, end: BeatEnd) -> None:
-        row = self._db.beats.rows[end.id]
-        if row.finished_at is not None:
-            return
-        usage = end.usage
+        row, usage = self._db.beats.rows[end.id], end.usage
         self.beat_events.append(
             BeatEvent(
                 end.agent,
@@ -217,12 +282,13 @@ class WatchedBeats(MemoryStore):
         if len(self.beat_events) >= MOST_BEATS:
             self.full.set()
 
-    async def _tidy_up(self) -> None:
-        """Forget the rows of what has ended: the log is slow where thousands were paid for."""
-        if len(self.beat_events) < self._tidy_at:
-            return
-        self._tidy_at = len(self.beat_events) + _TIDY_EVERY
-        await self.sweep_beats(now=self.beat_events[-1].finished_at + beat_rules.KEPT)
+    async def _noted(self, ends: Sequence[BeatEnd]) -> None:
+        """They are stored."""
+        self._moved(end.agent for end in ends)
+        if len(self.beat_events) >= self._tidy_at:
+            # The log of an agent is slow where it holds thousands of beats that used something.
+            self._tidy_at = len(self.beat_events) + _TIDY_EVERY
+            await self.sweep_beats(now=self.beat_events[-1].finished_at + beat_rules.KEPT)
 
 
 def _day(at: datetime) -> date:

@@ -251,7 +251,8 @@ class _Simulation:
         for job in self._jobs:
             await store.add_job(self._played(job), most=len(self._jobs) + 1)
         for one in self._heartbeats:
-            store.enter_heartbeat(one, self._since)
+            if one.agent in self._setup.plans:
+                store.enter_heartbeat(one, self._since)
         works = self._works(store, clock, node.id, folder)
         for loop in (works.office.loop, works.heartbeats.loop):
             loop.look_s = timedelta(days=1).total_seconds()

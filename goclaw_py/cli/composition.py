@@ -14,6 +14,7 @@ from goclaw_py.ports.control import Control
 
 if TYPE_CHECKING:
     from goclaw_py.app.service import Front
+    from goclaw_py.app.simulated_beats import KnownHeartbeat
     from goclaw_py.app.simulation import Assumed, Forecast
     from goclaw_py.core.ids import JobId
     from goclaw_py.core.jobs import Job
@@ -42,14 +43,15 @@ def simulate(
     settings: Settings,
     jobs: Sequence[Job],
     assumed: Mapping[JobId, Assumed],
+    heartbeats: Sequence[KnownHeartbeat],
     *,
     since: datetime,
     days: int,
 ) -> Forecast:
-    """Let jobs run on a virtual clock."""
+    """Let jobs and heartbeats run on a virtual clock."""
     from goclaw_py.app.simulation import simulate as simulated  # noqa: PLC0415
 
-    return simulated(settings, jobs, assumed, since=since, days=days)
+    return simulated(settings, jobs, assumed, heartbeats, since=since, days=days)
 
 
 async def check_parts(settings: Settings) -> None:

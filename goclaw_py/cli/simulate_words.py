@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from goclaw_py.cli.output import duration
 
 if TYPE_CHECKING:
+    from goclaw_py.app.simulated_beats import ForeseenBeats
     from goclaw_py.app.simulation import Forecast, Foreseen
 
 
@@ -25,9 +26,35 @@ def row(one: Foreseen) -> tuple[str, ...]:
     )
 
 
+def beats_row(one: ForeseenBeats) -> tuple[str, ...]:
+    """Agent, beats, model calls, skipped, cost."""
+    beats = str(one.beats) if one.is_on or one.beats else "off"
+    failed = f" ({one.failed} failed)" if one.failed else ""
+    return (
+        one.agent,
+        beats + failed,
+        str(one.model_calls),
+        ", ".join(f"{count} {skip.value}" for skip, count in sorted(one.skipped.items())),
+        "" if one.usd is None else f"{one.usd:.2f}",
+    )
+
+
+def heart_name(one: ForeseenBeats) -> str:
+    """What a heartbeat is called beside jobs."""
+    return f"heartbeat {one.agent}"
+
+
 def total(found: Forecast) -> str:
-    """What all jobs together ask of models."""
-    calls = sum(one.model_calls for one in found.jobs)
-    costs = [one.usd for one in found.jobs if one.usd is not None]
+    """What all jobs and heartbeats together ask of models."""
+    every: list[Foreseen | ForeseenBeats] = [*found.jobs, *found.heartbeats]
+    calls = sum(one.model_calls for one in every)
+    costs = [one.usd for one in every if one.usd is not None]
     cost = f", about {sum(costs):.2f} USD as far as costs are known" if costs else ""
     return f"{calls} model call{'' if calls == 1 else 's'}{cost}"
+
+
+def reach(found: Forecast) -> str:
+    """How many runs and beats there were when it was cut."""
+    runs = f"{len(found.events)} runs" if found.events else ""
+    beats = f"{len(found.beats)} beats" if found.beats else ""
+    return " and ".join(filter(None, (runs, beats)))

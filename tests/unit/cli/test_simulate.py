@@ -1,4 +1,7 @@
-"""``goclaw simulate``: what the jobs will do, as a table, a plot, a page and for programs."""
+"""``goclaw simulate``: what the jobs will do, as a table, a plot, a page and for programs.
+
+Heartbeats are off here: see ``test_simulate_beats``.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from goclaw_py.app import simulation
-from goclaw_py.cli import simulate as command
+from goclaw_py.cli import simulate_known as command
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.core.jobs import Message, Prompt
 from goclaw_py.core.schedule import Cron, Every
@@ -27,6 +30,11 @@ STANDUP = JobDraft(Cron("0 9 * * 1-5"), Prompt("news?"), slug="standup", zone="E
 POLL = JobDraft(Every(timedelta(hours=6)), Prompt("poll"), slug="poll")
 GREETING = JobDraft(Cron("0 8 * * *"), Message("Hello!"), slug="greeting")
 EVIL = '<script src="https://evil.example/x.js">alert(1)</script> & "co"'
+
+
+@pytest.fixture(autouse=True)
+def _no_beats(home: Path) -> None:
+    (home / "goclaw.toml").write_text("[heartbeat]\nenabled = false\n", "utf-8")
 
 
 @pytest.fixture
@@ -53,8 +61,9 @@ def test_what_comes_is_shown_in_a_table_and_a_plot(goclaw: Shell, jobs: JobContr
         "standup active 5 0 5 0.50 +0.0s",
         "paused paused 0 0 0",
     ]
-    assert rows[5].endswith(": 32 model calls, about 3.20 USD as far as costs are known")
-    plot = got.out.splitlines()[8:]
+    assert rows[5:7] == ["AGENT BEATS MODEL CALLS SKIPPED USD", "main off 0"]
+    assert rows[8].endswith(": 32 model calls, about 3.20 USD as far as costs are known")
+    plot = got.out.splitlines()[11:]
     assert [line.split()[0] for line in plot] == ["poll", "greeting", "standup", "each"]
     bars = [line.partition("  ")[2].strip() for line in plot[:3]]
     assert {len(line) for line in bars} == {60}
@@ -102,7 +111,9 @@ def test_it_changes_nothing(goclaw: Shell, jobs: JobControl) -> None:
 
 def test_without_jobs_it_says_so(goclaw: Shell, cron: JobControl, tmp_path: Path) -> None:
     got = goclaw("simulate")
-    assert (got.code, got.out, got.err) == (0, "no jobs\n", "")
+    assert (got.code, got.err) == (0, "")
+    assert got.out.startswith("no jobs\n\nAGENT")
+    assert got.out.endswith(": 0 model calls\n")
     assert goclaw("simulate", "--html", str(tmp_path / "page.html")).code == 0
     assert "Nothing runs." in (tmp_path / "page.html").read_text("utf-8")
 
@@ -110,7 +121,7 @@ def test_without_jobs_it_says_so(goclaw: Shell, cron: JobControl, tmp_path: Path
 def test_jobs_that_do_nothing_have_no_plot(goclaw: Shell, cron: JobControl) -> None:
     cron.make(replace(POLL, paused=True))
     got = goclaw("simulate")
-    assert (got.code, len(got.out.splitlines())) == (0, 4)
+    assert (got.code, len(got.out.splitlines())) == (0, 7)
     assert got.out.endswith(": 0 model calls\n")
 
 

@@ -1,0 +1,363 @@
+"""Beats in a simulation, against numbers that were worked out by hand (SPEC OPS-6).
+
+It is Monday, 16 March 2026, 00:00 UTC; 30 days later it is Wednesday, 15 April.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from goclaw_py.app import simulated_beats, simulation
+from goclaw_py.app.jobs import job_rules
+from goclaw_py.app.simulated_beats import ForeseenBeats, KnownHeartbeat
+from goclaw_py.app.simulation import Assumed, Forecast, simulate
+from goclaw_py.config import Settings, load
+from goclaw_py.core.beats import BeatKind, BeatStatus, Heartbeat, Skip
+from goclaw_py.core.events import Usage
+from goclaw_py.core.ids import MAIN_AGENT, AgentName, BeatId, JobId, NodeId
+from goclaw_py.core.jobs import Job, Prompt
+from goclaw_py.core.schedule import Cron
+from goclaw_py.core.spread import beat_offset
+from goclaw_py.ports.jobs import Asker, JobDraft
+from goclaw_py.runtime.heartbeat.checks import Checks
+from goclaw_py.runtime.jobs.making import made
+
+SINCE = datetime(2026, 3, 16, tzinfo=UTC)
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+HALF_HOUR = 30 * MINUTE
+EXAMPLE = Path(__file__).parents[3] / "HEARTBEAT.md.example"
+ONE_ITEM = "# Checklist\n\n- Look at the calendar.\n"
+
+
+@dataclass(slots=True)
+class Case:
+    """The heartbeats of all agents of the settings; those in ``known`` as they are there."""
+
+    settings: Settings
+    known: dict[AgentName, KnownHeartbeat] = field(default_factory=dict)
+    jobs: list[Job] = field(default_factory=list)
+
+    def write(self, text: str, agent: AgentName = MAIN_AGENT) -> None:
+        """Give an agent a checklist."""
+        folder = self.settings.workspace(agent)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "HEARTBEAT.md").write_text(text, "utf-8")
+
+    def know(self, known: KnownHeartbeat) -> None:
+        """How a heartbeat stands."""
+        self.known[known.agent] = known
+
+    def run(self, days: int = 30) -> Forecast:
+        """Simulate."""
+        agents = map(AgentName, self.settings.agents)
+        known = [self.known.get(one, KnownHeartbeat(Heartbeat(one, None))) for one in agents]
+        taken: Mapping[JobId, Assumed] = {}
+        return simulate(self.settings, self.jobs, taken, known, since=SINCE, days=days)
+
+    def one(self, days: int = 30) -> ForeseenBeats:
+        """Simulate the only agent."""
+        (found,) = self.run(days).heartbeats
+        return found
+
+
+def case(folder: Path, text: str = "", checklist: str | None = ONE_ITEM) -> Case:
+    (folder / "goclaw.toml").write_text(text, "utf-8")
+    found = Case(load(env={"GOCLAW_HOME": str(folder), "TZ": "UTC"}))
+    if checklist is not None:
+        found.write(checklist)
+    return found
+
+
+def hearts(agent: str = MAIN_AGENT, **facts: object) -> KnownHeartbeat:
+    """One that has been enabled 10 minutes ago, at the beginning of its grid."""
+    anchor = SINCE - 10 * MINUTE
+    heart = Heartbeat(AgentName(agent), HALF_HOUR, anchor, next_at=anchor + HALF_HOUR)
+    return KnownHeartbeat(replace(heart, **facts))  # type: ignore[arg-type]
+
+
+def asking(usd: str | None = None, tokens: int = 0, seconds: float = 20.0) -> KnownHeartbeat:
+    """Such a one, of whose beats this is known."""
+    usage = Usage(1, tokens, cost_usd=None if usd is None else Decimal(usd))
+    return replace(hearts(), seconds=seconds, usage=usage)
+
+
+# ---------------------------------------------------------------------------- how many
+
+
+def test_a_fresh_install_calls_no_model_in_thirty_days(tmp_path: Path) -> None:
+    """SPEC HB-3: the settings as they are without a file, and the shipped checklist."""
+    fresh = case(tmp_path, checklist=EXAMPLE.read_text("utf-8"))
+    assert fresh.one() == ForeseenBeats(MAIN_AGENT, beats=1440, skipped=Counter({Skip.EMPTY: 1440}))
+
+
+def test_an_agent_without_a_checklist_calls_no_model(tmp_path: Path) -> None:
+    found = case(tmp_path, checklist=None).one(2)
+    assert (found.beats, dict(found.skipped)) == (96, {Skip.NO_FILE: 96})
+    assert not (tmp_path / "workspace").exists() or not any((tmp_path / "workspace").iterdir())
+
+
+def test_one_item_is_looked_at_with_each_beat(tmp_path: Path) -> None:
+    found = case(tmp_path).one()
+    assert (found.beats, found.model_calls, dict(found.skipped)) == (1440, 1440, {})
+    assert (found.worked_s, found.usd, found.waited_s) == (1440 * 20, None, 0)
+
+
+def test_beats_come_on_their_grid(tmp_path: Path) -> None:
+    """SPEC HB-1: the first one after the offset of the agent, then each half hour."""
+    beats = case(tmp_path).run(1).beats
+    first = SINCE + beat_offset(MAIN_AGENT, HALF_HOUR)
+    assert [beat.due_at for beat in beats] == [first + k * HALF_HOUR for k in range(48)]
+    assert {beat.finished_at - beat.due_at for beat in beats} == {timedelta(seconds=20)}
+
+
+def test_outside_of_active_hours_no_model_is_asked(tmp_path: Path) -> None:
+    """SPEC HB-2: of 48 beats a day 28 lie between 08:00 and 22:00."""
+    hours = '[heartbeat]\nactive_hours = { start = "08:00", end = "22:00", timezone = "UTC" }\n'
+    found = case(tmp_path, hours).one()
+    assert (found.beats, found.model_calls) == (1440, 30 * 28)
+    assert dict(found.skipped) == {Skip.QUIET_HOURS: 30 * 20}
+
+
+def test_an_item_with_times_of_its_own_is_looked_at_then(tmp_path: Path) -> None:
+    """SPEC HB-3: 30 days from a Monday on have 22 working days."""
+    found = case(tmp_path, checklist="- weekdays 09:00: Plan the day.\n").one()
+    assert (found.model_calls, dict(found.skipped)) == (22, {Skip.NOTHING_DUE: 1418})
+
+
+def test_a_beat_that_has_not_ended_does_not_count(tmp_path: Path) -> None:
+    """The last of 1440 begins 47.6 s after 23:59 and takes 20 s."""
+    found = case(tmp_path, '[heartbeat]\ninterval = "1m"\n').one(1)
+    assert (found.beats, found.model_calls) == (1439, 1439)
+
+
+def test_beats_do_not_overtake_each_other(tmp_path: Path) -> None:
+    """SPEC HB-1: what comes due each second while one works for 59.5 s is one beat."""
+    played = case(tmp_path, '[heartbeat]\ninterval = "1s"\n')
+    played.know(KnownHeartbeat(Heartbeat(MAIN_AGENT, None), seconds=59.5))
+    beats = played.run(1).beats
+    # From 00:00:00.624 on: 86,399.376 / 59.5 is 1452 and a bit.
+    assert len(beats) == 1452
+    assert {after.started_at == one.finished_at for one, after in pairwise(beats)} == {True}
+
+
+def test_agents_have_beats_of_their_own(tmp_path: Path) -> None:
+    played = case(tmp_path, '[agents.main]\n[agents.ann.heartbeat]\ninterval = "2h"\n')
+    found = {one.agent: (one.beats, one.model_calls) for one in played.run(1).heartbeats}
+    assert found == {"main": (48, 48), "ann": (12, 0)}
+
+
+def test_in_a_lane_of_one_beats_wait_for_each_other(tmp_path: Path) -> None:
+    """SPEC HB-5."""
+    played = case(tmp_path, "[lanes]\ncron = 1\n[agents.main]\n[agents.ann]\n")
+    played.write(ONE_ITEM, AgentName("ann"))
+    for agent in ("main", "ann"):
+        played.know(replace(hearts(agent), seconds=60.0))
+    waited = sorted(one.waited_s for one in played.run(1).heartbeats)
+    assert waited == [0, 60]
+
+
+# ---------------------------------------------------------------------------- how they stand
+
+
+@pytest.mark.parametrize("text", ["enabled = false", 'interval = "0"'])
+def test_a_heartbeat_that_the_settings_switch_off_does_nothing(tmp_path: Path, text: str) -> None:
+    played = case(tmp_path, f"[heartbeat]\n{text}\n")
+    played.know(hearts())
+    assert played.one(2) == ForeseenBeats(MAIN_AGENT, is_on=False)
+
+
+def test_a_heartbeat_that_people_have_switched_off_does_nothing(tmp_path: Path) -> None:
+    played = case(tmp_path)
+    played.know(hearts(switched=False, next_at=None))
+    assert played.one(2) == ForeseenBeats(MAIN_AGENT, is_on=False)
+
+
+def test_a_muted_heartbeat_is_silent_until_then(tmp_path: Path) -> None:
+    played = case(tmp_path)
+    played.know(hearts(muted_until=SINCE + 6 * HOUR))
+    found = played.one(1)
+    assert (found.model_calls, dict(found.skipped)) == (36, {Skip.MUTED: 12})
+
+
+def test_a_heartbeat_keeps_its_grid_and_what_is_overdue_comes_once(tmp_path: Path) -> None:
+    """SPEC HB-1: due two days ago, then by the grid that began 10 minutes before the hour."""
+    played = case(tmp_path)
+    played.know(hearts(next_at=SINCE - 2 * DAY - 10 * MINUTE))
+    due = [beat.due_at for beat in played.run(1).beats]
+    assert due[:3] == [SINCE - 2 * DAY - 10 * MINUTE, SINCE + 20 * MINUTE, SINCE + 50 * MINUTE]
+    assert len(due) == 49
+
+
+def test_a_beat_that_is_in_hand_now_hinders_none(tmp_path: Path) -> None:
+    played = case(tmp_path)
+    played.know(hearts(beat=BeatId("now"), node=NodeId("gateway")))
+    assert played.one(1).beats == 48
+
+
+def test_events_that_wait_are_told_with_the_next_beat(tmp_path: Path) -> None:
+    """SPEC HB-13: one call, although there is no checklist."""
+    played = case(tmp_path, checklist=None)
+    played.know(replace(hearts(), events=("The build is red.", "Still.")))
+    found = played.one(1)
+    assert (found.model_calls, dict(found.skipped)) == (1, {Skip.NO_FILE: 47})
+
+
+def test_a_wake_that_waits_comes_besides(tmp_path: Path) -> None:
+    """SPEC HB-11."""
+    played = case(tmp_path)
+    played.know(hearts(wake_at=SINCE, wake_kind=BeatKind.EVENT))
+    beats = played.run(1).beats
+    assert (beats[0].due_at, len(beats)) == (SINCE, 49)
+
+
+def test_jobs_wake_the_heartbeat_of_their_agent(tmp_path: Path) -> None:
+    """SPEC CRON-20: a run at half past each hour, and a beat after it beside those at 20 and 50."""
+    played = case(tmp_path, "[lanes]\ncron = 10\n")
+    played.know(hearts())
+    draft = JobDraft(Cron("30 * * * *"), Prompt("news?"), slug="news", wake_heartbeat=True)
+    rules = job_rules(played.settings)
+    played.jobs.append(made(rules, draft, Asker(None), "UTC", job_id=JobId("j"), now=SINCE))
+    found = played.run(1)
+    assert (found.jobs[0].runs, found.heartbeats[0].model_calls) == (24, 48 + 24)
+
+
+def test_heartbeats_that_are_not_named_or_not_there_do_nothing(tmp_path: Path) -> None:
+    settings = case(tmp_path, "[agents.main]\n[agents.ann]\n").settings
+    found = simulate(settings, [], {}, [hearts("gone")], since=SINCE, days=1)
+    assert (found.heartbeats, found.beats) == ((), ())
+
+
+# ---------------------------------------------------------------------------- what they cost
+
+
+def test_a_budget_of_the_day_ends_what_beats_cost(tmp_path: Path) -> None:
+    """SPEC HB-12: 1 USD is ten beats of 10 cents on each day, in UTC."""
+    played = case(tmp_path)
+    played.know(asking("0.10"))
+    found = played.one(3)
+    assert (found.model_calls, found.usd) == (30, Decimal("3.00"))
+    assert dict(found.skipped) == {Skip.BUDGET: 3 * 38}
+
+
+def test_what_was_spent_today_counts(tmp_path: Path) -> None:
+    """SPEC HB-12: 70 cents are spent, so three beats are left, and ten on the next day."""
+    played = case(tmp_path)
+    played.know(replace(asking("0.10"), today=Usage(7, cost_usd=Decimal("0.70"))))
+    assert played.one(2).model_calls == 13
+
+
+def test_tokens_count_where_no_price_is_known(tmp_path: Path) -> None:
+    """SPEC HB-12: 200,000 tokens are eight beats of 25,000."""
+    played = case(tmp_path)
+    played.know(asking(None, tokens=25_000))
+    found = played.one(1)
+    assert (found.model_calls, found.usd) == (8, None)
+
+
+def test_beats_that_take_longer_than_they_may_fail(tmp_path: Path) -> None:
+    """SPEC LANE-7: ten minutes of work are cut after five."""
+    played = case(tmp_path, '[runs]\ntimeout = "5m"\n[heartbeat]\ninterval = "6h"\n')
+    played.know(replace(asking(seconds=600), heartbeat=Heartbeat(MAIN_AGENT, None)))
+    found = played.run(1)
+    assert [beat.status for beat in found.beats] == [BeatStatus.FAILED] * 4
+    assert (found.heartbeats[0].failed, found.heartbeats[0].worked_s) == (4, 4 * 300)
+
+
+# ---------------------------------------------------------------------------- limits
+
+
+def test_it_ends_after_so_many_beats_that_ask_a_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulation, "MOST_RUNS", 10)
+    played = case(tmp_path)
+    played.know(hearts(muted_until=SINCE + 2 * HOUR))
+    found = played.run()
+    assert (found.cut, found.heartbeats[0].model_calls) == (True, 10)
+    assert found.heartbeats[0].skipped == {Skip.MUTED: 4}
+
+
+def test_it_ends_after_so_many_beats_that_are_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulated_beats, "MOST_BEATS", 100)
+    found = case(tmp_path, checklist=None).run()
+    assert (found.cut, len(found.beats)) == (True, 100)
+    assert found.until < SINCE + 50 * HOUR + 5 * MINUTE
+
+
+def test_each_of_many_agents_beats_as_if_it_were_alone(tmp_path: Path) -> None:
+    """They are found in a heap; each has its own offset."""
+    names = "\n".join(f"[agents.a{number}]" for number in range(100))
+    settings = f'[heartbeat]\ninterval = "2h"\n{names}\n'
+    found = case(tmp_path, settings, checklist=None).run(1)
+    assert {(one.beats, one.skipped[Skip.NO_FILE]) for one in found.heartbeats} == {(12, 12)}
+    for one in found.heartbeats:
+        first = next(beat.due_at for beat in found.beats if beat.agent == one.agent)
+        assert first == SINCE + beat_offset(one.agent, 2 * HOUR)
+
+
+def test_the_log_does_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A real log keeps each row that was paid for: thousands of them would be slow."""
+    monkeypatch.setattr(simulated_beats, "_TIDY_EVERY", 50)
+    stores = []
+    begun = simulated_beats.WatchedBeats.__init__
+
+    def begin(store: simulated_beats.WatchedBeats) -> None:
+        begun(store)
+        stores.append(store)
+
+    monkeypatch.setattr(simulated_beats.WatchedBeats, "__init__", begin)
+    played = case(tmp_path, "[heartbeat.budget.day]\nusd = 100\n")
+    played.know(asking("0.10"))
+    assert played.one(10).model_calls == 480
+    assert len(stores[0]._db.beats.rows) <= 51
+
+
+def test_it_is_the_same_each_time(tmp_path: Path) -> None:
+    played = case(tmp_path, "[lanes]\ncron = 1\n[agents.main]\n[agents.ann]\n")
+    played.write(ONE_ITEM, AgentName("ann"))
+    first = played.run(2)
+    assert len(first.beats) == 192
+    assert played.run(2) == first
+
+
+def test_checklists_are_only_read(tmp_path: Path) -> None:
+    played = case(tmp_path)
+    path = played.settings.workspace(MAIN_AGENT) / "HEARTBEAT.md"
+    before = path.read_bytes(), path.stat().st_mtime_ns, sorted(path.parent.iterdir())
+    played.run(1)
+    assert (path.read_bytes(), path.stat().st_mtime_ns, sorted(path.parent.iterdir())) == before
+
+
+def test_a_checklist_that_cannot_be_read_is_a_reason(tmp_path: Path) -> None:
+    played = case(tmp_path, checklist=None)
+    (played.settings.workspace(MAIN_AGENT) / "HEARTBEAT.md").mkdir(parents=True)
+    assert dict(played.one(1).skipped) == {Skip.UNREADABLE: 48}
+
+
+@pytest.mark.parametrize("seconds", [-1, math.nan, math.inf])
+def test_beats_that_take_no_real_time_are_refused(tmp_path: Path, seconds: float) -> None:
+    played = case(tmp_path)
+    played.know(asking(seconds=seconds))
+    with pytest.raises(ValueError, match="take"):
+        played.run(1)
+
+
+def test_a_bug_of_the_services_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def check(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Checks, "check", check)
+    assert case(tmp_path).one(1).failed == 48

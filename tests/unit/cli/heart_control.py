@@ -1,0 +1,85 @@
+"""A control whose heartbeats are real ones too."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+
+from goclaw_py.app.heartbeat import heartbeat_setup
+from goclaw_py.config import load
+from goclaw_py.core.beats import BeatEnd, BeatStatus
+from goclaw_py.core.events import Usage
+from goclaw_py.core.ids import MAIN_AGENT, AgentName, BeatId
+from goclaw_py.ports.heartbeat import HeartbeatDesk
+from goclaw_py.ports.store import Node
+from goclaw_py.runtime.clock import new_id
+from goclaw_py.runtime.heartbeat.service import desk_of
+from tests.unit.cli.cron_desk import NODE, JobControl
+
+
+class HeartControl(JobControl):
+    """With the agents and the checklists of a home folder."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__()
+        self._home = home
+        self.agents: tuple[AgentName, ...] | None = None
+        """Those that it knows; None: those of the settings as they are now."""
+
+    @property
+    def heartbeats(self) -> HeartbeatDesk:
+        """What it has besides."""
+        setup = heartbeat_setup(load(env={"GOCLAW_HOME": str(self._home)}))
+        names = setup.policies.keys() if self.agents is None else self.agents
+        policies = {agent: setup.policies[agent] for agent in names}
+        return desk_of(self.store, self.clock, replace(setup, policies=policies), [])
+
+    def checklist(self, text: str, agent: AgentName = MAIN_AGENT) -> None:
+        """Write one."""
+        asyncio.run(self.heartbeats.write_checklist(agent, text))
+
+    def configure(self, text: str) -> None:
+        """Write the settings."""
+        (self._home / "goclaw.toml").write_text(text, "utf-8")
+
+    def mute(self, duration: timedelta) -> None:
+        """Keep the agent main silent for so long."""
+        asyncio.run(self.heartbeats.mute(MAIN_AGENT, self.clock.at + duration))
+
+    def switch(self, *, on: bool) -> None:
+        """Switch the agent main."""
+        asyncio.run(self.heartbeats.switch(MAIN_AGENT, on=on))
+
+    def tell(self, event: str) -> None:
+        """Tell the agent main something."""
+        asyncio.run(self.heartbeats.add_event(MAIN_AGENT, event, wake=False))
+
+    def heart_rows(self) -> object:
+        """All that is stored of heartbeats."""
+
+        async def rows() -> object:
+            found = await self.store.heartbeats()
+            return found, await self.store.beats(), await self.store.events(MAIN_AGENT)
+
+        return asyncio.run(rows())
+
+    def beat(self, seconds: float, usd: str, agent: AgentName = MAIN_AGENT) -> None:
+        """Let an agent have been asked by a beat."""
+
+        async def beat() -> None:
+            now = self.clock.now()
+            await self.heartbeats.switch(agent, on=True)
+            await self.store.join(Node(NODE, "host", 1, "0", now, now + timedelta(days=1)))
+            claimed = await self.store.claim_beat_now(
+                NODE, agent, now=now, beat=BeatId(new_id(self.clock))
+            )
+            assert claimed is not None
+            end = BeatEnd(claimed.id, agent, BeatStatus.OK, now, attempts=1)
+            used = Usage(1, 700, 300, cost_usd=Decimal(usd))
+            began = now - timedelta(seconds=seconds)
+            await self.store.end_beats([replace(end, started_at=began, usage=used)], node=NODE)
+
+        asyncio.run(beat())
