@@ -278,6 +278,7 @@ class GatewayProcess:
         for task in self._tasks:
             task.cancel()
         self.works.office.forget()
+        self.works.heartbeats.forget()
         self.dispatcher.interrupt()
 
     async def bury(self) -> None:
@@ -285,7 +286,8 @@ class GatewayProcess:
         for tasks in (self.dispatcher._tasks, self.dispatcher._records, self.outbox._senders):
             await self._cancel(*tasks.values())
         await self._cancel(*self.commands._answers, *self.runner.notices._tasks, *self._tasks)
-        await self._cancel(*self.runner._drafts._late, *self.works.office.occurrences._tasks)
+        side = self.works.office.occurrences._side, self.works.heartbeats.beats._side
+        await self._cancel(*self.runner._drafts._late, *(one for s in side for one in s._tasks))
 
     async def _cancel(self, *tasks: asyncio.Task[Any]) -> None:
         for task in tasks:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from goclaw_py.core.beats import REPLY_BYTES, BeatEnd, BeatStatus, ClaimedBeat, Heartbeat, Skip
 from goclaw_py.core.events import NO_USAGE
@@ -24,6 +24,7 @@ from goclaw_py.runtime.heartbeat.checks import Checks
 from goclaw_py.runtime.heartbeat.ends import Ends
 from goclaw_py.runtime.heartbeat.held import Held, facts_of
 from goclaw_py.runtime.retry import attempt_delay_s, until_available
+from goclaw_py.runtime.side_work import SideWork
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +83,7 @@ class Beats:
         self._freed = freed
         self._ends = Ends(store)
         self._held: dict[BeatId, Held] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._side = SideWork("a beat")
         self._waits: dict[BeatId, asyncio.Event] = {}
         """How to end the waiting of a beat early."""
         self._closing = False
@@ -105,7 +106,7 @@ class Beats:
     def take(self, claimed: Sequence[ClaimedBeat]) -> None:
         """Begin what was claimed. Returns at once, whatever they do."""
         for one in claimed:
-            self._go(self._begin(self._hold(one)))
+            self._side.go(self._begin(self._hold(one)))
 
     async def claim_by_hand(self, agent: AgentName) -> Held | None:
         """Claim a beat because somebody asks for it, and begin it; None if one is not over.
@@ -120,7 +121,7 @@ class Beats:
         if claimed is None:
             return None
         held = self._hold(claimed)
-        self._go(self._begin(held))
+        self._side.go(self._begin(held))
         return held
 
     def _hold(self, claimed: ClaimedBeat) -> Held:
@@ -215,7 +216,7 @@ class Beats:
             await self._finish(held, Told(BeatStatus.CANCELLED, "it was stopped"), run)
         elif _again(held, attempt):
             await self._ends.store_run(held, run)
-            self._go(self._retry(held, attempt))
+            self._side.go(self._retry(held, attempt))
         else:
             await self._finish(held, Told(BeatStatus.FAILED, attempt.error or _WORDLESS), run)
 
@@ -262,7 +263,7 @@ class Beats:
             extra={**facts_of(held), "status": end.status, "skip": end.skip, "why": end.detail},
         )
         if told.say or end.failed is not None:
-            self._go(self._performer.told(held, end, told))
+            self._side.go(self._performer.told(held, end, told))
 
     def _end_of(self, held: Held, status: BeatStatus, detail: str) -> BeatEnd:
         return BeatEnd(
@@ -283,7 +284,7 @@ class Beats:
         """Let it begin no more attempt, on request; one that waits for it ends now."""
         held.stopped = True
         if held.waits:
-            self._go(self.end(held, BeatStatus.CANCELLED, "it was stopped"))
+            self._side.go(self.end(held, BeatStatus.CANCELLED, "it was stopped"))
             self._waits[held.id].set()
 
     async def close(self) -> None:
@@ -291,8 +292,7 @@ class Beats:
         self._closing = True
         waiting = [held for held in self.all() if held.run is None or held.waits]
         await asyncio.gather(*(self._give_back(held) for held in waiting if not held.is_over))
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._side.until_done()
 
     def forget(self) -> None:
         """This node was declared dead: what it had in hand belongs to others."""
@@ -315,17 +315,6 @@ class Beats:
         if (over := self._waits.pop(held.id, None)) is not None:
             over.set()
         self._freed(held.claimed)
-
-    def _go(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._on_done)
-        return task
-
-    def _on_done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("something about a beat broke", exc_info=error)
 
 
 _WORDLESS: Final = "its run failed without a word"

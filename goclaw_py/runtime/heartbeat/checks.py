@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time
+from typing import Final
 
 from goclaw_py.core.beats import BeatKind, Heartbeat, Looks
 from goclaw_py.core.heartbeat import Ask, Facts, HeartbeatPolicy, Verdict, decide
@@ -14,6 +16,9 @@ from goclaw_py.ports.store import BeatStore
 from goclaw_py.runtime.heartbeat.checklists import Checklists, Trouble
 
 _UNASKED = Looks()
+
+_LOOKS: Final = 4
+"""How many beats ask the database at a time: chats want its connections too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,7 @@ class Checks:
         self._clock = clock
         self._policies = policies
         self._checklists = checklists
+        self._looking = asyncio.Semaphore(_LOOKS)
 
     async def check(
         self, kind: BeatKind, heartbeat: Heartbeat, next_at: datetime | None
@@ -70,7 +76,8 @@ class Checks:
                 else:
                     facts = replace(facts, checklist=found)
             else:
-                looks = await self._store.look(agent, spent_since=day_of(now))
+                async with self._looking:
+                    looks = await self._store.look(agent, spent_since=day_of(now))
                 facts = replace(facts, looks=looks)
         return Checked(decided, now, detail, looks)
 

@@ -9,20 +9,17 @@ from typing import Protocol
 
 from goclaw_py.core.beats import BeatEnd
 from goclaw_py.core.errors import Fenced, NeverBegan
-from goclaw_py.core.ids import NodeId
 from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.ports.store import BeatStore, RunEnd
 from goclaw_py.runtime.heartbeat.held import Held, facts_of
-from goclaw_py.runtime.retry import until_available, until_stored
+from goclaw_py.runtime.retry import until_available
+from goclaw_py.runtime.run_ends import FinishStore, store_attempt, store_end
 
 log = logging.getLogger(__name__)
 
 
-class EndStore(BeatStore, Protocol):
+class EndStore(BeatStore, FinishStore, Protocol):
     """What is written here."""
-
-    async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
-        """See ``ports.store.RunStore``."""
 
 
 class Ends:
@@ -39,33 +36,17 @@ class Ends:
         An end that cannot be stored because of a bug is stored barely. False if nothing is said:
         then, and if the beat belongs to somebody else by now.
         """
-        try:
-            await until_available(lambda: self._store_end(held, end, run, say))
-        except Fenced:
-            log.warning("another process has this beat by now", extra=facts_of(held))
-            return False
-        except Exception:
-            # A boundary: what met the bug may be what was said.
-            log.exception(
-                "the end of a beat was not stored; storing it barely", extra=facts_of(held)
-            )
-        else:
-            return True
         bare = replace(end, reply="", detail="its end could not be stored", events=(), done=())
-        try:
-            await until_stored(lambda: self._store_end(held, bare, None, ()), facts_of(held))
-        except Fenced:
-            log.warning("another process has this beat by now", extra=facts_of(held))
-        return False
+        return await store_end(
+            "a beat",
+            lambda: self._store_end(held, end, run, say),
+            lambda: self._store_end(held, bare, None, ()),
+            facts_of(held),
+        )
 
     async def store_run(self, held: Held, run: RunEnd | None) -> None:
         """Store the end of an attempt that another one follows."""
-        if run is None:
-            return
-        try:
-            await until_available(lambda: self._store.finish_run(run, node=held.node))
-        except (Fenced, NeverBegan) as error:
-            log.debug("the end of an attempt was not stored: %s", error)
+        await store_attempt(self._store, run, held.node)
 
     async def give_back(self, held: Held) -> None:
         """Let it be claimed again."""

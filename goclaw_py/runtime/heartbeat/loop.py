@@ -28,8 +28,8 @@ WAKES: Final = 5
 """How many wakes a process takes up in ``WAKES_S``; more wait (SPEC HB-11)."""
 WAKES_S: Final = 60.0
 
-_FEW = 8
-_MANY = 100
+_FEW = 10
+_MANY = 1000
 _OTHERS_S = 0.05
 _UNSURE_S = 60.0
 
@@ -122,7 +122,7 @@ class BeatLoop:
             if not claimed:
                 # Others are claiming these right now, or it is not ours.
                 return _OTHERS_S
-            many = _MANY if len(claimed) == many else _FEW
+            many = min(10 * many, _MANY) if len(claimed) == many else _FEW
             self.limit.take(sum(one.kind in _WAKES for one in claimed))
             self._beats.take(claimed)
 

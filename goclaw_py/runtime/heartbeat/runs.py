@@ -29,6 +29,7 @@ from goclaw_py.runtime.jobs.attempts import attempt_of, said_of
 from goclaw_py.runtime.ledger import Ledger
 from goclaw_py.runtime.progress import Progress
 from goclaw_py.runtime.retry import until_available
+from goclaw_py.runtime.run_ends import end_of
 from goclaw_py.runtime.workshop import Job as Task
 from goclaw_py.runtime.workshop import Workshop
 
@@ -195,12 +196,7 @@ class BeatRuns:
         await self._beats.ended(held, attempt, end, told)
 
     def _run_end(self, mine: BeatRun, ended: Ending, error: BaseException | None) -> RunEnd:
-        told = None if error is None else f"{type(error).__name__}: {error}"
-        history = mine.progress.history(mine.prompt, ended.outcome)
-        bare = RunEnd(
-            ended.run_id, ended.outcome, self._clock.now(), ended.reason, told, history=history
-        )
-        return mine.progress.recorded(bare)
+        return end_of(mine.progress, mine.prompt, ended, error, self._clock.now())
 
     def joined(self, request_id: RunId, into: RunId) -> None:
         """Beats join nothing."""

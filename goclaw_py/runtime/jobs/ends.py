@@ -10,7 +10,6 @@ from typing import Protocol
 from goclaw_py.core.due import End, settled
 from goclaw_py.core.errors import Fenced, NeverBegan
 from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import NodeId
 from goclaw_py.core.jobs import Job, JobState
 from goclaw_py.core.messages import OutboundMessage, OutFile
 from goclaw_py.core.occurrence import (
@@ -27,7 +26,8 @@ from goclaw_py.core.text import cut_bytes
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import EndedOccurrence, JobStore, RunEnd
 from goclaw_py.runtime.jobs.held import Held, facts_of
-from goclaw_py.runtime.retry import until_available, until_stored
+from goclaw_py.runtime.retry import until_available
+from goclaw_py.runtime.run_ends import FinishStore, store_attempt, store_end
 
 log = logging.getLogger(__name__)
 
@@ -67,11 +67,8 @@ class Performer(Protocol):
         """The end is stored, and with it what is told."""
 
 
-class RunStore(JobStore, Protocol):
+class RunStore(JobStore, FinishStore, Protocol):
     """What is written here."""
-
-    async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
-        """See ``ports.store.RunStore``."""
 
 
 class Ends:
@@ -99,33 +96,18 @@ class Ends:
         belongs to somebody else by now is not stored, and nothing is told.
         """
         done, say = await self._written(held, end, attempt, said)
-        try:
-            await until_available(lambda: self._store_end(held, done, say, run))
-        except Fenced:
-            log.warning("another process has this occurrence by now", extra=facts_of(held))
-            return ()
-        except Exception:
-            # A boundary: what met the bug may be what was said.
-            log.exception(
-                "the end of a job was not stored; storing it barely", extra=facts_of(held)
-            )
-        else:
-            return say
         bare = replace(done, output="", error="its end could not be stored")
-        try:
-            await until_stored(lambda: self._store_end(held, bare, (), None), facts_of(held))
-        except Fenced:
-            log.warning("another process has this occurrence by now", extra=facts_of(held))
-        return ()
+        whole = await store_end(
+            "a job",
+            lambda: self._store_end(held, done, say, run),
+            lambda: self._store_end(held, bare, (), None),
+            facts_of(held),
+        )
+        return say if whole else ()
 
     async def store_run(self, held: Held, run: RunEnd | None) -> None:
         """Store the end of an attempt that another one follows."""
-        if run is None:
-            return
-        try:
-            await until_available(lambda: self._store.finish_run(run, node=held.node))
-        except (Fenced, NeverBegan) as error:
-            log.debug("the end of an attempt was not stored: %s", error)
+        await store_attempt(self._store, run, held.node)
 
     async def give_back(self, held: Held) -> None:
         """Let it be claimed again; waits for the database."""

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
-from typing import Any
 
 from goclaw_py.core.due import End, Retry, after, begin
 from goclaw_py.core.ids import JobId, NodeId, OccurrenceId
@@ -24,6 +23,7 @@ from goclaw_py.runtime.jobs.ends import NOTHING, Ends, Performer, RunStore, Said
 from goclaw_py.runtime.jobs.held import Held, Withdrawn, facts_of
 from goclaw_py.runtime.jobs.room import Room
 from goclaw_py.runtime.retry import attempt_delay_s, until_available
+from goclaw_py.runtime.side_work import SideWork
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class Occurrences:
         self._held: dict[OccurrenceId, Held] = {}
         self._timers: dict[OccurrenceId, asyncio.TimerHandle] = {}
         self._room = Room(self._held)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._side = SideWork("a job")
         self._beginning: dict[OccurrenceId, asyncio.Task[None]] = {}
         """Those that are about to begin an attempt."""
         self._last_missed = -MISSED_APART_S
@@ -126,7 +126,7 @@ class Occurrences:
             else:
                 self._begin(held)
         if over:
-            self._go(self._end_unbegun(over))
+            self._side.go(self._end_unbegun(over))
 
     def _decide(self, held: Held) -> End | None:
         """How it ends without having begun, None if it begins."""
@@ -197,7 +197,7 @@ class Occurrences:
         """Begin its next attempt."""
         held.attempt += 1
         held.waits = False
-        task = self._go(self._perform(held))
+        task = self._side.go(self._perform(held))
         self._beginning[held.id] = task
         task.add_done_callback(lambda _: self._beginning.pop(held.id, None))
 
@@ -273,7 +273,7 @@ class Occurrences:
             say = await self._ends.store(held, end, attempt, said, run)
         finally:
             self._drop(held)
-        self._go(self._performer.told(held, end, say, said))
+        self._side.go(self._performer.told(held, end, say, said))
 
     async def _end_unbegun(self, over: Sequence[tuple[Held, End]]) -> None:
         for held, end in over:
@@ -302,11 +302,11 @@ class Occurrences:
         self._room.forget(held)
         if (timer := self._timers.pop(held.id, None)) is not None:
             timer.cancel()
-        self._go(self.end(held, End(Status.CANCELLED, Why.STOPPED)))
+        self._side.go(self.end(held, End(Status.CANCELLED, Why.STOPPED)))
 
     def fail(self, held: Held, error: BaseException) -> None:
         """End one that could not begin, whatever becomes of who asks for that."""
-        self._go(self.ended(held, failed_by(error), Said(), None))
+        self._side.go(self.ended(held, failed_by(error), Said(), None))
 
     # ------------------------------------------------------------------ the end of the process
 
@@ -322,8 +322,7 @@ class Occurrences:
                 task.cancel()
                 unbegun.append(held)
         await asyncio.gather(*(self._give_back(held) for held in unbegun))
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._side.until_done()
 
     def forget(self) -> None:
         """This node was declared dead: what it had in hand belongs to others."""
@@ -346,17 +345,6 @@ class Occurrences:
         for other in self._room.let_in():
             self.start(other)
         self._freed()
-
-    def _go(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._on_done)
-        return task
-
-    def _on_done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("something about a job broke", exc_info=error)
 
 
 def failed_by(error: BaseException) -> Attempt:

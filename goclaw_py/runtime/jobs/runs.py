@@ -49,6 +49,7 @@ from goclaw_py.runtime.jobs.work import NoWork, Work
 from goclaw_py.runtime.ledger import Ledger
 from goclaw_py.runtime.progress import Progress
 from goclaw_py.runtime.retry import until_available
+from goclaw_py.runtime.run_ends import end_of
 from goclaw_py.runtime.workshop import Job as Task
 from goclaw_py.runtime.workshop import Workshop
 
@@ -357,12 +358,7 @@ class JobRuns:
         await self._occurrences.end(held, End(Status.SKIPPED, Why.BUSY, again))
 
     def _run_end(self, mine: JobRun, ended: Ending, error: BaseException | None) -> RunEnd:
-        told = None if error is None else f"{type(error).__name__}: {error}"
-        history = mine.progress.history(self._prompt(mine.held), ended.outcome)
-        bare = RunEnd(
-            ended.run_id, ended.outcome, self._clock.now(), ended.reason, told, history=history
-        )
-        return mine.progress.recorded(bare)
+        return end_of(mine.progress, self._prompt(mine.held), ended, error, self._clock.now())
 
     def joined(self, request_id: RunId, into: RunId) -> None:
         """Scheduled runs join nothing."""

@@ -75,7 +75,8 @@ class Telling:
         if shown is None or target is None:
             return ()
         files, troubles = self._replies.sendable(said.files, job.spec.agent, held.run)
-        shown = "\n\n".join([shown, *troubles])
+        # A trouble names a file, and agents name files as they like.
+        shown = without_token("\n\n".join([shown, *troubles]))
         due, now = held.claimed.due_at, self._clock.now()
         whole = wording_jobs.delivery(job.spec, shown, due=due, now=now)
         messages = self._messages(held, target, whole)

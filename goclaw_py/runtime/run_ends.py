@@ -1,0 +1,69 @@
+"""How the ends of runs are stored that were claimed: those of jobs and of beats."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import Protocol
+
+from goclaw_py.core.errors import Fenced, NeverBegan
+from goclaw_py.core.ids import NodeId
+from goclaw_py.core.outcomes import Ending
+from goclaw_py.ports.store import RunEnd
+from goclaw_py.runtime.progress import Progress
+from goclaw_py.runtime.retry import until_available, until_stored
+
+log = logging.getLogger(__name__)
+
+Store = Callable[[], Awaitable[None]]
+
+
+class FinishStore(Protocol):
+    """What is written here."""
+
+    async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
+        """See ``ports.store.RunStore``."""
+
+
+def end_of(
+    progress: Progress, prompt: str, ended: Ending, error: BaseException | None, now: datetime
+) -> RunEnd:
+    """The end of a run that worked on a prompt, with all that is known of its work."""
+    told = None if error is None else f"{type(error).__name__}: {error}"
+    history = progress.history(prompt, ended.outcome)
+    bare = RunEnd(ended.run_id, ended.outcome, now, ended.reason, told, history=history)
+    return progress.recorded(bare)
+
+
+async def store_attempt(store: FinishStore, run: RunEnd | None, node: NodeId) -> None:
+    """Store the end of an attempt that another one follows; waits for the database."""
+    if run is None:
+        return
+    try:
+        await until_available(lambda: store.finish_run(run, node=node))
+    except (Fenced, NeverBegan) as error:
+        log.debug("the end of an attempt was not stored: %s", error)
+
+
+async def store_end(what: str, whole: Store, bare: Store, facts: Mapping[str, object]) -> bool:
+    """Store the end of what was claimed; waits for the database.
+
+    An end that cannot be stored because of a bug is stored barely. False then, and if ``what`` was
+    claimed belongs to somebody else by now.
+    """
+    try:
+        await until_available(whole)
+    except Fenced:
+        log.warning("another process has %s by now", what, extra=dict(facts))
+        return False
+    except Exception:
+        # A boundary: what met the bug may be what was said.
+        log.exception("the end of %s was not stored; storing it barely", what, extra=dict(facts))
+    else:
+        return True
+    try:
+        await until_stored(bare, facts)
+    except Fenced:
+        log.warning("another process has %s by now", what, extra=dict(facts))
+    return False

@@ -1,0 +1,35 @@
+"""Tasks that somebody has begun and waits for only at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+
+class SideWork:
+    """Keeps them alive and logs what breaks. ``what`` names them in the log, such as ``a job``."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def go(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Begin something; it starts when the caller lets the loop go on."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._on_done)
+        return task
+
+    async def until_done(self) -> None:
+        """Wait for what is under way now."""
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("something about %s broke", self._what, exc_info=error)
