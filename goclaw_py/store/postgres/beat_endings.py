@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Self
 
@@ -10,7 +10,7 @@ import orjson
 
 from goclaw_py.core.beats import BeatEnd, BeatStatus
 from goclaw_py.core.errors import Fenced
-from goclaw_py.core.ids import AgentName, BeatId, NodeId
+from goclaw_py.core.ids import BeatId, NodeId
 from goclaw_py.ports.store import Notice
 from goclaw_py.store import beat_rules
 from goclaw_py.store.postgres import beat_rows
@@ -50,7 +50,7 @@ class LockedBeats:
             return None
         if self._rows[storable(end.id)]["node"] == node:
             return None
-        return Fenced(f"beat {end.id} is not this node's any more")
+        return refusal(end)
 
     async def end(self, connection: Connection, ends: Iterable[BeatEnd]) -> None:
         """End those of them that are open, each once."""
@@ -58,28 +58,41 @@ class LockedBeats:
         for end in ends:
             if self.is_open(end):
                 ending.setdefault(storable(end.id), storable(end))
-        await _end(connection, {id_: self._rows[id_]["agent"] for id_ in ending}, ending)
+        await end_beats(connection, ending.values())
 
 
-async def _end(
-    connection: Connection, agents: Mapping[BeatId, AgentName], ends: Mapping[BeatId, BeatEnd]
-) -> None:
-    """End beats of locked heartbeats."""
+def refusal(end: BeatEnd) -> Fenced:
+    """Why somebody else cannot end it."""
+    return Fenced(f"beat {end.id} is not this node's any more")
+
+
+async def end_beats(
+    connection: Connection,
+    ends: Collection[BeatEnd],
+    holders: Sequence[NodeId | None] | None = None,
+) -> set[BeatId]:
+    """End beats that are open, each of another heartbeat; nothing is said of them.
+
+    Those that name a holder which does not hold them are refused. Returns these.
+    """
     if not ends:
-        return
+        return set()
     told = await connection.row(
         _SQL["end"],
-        orjson.dumps([beat_rows.end_line(end) for end in ends.values()]).decode(),
-        list(ends),
-    )
-    await connection.fetch(
-        _SQL["prune"],
-        [agents[id_] for id_ in ends],
-        [end.finished_at - beat_rules.COUNTED for end in ends.values()],
+        orjson.dumps(
+            [
+                beat_rows.end_line(*one)
+                for one in zip(ends, holders or [None] * len(ends), strict=True)
+            ]
+        ).decode(),
+        [end.id for end in ends],
         beat_rules.KEPT_ROWS,
+        beat_rules.COUNTED,
     )
-    if told is not None and told["due"]:
+    assert told is not None
+    if told["due"]:
         await notify(connection, [Notice.CRON])
+    return set(told["refused"])
 
 
 async def give_back(connection: Connection, held: Sequence[Row]) -> None:
@@ -117,6 +130,6 @@ async def leave_behind(
         for row in held
         if row["beat"] in attempts
     }
-    await _end(connection, {id_: end.agent for id_, end in lost.items()}, lost)
+    await end_beats(connection, lost.values())
     await give_back(connection, [row for row in held if row["beat"] not in lost])
     await notify(connection, [Notice.CRON])

@@ -73,11 +73,13 @@ def claimed(row: Row) -> ClaimedBeat:
     )
 
 
-def end_line(end: BeatEnd) -> dict[str, object]:
-    """One record of what ``beats.end`` takes."""
+def end_line(end: BeatEnd, holder: NodeId | None) -> dict[str, object]:
+    """One record of what ``beats.end`` takes; without a holder nobody is refused."""
     place = rows.Place.of(end.target)
     line: dict[str, object] = {
         "id": end.id,
+        "agent": end.agent,
+        "holder": holder,
         "status": end.status,
         "skip": end.skip,
         "detail": end.detail,

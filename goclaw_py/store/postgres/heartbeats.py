@@ -21,7 +21,7 @@ from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.ports.store import Notice
 from goclaw_py.store import beat_rules
 from goclaw_py.store.postgres import beat_rows
-from goclaw_py.store.postgres.beat_endings import LockedBeats, give_back
+from goclaw_py.store.postgres.beat_endings import LockedBeats, end_beats, give_back, refusal
 from goclaw_py.store.postgres.group import Group
 from goclaw_py.store.postgres.part import Part, enqueue_each, notify
 from goclaw_py.store.postgres.pool import Connection, Pool
@@ -95,7 +95,7 @@ class Heartbeats(Part):
     ) -> datetime | None:
         """Looks at all of them."""
         async with self._pool.connection() as connection:
-            row = await connection.row(_SQL["next_due"], list(agents), wakes, WAKES_APART)
+            row = await connection.row(_SQL["next_due"], _listed(agents), wakes, WAKES_APART)
         due_at: datetime | None = None if row is None else row["due_at"]
         return due_at
 
@@ -111,7 +111,7 @@ class Heartbeats(Part):
         """Looks at all of them, and costs as much as there is due."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(
-                _SQL["claim"], node, list(agents), now, list(ids), WAKES_APART, wakes
+                _SQL["claim"], node, _listed(agents), now, list(ids), WAKES_APART, wakes
             )
         if not found[0]["alive"]:
             raise Fenced(f"node {node} is not alive")
@@ -151,6 +151,15 @@ class Heartbeats(Part):
         await self._beat_ends(_Ending([_Said(end, say)], node))
 
     async def _end_beats(self, endings: Sequence[_Ending]) -> list[StoreError | None]:
+        if (silent := _silent(endings)) is not None:
+            # One statement, which is a transaction of its own.
+            async with self._pool.connection() as connection:
+                holders = [ending.node for ending in endings]
+                refused = await end_beats(connection, list(map(storable, silent)), holders)
+            return [refusal(end) if storable(end.id) in refused else None for end in silent]
+        return await self._end_and_say(endings)
+
+    async def _end_and_say(self, endings: Sequence[_Ending]) -> list[StoreError | None]:
         async with self._pool.transaction() as connection:
             locked = await LockedBeats.of(
                 connection, [one.end for ending in endings for one in ending.ends]
@@ -202,3 +211,16 @@ async def change(
     if any(beat_rules.is_moved(old, new) for old, new in zip(before, after, strict=True)):
         await notify(connection, [Notice.CRON])
     return after
+
+
+def _silent(endings: Sequence[_Ending]) -> list[BeatEnd] | None:
+    """Ends of single beats, each of another one, of which nothing is said; None if some are not."""
+    ends = [one.end for ending in endings for one in ending.ends if not one.say]
+    single = all(len(ending.ends) == 1 for ending in endings)
+    several = len({storable(end.id) for end in ends})
+    return ends if single and len(ends) == len(endings) == several else None
+
+
+def _listed(agents: Collection[AgentName]) -> str:
+    """Names in one text: the client looks at each element of an array, and there are many."""
+    return ",".join(storable(tuple(agents)))

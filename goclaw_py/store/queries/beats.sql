@@ -37,7 +37,8 @@ where $1::text[] is null or agent = any ($1::text[])
 order by agent;
 
 -- name: next_due
--- The earliest time from when on a beat can be claimed. $2: wakes count, $3 after the last beat.
+-- The earliest time from when on a beat can be claimed. $1 are agents with commas between, $2: wakes
+-- count, $3 after the last beat.
 select
     min(
         case
@@ -52,7 +53,7 @@ select
         end
     ) as due_at
 from heartbeats
-where agent = any ($1::text[]) and node is null;
+where agent = any (string_to_array($1, ',')) and node is null;
 
 -- name: claim
 -- Claims what is due of some agents for a node that exists, those that somebody else is claiming at
@@ -66,21 +67,21 @@ with left_over as (
     select h.agent, h.beat, h.began_at, l.kind, l.due_at
     from heartbeats as h
     join heartbeat_run_logs as l on l.id = h.beat
-    where h.agent = any ($2::text[]) and h.beat is not null and h.node is null
+    where h.agent = any (string_to_array($2, ',')) and h.beat is not null and h.node is null
     order by h.began_at, h.agent
     limit cardinality($4::text[])
     for update of h skip locked
 ), due as (
     select agent, next_at
     from heartbeats
-    where agent = any ($2::text[]) and beat is null and next_at <= $3
+    where agent = any (string_to_array($2, ',')) and beat is null and next_at <= $3
     order by next_at, agent
     limit cardinality($4::text[])
     for update skip locked
 ), woken as (
     select agent, wake_kind, wake_at
     from heartbeats
-    where agent = any ($2::text[]) and beat is null and (next_at <= $3) is not true
+    where agent = any (string_to_array($2, ',')) and beat is null and (next_at <= $3) is not true
       and wake_at <= $3 and (began_at + $5::interval <= $3) is not false
     order by wake_at, agent
     limit least($6, cardinality($4::text[]))
@@ -203,22 +204,44 @@ order by id
 for update;
 
 -- name: end
--- Ends locked beats that are open, with all that this changes. What an end does not say is told from
--- its runs: when the first began, and what they have used. $1 holds the ends, $2 their ids. Tells
--- whether a beat of one of them is due by then.
+-- Ends beats that are open, with all that this changes, after locking them behind their heartbeats.
+-- What an end does not say is told from its runs: when the first began, and what they have used. $1
+-- holds the ends, $2 their ids; those that name a node which does not hold them are refused and told.
+-- Of each agent the log keeps its newest $3 rows, and those with usage of the last $4, which counts.
+-- Tells whether a beat of one of them is due by then. One statement: most beats end without a run,
+-- and this is all that it takes to store them.
 with asked as (
     select *
     from jsonb_to_recordset($1::jsonb) as (
-        id text, status text, skip text, detail text, reply text, channel text, account text,
-        chat text, thread text, started_at timestamptz, finished_at timestamptz,
+        id text, agent text, holder text, status text, skip text, detail text, reply text,
+        channel text, account text, chat text, thread text, started_at timestamptz,
+        finished_at timestamptz,
         noted_at timestamptz, attempts integer, failed boolean, events bigint[], done text[],
         requests bigint, input_tokens bigint, output_tokens bigint, cached_tokens bigint,
         cost_usd numeric
     )
-), ending as (
-    select a.*, l.agent
+), held as (
+    select agent
+    from heartbeats
+    where agent in (select agent from asked)
+    order by agent
+    for update
+), locked as (
+    select id, node
+    from heartbeat_run_logs
+    where id = any ($2::text[]) and finished_at is null and (select count(*) from held) >= 0
+    order by id
+    for update
+), refused as (
+    select a.id
     from asked as a
-    join heartbeat_run_logs as l on l.id = a.id and l.id = any ($2::text[])
+    join locked as l on l.id = a.id
+    where a.holder is not null and l.node is distinct from a.holder
+), ending as (
+    select a.*
+    from asked as a
+    join locked as l on l.id = a.id
+    where a.id not in (select id from refused)
 ), ran as (
     select
         beat, min(started_at) as began_at, sum(requests)::bigint as requests,
@@ -263,35 +286,33 @@ with asked as (
     from ending as e
     where h.agent = e.agent and h.beat = e.id
     returning h.wake_at is not null or h.next_at <= e.finished_at as due
+), pruned as (
+    delete from heartbeat_run_logs
+    where id = any (array(
+        select old.id
+        from (select agent, min(finished_at) as now from ending group by agent) as e
+        -- The limits let it look at each agent by the index, whatever the statistics say.
+        cross join lateral (
+            select l.claimed_at, l.id
+            from heartbeat_run_logs as l
+            where l.agent = e.agent
+            order by l.claimed_at desc, l.id desc
+            offset $3 - 1
+            limit 1
+        ) as last
+        cross join lateral (
+            select l.id
+            from heartbeat_run_logs as l
+            where l.agent = e.agent and (l.claimed_at, l.id) < (last.claimed_at, last.id)
+              and l.finished_at is not null
+              and (l.requests is null or l.claimed_at < e.now - $4::interval)
+            limit $3
+        ) as old
+    ))
 )
-select coalesce(bool_or(due), false) as due
-from freed;
-
--- name: prune
--- Deletes what has ended of the log of some agents, but for so many rows of each, the newest, and
--- for what was used since an instant, which still counts. The limits let it look at each agent by
--- the index, whatever the statistics say.
-delete from heartbeat_run_logs
-where id = any (array(
-    select old.id
-    from unnest($1::text[], $2::timestamptz[]) as kept (agent, counted_from)
-    cross join lateral (
-        select l.claimed_at, l.id
-        from heartbeat_run_logs as l
-        where l.agent = kept.agent
-        order by l.claimed_at desc, l.id desc
-        offset $3 - 1
-        limit 1
-    ) as last
-    cross join lateral (
-        select l.id
-        from heartbeat_run_logs as l
-        where l.agent = kept.agent and (l.claimed_at, l.id) < (last.claimed_at, last.id)
-          and l.finished_at is not null
-          and (l.requests is null or l.claimed_at < kept.counted_from)
-        limit $3
-    ) as old
-));
+select
+    coalesce((select bool_or(due) from freed), false) as due,
+    array(select id from refused) as refused;
 
 -- name: lock_held
 -- Locks the heartbeats of which some nodes have a beat in hand, and tells the beats.

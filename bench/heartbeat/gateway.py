@@ -1,0 +1,198 @@
+"""The heartbeats of a gateway on PostgreSQL, with agents that take no time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from bench.jobs.gateway import CLOCK
+from goclaw_py.core.beats import BeatEnd, Plan
+from goclaw_py.core.heartbeat import HeartbeatPolicy
+from goclaw_py.core.ids import CRON_LANE, MAIN_LANE, AgentName
+from goclaw_py.core.scheduler import Scheduler
+from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
+from goclaw_py.ports.store import Notice
+from goclaw_py.ports.tools import NO_TOOLS, Here, Toolbox
+from goclaw_py.runtime.cluster import Cluster
+from goclaw_py.runtime.heartbeat.checklists import FILE
+from goclaw_py.runtime.heartbeat.service import HeartbeatSetup
+from goclaw_py.runtime.works import Surroundings, Works
+from goclaw_py.store.postgres import Address, PostgresStore, connection
+
+EVERY = timedelta(minutes=30)
+
+_US = timedelta(microseconds=1)
+
+
+@dataclass(slots=True)
+class Calm:
+    """An agent that finds at once that all is well; ``asked`` when, in seconds since 1970."""
+
+    asked: list[float] = field(default_factory=list)
+
+    async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
+        """Answer."""
+        del request, emit
+        self.asked.append(time.time())
+        return AgentResult("HEARTBEAT_OK")
+
+    async def warm_up(self) -> None:
+        """Nothing is slow here."""
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+async def calm(request: RunRequest, emit: Emit) -> str:
+    """The same for the settings: ``python:bench.heartbeat.gateway:calm``."""
+    del request, emit
+    return "HEARTBEAT_OK"
+
+
+class _NoTools:
+    def toolbox(self, here: Here) -> Toolbox:
+        del here
+        return NO_TOOLS
+
+
+def names(count: int) -> list[AgentName]:
+    """So many agents."""
+    return [AgentName(f"agent-{number:05}") for number in range(count)]
+
+
+def write_checklists(folders: Iterable[Path], text: str | None) -> None:
+    """Give each folder a HEARTBEAT.md of its own, or none."""
+    for folder in folders:
+        folder.mkdir(parents=True)
+        if text is not None:
+            (folder / FILE).write_text(text)
+
+
+@dataclass(slots=True)
+class Heard:
+    """Ends of beats that are stored, each with when that was heard, in seconds since 1970."""
+
+    ends: list[tuple[BeatEnd, float]] = field(default_factory=list)
+    _wanted: int = 0
+    _enough: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def note(self, end: BeatEnd) -> None:
+        """One more."""
+        self.ends.append((end, time.time()))
+        if len(self.ends) >= self._wanted:
+            self._enough.set()
+
+    def expect(self) -> None:
+        """Forget what was heard."""
+        self.ends.clear()
+        self._enough.clear()
+
+    async def until(self, count: int, patience_s: float) -> None:
+        """Wait for so many. Raises ``TimeoutError``."""
+        self._wanted = count
+        if len(self.ends) < count:
+            self._enough.clear()
+            async with asyncio.timeout(patience_s):
+                await self._enough.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Beating:
+    """Heartbeats at work, over a database of their own."""
+
+    works: Works
+    heard: Heard
+    agent: Calm
+    address: Address
+
+    async def run_sql(self, statement: str) -> None:
+        """Change what is stored, behind the back of the gateway."""
+        async with connection(self.address) as one:
+            await one.script(statement)
+
+    async def fall_due(self, at: datetime, apart: timedelta, beats: int) -> None:
+        """Let so many beats be due then, the one so much after the other; the others much later."""
+        await self.run_sql(
+            f"update heartbeats as h set next_at = '{at.isoformat()}'::timestamptz"
+            f" + case when n.number < {beats} then n.number * {apart // _US}"
+            f" else {EVERY // _US} end * interval '1 microsecond'"
+            " from (select agent, row_number() over (order by agent) - 1 as number"
+            " from heartbeats) as n where n.agent = h.agent"
+        )
+        self.works.heartbeats.wake.call()
+
+
+@asynccontextmanager
+async def beats_of(
+    store: PostgresStore,
+    address: Address,
+    workspaces: Mapping[AgentName, Path],
+    policy: HeartbeatPolicy,
+    *,
+    lane: int,
+) -> AsyncIterator[Beating]:
+    """What a gateway runs for heartbeats, at work; a beat of each agent is due at once."""
+    lost = asyncio.Event()
+    cluster = Cluster(store, CLOCK, "bench", on_recovery=lambda _: None, on_lost=lost.set)
+    await cluster.join()
+    agent, heard = Calm(), Heard()
+    around = Surroundings(
+        channels={},
+        rules={},
+        agents=dict.fromkeys(workspaces, agent),
+        workspaces=workspaces,
+        context_windows=dict.fromkeys(workspaces, 100_000),
+        toolmaker=_NoTools(),
+        heartbeats=HeartbeatSetup(
+            policies=dict.fromkeys(workspaces, policy),
+            plans={name: Plan(name, EVERY, timedelta()) for name in workspaces},
+            workspaces=workspaces,
+        ),
+    )
+    scheduler = Scheduler({MAIN_LANE: 1, CRON_LANE: lane})
+    works = Works(store, CLOCK, scheduler, around, lambda: cluster.node.id)
+    heartbeats = works.heartbeats
+    heartbeats.beats.connect(heartbeats.runs, heard.note)
+
+    def hear(notice: Notice) -> None:
+        if notice is Notice.CRON:
+            works.look_for_due()
+
+    store.on_notice(hear)
+    duties = [
+        asyncio.create_task(duty)
+        for duty in (cluster.keep(), heartbeats.run(), heartbeats.keep_telling())
+    ]
+    try:
+        yield Beating(works, heard, agent, address)
+    finally:
+        await works.drain(5, asyncio.Event())
+        for duty in duties:
+            duty.cancel()
+        await asyncio.gather(*duties, return_exceptions=True)
+        await cluster.leave()
+
+
+def own(address: Address, name: str) -> Address:
+    """The same server, with another database."""
+    return replace(address, database=name)
+
+
+def settings_file(agents: Sequence[AgentName], *, model: str = "") -> str:
+    """``goclaw.toml`` with these agents, which beat as they do by default, and a lane for all."""
+    lines = [
+        "[lanes]",
+        f"cron = {len(agents)}",
+        "[agents.main.heartbeat]",
+        "enabled = false",
+    ]
+    for name in agents:
+        lines.append(f"[agents.{name}]")
+        if model:
+            lines.append(f'model = "{model}"')
+    return "\n".join(lines) + "\n"

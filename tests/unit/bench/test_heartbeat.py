@@ -1,0 +1,105 @@
+"""The benchmark of heartbeats runs to its end; nothing here is timed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from bench.heartbeat import __main__ as heartbeat
+from bench.heartbeat import measure, process
+from bench.heartbeat.measure import Beats, Cost
+from bench.heartbeat.process import Load, Stretch
+from bench.scheduler.report import Report
+from goclaw_py.core.beats import Skip
+from goclaw_py.store.postgres import Address
+from tests.support.postgres import Server
+
+pytestmark = pytest.mark.real_time
+
+TINY = heartbeat.Sizes(1, 2, 2, 5.0, Stretch(1.0, 0.1, 0.1), 50)
+COST = Cost(cpu_ms=1.0, rows=1.0)
+
+
+@contextmanager
+def no_server() -> Iterator[Address]:
+    yield Address()
+
+
+def wanted(report: Report) -> dict[str, set[str]]:
+    """What is wanted of each figure, wherever it stands."""
+    found: dict[str, set[str]] = {}
+    for line in report.lines:
+        for figure in line.figures:
+            if figure.wanted is not None:
+                found.setdefault(figure.name, set()).add(str(figure.wanted))
+    return found
+
+
+@pytest.mark.parametrize("cause", measure.CAUSES)
+def test_a_beat_is_skipped_for_the_cause_that_is_measured(
+    cause: str, postgres_server: Server
+) -> None:
+    """SPEC HB-9: and leaves one row."""
+    cost = measure.skips(postgres_server.address, cause, Beats(3, 2, 5.0))
+    assert cost.rows == 1
+    assert cost.cpu_ms > 0
+    assert cost.late_ms >= 0
+    assert 0 < cost.p50_ms <= cost.p99_ms
+    assert cost.asked_ms == 0
+
+
+def test_beats_that_ask_their_agents_are_measured(postgres_server: Server) -> None:
+    cost = measure.asked(postgres_server.address, Beats(3, 3))
+    assert cost.rows == 1
+    assert cost.asked_ms > 0
+
+
+def test_the_bare_loop_leaves_one_row_for_each_beat(postgres_server: Server) -> None:
+    for apart_ms in (0.0, 1.0):
+        assert measure.bare(postgres_server.address, Beats(3, 3, apart_ms)).rows == 1
+
+
+def test_all_causes_but_one_are_measured() -> None:
+    """A heartbeat that is off is not due."""
+    assert {*measure.CAUSES} == {*Skip} - {Skip.DISABLED}
+
+
+def test_each_cause_has_a_bound_and_a_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat, "server", no_server)
+    monkeypatch.setattr(heartbeat, "in_child", lambda measured, *arguments: COST)
+    report = heartbeat.skips(TINY)
+    labels = {line.label for line in report.lines}
+    assert {f"at once, {cause} / bare" for cause in measure.CAUSES} < labels
+    assert {f"singly, {cause}" for cause in heartbeat.SINGLY} < labels
+    assert wanted(report) == {"CPU": {"< 2"}, "rows": {"≤ 1"}, "latest": {"≤ 1,000"}}
+
+
+def test_a_half_hour_is_mostly_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    load = Load(busy=0.07, idle=0.01, beat_ms=1.0, late_s=0.5, began_s=0.6)
+    monkeypatch.setattr(heartbeat, "server", no_server)
+    monkeypatch.setattr(process, "measure", lambda *_, **__: load)
+    report = heartbeat.processes(TINY)
+    assert [line.label for line in report.lines] == ["all skipped", "all ask their agents"]
+    for line in report.lines:
+        assert line.figures[0].median == pytest.approx(2.0)
+    assert wanted(report)["CPU over the half-hour"] == {"< 1"}
+    assert wanted(report)["latest"] == {"≤ 1"}
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_a_gateway_process_beats(postgres_server: Server, *, asks: bool) -> None:
+    # So many that some of their offsets are within these seconds.
+    load = process.measure(postgres_server.address, 1_000, Stretch(3.0, 0.2, 0.2), asks=asks)
+    assert load.busy > 0
+    assert load.late_s >= 0
+    assert (load.began_s > 0) is asks
+
+
+def test_no_token_is_found_and_all_replies_are_counted() -> None:
+    (line,) = heartbeat.token(TINY).lines
+    ok, cleaned, leaked = (figure.median for figure in line.figures)
+    assert leaked == 0
+    assert 0 < ok + cleaned <= TINY.replies
+    assert wanted(heartbeat.token(TINY)) == {"leaks": {"≤ 0"}}
