@@ -21,6 +21,7 @@ from goclaw_py.core.errors import AgentError, ToolFailed
 from goclaw_py.core.events import ToolEnded, ToolStarted, Usage
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import FileKind
+from goclaw_py.core.outcomes import Trigger
 from goclaw_py.ports.agent import FilePart, HistoryEntry, Role, RunRequest
 from tests.support.mcp_server import PIXEL
 from tests.support.model_server import INPUT_TOKENS_PER_MESSAGE, ModelServer, Seen
@@ -462,3 +463,9 @@ async def test_a_model_that_neither_says_nor_does_anything_has_failed(agent: Mod
     with pytest.raises(AgentError) as failure:
         await agent.run(request("say"), Events())
     assert failure.value.friendly == "The model gave an empty answer. Please try again."
+
+
+async def test_a_model_that_says_nothing_to_a_heartbeat_has_answered(agent: ModelAgent) -> None:
+    """HB-6: an empty reply is OK."""
+    result = await agent.run(replace(request("say"), trigger=Trigger.HEARTBEAT), Events())
+    assert result.text == ""

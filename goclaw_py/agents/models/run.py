@@ -37,6 +37,7 @@ from goclaw_py.core import wording
 from goclaw_py.core.budget import Limit, Scope
 from goclaw_py.core.errors import AgentError, BudgetReached
 from goclaw_py.core.events import Usage
+from goclaw_py.core.outcomes import Trigger
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest, Step
 from goclaw_py.ports.tools import Toolbox
 
@@ -87,6 +88,11 @@ class Run:
         self._reply = Reply(emit, self._tools.has_side_effects)
         self._trace = Trace(request.prompt)
         self._has_answered = False
+
+    @property
+    def _may_be_silent(self) -> bool:
+        # To a heartbeat it is an answer: all is well (SPEC HB-6).
+        return self._request.trigger is Trigger.HEARTBEAT
 
     async def answer(self) -> AgentResult | AgentError:
         """Work until the answer is complete. Errors that have something to say are returned.
@@ -186,11 +192,12 @@ class Run:
         ) as run:
             await self._follow(run)
         messages = run.new_messages()
-        if not self._reply.text.strip() and not any(_acts(message) for message in messages):
+        said = self._reply.text if self._reply.text.strip() else ""
+        if not (said or any(map(_acts, messages)) or self._may_be_silent):
             raise nothing_said()
         last = next(m for m in reversed(messages) if isinstance(m, ModelResponse))
         return AgentResult(
-            self._reply.text if self._reply.text.strip() else "",
+            said,
             entries=to_entries(self._request.prompt, self._reply.text, messages, mark=context.mark),
             usage=_usage(self._used),
             context_tokens=context_tokens(messages),

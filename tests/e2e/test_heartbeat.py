@@ -1,0 +1,188 @@
+"""Heartbeats as people meet them: silent when all is well, heard once when it is not."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from tests.botapi.control import Control
+from tests.botapi.faults import Fault, FaultKind
+from tests.e2e.beating import (
+    ANN,
+    GROUP,
+    TOPIC,
+    a_day_later,
+    ask,
+    asked,
+    beats,
+    begin,
+    checklist,
+    configure,
+    ended,
+    exactly,
+    leaked,
+    outcome,
+    run,
+    say,
+    shown,
+    start,
+    with_heartbeat,
+)
+from tests.e2e.loopback_model import Model
+from tests.support.postgres import Server
+from tests.support.process import Home, home, telegram, wait_for
+
+ALL_IS_WELL = [
+    "HEARTBEAT_OK",
+    "**HEARTBEAT_OK**",
+    "<b><i>HEARTBEAT_OK</i></b>",
+    "```\nHEARTBEAT_OK\n```",
+    "> `HEARTBEAT\\_OK`!",
+    "HEARTBEAT_OK\n\nÂm thầm: tất cả đều ổn. 一切正常 🙂",
+    f"{'Nothing to tell. ' * 15}HEARTBEAT_OK",
+    "",
+]
+FULL = "say the disk is full"
+SECOND = timedelta(seconds=1)
+
+
+def test_nothing_of_a_beat_that_finds_all_well_comes_to_a_chat(
+    either_heart: Home, api: Control, model: Model
+) -> None:
+    """HB-6: no message, no draft, no typing; and an alert comes without the token."""
+    start(either_heart, api)
+    say(api, "say hello", "hello")
+    before = len(shown(api))
+    for reply in ALL_IS_WELL:
+        row = run(either_heart, exactly(reply))
+        assert (outcome(row), row["reply"], row["delivery"]) == ("ok", reply, "")
+    assert shown(api)[before:] == []
+    assert len(model.seen()) == 1 + len(ALL_IS_WELL)
+
+    long = ("The disk is full. " * 25).strip()
+    row = run(either_heart, exactly(f"**HEARTBEAT_OK** {long}"))
+    assert (outcome(row), row["delivery"]) == ("alerted", "sent")
+    assert "HEARTBEAT_OK" in row["reply"]
+    assert api.texts(ANN)[1:] == [long]
+    assert [call.method for call in shown(api)[before:]] == ["sendMessage"]
+    assert leaked(api) == []
+
+
+def test_an_alert_comes_once_to_the_chat_and_topic_used_last(
+    either_heart: Home,
+    api: Control,
+    model: Model,
+    postgres_server: Server,
+    postgres_url: str,
+) -> None:
+    """HB-7, HB-8, AGENT-7: over a restart too, anew after 24 hours, and the chat remembers it."""
+
+    def told() -> list[tuple[str, int | None]]:
+        """What the group reads beside answers, and in which topic."""
+        return [
+            (seen.text, seen.thread)
+            for seen in api.view(GROUP)
+            if seen.mine and "you said" not in seen.text and seen.text != "hello all"
+        ]
+
+    gateway = start(either_heart, api)
+    api.add_group(GROUP, "Family", topics=[TOPIC])
+    say(api, "say hello", "hello")
+    say(api, "say hello all", "hello all", chat_id=GROUP, thread=TOPIC)
+    row = run(either_heart, FULL)
+    assert (outcome(row), row["delivery"]) == ("alerted", "sent")
+    assert told() == [("the disk is full", TOPIC)]
+    for same in (FULL, exactly("  **the disk** is\n_full_")):
+        assert outcome(run(either_heart, same)) == "duplicate"
+    assert outcome(run(either_heart, "say the cat is out")) == "alerted"
+    assert outcome(run(either_heart, FULL)) == "duplicate"
+
+    say(api, "what did you mean?", "you said", chat_id=GROUP, thread=TOPIC)
+    (known,) = asked(model, "what did you mean?")
+    assert "the disk is full" in json.dumps(known[:-1])
+
+    gateway.end()
+    start(either_heart, api)
+    assert outcome(run(either_heart, FULL)) == "duplicate"
+    assert told() == [("the disk is full", TOPIC), ("the cat is out", TOPIC)]
+    a_day_later(postgres_server, postgres_url)
+    assert outcome(run(either_heart, FULL)) == "alerted"
+    assert outcome(run(either_heart, FULL)) == "duplicate"
+    assert told()[2:] == [("the disk is full", TOPIC)]
+
+    assert api.texts(ANN) == ["hello"]
+    say(api, "say here I am", "here I am")
+    assert outcome(run(either_heart, FULL)) == "alerted"
+    assert api.texts(ANN)[2:] == ["the disk is full"]
+    assert len(told()) == 3
+
+
+def test_an_alert_comes_once_although_its_process_was_killed(
+    heart: Home, api: Control, model: Model
+) -> None:
+    """HB-7, HB-9: ``kill -9`` while the agent works, and between the run and its delivery."""
+    gateway = start(heart, api)
+    say(api, "say hello", "hello")
+    checklist(heart, "hang")
+    cut = begin(heart)
+    wait_for(lambda: len(model.seen()) == 2, "the agent at work")
+    gateway.kill()
+    gateway = start(heart, api)
+    assert outcome(ended(heart, cut)) == "lost"
+
+    api.fault(Fault("sendMessage", FaultKind.HANG, chat=ANN))
+    checklist(heart, FULL)
+    alert = begin(heart)
+    wait_for(lambda: ask(heart, "GET", f"beats/{alert}")["status"] == "alerted", "its end")
+    api.wait_calls("sendMessage", 2)
+    gateway.kill()
+    assert api.texts(ANN) == ["hello"]
+    start(heart, api)
+    row = ended(heart, alert)
+    assert (outcome(row), row["delivery"]) == ("alerted", "sent")
+    assert outcome(run(heart, FULL)) == "duplicate"
+    assert api.texts(ANN) == ["hello", "the disk is full"]
+
+
+def test_two_gateways_beat_as_one(
+    tmp_path: Path, api: Control, model: Model, postgres_url: str
+) -> None:
+    """HB-12, HB-1: one row for a point of the grid, no two at once, one alert; one may die."""
+    settings = telegram(api, GOCLAW_CHANNELS__TELEGRAM__DIRECT="open")
+    with home(tmp_path / "one", **settings) as one, home(tmp_path / "two", **settings) as two:
+        for place in (one, two):
+            with_heartbeat(place, model, postgres_url)
+            configure(place, '[heartbeat]\ninterval = "1s"\n')
+        first = start(one, api)
+        say(api, "say hello", "hello")
+        two.start()
+        for place in (one, two):
+            checklist(place, "slow 3 0.1")
+        # The first one of each waits for the libraries of its model.
+        wait_for(lambda: len(told(two)) >= 8, "beats of both", limit_s=60)
+        first.kill()
+        before = len(told(two))
+        wait_for(lambda: len(told(two)) >= before + 3, "beats of the other one", limit_s=60)
+        rows = [row for row in beats(two) if row["finished_at"]]
+        grid = ask(two, "GET", "heartbeats/main")["heartbeat"]
+
+    anchor = instant(grid["anchor"])
+    due = [instant(row["due_at"]) for row in rows]
+    assert len(set(due)) == len(due)
+    assert all((point - anchor) % SECOND == timedelta() for point in due)
+    for earlier, later in pairwise(sorted(rows, key=lambda row: instant(row["claimed_at"]))):
+        assert instant(earlier["finished_at"]) <= instant(later["claimed_at"])
+    assert [outcome(row) for row in rows].count("alerted") == 1
+    assert api.texts(ANN) == ["hello", "w1 w2 w3"]
+
+
+def told(place: Home) -> list[dict[str, Any]]:
+    """The beats that had something to say."""
+    return [row for row in beats(place) if outcome(row) in ("alerted", "duplicate")]
+
+
+def instant(text: str) -> datetime:
+    return datetime.fromisoformat(text)

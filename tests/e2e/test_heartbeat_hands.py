@@ -1,0 +1,110 @@
+"""What people do with a heartbeat: in a chat, and at the command line beside a gateway."""
+
+from __future__ import annotations
+
+from tests.botapi.control import Control
+from tests.e2e.beating import (
+    ANN,
+    BEN,
+    SETTINGS,
+    asked,
+    beats,
+    configure,
+    outcome,
+    say,
+    start,
+    tell,
+    workspace,
+)
+from tests.e2e.loopback_model import Model
+from tests.support.process import Home, wait_for
+
+ITEM = "- [ ] is the tea ready?"
+
+
+def test_a_heartbeat_is_looked_after_in_its_chat(heart: Home, api: Control, model: Model) -> None:
+    """CMD-5, HB-11: owners say what it does, everybody may ask why."""
+
+    def heard(words: str) -> list[str]:
+        return [text for text in api.texts(ANN) if words in text]
+
+    configure(heart, f'{SETTINGS}allow = ["{ANN}"]\n')
+    start(heart, api)
+    say(api, "/heartbeat why", "No beat has ended yet.")
+    say(api, "/heartbeat add is the tea ready?", "On the checklist: “is the tea ready?”")
+    assert ITEM in (workspace(heart) / "HEARTBEAT.md").read_text()
+    say(api, "/mute 1h", "The heartbeat is muted until")
+    tell(heart, "the bell rings")
+    wait_for(lambda: [outcome(row) for row in beats(heart)] == ["skipped:muted"], "its beat")
+    assert "it is muted until" in say(api, "/heartbeat why", "Last beat")
+    assert model.seen() == []
+
+    api.say(ANN, "/heartbeat now")
+    wait_for(lambda: heard("A heartbeat has begun."), "a beat by hand, which heeds no silence")
+    (alert,) = wait_for(lambda: heard("you said:"), "its alert")
+    assert ITEM in alert
+    assert "the bell rings" in alert
+    say(api, "/mute off", "not muted any more")
+    why = say(api, "/heartbeat why", "Last beat")
+    assert len(why.splitlines()) == 2
+    assert f"told it in telegram:{ANN}" in why
+    assert "The next is due" in why
+
+    say(api, "/heartbeat off", "Only an owner", BEN)
+    say(api, "/heartbeat show", "1. is the tea ready?", BEN)
+    say(api, "/heartbeat off", "The heartbeat is off.")
+    say(api, "/heartbeat now", "The heartbeat is off.")
+    say(api, "/heartbeat on", "The heartbeat is on. The next beat is due")
+    say(api, "/heartbeat show", "1. is the tea ready?")
+    say(api, "/heartbeat done 1", "Ticked off: “is the tea ready?”")
+    say(api, "/heartbeat show", "Nothing is open")
+    assert len(model.seen()) == 1
+
+
+def test_a_heartbeat_is_looked_after_at_the_command_line(
+    heart: Home, api: Control, model: Model
+) -> None:
+    """OPS-1, HB-8, HB-9, HB-13: whatever was or was not said, it tells why."""
+
+    def heartbeat(*arguments: str, code: int = 0) -> str:
+        ended, output = heart.goclaw("heartbeat", *arguments)
+        assert ended == code, output
+        return output
+
+    start(heart, api)
+    assert "nowhere" in heartbeat("status")
+    assert "there is no HEARTBEAT.md" in heartbeat("run", "--dry-run")
+    code, output = heart.goclaw("event", "the build is red", "--now")
+    assert code == 0, output
+    wait_for(lambda: asked(model, "the build is red"), "a beat with the event")
+    (row,) = wait_for(lambda: [one for one in beats(heart) if one["finished_at"]], "its end")
+    assert (outcome(row), row["kind"]) == ("no_route", "event")
+    assert "no chat to send it to" in heartbeat("why")
+
+    heartbeat("add", "is the tea ready?")
+    dry = heartbeat("run", "--dry-run")
+    assert "Its agent would be asked" in dry
+    assert ITEM in dry
+    assert len(model.seen()) == 1
+    for _ in range(2):
+        assert "no_route" in heartbeat("run", code=1)
+    assert "no_route" in heart.goclaw("status")[1]
+
+    say(api, "say hello", "hello")
+    assert f"to telegram:{ANN}" in heartbeat("status")
+    assert "alerted" in heartbeat("run")
+    assert api.texts(ANN) == ["hello", f"you said: {ITEM}"]
+    assert "duplicate" in heartbeat("run")
+    assert "no_route" not in heart.goclaw("status")[1]
+
+    assert "switched off" in heartbeat("off")
+    assert "skipped:disabled" in heartbeat("run", code=1)
+    assert "on, every hour" in heartbeat("on")
+    logged = [outcome(row) for row in heart.rows("heartbeat", "logs")]
+    assert logged == ["skipped:disabled", "duplicate", "alerted", *["no_route"] * 3]
+    assert "duplicate" in heartbeat("logs", "--outcome", "duplicate")
+    why = heartbeat("why").splitlines()
+    assert len(why) == 2
+    assert "it is off" in why[0]
+    assert "The next is due" in why[1]
+    assert len(api.texts(ANN)) == 2

@@ -1,0 +1,231 @@
+"""Why a heart was silent: nothing to ask, somebody talks, nobody to tell."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.botapi.control import Control
+from tests.e2e.beating import (
+    ANN,
+    BEN,
+    SETTINGS,
+    asked,
+    beats,
+    begin,
+    checklist,
+    configure,
+    ended,
+    outcome,
+    run,
+    say,
+    start,
+    tell,
+    workspace,
+)
+from tests.e2e.loopback_model import Model
+from tests.support.process import ROOT, Home, wait_for
+
+CAT = 1003
+FULL = "say the disk is full"
+
+
+def night(now: datetime) -> str:
+    """An agent whose active hours are far from now."""
+    begin_, end = (f"{now + timedelta(hours=hours):%H:%M}" for hours in (6, 7))
+    hours = f'{{ start = "{begin_}", end = "{end}", timezone = "UTC" }}'
+    return f"\n[agents.night.heartbeat]\nactive_hours = {hours}\n"
+
+
+def a_folder(file: Path) -> None:
+    file.mkdir()
+
+
+def ten_megabytes(file: Path) -> None:
+    file.write_bytes(b"- look after me\n" * 655_360)
+
+
+def a_binary(file: Path) -> None:
+    file.write_bytes(b"\x7fELF\xff\xfe\x00")
+
+
+def a_way_out(file: Path) -> None:
+    outside = file.parents[1] / "outside.md"
+    outside.write_text(FULL)
+    file.symlink_to(outside)
+
+
+UNREADABLE: dict[Callable[[Path], None], str] = {
+    a_folder: "is a folder",
+    ten_megabytes: "bytes are too many",
+    a_binary: "is no text",
+    a_way_out: "link",
+    os.mkfifo: "a pipe",
+}
+
+
+def test_no_model_is_asked_where_there_is_nothing_to_ask(
+    heart: Home, api: Control, model: Model
+) -> None:
+    """HB-2, HB-3, HB-9: a reason in the log, whatever HEARTBEAT.md is; chats are answered."""
+    configure(heart, SETTINGS + night(datetime.now(UTC)))
+    heart.env["GOCLAW_AGENTS__NIGHT__MODEL"] = "openai:a-model"
+    gateway = start(heart, api)
+    file = workspace(heart) / "HEARTBEAT.md"
+    assert outcome(ended(heart, begin(heart))) == "skipped:no_file"
+    example = (ROOT / "HEARTBEAT.md.example").read_text()
+    for empty in ("", example, "# Checklist\n\n- [x] the disk\n- [ ]\n"):
+        assert outcome(run(heart, empty)) == "skipped:empty"
+    assert outcome(run(heart, "- every 2h: look out")) == "no_route"
+    assert outcome(run(heart, "- every 2h: look out")) == "skipped:nothing_due"
+    requests = len(model.seen())
+    for make, words in UNREADABLE.items():
+        file.rmdir() if file.is_dir() else file.unlink()
+        make(file)
+        row = ended(heart, begin(heart))
+        assert (outcome(row), row["started_at"]) == ("skipped:unreadable", None)
+        assert words in row["detail"], row
+
+    checklist(heart, FULL, "night")
+    tell(heart, "it is dark", "night")
+    (row,) = wait_for(lambda: over(heart, "night"), "the end of its beat")
+    assert (outcome(row), row["kind"]) == ("skipped:quiet_hours", "event")
+    assert len(model.seen()) == requests == 1
+    say(api, "say hello", "hello")
+
+    file.unlink()
+    file = checklist(heart, "slow 20 0.05")
+    beat = begin(heart)
+    wait_for(lambda: len(model.seen()) == 3, "the agent at work")
+    file.unlink()
+    assert outcome(ended(heart, beat)) == "alerted"
+    assert gateway.alive()
+    assert "Traceback" not in gateway.output
+
+
+def test_a_beat_of_a_busy_agent_runs_beside_its_chat_when_the_next_one_is_due(
+    heart: Home, api: Control, model: Model
+) -> None:
+    """HB-4: one row, which waits until then."""
+    configure(heart, '[heartbeat]\ninterval = "4s"\n')
+    start(heart, api)
+    api.say(ANN, "slow 600 0.1")
+    wait_for(model.seen, "the chat's run")
+    checklist(heart, "say HEARTBEAT_OK")
+    deferred = wait_for(lambda: only(heart, "deferred"), "a beat that waits")
+    row = ended(heart, deferred["id"])
+    assert outcome(row) == "ok"
+    assert seconds(row["due_at"], row["started_at"]) >= 4
+    assert model.seen()[0]["hung_up_at"] is None
+    due = [one["due_at"] for one in beats(heart)]
+    assert len(set(due)) == len(due)
+    say(api, "/stop", "Stopped")
+
+
+def test_a_beat_of_a_busy_agent_comes_when_the_agent_is_idle(
+    heart: Home, api: Control, model: Model
+) -> None:
+    """HB-4, HB-13: after half a minute at most, with the event that it is for."""
+    start(heart, api)
+    checklist(heart, "say HEARTBEAT_OK")
+    api.say(ANN, "slow 600 0.1")
+    wait_for(model.seen, "the chat's run")
+    tell(heart, "the build is red")
+    deferred = wait_for(lambda: only(heart, "deferred"), "a beat that waits")
+    assert "somebody talks to the agent" in heart.goclaw("heartbeat", "why")[1]
+    say(api, "/stop", "Stopped")
+    assert asked(model, "the build is red") == []
+    row = ended(heart, deferred["id"], limit_s=45)
+    assert (outcome(row), row["kind"], row["attempts"]) == ("ok", "event", 1)
+    assert [one["id"] for one in beats(heart)] == [deferred["id"]]
+    assert len(asked(model, "the build is red")) == 1
+
+
+def test_an_alert_that_a_chat_does_not_take_is_no_alert_that_was_told(
+    either_heart: Home, api: Control
+) -> None:
+    """HB-7, HB-8: it comes when it can, and who else there is hears of it, once."""
+    agents = f"""
+[channels.telegram.chats."{CAT}"]
+agent = "ops"
+
+[agents.ops.heartbeat]
+target = "telegram:{CAT}"
+"""
+    configure(either_heart, SETTINGS + agents)
+    either_heart.env |= {
+        key.replace("MAIN", "OPS"): value
+        for key, value in either_heart.env.items()
+        if "AGENTS__MAIN" in key
+    }
+    start(either_heart, api)
+    for who in (BEN, ANN, CAT):
+        say(api, "say hello", "hello", who)
+    api.deactivate(ANN)
+    lost = run(either_heart, FULL)
+    assert (outcome(lost), lost["delivery"]) == ("delivery_failed", "dead")
+    assert "deactivated" in lost["undelivered"]
+
+    api.block(CAT)
+    for _ in range(2):
+        row = run(either_heart, "say the cat is out", "ops")
+        assert outcome(row) == "delivery_failed"
+        assert "blocked" in row["undelivered"]
+    assert api.texts(CAT) == ["hello"]
+    api.unblock(CAT)
+    assert outcome(run(either_heart, "say the cat is out", "ops")) == "alerted"
+    assert outcome(run(either_heart, "say the cat is out", "ops")) == "duplicate"
+    assert api.texts(CAT) == ["hello", "the cat is out"]
+
+    wait_for(lambda: len(api.texts(BEN)) == 2, "the next chat to hear of it", limit_s=40)
+    elsewhere = api.texts(BEN)[1]
+    assert "could not be delivered" in elsewhere
+    assert "deactivated" in elsewhere
+    assert "the disk is full" in elsewhere
+    assert outcome(run(either_heart, FULL)) == "duplicate"
+    assert len(api.texts(BEN)) == 2
+    assert api.texts(ANN) == ["hello"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "path", "example"),
+    [
+        ('active_hours = { start = "8:00", end = "22:00" }', "active_hours.start", "08:00"),
+        ('active_hours = { start = "08:00", end = "08:00" }', "active_hours", "24:00"),
+        (
+            'active_hours = { start = "08:00", end = "22:00", timezone = "Berlin" }',
+            "active_hours.timezone",
+            "Europe/Berlin",
+        ),
+        ('interval = "soon"', "interval", "30m"),
+        ('target = "to me"', "target", "telegram:"),
+        ("budget = { day = { usd = -1 } }", "budget.day.usd", "0"),
+    ],
+)
+def test_a_setting_that_cannot_be_meant_stops_the_start(
+    place: Home, settings: str, path: str, example: str
+) -> None:
+    """HB-2: the key, and what could be written there."""
+    configure(place, f"[heartbeat]\n{settings}\n")
+    code, output = place.goclaw("run")
+    assert code == 2, output
+    assert f"heartbeat.{path}" in output
+    assert example in output
+    assert "Traceback" not in output
+
+
+def over(place: Home, agent: str) -> list[dict[str, Any]]:
+    return [row for row in beats(place, agent) if row["finished_at"]]
+
+
+def only(place: Home, status: str) -> dict[str, Any] | None:
+    return next((row for row in beats(place) if row["status"] == status), None)
+
+
+def seconds(earlier: str, later: str) -> float:
+    return (datetime.fromisoformat(later) - datetime.fromisoformat(earlier)).total_seconds()
