@@ -80,10 +80,10 @@ class BeatStore(Protocol):
     ) -> list[ClaimedBeat]:
         """Claim what is due, the longest due first, at most one of each agent and ``wakes`` wakes.
 
-        First those that were given back: they go on in their rows, with their kinds, and answer what
-        is due by the grid meanwhile. What is due by the grid takes a wake that is due along; its
-        ``next_at`` becomes the first point of the grid after ``now``, however many are over. A wake
-        moves nothing. Each claim sets ``began_at``,
+        First those that were given back: they go on in their rows, with their kinds, and answer
+        what is due by the grid meanwhile. What is due by the grid takes a wake that is due along;
+        its ``next_at`` becomes the first point of the grid after ``now``, however many are over. A
+        wake moves nothing. Each claim sets ``began_at``,
         but for one that was given back, and makes a row of the log with the status ``RUNNING``; new
         rows get ``ids``, of which there are as many as are wanted. Two nodes never claim the same.
         Raises ``Fenced`` if ``node`` is not alive.

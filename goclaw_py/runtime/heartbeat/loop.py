@@ -6,24 +6,21 @@ It sleeps until the next due time or a change, at most a second, and waits for n
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final
 
 from goclaw_py.core.beats import BeatKind, ClaimedBeat
-from goclaw_py.core.errors import Fenced, StoreUnavailable
+from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import AgentName, BeatId, NodeId
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import BeatStore
+from goclaw_py.runtime.claiming import ClaimLoop
 from goclaw_py.runtime.clock import new_id
 from goclaw_py.runtime.heartbeat.beats import Beats
 from goclaw_py.runtime.wake import Wake
 
-log = logging.getLogger(__name__)
-
-LOOK_S: Final = 1.0
 WAKES: Final = 5
 """How many wakes a process takes up in ``WAKES_S``; more wait (SPEC HB-11)."""
 WAKES_S: Final = 60.0
@@ -31,7 +28,6 @@ WAKES_S: Final = 60.0
 _FEW = 10
 _MANY = 1000
 _OTHERS_S = 0.05
-_UNSURE_S = 60.0
 
 
 class WakeLimit:
@@ -58,7 +54,7 @@ class WakeLimit:
         return self._taken[0] + WAKES_S - asyncio.get_running_loop().time()
 
 
-class BeatLoop:
+class BeatLoop(ClaimLoop):
     """Claims due beats for one process.
 
     Args:
@@ -75,37 +71,18 @@ class BeatLoop:
         beats: Beats,
         wake: Wake,
     ) -> None:
+        super().__init__("heartbeats", wake)
         self._store = store
         self._clock = clock
         self._node = node
         self._agents = agents
         self._beats = beats
-        self._wake = wake
-        self._closing = False
-        self._unsure_until = 0.0
         self._due_at: datetime | None = None
         """What was slept for; whatever has changed since, a claim finds out."""
         self.limit = WakeLimit()
-        self.look_s = LOOK_S
-        """How often the table is looked at without any notice; these are hints (SPEC DB-3)."""
-
-    async def run(self) -> None:
-        """Claim what comes due. Runs until cancelled."""
-        while not self._closing:
-            self._wake.clear()
-            try:
-                sleep_s = await self.look()
-            except StoreUnavailable as error:
-                log.debug("heartbeats wait for the database: %s", error)
-                sleep_s = self.look_s
-            except Fenced:
-                # Declared dead; the next look is that of another node.
-                sleep_s = self.look_s
-            await self._wake.wait(sleep_s)
 
     async def look(self) -> float:
-        """Claim what is due now; how long there is nothing to do, in seconds, at most 1."""
-        await self._give_back_unknown()
+        """See ``ClaimLoop``."""
         # As a rule one is due. Ids cost time, so many are made only where many are wanted.
         many = _FEW
         while True:
@@ -139,7 +116,7 @@ class BeatLoop:
                 node, self._agents, now=self._clock.now(), ids=ids, wakes=wakes
             )
         except StoreUnavailable:
-            self._unsure_until = asyncio.get_running_loop().time() + _UNSURE_S
+            self._answer_was_lost()
             raise
         if self._node() != node:
             return []
@@ -149,18 +126,8 @@ class BeatLoop:
         return claimed
 
     async def _give_back_unknown(self) -> None:
-        """Give back what was claimed by a call whose answer was lost.
-
-        For a while: such a call may take effect long after nobody waits for it any more.
-        """
-        if asyncio.get_running_loop().time() < self._unsure_until:
-            known = [held.id for held in self._beats.all()]
-            await self._store.give_back_unknown_beats(known, node=self._node())
-
-    def close(self) -> None:
-        """Claim nothing more."""
-        self._closing = True
-        self._wake.call()
+        known = [held.id for held in self._beats.all()]
+        await self._store.give_back_unknown_beats(known, node=self._node())
 
 
 _WAKES: Final = frozenset({BeatKind.EVENT, BeatKind.JOB})

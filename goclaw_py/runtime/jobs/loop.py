@@ -6,23 +6,19 @@ that hangs, or a channel, delays no other one.
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
-from goclaw_py.core.errors import Fenced, StoreUnavailable
+from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import NodeId, OccurrenceId
 from goclaw_py.core.occurrence import Claimed, Status
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import JobStore
+from goclaw_py.runtime.claiming import ClaimLoop
 from goclaw_py.runtime.clock import new_id
 from goclaw_py.runtime.jobs.occurrences import Occurrences
 from goclaw_py.runtime.wake import Wake
 
-log = logging.getLogger(__name__)
-
-LOOK_S = 1.0
 _OTHERS_S = 0.05
 _CROWD = 20
 """So many jobs at once are claimed before their time."""
@@ -32,10 +28,9 @@ _TOGETHER = timedelta(seconds=0.1)
 _NO_LEAD = timedelta()
 _MOST_AT_ONCE = 1000
 _MESSAGES = 100
-_UNSURE_S = 60.0
 
 
-class DueLoop:
+class DueLoop(ClaimLoop):
     """Claims due jobs for one process.
 
     Args:
@@ -52,34 +47,15 @@ class DueLoop:
         size: Callable[[], int],
         wake: Wake,
     ) -> None:
+        super().__init__("jobs", wake)
         self._store = store
         self._clock = clock
         self._node = node
         self._occurrences = occurrences
         self._size = size
-        self._wake = wake
-        self._closing = False
-        self._unsure_until = 0.0
-        self.look_s = LOOK_S
-        """How often the table is looked at without any notice; these are hints (SPEC DB-3)."""
-
-    async def run(self) -> None:
-        """Claim what comes due. Runs until cancelled."""
-        while not self._closing:
-            self._wake.clear()
-            try:
-                sleep_s = await self.look()
-            except StoreUnavailable as error:
-                log.debug("jobs wait for the database: %s", error)
-                sleep_s = self.look_s
-            except Fenced:
-                # Declared dead; the next look is that of another node.
-                sleep_s = self.look_s
-            await self._wake.wait(sleep_s)
 
     async def look(self) -> float:
-        """Claim what is due now; how long there is nothing to do, in seconds, at most 1."""
-        await self._give_back_unknown()
+        """See ``ClaimLoop``."""
         await self._occurrences.withdraw()
         due_at, lead = await self._next()
         while due_at is not None and due_at <= self._clock.now() + lead:
@@ -113,7 +89,7 @@ class DueLoop:
                 node, now=now, ids=ids, until=now + lead, messages_only=room <= 0
             )
         except StoreUnavailable:
-            self._unsure_until = asyncio.get_running_loop().time() + _UNSURE_S
+            self._answer_was_lost()
             raise
         if self._node() != node:
             return None
@@ -142,19 +118,9 @@ class DueLoop:
         return due_at, timedelta(seconds=min(crowd * _EACH_S, _MOST_LEAD_S))
 
     async def _give_back_unknown(self) -> None:
-        """Give back what was claimed by a call whose answer was lost.
-
-        For a while: such a call may take effect long after nobody waits for it any more.
-        """
-        if asyncio.get_running_loop().time() < self._unsure_until:
-            known = [held.id for held in self._occurrences.all()]
-            await self._store.give_back_unknown(known, node=self._node())
+        known = [held.id for held in self._occurrences.all()]
+        await self._store.give_back_unknown(known, node=self._node())
 
     def room(self) -> int:
         """How many more may be claimed: what can start, and as many again (SPEC CRON-5)."""
         return min(2 * self._size() - self._occurrences.load, _MOST_AT_ONCE)
-
-    def close(self) -> None:
-        """Claim nothing more."""
-        self._closing = True
-        self._wake.call()
