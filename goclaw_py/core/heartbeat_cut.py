@@ -101,6 +101,8 @@ class _Markdown:
         text = self._text
         places: list[Span] = []
         for number, span in enumerate(spans):
+            if places and span.begin < places[-1].end:
+                continue
             most = spans[number + 1].begin if number + 1 < len(spans) else len(text)
             place = self._widen(span, Span(places[-1].end if places else 0, most))
             while places and _BETWEEN.fullmatch(text, places[-1].end, place.begin):
@@ -178,7 +180,8 @@ class _Markdown:
             return None
         begin -= 1
         if opening == "[":
-            if address := _ADDRESS.match(text, end, room.end):
+            # Where it leads, the next one may be.
+            if address := _ADDRESS.match(text, end):
                 end = address.end() - 1
             if begin > room.begin and text[begin - 1] == "!":
                 begin -= 1

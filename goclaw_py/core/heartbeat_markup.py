@@ -1,10 +1,10 @@
 """HEARTBEAT_OK as it looks to people, whatever way it is written (SPEC HB-6).
 
-A text is looked at in two *views*, which have a sign for each of its characters, so that places in
-a view are places in the text. In the first one what shows nothing is a sign of its own, and what
-stands for a character (``&#95;``) is that character; in the second one tags and the addresses of
-links show nothing either. Somebody who reads the text as it stands sees the first one, somebody who
-reads it rendered at most what both have. One pattern finds the token in each of them, in one pass.
+A text is looked at in *views*, which have a sign for each of its characters, so that places in a
+view are places in the text. In the first one what shows nothing is a sign of its own, and what
+stands for a character (``&#95;``) is that character; in the others tags and the addresses of links
+show nothing either. Somebody who reads the text as it stands sees the first one, somebody who reads
+it rendered one of the others. One pattern finds the token in each of them, in one pass.
 
 A letter of the token counts in all its widths and styles, with accents or without. Other letters
 that look like it do not: those of other alphabets.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from html.entities import html5
 from typing import Final, NamedTuple
 
@@ -82,19 +83,28 @@ class Span(NamedTuple):
 
 # ---------------------------------------------------------------------- views
 
-_CODED = re.compile(
-    r"&(?:(?:amp|#0*+38|#[xX]0*+26);)*"
-    r"(?P<name>#(?:[0-9]++|[xX][0-9a-fA-F]++);?|[A-Za-z][A-Za-z0-9]{0,31}+;|shy)"
-    r"|%[2-7][0-9A-Fa-f]|(?:%[89A-Fa-f][0-9A-Fa-f])++"
-)
-"""Entities, also of entities, and what stands for a character in an address."""
 
-TAG: Final = (
-    r"<!--(?:[^<-]++|-(?!->)|<(?!!--))*+-->"
-    r"""|<(?:[^<>"']++|"[^"]*+"|'[^']*+')*+>"""
-    r"|<[^<>]*+>"
-)
-"""A tag or a comment. An attribute may hold anything between its quotes."""
+def _coded(nothing: str) -> re.Pattern[str]:
+    """``nothing``: what may be in the middle of it."""
+    n = f"[{nothing}]*+" if nothing else ""
+    amp = rf"(?:a{n}m{n}p|#{n}0*+3{n}8|#{n}[xX]{n}0*+2{n}6)"
+    return re.compile(
+        rf"&{n}(?:{amp}{n};{n})*"
+        rf"(?P<name>#{n}(?:[0-9][0-9{nothing}]*+|[xX]{n}[0-9a-fA-F][0-9a-fA-F{nothing}]*+);?"
+        rf"|[A-Za-z][A-Za-z0-9{nothing}]{{0,63}}+;|s{n}h{n}y|[lg]{n}t)"
+        rf"|%{n}[2-7]{n}[0-9A-Fa-f]|(?:%{n}[89A-Fa-f]{n}[0-9A-Fa-f])++"
+    )
+
+
+_CODED = _coded(_NOTHING)
+"""Entities, also of entities, and what stands for a character in an address.
+
+What shows nothing may be in them: channels take control characters away before they read a text.
+"""
+
+TAG: Final = r"""<(?:[^<>"']++|"[^"]*+"|'[^']*+')*+>|<[^<>]*+>"""
+"""An attribute may hold anything between its quotes."""
+_COMMENT = re.compile(r"<!--(?:[^-]++|-(?!->))*+-->")
 
 _IN_PARENTHESES = r"(?:[^()\\]++|\\.|\((?:[^()\\]++|\\.|\((?:[^()\\]++|\\.)*+\))*+\))*+"
 ADDRESS: Final = (
@@ -105,33 +115,67 @@ ADDRESS: Final = (
 )
 """What follows the words of a link: where it leads, and a title."""
 
-_UNSHOWN = re.compile(rf"(?:{ADDRESS}|{TAG}|!(?=\[))++", re.DOTALL)
+_OUTER = re.compile(rf"(?:{ADDRESS}|{TAG}|!(?=\[))++", re.DOTALL)
+# A blank at the edge of a piece of code is not shown either.
+_CODE_EDGE = r"`++[ \n]|[ \n](?=`)"
+_LINKS = re.compile(rf"(?:{_CODE_EDGE}|{ADDRESS}|!(?=\[))++", re.DOTALL)
+_INNER = re.compile(rf"(?:{_CODE_EDGE}|<[^<>]*+>|\]\([^()\[\]]*+\)|\]\[[^\[\]]*+\]|!(?=\[))++")
+_STRICTLY_CODED = _coded("")
+_CODED_BRACKET = re.compile(r"(?<=\x04)[][<>()`\"'](?=\x03)")
 
 
-def _views(text: str) -> tuple[str, str]:
-    """Both views; the second one may be the first one."""
-    first = text.translate(_Signs())
-    if "&" in first or "%" in first:
-        first = _CODED.sub(_decoded, first)
-    if "<" in first or "[" in first or "]" in first:
-        return first, _UNSHOWN.sub(lambda found: _HIDDEN * len(found[0]), first)
-    return first, first
+def _views(text: str) -> list[str]:
+    """The first view, and the others if they differ from it."""
+    as_is = text.translate(_Signs())
+    first = _CODED.sub(_decoded, as_is) if "&" in as_is or "%" in as_is else as_is
+    if not any(sign in first for sign in "<[]`"):
+        return [first]
+    bases = [first]
+    if first != as_is:
+        # A bracket that is coded is markup only to one who decodes first, and what shows nothing
+        # may keep others from decoding.
+        strict = _STRICTLY_CODED.sub(_decoded, as_is) if _NOTHING in as_is else first
+        bases += [strict, _CODED_BRACKET.sub(".", first), _CODED_BRACKET.sub(".", strict)]
+    # What is hidden may hide something in turn, and one who does not read tags or comments as such
+    # sees what is in them.
+    views = [first]
+    for base in set(bases):
+        views += [_LINKS.sub(_hidden, base), _INNER.sub(_hidden, base)]
+        views += [_OUTER.sub(_hidden, _without_comments(base))]
+    return list(dict.fromkeys(views))
+
+
+def _without_comments(view: str) -> str:
+    # Behind the last end of one they would all be looked through to the end of the text.
+    end = view.rfind("-->") + len("-->")
+    return _COMMENT.sub(_hidden, view[:end]) + view[end:] if "<!--" in view else view
+
+
+def _hidden(found: re.Match[str]) -> str:
+    return _HIDDEN * len(found[0])
 
 
 def _decoded(coded: re.Match[str]) -> str:
     source = coded[0]
-    chars = _meant(coded)
+    return _often(source) if len(source) <= _OFTEN_CHARS else _signs_of(source)
+
+
+def _signs_of(source: str) -> str:
+    chars = _meant(source)
     signs = "".join(map(_sign, chars))
     if not signs.strip(_NOTHING):
         return _HIDDEN * len(source) if signs else source
     return _BEGIN + signs + _REST * (len(source) - 2) if len(signs) == 1 else source
 
 
-def _meant(coded: re.Match[str]) -> str:
+def _meant(source: str) -> str:
     """The characters that something stands for, "" if it stands for none."""
+    source = source.replace(_NOTHING, "")
+    coded = _CODED.match(source)
+    assert coded
     name = coded["name"]
     if name is None:
-        return bytes.fromhex(coded[0].replace("%", "")).decode(errors="replace")
+        return bytes.fromhex(source.replace("%", "")).decode(errors="replace")
     if name[0] != "#":
         return html5.get(name, "")
     base = 16 if name[1] in "xX" else 10
@@ -139,6 +183,12 @@ def _meant(coded: re.Match[str]) -> str:
     # No character has a longer number, and Python does not read numbers of any length.
     code = int(digits or "0", base) if len(digits) <= 7 else 0
     return chr(code) if 0 < code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else ""
+
+
+# A text may be full of them.
+_OFTEN_CHARS = 12
+_often = lru_cache(maxsize=256)(_signs_of)
+_often_meant = lru_cache(maxsize=256)(_meant)
 
 
 # ---------------------------------------------------------------------- the token
@@ -152,7 +202,7 @@ _MARKUP = r"\x02-\x04*`~\\\[\]"
 _GAP = rf"\x01*+(?:[_\x01]*+[{_MARKUP}][_\x01{_MARKUP}]*+)?+"
 _JOINT = rf"(?:\x01*+_\x01*+(?=O)|(?=[\x01{_MARKUP}]*+_)[_\x01]*+[{_MARKUP}][_\x01{_MARKUP}]*+)"
 _TOKEN = re.compile(
-    rf"{_GAP.join('HEARTBEAT')}{_JOINT}O{_GAP}K[\x01\x03]*+(?=[_\x01]*+(?![{_WORD}]))"
+    rf"{_GAP.join('HEARTBEAT')}{_JOINT}O{_GAP}K[\x01\x03]*+(?=(?:\\?+_|\x01)*+(?![{_WORD}]))"
 )
 _HOLDS: Final = f"_{_NOTHING}"
 
@@ -163,13 +213,11 @@ def token_spans(text: str) -> list[Span]:
     ``text`` is well formed. The spans are in order and do not touch each other; markup around the
     token is in none of them.
     """
-    first, second = _views(text)
-    if not all(letter in first for letter in _LETTERS):
+    views = _views(text)
+    if not all(letter in views[0] for letter in _LETTERS):
         return []
-    found = _words(first)
-    if second is not first:
-        found = _merged(sorted(found + _words(second)))
-    return found
+    found = [word for view in views for word in _words(view)]
+    return found if len(views) == 1 else _merged(sorted(found))
 
 
 def _words(view: str) -> list[Span]:
@@ -178,13 +226,19 @@ def _words(view: str) -> list[Span]:
         begin = match.start()
         if view.startswith(_BEGIN, begin - 1):
             begin -= 1
-        # Underscores around it are markup, unless there is a word behind them.
-        before = begin
-        while before and view[before - 1] in _HOLDS:
-            before -= 1
-        if not (before and view[before - 1].isalnum()):
+        if not _is_held(view, begin):
             words.append(Span(begin, match.end()))
     return words
+
+
+def _is_held(view: str, begin: int) -> bool:
+    """Whether there is a word before a place. Underscores alone are markup."""
+    before = begin
+    while before and (
+        view[before - 1] in _HOLDS or (view[before - 1] == "\\" and view[before] == "_")
+    ):
+        before -= 1
+    return before > 0 and view[before - 1].isalnum()
 
 
 def _merged(spans: list[Span]) -> list[Span]:
@@ -205,7 +259,7 @@ def without_underscores(text: str) -> str:
 
     No token is in it then, in whatever way it is read.
     """
-    first, _ = _views(text)
+    first = _views(text)[0]
     pieces, end = [], 0
     for found in _UNDERSCORE.finditer(first):
         pieces.append(text[end : found.start()])
@@ -218,13 +272,21 @@ def without_underscores(text: str) -> str:
 _FENCE = re.compile(r"^[ \t>]*+(?:`{3,}+|~{3,}+)[^\n`]*+$", re.MULTILINE)
 _RULE = re.compile(r"^[ \t>]*+([-*_])(?:[ \t]*+\1){2,}+[ \t]*+$", re.MULTILINE)
 _LINE_MARK = re.compile(
-    r"^(?:[ \t]*+>)*+[ \t]*+(?:#{1,6}+[ \t]+|[-*+•][ \t]+(?:\[[ xX]\][ \t]+)?)?", re.MULTILINE
+    r"^(?=[ \t>#*+•-])(?:[ \t]*+>)*+[ \t]*+(?:#{1,6}+[ \t]+|[-*+•][ \t]+(?:\[[ xX]\][ \t]+)?)?",
+    re.MULTILINE,
 )
-_LINK = re.compile(rf"!?\[([^\[\]]*+)(?:{ADDRESS})|(?:{ADDRESS})", re.DOTALL)
+_LINK = re.compile(rf"!?\[(?=[^\[\]]*+(?:{ADDRESS}))|{ADDRESS}", re.DOTALL)
 _BARE_TAG = re.compile(r"""</?[A-Za-z](?!\w*+:)(?:[^<>"']++|"[^"]*+"|'[^']*+')*+>|<!--[^<>]*+-->""")
-_EMPHASIS = re.compile(
-    r"(?<![\\*`])[*`]++(?!\s)|(?<![\s\\*`])[*`]++|(?<!\\)~~++|(?<![\\\w])_++|(?<![\\_])_++(?!\w)"
+_EMPHASIS = re.compile(r"[*`]++|~~++|_++")
+_TO_REMOVE = (
+    (_FENCE, ("```", "~~~")),
+    (_RULE, "-*_"),
+    (_LINE_MARK, " \t>#-*+•"),
+    (_LINK, "]"),
+    (_BARE_TAG, "<"),
 )
+"""What is removed, and what is in any text that has it."""
+
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _INVISIBLES = re.compile(f"{_INVISIBLE.pattern}++")
 
@@ -235,16 +297,31 @@ def bare(text: str) -> str:
     What is markup is decided by the looks of it. That is good enough to count characters, and to
     tell whether two texts say the same.
     """
-    text = _LINE_MARK.sub("", _RULE.sub("", _FENCE.sub("", text)))
-    if "]" in text:
-        # Twice, for an image in a link.
-        text = _LINK.sub(r"\1", _LINK.sub(r"\1", text))
-    text = _ESCAPED.sub(r"\1", _EMPHASIS.sub("", _BARE_TAG.sub("", text)))
+    for pattern, signs in _TO_REMOVE:
+        if any(sign in text for sign in signs):
+            text = pattern.sub("", text)
+    text = _EMPHASIS.sub(_literal, text)
+    if "\\" in text:
+        text = _ESCAPED.sub(r"\1", text)
     return _CODED.sub(_said, text) if "&" in text else text
 
 
+def _literal(signs: re.Match[str]) -> str:
+    """Signs that look like emphasis, if they are none: between blanks, escaped, in names."""
+    text, (begin, end) = signs.string, signs.span()
+    before, after = text[begin - 1 : begin], text[end : end + 1]
+    if before == "\\":
+        return signs[0]
+    if signs[0][0] == "_":
+        return signs[0] if before.isalnum() and after.isalnum() else ""
+    return signs[0] if before.isspace() and after.isspace() else ""
+
+
 def _said(coded: re.Match[str]) -> str:
-    return coded[0] if coded["name"] is None else _meant(coded) or coded[0]
+    source = coded[0]
+    if source[0] == "%":
+        return source
+    return (_often_meant(source) if len(source) <= _OFTEN_CHARS else _meant(source)) or source
 
 
 def trimmed(text: str) -> str:

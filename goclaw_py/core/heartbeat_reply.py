@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, assert_never
 
 from goclaw_py.core.heartbeat import AckPosition
 from goclaw_py.core.heartbeat_cut import cut
 from goclaw_py.core.heartbeat_markup import (
+    Span,
     bare,
     shown,
     token_spans,
@@ -47,14 +49,14 @@ def judge(reply: str, *, ack_max_chars: int, position: AckPosition) -> Judgement
 
     Source: SPEC HB-6.
     """
-    if not trimmed(reply):
-        return Judgement(is_ok=True)
-    text = without_token(reply)
-    if text == reply:
-        return Judgement(is_ok=False, text=reply)
+    left = well_formed(reply)
+    spans = token_spans(left)
+    if not spans:
+        return Judgement(is_ok=False, text=reply) if trimmed(left) else Judgement(is_ok=True)
+    text = _without(left, spans)
     rest = trimmed(bare(text))
-    counts = position is AckPosition.ANYWHERE or _is_at_an_edge(well_formed(reply))
-    if not rest or (counts and len(unicodedata.normalize("NFC", rest)) <= ack_max_chars):
+    is_short = len(unicodedata.normalize("NFC", rest)) <= ack_max_chars
+    if not rest or (is_short and _counts(left, spans, position)):
         return Judgement(is_ok=True)
     return Judgement(is_ok=False, text=text)
 
@@ -66,28 +68,7 @@ def without_token(text: str) -> str:
     """
     left = well_formed(text)
     spans = token_spans(left)
-    if not spans:
-        return text
-    for _ in range(_ROUNDS):
-        left = cut(left, spans)
-        # Two halves may have come together, or markup have become a text.
-        spans = token_spans(left)
-        if not spans:
-            return left
-    return without_underscores(left)
-
-
-def _is_at_an_edge(reply: str) -> bool:
-    spans = token_spans(reply)
-    return _is_trimming(reply[: spans[0].begin]) or _is_trimming(reply[spans[-1].end :])
-
-
-def _is_trimming(text: str) -> bool:
-    """Whether there is nothing but blanks, markup and punctuation."""
-    return all(
-        (char.isascii() and not char.isalnum()) or unicodedata.category(char)[0] in "PZCM"
-        for char in trimmed(bare(text))
-    )
+    return _without(left, spans) if spans else text
 
 
 def alert_key(agent: str, target: str, text: str) -> str:
@@ -102,3 +83,33 @@ def alert_key(agent: str, target: str, text: str) -> str:
         # With its length: what moves from one part to the next makes another key.
         key.update(b"%d:%b" % (len(encoded), encoded))
     return key.hexdigest()
+
+
+def _without(text: str, spans: Sequence[Span]) -> str:
+    for _ in range(_ROUNDS):
+        text = cut(text, spans)
+        # Two halves may have come together, or what was in a tag have come out of it.
+        spans = token_spans(text)
+        if not spans:
+            return text
+    return without_underscores(text)
+
+
+def _counts(reply: str, spans: Sequence[Span], position: AckPosition) -> bool:
+    """Whether the token is where it counts."""
+    match position:
+        case AckPosition.ANYWHERE:
+            return True
+        case AckPosition.EDGES:
+            around = (reply[: spans[0].begin], reply[spans[-1].end :])
+            return any(map(_is_trimming, around))
+        case _:
+            assert_never(position)
+
+
+def _is_trimming(text: str) -> bool:
+    """Whether there is nothing but blanks, markup and punctuation."""
+    return all(
+        (char.isascii() and not char.isalnum()) or unicodedata.category(char)[0] in "PZCM"
+        for char in bare(text)
+    )

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from goclaw_py.core.errors import JobError, NotYours, TooManyJobs, UnknownJob
+from goclaw_py.core.heartbeat_reply import without_token
 from goclaw_py.core.jobs import Job, JobSpec, JobState, Notify
 from goclaw_py.core.schedule import At, describe
 from goclaw_py.core.text import cut_text, is_blank
@@ -40,15 +41,16 @@ NOT_CARRIED_OUT: Final = "Nothing here runs jobs at the moment."
 
 
 def notify_text(reply: str, notify: Notify) -> str | None:
-    """What of a job's reply is told, None if nothing is. Source: SPEC CRON-13."""
+    """What of a job's reply is told, None if nothing is. Source: SPEC CRON-13, HB-6."""
     if notify is Notify.NEVER:
         return None
-    text = reply
+    text = without_token(reply)
     if notify is Notify.CONDITIONAL:
-        begun = reply.lstrip()
+        begun = text.lstrip()
         if not begun.startswith(NOTIFY):
             return None
-        text = begun.removeprefix(NOTIFY).strip()
+        # Without the word before it, something else may be a word of its own.
+        text = without_token(begun.removeprefix(NOTIFY).strip())
     return None if is_blank(text) or text.strip() == NO_REPLY else text
 
 

@@ -59,6 +59,8 @@ def test_nothing_that_is_delivered_shows_the_token(
 
 @given(reply=replies)
 @example(reply="HEARTBEAT&#\x0695;OK")
+@example(reply="5 < [HEART](https://example.org)BEAT_OK > 3")
+@example(reply="HEARTBEAT_O`HEARTBEAT_OK K and `")
 @example(reply="HEART<b><!-- HEARTBEAT_OK --></b>BEAT_OK")
 def test_telegram_never_shows_the_token(reply: str) -> None:
     """By what the channel itself makes of it, with markup and where the server refuses that."""
