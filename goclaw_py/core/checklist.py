@@ -127,7 +127,7 @@ def with_item(text: str, item: str) -> str:
 
 
 def with_done(text: str, number: int) -> str:
-    """The file with an item ticked off, and with it all that is inside of it but open boxes.
+    """The file with an item ticked off, and with it all that is inside of it.
 
     One with an interval is not looked at again either. Raises ``BadChecklist`` if there is no such
     number.

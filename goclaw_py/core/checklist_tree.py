@@ -80,7 +80,7 @@ class Entry:
     Args:
         parent: The index of the entry that it is in; always a smaller one.
         text: Its first paragraph without bullet and box.
-        is_done: Whether it is ticked off, or is in one that is and has no open box of its own.
+        is_done: Whether it is ticked off, or is in one that is.
         is_item: Whether it has a meaning and is not done.
         interval: None also where it has no meaning.
         words: The interval as it is written.
@@ -221,7 +221,7 @@ class _Reader:
             column=columns[-1],
             depth=len(columns) - 1,
             tick=_tick(line, at, bullet),
-            is_done=ticked or (box is None and self._is_done(parent)),
+            is_done=ticked or self._is_done(parent),
             rows=[len(self.rows)],
             parts=[content],
         )

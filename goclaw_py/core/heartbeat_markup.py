@@ -38,6 +38,13 @@ _BLANK_SIGN: Final = "\u2800"
 """A sign of Braille without a dot."""
 _LETTERS: Final = frozenset("HEARTBOK_")
 
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff"
+    "\uff66-\uff9d\U00020000-\U0003ffff]"
+)
+"""Letters of Thai, Lao, Burmese, Khmer, Japanese and Chinese, which put no blanks between words: a
+word of Latin letters among them is one of its own."""
+
 
 class _Signs(dict[int, str]):
     """Signs of characters, for ``str.translate``."""
@@ -62,6 +69,8 @@ def _sign(char: str) -> str:
     )
     if base in _LETTERS:
         return base
+    if _UNSPACED.match(char):
+        return "."
     return "w" if char.isalnum() or unicodedata.category(char) == "Pc" else "."
 
 

@@ -328,8 +328,8 @@ _FAILED: Final = {
 }
 """What an end makes of the number of failures in a row; the others keep it."""
 
-_UNHEARD: Final = frozenset({BeatStatus.FAILED, BeatStatus.CANCELLED, BeatStatus.SKIPPED})
-"""Ends after which events and items were not looked at: the next beat carries them again."""
+_UNHEARD: Final = frozenset({BeatStatus.FAILED, BeatStatus.CANCELLED, BeatStatus.NO_ROUTE})
+"""Ends of which nobody has heard: the next beat carries the same events and items again."""
 
 
 def _again(held: Held, attempt: Attempt) -> bool:
