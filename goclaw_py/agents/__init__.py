@@ -1,6 +1,6 @@
 """Level 3: the agent loops that come with the product (SPEC AGENT-2)."""
 
-from goclaw_py.agents.build import build_agent
+from goclaw_py.agents.build import build_agent, is_model
 from goclaw_py.agents.command import CommandSpec, OutputKind, UsagePaths, program_loop
 from goclaw_py.agents.spec import AgentSpec, McpServer, Thinking
 
@@ -12,5 +12,6 @@ __all__ = [
     "Thinking",
     "UsagePaths",
     "build_agent",
+    "is_model",
     "program_loop",
 ]

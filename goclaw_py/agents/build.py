@@ -57,6 +57,11 @@ def _is_address(url: str) -> bool:
         return False
 
 
+def is_model(model: str) -> bool:
+    """Whether this setting names a language model, which a run may have another one in place of."""
+    return read_model(model) is not None
+
+
 def build_agent(spec: AgentSpec) -> AgentLoop:
     """Make the loop that ``spec.model`` names.
 

@@ -15,6 +15,7 @@ from goclaw_py.agents import (
     Thinking,
     UsagePaths,
     build_agent,
+    is_model,
 )
 from goclaw_py.config import accounts, api_key, option_error, queue_policy
 from goclaw_py.config.command import Command
@@ -266,7 +267,25 @@ def build_agents(settings: Settings) -> dict[AgentName, AgentLoop]:
             mcp={key: _mcp(server) for key, server in section.mcp.items()},
         )
         agents[name] = build_agent(spec)
+    _check_models_of_beats(settings)
     return agents
+
+
+def _check_models_of_beats(settings: Settings) -> None:
+    """Another model makes sense only where there is one. Raises ``SettingError``."""
+    models = {name for name, agent in settings.agents.items() if is_model(agent.model)}
+    _check_model("heartbeat.model", settings.heartbeat.model, may_be=bool(models))
+    for name, agent in settings.agents.items():
+        _check_model(f"agents.{name}.heartbeat.model", agent.heartbeat.model, may_be=name in models)
+
+
+def _check_model(key: str, model: str | None, *, may_be: bool) -> None:
+    if model and not may_be:
+        only = 'only an agent whose model is a language model such as "openai:gpt-4o" takes another'
+        raise SettingError(key, model, only)
+    # Without a provider it is another model of the agent's own.
+    if model and ":" in model and not is_model(model):
+        raise SettingError(key, model, 'must be a model such as "openai:gpt-4o-mini"')
 
 
 def build_tools(settings: Settings) -> Toolmaker:

@@ -68,3 +68,33 @@ def test_what_no_loop_can_do_stops_the_start(tmp_path: Path, text: str, key: str
         build_agents(settings)
     assert caught.value.key == key
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ('[heartbeat]\nmodel = "openai:gpt-4o-mini"\n', "heartbeat.model"),
+        (
+            '[agents.main]\nmodel = "openai:gpt-4o"\n[agents.ann.heartbeat]\nmodel = "openai:x"\n',
+            "agents.ann.heartbeat.model",
+        ),
+        (
+            '[agents.main]\nmodel = "openai:gpt-4o"\n[heartbeat]\nmodel = "nobody:x"\n',
+            "heartbeat.model",
+        ),
+    ],
+)
+def test_a_model_for_beats_that_nobody_could_ask_is_refused(
+    tmp_path: Path, settings: str, key: str
+) -> None:
+    (tmp_path / "goclaw.toml").write_text(settings)
+    with pytest.raises(SettingError) as refused:
+        build_agents(load(env={"GOCLAW_HOME": str(tmp_path)}))
+    assert refused.value.key == key
+    assert "openai:gpt-4o" in refused.value.allowed
+
+
+def test_a_model_for_all_beats_leaves_programs_alone(tmp_path: Path) -> None:
+    text = '[agents.main]\nmodel = "openai:a"\n[agents.ann]\n[heartbeat]\nmodel = "b"\n'
+    (tmp_path / "goclaw.toml").write_text(text)
+    assert len(build_agents(load(env={"GOCLAW_HOME": str(tmp_path)}))) == 2
