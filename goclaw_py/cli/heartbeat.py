@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goclaw_py.cli import heartbeat_run, heartbeat_show
+from goclaw_py.cli import heartbeat_run, heartbeat_show, post
 from goclaw_py.cli import heartbeat_words as words
 from goclaw_py.cli.context import AsJson, cli, is_live
+from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.heartbeat_words import AgentArgument, AgentOption
 from goclaw_py.cli.output import plain, show_json
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from goclaw_py.core.beats import Event
-    from goclaw_py.core.checklist import Checklist
+    from goclaw_py.core.checklist import Checklist, Item
     from goclaw_py.core.heartbeat_view import HeartbeatView
     from goclaw_py.core.ids import AgentName
     from goclaw_py.ports.control import Control
@@ -39,7 +38,12 @@ _Change = Callable[["HeartbeatDesk", "AgentName"], Awaitable["HeartbeatView"]]
 @app.command()
 def on(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson = False) -> None:
     """Let a heart beat that was switched off."""
-    _change(ctx, agent, lambda desk, name: desk.switch(name, on=True), as_json=as_json)
+    view = _change(ctx, agent, lambda desk, name: desk.switch(name, on=True), as_json=as_json)
+    if not view.heartbeat.is_on:
+        from goclaw_py.core.wording_heartbeat_view import BY_SETTINGS  # noqa: PLC0415
+
+        typer.echo(f"goclaw: {BY_SETTINGS}", err=True)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 @app.command()
@@ -59,7 +63,9 @@ def mute(
     ctx: typer.Context,
     when: Annotated[
         list[str],
-        typer.Argument(metavar="DURATION", help="Such as 30m, 2h, 1d, until 18:00; off ends it."),
+        typer.Argument(
+            metavar="DURATION", help="Such as 30m, 1h30m, 2 hours, until 18:00; off ends it."
+        ),
     ],
     agent: AgentOption = None,
     *,
@@ -69,29 +75,18 @@ def mute(
     text = " ".join(when)
 
     async def change(desk: HeartbeatDesk, name: AgentName) -> HeartbeatView:
+        from goclaw_py.core.mutes import mute_end  # noqa: PLC0415
+
         view = await desk.view(name)
-        return await desk.mute(name, _until(text, view.now, view.policy.zone))
+        until = mute_end(text, asked_at=view.now, zone=view.policy.zone)
+        return await desk.mute(name, until)
 
     _change(ctx, agent, change, as_json=as_json)
 
 
-def _until(text: str, now: datetime, zone: str) -> datetime | None:
-    """When a silence ends, None for ``off``. Raises ``BadSchedule``."""
-    from goclaw_py.core.intervals import read  # noqa: PLC0415
-    from goclaw_py.core.moments import parse_moment  # noqa: PLC0415
-
-    plain_text = text.strip().lower()
-    if plain_text == "off":
-        return None
-    moment = plain_text.removeprefix("until ")
-    return (
-        now + read(text.strip())
-        if moment == plain_text
-        else parse_moment(moment, now=now, zone=zone)
-    )
-
-
-def _change(ctx: typer.Context, agent: str | None, change: _Change, *, as_json: bool) -> None:
+def _change(
+    ctx: typer.Context, agent: str | None, change: _Change, *, as_json: bool
+) -> HeartbeatView:
     async def ask(control: Control) -> tuple[HeartbeatView, bool]:
         desk = control.heartbeats
         view = await change(desk, await words.chosen(desk, agent))
@@ -102,13 +97,14 @@ def _change(ctx: typer.Context, agent: str | None, change: _Change, *, as_json: 
         from goclaw_py.web.heartbeats_wire import HeartbeatAnswer, answer_of  # noqa: PLC0415
 
         show_json(HeartbeatAnswer, answer_of(view))
-        return
+        return view
     from goclaw_py.core import wording_heartbeat_view as said  # noqa: PLC0415
 
     typer.echo(plain(f"{view.heartbeat.agent}: {said.state_words(view)}"))
     typer.echo(plain(said.why(view)[1]))
     if not live:
         typer.echo(words.NO_GATEWAY, err=True)
+    return view
 
 
 # ---------------------------------------------------------------------------- the checklist
@@ -126,11 +122,20 @@ def add(
 ) -> None:
     """Write one more item into HEARTBEAT.md, such as: every 2h: is the build green?"""
 
-    async def ask(control: Control) -> Checklist:
-        desk = control.heartbeats
-        return await desk.add_item(await words.chosen(desk, agent), words.text_of(text))
+    async def ask(control: Control) -> tuple[Checklist, Item | None]:
+        from goclaw_py.core.checklist_items import as_item, open_item  # noqa: PLC0415
 
-    heartbeat_show.show_checklist(cli(ctx).ask(ask), as_json=as_json)
+        desk, given = control.heartbeats, words.text_of(text)
+        name = await words.chosen(desk, agent)
+        there = await desk.checklist(name)
+        if (same := open_item(there, as_item(given))) is not None:
+            return there, same
+        return await desk.add_item(name, given), None
+
+    found, same = cli(ctx).ask(ask)
+    if same is not None:
+        _tell(f"item {same.number} says this already: {post.cell(same.text)}", as_json=as_json)
+    heartbeat_show.show_checklist(found, as_json=as_json)
 
 
 @app.command()
@@ -143,11 +148,23 @@ def done(
 ) -> None:
     """Tick an item of HEARTBEAT.md off, by its number in the list."""
 
-    async def ask(control: Control) -> Checklist:
+    async def ask(control: Control) -> tuple[Checklist, str]:
         desk = control.heartbeats
-        return await desk.complete_item(await words.chosen(desk, agent), number)
+        name = await words.chosen(desk, agent)
+        before = await desk.checklist(name)
+        after = await desk.complete_item(name, number)
+        # The list may have grown in between.
+        ticked = [item.text for item in before.items if item.number == number]
+        return after, ticked[0] if ticked else f"item {number}"
 
-    heartbeat_show.show_checklist(cli(ctx).ask(ask), as_json=as_json)
+    found, ticked = cli(ctx).ask(ask)
+    _tell(f"ticked off: {post.cell(ticked)}", as_json=as_json)
+    heartbeat_show.show_checklist(found, as_json=as_json)
+
+
+def _tell(line: str, *, as_json: bool) -> None:
+    """Say something before a list; beside it, where a program reads that."""
+    typer.echo(plain(line), err=as_json)
 
 
 # ---------------------------------------------------------------------------- events
@@ -163,7 +180,7 @@ def event(
     now: Annotated[bool, typer.Option("--now", help="Let a beat come as soon as may be.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Tell an agent something with its next beat (SPEC HB-13)."""
+    """Tell an agent something with its next beat."""
 
     async def ask(control: Control) -> tuple[Event, HeartbeatView, bool]:
         desk = control.heartbeats
@@ -179,8 +196,8 @@ def event(
         return
     from goclaw_py.core import wording_heartbeat_view as said  # noqa: PLC0415
 
-    waits = f"{view.events} wait" if view.events > 1 else "it waits"
-    typer.echo(plain(f"{told.agent} will be told with the next beat; {waits} for it."))
+    promise = "is woken to be told" if now else "will be told with its next beat"
+    typer.echo(plain(f"{told.agent} {promise}."))
     typer.echo(plain(said.why(view)[1]))
     if not live:
         typer.echo(words.NO_GATEWAY, err=True)

@@ -15,7 +15,7 @@ from goclaw_py.cli.heartbeat_words import AgentArgument
 from goclaw_py.cli.output import plain, show_json
 
 if TYPE_CHECKING:
-    from goclaw_py.core.beats import Beat
+    from goclaw_py.core.beats import Beat, Heartbeat
     from goclaw_py.core.heartbeat_view import Rehearsal
     from goclaw_py.ports.control import Control
     from goclaw_py.ports.heartbeat import BeatBegun, HeartbeatDesk, NoBeat
@@ -26,6 +26,9 @@ _DELIVERY_S = 10.0
 
 _FINE = ("ok", "alerted", "duplicate", "skipped:no_file", "skipped:empty", "skipped:nothing_due")
 """What a beat may come to that does what it should."""
+
+_SPEAKS = ("alerted", "duplicate", "no_route", "failed", "delivery_failed")
+"""What a beat may come to that has, or may have, something to say."""
 
 _REFUSED = {
     "already_running": "its heart beats already",
@@ -55,8 +58,10 @@ def run(
 
     async def ask(control: Control) -> _Ran:
         desk = control.heartbeats
-        begun = await desk.run_now(await words.chosen(desk, agent))
-        return _Ran(begun, await _ended(desk, begun, patience))
+        name = await words.chosen(desk, agent)
+        begun = await desk.run_now(name)
+        beat = await _ended(desk, begun, patience)
+        return _Ran(begun, beat, (await desk.view(name)).heartbeat if _is_off(beat) else None)
 
     _say(cli(ctx).ask(ask), waited=not no_wait, as_json=as_json)
 
@@ -65,11 +70,12 @@ def run(
 
 
 def _rehearse(ctx: typer.Context, agent: str | None, *, as_json: bool) -> None:
-    async def ask(control: Control) -> Rehearsal:
+    async def ask(control: Control) -> tuple[Rehearsal, Heartbeat]:
         desk = control.heartbeats
-        return await desk.rehearse(await words.chosen(desk, agent))
+        name = await words.chosen(desk, agent)
+        return await desk.rehearse(name), (await desk.view(name)).heartbeat
 
-    found = cli(ctx).ask(ask)
+    found, heartbeat = cli(ctx).ask(ask)
     if as_json:
         from goclaw_py.core.heartbeat_view import Rehearsal  # noqa: PLC0415
 
@@ -77,7 +83,7 @@ def _rehearse(ctx: typer.Context, agent: str | None, *, as_json: bool) -> None:
         return
     from goclaw_py.core.wording_heartbeat_view import rehearsal_lines  # noqa: PLC0415
 
-    for line in rehearsal_lines(found):
+    for line in rehearsal_lines(found, heartbeat):
         typer.echo(plain(line))
 
 
@@ -86,10 +92,14 @@ def _rehearse(ctx: typer.Context, agent: str | None, *, as_json: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Ran:
-    """How a beat by hand began, and as what it was seen last."""
+    """How a beat by hand began, and as what it was seen last.
+
+    ``heartbeat``: as it stands, if the beat was skipped because it is off.
+    """
 
     begun: BeatBegun | NoBeat
     beat: Beat | None
+    heartbeat: Heartbeat | None
 
 
 async def _ended(desk: HeartbeatDesk, begun: BeatBegun | NoBeat, patience: float) -> Beat | None:
@@ -107,6 +117,12 @@ async def _ended(desk: HeartbeatDesk, begun: BeatBegun | NoBeat, patience: float
         await asyncio.sleep(min(_LOOK_EVERY_S, max(0.0, give_up_at - clock())))
         found = await desk.beat(begun.beat)
     return found
+
+
+def _is_off(beat: Beat | None) -> bool:
+    from goclaw_py.core.beats import Skip  # noqa: PLC0415
+
+    return beat is not None and beat.skip is Skip.DISABLED
 
 
 def _is_open(beat: Beat) -> bool:
@@ -134,7 +150,7 @@ def _say(ran: _Ran, *, waited: bool, as_json: bool) -> None:
             typer.echo("goclaw: nothing is known of this beat any more", err=True)
             raise typer.Exit(ExitCode.FAILED)
     else:
-        _say_beat(beat, as_json=as_json)
+        _say_beat(beat, ran.heartbeat, as_json=as_json)
 
 
 def _refuse(refused: NoBeat, *, as_json: bool) -> None:
@@ -145,7 +161,7 @@ def _refuse(refused: NoBeat, *, as_json: bool) -> None:
     raise typer.Exit(ExitCode.UNREACHABLE if is_off else ExitCode.FAILED)
 
 
-def _say_beat(beat: Beat, *, as_json: bool) -> None:
+def _say_beat(beat: Beat, heartbeat: Heartbeat | None, *, as_json: bool) -> None:
     from goclaw_py.core.beats import Beat  # noqa: PLC0415
     from goclaw_py.core.wording_heartbeat_view import advice, outcome_words  # noqa: PLC0415
 
@@ -155,8 +171,11 @@ def _say_beat(beat: Beat, *, as_json: bool) -> None:
     else:
         facts = ", ".join(filter(None, [words.took(beat), words.cost(beat.usage)]))
         typer.echo(plain(f"{outcome}{f' ({facts})' if facts else ''}: {outcome_words(beat)}"))
-        if todo := advice(beat):
+        if todo := advice(beat, heartbeat):
             typer.echo(todo)
+        if beat.status in _SPEAKS and (said := words.said(beat)):
+            typer.echo("It said:")
+            typer.echo(plain(said))
     if _is_open(beat):
         typer.echo(f"goclaw: it is not over yet; see: goclaw heartbeat logs {beat.agent}", err=True)
     if outcome not in _FINE:

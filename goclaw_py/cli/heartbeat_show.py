@@ -203,12 +203,15 @@ def show(
 def show_checklist(found: Checklist, *, as_json: bool) -> None:
     """Write the items of a checklist; its text, if that has no items but says something."""
     if as_json:
-        from goclaw_py.core.checklist import Checklist  # noqa: PLC0415
+        from goclaw_py.web.heartbeats_wire import ChecklistAnswer, checklist_answer  # noqa: PLC0415
 
-        show_json(Checklist, found)
+        show_json(ChecklistAnswer, checklist_answer(found))
     elif found.items or found.is_empty:
-        rows = [(str(item.number), post.cell(item.text)) for item in found.items]
-        show_table(("ITEM", "TEXT"), rows, empty="HEARTBEAT.md asks for nothing")
+        rows = [
+            (str(item.number), post.cell(item.every or "with each beat"), post.cell(item.text))
+            for item in found.items
+        ]
+        show_table(("ITEM", "EVERY", "TEXT"), rows, empty="HEARTBEAT.md asks for nothing")
     else:
         post.show_text("HEARTBEAT.md", found.text)
 

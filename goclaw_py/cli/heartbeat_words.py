@@ -93,7 +93,10 @@ _KINDS = {"interval": "", "manual": "by hand", "event": "for an event", "job": "
 
 def show_beats(beats: Sequence[Beat], zones: Mapping[str, str], *, with_agent: bool) -> None:
     """Write what became of beats, in the zones of their agents."""
-    columns = ("BEGAN", "", "TOOK", "OUTCOME", "TRIES", "DELIVERY", "COST", "WHAT CAME OF IT")
+    columns = (
+        *("BEGAN", "", "TOOK", "OUTCOME", "TRIES", "DELIVERY", "COST"),
+        *("WHAT CAME OF IT", "SAID"),
+    )
     rows = [
         (
             *((post.cell(beat.agent),) if with_agent else ()),
@@ -105,6 +108,7 @@ def show_beats(beats: Sequence[Beat], zones: Mapping[str, str], *, with_agent: b
             beat.delivery,
             cost(beat.usage),
             remark(beat),
+            one_line(said(beat), _TEXT),
         )
         for beat in beats
     ]
@@ -123,6 +127,13 @@ def remark(beat: Beat) -> str:
     from goclaw_py.core.wording_heartbeat_view import outcome_words  # noqa: PLC0415
 
     return one_line(outcome_words(beat), _TEXT)
+
+
+def said(beat: Beat) -> str:
+    """What its agent had to say, as people would read it; "" if it said nothing."""
+    from goclaw_py.core.heartbeat_reply import without_token  # noqa: PLC0415
+
+    return without_token(beat.reply).strip()
 
 
 def took(beat: Beat) -> str:

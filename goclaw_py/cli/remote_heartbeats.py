@@ -10,7 +10,7 @@ from urllib.parse import quote
 from goclaw_py.cli.refusals import NotTaken
 from goclaw_py.cli.remote_jobs import Ask, Params
 from goclaw_py.core.beats import Beat, Event
-from goclaw_py.core.checklist import Checklist
+from goclaw_py.core.checklist import Checklist, parse
 from goclaw_py.core.errors import BadChecklist, GoclawError, HeartbeatError, UnknownAgent
 from goclaw_py.core.heartbeat_view import HeartbeatView, Rehearsal
 from goclaw_py.core.ids import AgentName, BeatId
@@ -118,7 +118,8 @@ class RemoteHeartbeats:
 
     async def _checklist(self, method: str, path: str, body: object = None) -> Checklist:
         try:
-            return wire.read(Checklist, await self._request(method, path, body))
+            raw = await self._request(method, path, body)
+            return parse(wire.read(heartbeats_wire.ChecklistAnswer, raw).text)
         except HeartbeatError as error:
             if type(error) is HeartbeatError:
                 raise BadChecklist(str(error)) from error

@@ -161,7 +161,8 @@ class BeatEnd:
             keeps it.
         events: Events that it has carried; they leave.
         done: Keys of items with an interval of their own that it has carried.
-        noted_at: When it looked at them; None: when it ended.
+        noted_at: When it looked at them, and at all that was due by then: the next beat by the grid
+            lies behind it. None: when it ended, and it answers nothing else.
         usage: What it used over all its attempts.
     """
 

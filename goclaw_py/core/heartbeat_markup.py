@@ -126,7 +126,8 @@ ADDRESS: Final = (
 
 _OUTER = re.compile(rf"(?:{ADDRESS}|{TAG}|!(?=\[))++", re.DOTALL)
 # A blank at the edge of a piece of code is not shown either.
-_CODE_EDGE = r"`++[ \n]|[ \n](?=`)"
+# From the first one of a run only: otherwise a long run is looked at from each of its signs.
+_CODE_EDGE = r"(?<!`)`++[ \n]|[ \n](?=`)"
 _LINKS = re.compile(rf"(?:{_CODE_EDGE}|{ADDRESS}|!(?=\[))++", re.DOTALL)
 _INNER = re.compile(rf"(?:{_CODE_EDGE}|<[^<>]*+>|\]\([^()\[\]]*+\)|\]\[[^\[\]]*+\]|!(?=\[))++")
 _STRICTLY_CODED = _coded("")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
-from goclaw_py.core.beats import Beat, BeatKind, BeatStatus, Skip
+from goclaw_py.core.beats import Beat, BeatKind, BeatStatus, Heartbeat, Skip
 from goclaw_py.core.events import NO_USAGE, Usage
 from goclaw_py.core.heartbeat import HeartbeatPolicy, Nowhere, is_used_up, priced
 from goclaw_py.core.heartbeat_view import HeartbeatView, Rehearsal, Route
@@ -48,6 +48,10 @@ _SKIPPED: Final = {
     Skip.BUDGET: "its beats have used up what they may use on a day",
 }
 
+BY_SETTINGS: Final = (
+    "The settings switch the heartbeat off (heartbeat.enabled and heartbeat.interval); only they "
+    "can switch it on."
+)
 _ADD: Final = "/heartbeat add TEXT (goclaw heartbeat add TEXT) gives it something to do."
 _ON: Final = "/heartbeat on (goclaw heartbeat on) switches it on."
 _BUSY: Final = "somebody talks to the agent"
@@ -76,7 +80,12 @@ def outcome_words(beat: Beat) -> str:
     """What came of a beat and why, as a clause without a full stop."""
     if beat.status is BeatStatus.DUPLICATE:
         return _WORDS[beat.status]
-    return _told(beat) or _with_detail(_clause(beat), beat.detail)
+    return _told(beat) or _with_detail(_clause(beat), _cause(beat.skip, beat.detail))
+
+
+def _cause(skip: Skip | None, detail: str) -> str:
+    """What a detail adds to the words about a beat."""
+    return "" if skip is Skip.NO_FILE else detail.removeprefix("HEARTBEAT.md: ")
 
 
 def _clause(beat: Beat) -> str:
@@ -108,13 +117,22 @@ def is_undelivered(beat: Beat) -> bool:
     return died or beat.status is BeatStatus.DELIVERY_FAILED
 
 
-def advice(beat: Beat) -> str:
-    """What to do about it, as a sentence; "" if there is nothing to do."""
+def advice(beat: Beat, heartbeat: Heartbeat | None = None) -> str:
+    """What to do about it, as a sentence; "" if there is nothing to do.
+
+    ``heartbeat``: as it stands, if known: only the settings switch on what they switch off.
+    """
     if is_undelivered(beat):
         return _ADVICE[BeatStatus.DELIVERY_FAILED]
     if beat.skip is not None:
-        return _SKIP_ADVICE.get(beat.skip, "")
+        return _skip_advice(beat.skip, heartbeat)
     return _ADVICE.get(beat.status, "")
+
+
+def _skip_advice(skip: Skip, heartbeat: Heartbeat | None) -> str:
+    if skip is Skip.DISABLED and heartbeat is not None and heartbeat.interval is None:
+        return BY_SETTINGS
+    return _SKIP_ADVICE.get(skip, "")
 
 
 # ---------------------------------------------------------------------------- why
@@ -326,21 +344,24 @@ def money(used: Usage) -> str:
 # ---------------------------------------------------------------------------- rehearsal
 
 
-def rehearsal_lines(rehearsal: Rehearsal) -> list[str]:
-    """What would happen if it were run now, and what the agent would read."""
-    lines = [_verdict(rehearsal)]
+def rehearsal_lines(rehearsal: Rehearsal, heartbeat: Heartbeat | None = None) -> list[str]:
+    """What would happen if it were run now, and what the agent would read.
+
+    ``heartbeat``: see ``advice``.
+    """
+    lines = [_verdict(rehearsal, heartbeat)]
     lines.append(_sentence(f"an alert would go {route_words(rehearsal.route)}"))
     if rehearsal.prompt:
         lines += ["The agent would read:", *rehearsal.prompt.splitlines()]
     return lines
 
 
-def _verdict(rehearsal: Rehearsal) -> str:
+def _verdict(rehearsal: Rehearsal, heartbeat: Heartbeat | None) -> str:
     match rehearsal.status:
         case BeatStatus.SKIPPED if rehearsal.skip is not None:
             words = f"it would be skipped: {_SKIPPED[rehearsal.skip]}"
-            said = _sentence(_with_detail(words, rehearsal.detail))
-            return " ".join(filter(None, [said, _SKIP_ADVICE.get(rehearsal.skip, "")]))
+            said = _sentence(_with_detail(words, _cause(rehearsal.skip, rehearsal.detail)))
+            return " ".join(filter(None, [said, _skip_advice(rehearsal.skip, heartbeat)]))
         case BeatStatus.DEFERRED:
             cause = _short(rehearsal.detail) or _BUSY
             return _sentence(f"it would wait: {cause}")

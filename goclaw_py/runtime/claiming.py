@@ -28,6 +28,7 @@ class ClaimLoop(ABC):
         self._what = what
         self._wake = wake
         self._closing = False
+        self._is_unsure = False
         self._unsure_until = 0.0
         self.look_s = LOOK_S
         """How often the table is looked at without any notice; these are hints (SPEC DB-3)."""
@@ -37,16 +38,23 @@ class ClaimLoop(ABC):
         while not self._closing:
             self._wake.clear()
             try:
-                if asyncio.get_running_loop().time() < self._unsure_until:
-                    await self._give_back_unknown()
+                await self._be_sure()
                 sleep_s = await self.look()
             except StoreUnavailable as error:
                 log.debug("%s wait for the database: %s", self._what, error)
+                if self._is_unsure:
+                    # Nothing was given back yet: the time begins when the database is back.
+                    self._answer_was_lost()
                 sleep_s = self.look_s
             except Fenced:
                 # Declared dead; the next look is that of another node.
                 sleep_s = self.look_s
             await self._wake.wait(sleep_s)
+
+    async def _be_sure(self) -> None:
+        if self._is_unsure:
+            await self._give_back_unknown()
+            self._is_unsure = asyncio.get_running_loop().time() < self._unsure_until
 
     @abstractmethod
     async def look(self) -> float:
@@ -64,6 +72,7 @@ class ClaimLoop(ABC):
 
         For a while: it may take effect long after nobody waits for it any more.
         """
+        self._is_unsure = True
         self._unsure_until = asyncio.get_running_loop().time() + _UNSURE_S
 
     def close(self) -> None:

@@ -5,21 +5,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final, assert_never
 
 from goclaw_py.core import wording_heartbeat_chat as words
 from goclaw_py.core.beats import BeatKind
 from goclaw_py.core.checklist_items import as_item, open_item
 from goclaw_py.core.commands import HeartbeatCommand, Mute
-from goclaw_py.core.errors import BadMoment, HeartbeatError
+from goclaw_py.core.errors import HeartbeatError
 from goclaw_py.core.heartbeat_view import HeartbeatView
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import Target
-from goclaw_py.core.moments import parse_moment
+from goclaw_py.core.mutes import mute_end
 from goclaw_py.core.text import is_blank
 from goclaw_py.core.wording_heartbeat_view import status_lines, why
-from goclaw_py.core.wording_times import zone_or_utc
 from goclaw_py.ports.heartbeat import HeartbeatDesk, NoBeat
 from goclaw_py.ports.store import InboxRow
 from goclaw_py.runtime.doorkeeper import Doorkeeper
@@ -27,8 +26,6 @@ from goclaw_py.runtime.policies import Policies
 from goclaw_py.runtime.recent import Recent
 
 log = logging.getLogger(__name__)
-
-LONGEST_MUTE: Final = timedelta(days=365)
 
 _LOOKS: Final = frozenset({"", "why", "show"})
 """What whoever may talk may ask for; the rest is for owners."""
@@ -151,19 +148,14 @@ class HeartbeatCommands:
         return words.muted(await asked.desk.view(asked.agent))
 
     async def _mute(self, asked: _Asked) -> str:
-        if asked.text == "off":
-            await asked.desk.mute(asked.agent, None)
-            log.info("a chat unmuted a heartbeat", extra=_facts(asked))
-            return words.UNMUTED
         view = await asked.desk.view(asked.agent)
         # From when it was asked for: a second time must not make it longer.
         asked_at = asked.row.received_at
-        try:
-            until = _until(asked.text, asked_at, view.policy.zone)
-        except BadMoment:
-            return words.unknown_duration(asked.text)
-        if until - asked_at > LONGEST_MUTE:
-            return words.mute_too_long(LONGEST_MUTE)
+        until = mute_end(asked.text, asked_at=asked_at, zone=view.policy.zone)
+        if until is None:
+            await asked.desk.mute(asked.agent, None)
+            log.info("a chat unmuted a heartbeat", extra=_facts(asked))
+            return words.UNMUTED
         if until <= view.now:
             return words.MUTE_IS_OVER
         view = await asked.desk.mute(asked.agent, until)
@@ -219,14 +211,6 @@ def _has_begun(view: HeartbeatView, *, since: datetime) -> bool:
         beat is not None and beat.kind is BeatKind.MANUAL and beat.claimed_at >= since
         for beat in (view.current, view.last)
     )
-
-
-def _until(text: str, now: datetime, zone: str) -> datetime:
-    """When a mute ends: ``2h``, ``for 1h 30m``, ``until 18:00``. Raises ``BadMoment``."""
-    moment = text.removeprefix("until ")
-    if moment == text:
-        moment = f"in {text.removeprefix('for ').removeprefix('in ')}"
-    return parse_moment(moment, now=now, zone=zone_or_utc(zone)[1])
 
 
 def _facts(asked: _Asked) -> dict[str, object]:

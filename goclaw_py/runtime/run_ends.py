@@ -44,6 +44,9 @@ async def store_attempt(store: FinishStore, run: RunEnd | None, node: NodeId) ->
         await until_available(lambda: store.finish_run(run, node=node))
     except (Fenced, NeverBegan) as error:
         log.debug("the end of an attempt was not stored: %s", error)
+    except Exception:
+        # A boundary: what met the bug must not keep the next attempt from coming.
+        log.exception("the end of an attempt was not stored", extra={"run_id": run.id})
 
 
 async def store_end(what: str, whole: Store, bare: Store, facts: Mapping[str, object]) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class SideWork:
@@ -15,7 +17,7 @@ class SideWork:
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     def go(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Begin something; it starts when the caller lets the loop go on."""
@@ -23,6 +25,19 @@ class SideWork:
         self._tasks.add(task)
         task.add_done_callback(self._on_done)
         return task
+
+    async def to_the_end(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do something to its end and return what it does, whatever becomes of who asks for it."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._on_end)
+        return await asyncio.shield(task)
+
+    def _on_end(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # Whoever has asked is told, if still there.
+            log.debug("%s was asked for in vain: %s", self._what, error)
 
     async def until_done(self) -> None:
         """Wait for what is under way now."""

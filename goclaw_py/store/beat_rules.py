@@ -71,10 +71,17 @@ def _timed(heartbeat: Heartbeat, next_at: datetime | None, now: datetime) -> Hea
     """With its next beat: the one it had, or the first that is not over."""
     if not heartbeat.is_on:
         next_at = None
-    elif next_at is None:
+    elif next_at is None or _is_beyond(heartbeat, next_at, now):
         # A point at this very instant is not over.
         next_at = point_after(heartbeat, now - timedelta.resolution)
     return replace(heartbeat, next_at=next_at)
+
+
+def _is_beyond(heartbeat: Heartbeat, next_at: datetime, now: datetime) -> bool:
+    """Whether a beat lies further ahead than any can: a clock was wrong when it was written."""
+    if heartbeat.interval is None or heartbeat.anchor is None:
+        return False
+    return next_at > max(heartbeat.anchor, now + heartbeat.interval)
 
 
 def woken(known: Heartbeat, kind: BeatKind, now: datetime) -> Heartbeat:
@@ -140,8 +147,8 @@ def claimed(heartbeat: Heartbeat, why: Due, now: datetime) -> Heartbeat:
     return replace(heartbeat, began_at=now)
 
 
-def resumed(heartbeat: Heartbeat, now: datetime) -> Heartbeat:
-    """A heartbeat whose beat goes on that was given back: what is due by the grid comes with it."""
+def answered(heartbeat: Heartbeat, now: datetime) -> Heartbeat:
+    """A heartbeat one beat of which answers what is due by the grid at an instant."""
     if heartbeat.next_at is None or heartbeat.next_at > now:
         return heartbeat
     return replace(heartbeat, next_at=point_after(heartbeat, now))

@@ -16,6 +16,7 @@ from goclaw_py.ports.control import Control, NotFound
 from goclaw_py.web.heartbeat_faults import HeartbeatFault
 from goclaw_py.web.heartbeats_wire import (
     AgentView,
+    ChecklistAnswer,
     ChecklistBody,
     EventBody,
     HeartbeatAnswer,
@@ -24,6 +25,7 @@ from goclaw_py.web.heartbeats_wire import (
     RanBeat,
     SwitchBody,
     answer_of,
+    checklist_answer,
     muted_until,
     ran_beat,
 )
@@ -96,22 +98,22 @@ def _changing(api: APIRouter, control: Control) -> None:
 
 
 def _checklist(api: APIRouter, control: Control) -> None:
-    @api.get("/{agent}/checklist", response_model=Checklist)
+    @api.get("/{agent}/checklist", response_model=ChecklistAnswer)
     async def checklist(agent: Agent) -> Response:
         """Its HEARTBEAT.md, with the items that are not ticked off."""
         return await _list(control.heartbeats.checklist(AgentName(agent)))
 
-    @api.put("/{agent}/checklist", response_model=Checklist)
+    @api.put("/{agent}/checklist", response_model=ChecklistAnswer)
     async def write(agent: Agent, body: ChecklistBody) -> Response:
         """Write the whole file anew."""
         return await _list(control.heartbeats.write_checklist(AgentName(agent), body.text))
 
-    @api.post("/{agent}/checklist/items", response_model=Checklist)
+    @api.post("/{agent}/checklist/items", response_model=ChecklistAnswer)
     async def add(agent: Agent, body: ItemBody) -> Response:
         """Write one more item into it."""
         return await _list(control.heartbeats.add_item(AgentName(agent), body.text))
 
-    @api.post("/{agent}/checklist/items/{number}/done", response_model=Checklist)
+    @api.post("/{agent}/checklist/items/{number}/done", response_model=ChecklistAnswer)
     async def done(agent: Agent, number: Number) -> Response:
         """Tick an item off, by its number in the list."""
         return await _list(control.heartbeats.complete_item(AgentName(agent), number))
@@ -166,7 +168,7 @@ async def _view(asked: Awaitable[HeartbeatView]) -> Response:
 
 
 async def _list(asked: Awaitable[Checklist]) -> Response:
-    return _answer(Checklist, await asked)
+    return _answer(ChecklistAnswer, checklist_answer(await asked))
 
 
 def _answer(kind: Any, value: object, *, status_code: int = 200) -> Response:

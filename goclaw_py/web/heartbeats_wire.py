@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import AwareDatetime, ConfigDict, Field, StrictBool
 
+from goclaw_py.core.checklist import Checklist, Item
 from goclaw_py.core.errors import HeartbeatError
 from goclaw_py.core.heartbeat_view import HeartbeatView
 from goclaw_py.core.ids import AgentName, BeatId
@@ -40,10 +41,13 @@ class SwitchBody(Body):
 class MuteBody(Body):
     """How long a heartbeat is silent: ``until`` a time, or ``for`` so long, such as ``2h``.
 
-    ``until`` null ends the silence.
+    ``{"until": null}`` ends the silence.
     """
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"for": "2h"}, {"until": None}]})
+    model_config = ConfigDict(
+        # A null in an example is dropped on the way into OpenAPI, and {} is no such body.
+        json_schema_extra={"examples": [{"for": "2h"}, {"until": "2030-01-01T09:00:00+01:00"}]}
+    )
 
     until: AwareDatetime | None = None
     for_: Annotated[ShortText | None, Field(alias="for")] = None
@@ -68,7 +72,9 @@ def muted_until(body: MuteBody, now: datetime) -> datetime | None:
     ``BadInterval``.
     """
     if len(body.model_fields_set) != 1:
-        raise HeartbeatError("give either until, a time, or for, such as 2h")
+        raise HeartbeatError(
+            'give either until, a time, or for, such as 2h; {"until": null} ends a mute'
+        )
     if "for_" in body.model_fields_set:
         if body.for_ is None:
             raise HeartbeatError("for: must be such as 30m, 2h or 1d; until = null ends it")
@@ -114,6 +120,19 @@ def answer_of(view: HeartbeatView) -> HeartbeatAnswer:
     known: dict[str, Any] = {each.name: getattr(view, each.name) for each in fields(HeartbeatView)}
     said = state_words(view)
     return HeartbeatAnswer(**known, on=view.heartbeat.is_on, state=said, why=why(view))
+
+
+@dataclass(frozen=True, slots=True)
+class ChecklistAnswer:
+    """A HEARTBEAT.md: the whole file, and its items that are not ticked off."""
+
+    text: str
+    items: tuple[Item, ...] = ()
+
+
+def checklist_answer(found: Checklist) -> ChecklistAnswer:
+    """What of a checklist is told to others."""
+    return ChecklistAnswer(found.text, found.items)
 
 
 @dataclass(frozen=True, slots=True)

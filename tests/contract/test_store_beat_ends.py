@@ -19,6 +19,7 @@ from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.ports.store import NewRun
 from goclaw_py.store import beat_rules
 from tests.support.store_beats import (
+    HALF_HOUR,
     a_beat,
     alert,
     beating,
@@ -238,6 +239,43 @@ async def test_a_beat_has_its_runs_and_used_what_they_used(world: World) -> None
     row = await row_of(world.b, claimed.id)
     assert row.runs == (RunId("r0"), RunId("r1"), RunId("r2"))
     assert (row.started_at, row.usage) == (at(1), Usage(3, 30, 5, 1, Decimal("0.75")))
+
+
+async def test_what_its_subagents_used_counts_for_a_beat(world: World) -> None:
+    """HB-12: its session pays for them."""
+    await planned(world.a)
+    claimed = await claim_one(world.a)
+    mine = run_for("r0", claimed)
+    await world.a.begin_run(mine, node=A)
+    child = replace(mine, id=RunId("c0"), session=SessionKey("agent:main:subagent:c0"), beat=None)
+    child = replace(child, trigger=Trigger.SUBAGENT, parent=mine.id, payer=mine.session)
+    await world.a.begin_run(child, node=A)
+    await world.a.finish_run(replace(run_end("c0"), usage=SPENT), node=A)
+    last = replace(run_end("r0", ended(claimed)), usage=SPENT)
+    await world.a.finish_run(last, node=A)
+    assert (await row_of(world.b, claimed.id)).usage == SPENT.plus(SPENT)
+
+
+async def test_a_beat_answers_what_was_due_when_it_was_decided(world: World) -> None:
+    """HB-4: one that waited for its agent until the next was due is that one too."""
+    await planned(world.a)
+    for n, noted in enumerate([T0 + HALF_HOUR + timedelta(seconds=1), None]):
+        claimed = await claim_one(world.a, now=T0 + n * 2 * HALF_HOUR)
+        over = T0 + (2 * n + 1) * HALF_HOUR + timedelta(seconds=9)
+        await world.a.end_beats([replace(ended(claimed, now=over), noted_at=noted)], node=A)
+        expected = T0 + 2 * HALF_HOUR if n == 0 else T0 + 3 * HALF_HOUR
+        assert (await beating(world.b)).next_at == expected
+
+
+async def test_a_beat_further_ahead_than_any_can_be_is_planned_anew(world: World) -> None:
+    """HB-1: a clock was wrong when it was written."""
+    await planned(world.a)
+    far = T0 + timedelta(days=2000)
+    claimed = await claim_one(world.a, now=far)
+    await world.a.end_beats([ended(claimed)], node=A)
+    assert (await beating(world.a)).next_at == far + HALF_HOUR
+    await planned(world.a, now=at(1))
+    assert (await beating(world.b)).next_at == T0 + HALF_HOUR
 
 
 async def by_its_end(world: World, claimed: ClaimedBeat) -> None:

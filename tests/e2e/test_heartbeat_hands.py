@@ -93,7 +93,12 @@ def test_a_heartbeat_is_looked_after_at_the_command_line(
     say(api, "say hello", "hello")
     assert f"to telegram:{ANN}" in heartbeat("status")
     assert "alerted" in heartbeat("run")
-    assert api.texts(ANN) == ["hello", f"you said: {ITEM}"]
+    # Nobody has heard of the event so far.
+    first, second = api.texts(ANN)
+    assert (first, second.splitlines()[0]) == ("hello", f"you said: {ITEM}")
+    assert second.endswith("the build is red")
+    assert "alerted" in heartbeat("run")
+    assert api.texts(ANN)[2:] == [f"you said: {ITEM}"]
     assert "duplicate" in heartbeat("run")
     assert "no_route" not in heart.goclaw("status")[1]
 
@@ -101,10 +106,10 @@ def test_a_heartbeat_is_looked_after_at_the_command_line(
     assert "skipped:disabled" in heartbeat("run", code=1)
     assert "on, every hour" in heartbeat("on")
     logged = [outcome(row) for row in heart.rows("heartbeat", "logs")]
-    assert logged == ["skipped:disabled", "duplicate", "alerted", *["no_route"] * 3]
+    assert logged == ["skipped:disabled", "duplicate", "alerted", "alerted", *["no_route"] * 3]
     assert "duplicate" in heartbeat("logs", "--outcome", "duplicate")
     why = heartbeat("why").splitlines()
     assert len(why) == 2
     assert "it is off" in why[0]
     assert "The next is due" in why[1]
-    assert len(api.texts(ANN)) == 2
+    assert len(api.texts(ANN)) == 3

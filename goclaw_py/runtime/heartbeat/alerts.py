@@ -11,7 +11,7 @@ from goclaw_py.core import wording_heartbeat
 from goclaw_py.core.beats import BeatEnd, BeatStatus, Undelivered
 from goclaw_py.core.errors import StoreError
 from goclaw_py.core.heartbeat import HeartbeatPolicy, Nowhere
-from goclaw_py.core.heartbeat_reply import alert_key, judge
+from goclaw_py.core.heartbeat_reply import alert_key, judge, without_token
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.targets import target_text
@@ -26,6 +26,7 @@ from goclaw_py.runtime.incidents import Incidents
 from goclaw_py.runtime.jobs.ends import Said
 from goclaw_py.runtime.post import sessions_of
 from goclaw_py.runtime.replies import Replies
+from goclaw_py.runtime.retry import until_available
 
 log = logging.getLogger(__name__)
 
@@ -96,6 +97,8 @@ class Alerts:
 
     def _parts(self, target: Target, text: str) -> list[tuple[str, bool]]:
         """A text as its channel takes it, and whether that has written it so."""
+        # Names of files and chats are in it too, which nobody has judged.
+        text = without_token(text)
         channel = self._channels.get((target.channel, target.account))
         if channel is None:
             return [(text, False)]
@@ -112,17 +115,19 @@ class Alerts:
         if told.say and told.target is not None and told.text:
             await self._remember(agent, told.target, told.text)
         failures = held.claimed.heartbeat.failures
-        key = f"heartbeat:{agent}"
-        try:
-            if end.failed and failures + 1 >= _THIRD:
-                text = wording_heartbeat.failed_thrice(
-                    agent, end.finished_at, end.detail, held.policy.zone
-                )
-                await self._incidents.tell(key, text)
-            elif end.failed is False and failures >= _THIRD:
-                await self._store.close_incident(key)
-        except StoreError as error:
-            log.warning("owners could not be told of a heartbeat: %s", error)
+        if end.failed and failures + 1 >= _THIRD:
+            text = wording_heartbeat.failed_thrice(
+                agent, end.finished_at, without_token(end.detail), held.policy.zone
+            )
+            await until_available(lambda: self._tell_of_failures(agent, text, failures + 1))
+        elif end.failed is False and failures >= _THIRD:
+            await until_available(lambda: self._store.close_incident(_incident(agent)))
+
+    async def _tell_of_failures(self, agent: AgentName, text: str, failures: int) -> None:
+        if failures == _THIRD:
+            # What was told of earlier ones may still be open, if a process died at the wrong time.
+            await self._store.close_incident(_incident(agent))
+        await self._incidents.tell(_incident(agent), text)
 
     async def _remember(self, agent: AgentName, target: Target, text: str) -> None:
         """Write an alert into the history of its chat, so that answers to it are understood."""
@@ -172,3 +177,7 @@ class Alerts:
 
 def _said_with(text: str, files: Collection[str]) -> str:
     return "\n".join([text, *files])
+
+
+def _incident(agent: AgentName) -> str:
+    return f"heartbeat:{agent}"

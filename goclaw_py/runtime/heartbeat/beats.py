@@ -6,12 +6,21 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 from typing import Final, Protocol
 
 from goclaw_py.core.beats import REPLY_BYTES, BeatEnd, BeatStatus, ClaimedBeat, Heartbeat, Skip
 from goclaw_py.core.events import NO_USAGE
-from goclaw_py.core.heartbeat import BUSY_RETRY, Deferred, Go, HeartbeatPolicy, Skipped, for_one
+from goclaw_py.core.heartbeat import (
+    BUSY_RETRY,
+    Deferred,
+    Go,
+    HeartbeatPolicy,
+    Skipped,
+    Verdict,
+    for_one,
+)
 from goclaw_py.core.ids import AgentName, BeatId, NodeId
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.occurrence import Attempt, Why
@@ -27,6 +36,9 @@ from goclaw_py.runtime.retry import attempt_delay_s, until_available
 from goclaw_py.runtime.side_work import SideWork
 
 log = logging.getLogger(__name__)
+
+_FRESH: Final = timedelta(seconds=1)
+"""So long after a beat was decided it begins without another look: its lane may be full."""
 
 RETRIES: Final = 2
 """How often a beat is tried again whose run has failed (SPEC HB-10)."""
@@ -106,7 +118,7 @@ class Beats:
     def take(self, claimed: Sequence[ClaimedBeat]) -> None:
         """Begin what was claimed. Returns at once, whatever they do."""
         for one in claimed:
-            self._side.go(self._begin(self._hold(one)))
+            self._side.go(self._begin(self._hold(one, self._node())))
 
     async def claim_by_hand(self, agent: AgentName) -> Held | None:
         """Claim a beat because somebody asks for it, and begin it; None if one is not over.
@@ -114,18 +126,21 @@ class Beats:
         Waits for the database: if an answer is lost the beat may be claimed, and nobody else could
         run it any more. Raises ``Fenced``.
         """
+        return await self._side.to_the_end(self._claim_by_hand(agent))
+
+    async def _claim_by_hand(self, agent: AgentName) -> Held | None:
         beat, node, now = BeatId(new_id(self._clock)), self._node(), self._clock.now()
         claimed = await until_available(
             lambda: self._store.claim_beat_now(node, agent, now=now, beat=beat)
         )
         if claimed is None:
             return None
-        held = self._hold(claimed)
+        held = self._hold(claimed, node)
         self._side.go(self._begin(held))
         return held
 
-    def _hold(self, claimed: ClaimedBeat) -> Held:
-        held = Held(claimed, self._policies[claimed.agent], self._node())
+    def _hold(self, claimed: ClaimedBeat, node: NodeId) -> Held:
+        held = Held(claimed, self._policies[claimed.agent], node)
         self._held[held.id] = held
         return held
 
@@ -141,25 +156,34 @@ class Beats:
         """Check until it comes to its agent, or does not."""
         claimed = held.claimed
         heartbeat = claimed.heartbeat
+        if held.looked_at is not None:
+            heartbeat = await self._as_it_stands(heartbeat)
         while self.holds(held) and not held.is_over:
-            checked = await until_available(
-                partial(self._checks.check, claimed.kind, heartbeat, claimed.next_at)
-            )
+            verdict = await self._look(held, heartbeat)
             if not self.holds(held) or held.is_over:
                 return
-            held.looked_at = checked.at
-            match checked.verdict:
+            match verdict:
                 case Skipped(skip, noted):
-                    await self._skip(held, skip, checked.detail, noted)
-                case Go() as go:
-                    held.go = go
-                    held.budget = for_one(held.policy, checked.looks.spent)
+                    await self._skip(held, skip, held.detail, noted)
+                case Go():
                     self._attempt(held)
                     return
                 case Deferred():
                     await self._defer(held)
                     # It may have been switched off, or muted, meanwhile.
                     heartbeat = await self._as_it_stands(heartbeat)
+
+    async def _look(self, held: Held, heartbeat: Heartbeat) -> Verdict:
+        """Check, and know what its agent would be asked."""
+        claimed = held.claimed
+        checked = await until_available(
+            partial(self._checks.check, claimed.kind, heartbeat, claimed.next_at)
+        )
+        held.looked_at, held.detail = checked.at, checked.detail
+        if isinstance(checked.verdict, Go):
+            held.go = checked.verdict
+            held.budget = for_one(held.policy, checked.looks.spent)
+        return checked.verdict
 
     async def _as_it_stands(self, heartbeat: Heartbeat) -> Heartbeat:
         found = await until_available(lambda: self._store.heartbeats([heartbeat.agent]))
@@ -194,6 +218,22 @@ class Beats:
         except TimeoutError:
             held.waits = False
 
+    async def is_wanted(self, held: Held) -> bool:
+        """Whether it still comes to its agent; waits for the database.
+
+        What was decided a moment ago is not decided again.
+        """
+        if held.looked_at is not None and self._clock.now() - held.looked_at <= _FRESH:
+            return True
+        heartbeat = await self._as_it_stands(held.claimed.heartbeat)
+        return isinstance(await self._look(held, heartbeat), Go)
+
+    def decide_again(self, held: Held) -> None:
+        """An attempt did not begin: it was decided too long ago."""
+        held.attempt -= 1
+        held.run = None
+        self._side.go(self._begin(held))
+
     def _attempt(self, held: Held) -> None:
         held.attempt += 1
         self._performer.perform(held)
@@ -226,7 +266,7 @@ class Beats:
         log.info("a beat is tried again", extra={**facts_of(held), **why})
         await self._wait(held, delay_s)
         if self.holds(held) and not held.is_over and not held.waits:
-            self._attempt(held)
+            await self._begin(held)
 
     async def lost(self, held: Held) -> None:
         """Its run, or the beat itself, is another process's by now."""
@@ -275,7 +315,6 @@ class Beats:
             started_at=held.started_at,
             noted_at=held.looked_at,
             attempts=held.attempt,
-            usage=held.usage,
         )
 
     # ------------------------------------------------------------------ the end of the process

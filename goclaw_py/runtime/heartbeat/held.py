@@ -21,6 +21,7 @@ class Held:
         node: The node that has claimed it, whatever this process is called by now.
         go: What its agent is asked, once that is decided.
         looked_at: When it was decided.
+        detail: What was wrong with its checklist then.
         budget: What its run may use.
         attempt: The number of the attempt that is under way, from 1.
         run: The run of the attempt.
@@ -36,6 +37,7 @@ class Held:
     node: NodeId
     go: Go | None = None
     looked_at: datetime | None = None
+    detail: str = ""
     budget: Budget | None = None
     attempt: int = 0
     run: RunId | None = None

@@ -41,17 +41,12 @@ class WakeLimit:
         now = asyncio.get_running_loop().time()
         while self._taken and self._taken[0] <= now - WAKES_S:
             self._taken.popleft()
-        return WAKES - len(self._taken)
+        # What another process had begun goes on here without being asked for.
+        return max(0, WAKES - len(self._taken))
 
     def take(self, count: int) -> None:
         """So many were taken up."""
         self._taken.extend([asyncio.get_running_loop().time()] * count)
-
-    def opens_in_s(self) -> float:
-        """How long none may be taken up, in seconds."""
-        if self.left() > 0:
-            return 0.0
-        return self._taken[0] + WAKES_S - asyncio.get_running_loop().time()
 
 
 class BeatLoop(ClaimLoop):

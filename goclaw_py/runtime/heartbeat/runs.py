@@ -12,7 +12,7 @@ from goclaw_py.core.budget import Budget
 from goclaw_py.core.errors import Fenced
 from goclaw_py.core.events import AgentEvent
 from goclaw_py.core.ids import RunId, SessionKey
-from goclaw_py.core.outcomes import Ending, Outcome, Trigger
+from goclaw_py.core.outcomes import Ending, Outcome, Reason, Trigger
 from goclaw_py.core.requests import QueuePolicy, Request
 from goclaw_py.core.routing import beat_session
 from goclaw_py.ports.agent import TextPart
@@ -36,13 +36,16 @@ from goclaw_py.runtime.workshop import Workshop
 log = logging.getLogger(__name__)
 
 
+class Unwanted(Exception):
+    """While a beat waited for its lane people have changed their mind, or the time has come."""
+
+
 @dataclass(slots=True, eq=False)
 class BeatRun:
-    """A beat's run in hand. ``prompt`` is what its agent reads."""
+    """A beat's run in hand."""
 
     held: Held
     run: NewRun
-    prompt: str
     progress: Progress = field(default_factory=Progress)
     began: bool = False
 
@@ -101,7 +104,6 @@ class BeatRuns:
 
     def perform(self, held: Held) -> None:
         """See ``Performer``."""
-        assert held.go is not None
         agent, run_id = held.claimed.agent, new_run_id(self._clock)
         held.run = run_id
         now = self._clock.now()
@@ -117,9 +119,7 @@ class BeatRuns:
             submitted_at=now,
             beat=held.id,
         )
-        go = held.go
-        prompt = wording_heartbeat.beat_prompt(go.due.text, go.events, held.policy.zone)
-        self._runs[run_id] = BeatRun(held, run, prompt)
+        self._runs[run_id] = BeatRun(held, run)
         self._feed.asked(run)
         self._dispatcher.submit(
             Request(
@@ -143,6 +143,8 @@ class BeatRuns:
         mine = self._runs[run_id]
         held, run = mine.held, mine.run
         self._feed.started(run)
+        if not await self._beats.is_wanted(held):
+            raise Unwanted(held.id)
         mine.began = True
         mine.progress.begun = await until_available(
             lambda: self._store.begin_run(run, node=held.node)
@@ -151,7 +153,7 @@ class BeatRuns:
         now = self._clock.now()
         task = Task(
             run=run,
-            parts=(TextPart(mine.prompt),),
+            parts=(TextPart(_prompt(held)),),
             # Nobody could be told later: its conversation is not a chat.
             children=self._children.of(Asker(run.id, run.agent, run.session, None)),
             system=(wording_heartbeat.beat_run(now, held.policy.zone),),
@@ -165,10 +167,15 @@ class BeatRuns:
         mine = self._runs[ended.run_id]
         held, progress = mine.held, mine.progress
         ended, error = progress.judge(ended, error)
+        unwanted = isinstance(error, Unwanted)
+        if unwanted:
+            error, ended = None, Ending(ended.run_id, Outcome.CANCELLED, Reason.STOPPED)
         if error is not None:
             log.warning("a beat's run failed: %s", error, extra=facts_of(held))
         try:
-            if isinstance(error, Fenced):
+            if unwanted:
+                self._beats.decide_again(held)
+            elif isinstance(error, Fenced):
                 ended = taken_over(ended.run_id)
                 await self._beats.lost(held)
             else:
@@ -196,7 +203,7 @@ class BeatRuns:
         await self._beats.ended(held, attempt, end, told)
 
     def _run_end(self, mine: BeatRun, ended: Ending, error: BaseException | None) -> RunEnd:
-        return end_of(mine.progress, mine.prompt, ended, error, self._clock.now())
+        return end_of(mine.progress, _prompt(mine.held), ended, error, self._clock.now())
 
     def joined(self, request_id: RunId, into: RunId) -> None:
         """Beats join nothing."""
@@ -205,6 +212,12 @@ class BeatRuns:
     def offered(self, request_id: RunId, run_id: RunId) -> None:
         """A beat takes no messages in."""
         del request_id, run_id
+
+
+def _prompt(held: Held) -> str:
+    """What its agent reads."""
+    assert held.go is not None, "it was decided that it comes to its agent"
+    return wording_heartbeat.beat_prompt(held.go.due.text, held.go.events, held.policy.zone)
 
 
 def _left(held: Held) -> Budget | None:

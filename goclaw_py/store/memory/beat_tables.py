@@ -17,7 +17,7 @@ from goclaw_py.core.beats import (
     Heartbeat,
 )
 from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import AgentName, BeatId, NodeId, RunId
+from goclaw_py.core.ids import AgentName, BeatId, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.ports.store import NewRun
 from goclaw_py.store import beat_rules
@@ -43,6 +43,9 @@ class BeatTables:
         """The outbox rows of each alert."""
         self.talks: defaultdict[AgentName, set[RunId]] = defaultdict(set)
         """The runs of each agent that work for people."""
+        self.paid: defaultdict[BeatId, list[RunId]] = defaultdict(list)
+        """Runs that those of a beat have asked for: its session pays for them."""
+        self._sessions: dict[SessionKey, BeatId] = {}
         self._of_agent: defaultdict[AgentName, dict[BeatId, None]] = defaultdict(dict)
         self._last_event = 0
 
@@ -53,7 +56,10 @@ class BeatTables:
         if run.trigger in beat_rules.TALKS:
             self.talks[run.agent].add(run.id)
         if run.beat is None:
+            if run.payer in self._sessions:
+                self.paid[self._sessions[run.payer]].append(run.id)
             return
+        self._sessions[run.session] = run.beat
         self.runs[run.beat].append(run.id)
         row = self.rows[run.beat]
         if row.status is BeatStatus.DEFERRED:
@@ -91,7 +97,7 @@ class BeatTables:
 
     def resume(self, agent: AgentName, node: NodeId, now: datetime) -> ClaimedBeat:
         """Claim the beat of a heartbeat that was given back."""
-        heartbeat = beat_rules.resumed(replace(self.heartbeats[agent], node=node), now)
+        heartbeat = beat_rules.answered(replace(self.heartbeats[agent], node=node), now)
         assert heartbeat.beat is not None
         self.heartbeats[agent] = heartbeat
         self.rows[heartbeat.beat] = replace(
@@ -150,7 +156,10 @@ class BeatTables:
         failures = heartbeat.failures
         if end.failed is not None:
             failures = failures + 1 if end.failed else 0
-        self.heartbeats[row.agent] = replace(heartbeat, beat=None, node=None, failures=failures)
+        heartbeat = replace(heartbeat, beat=None, node=None, failures=failures)
+        if end.noted_at is not None:
+            heartbeat = beat_rules.answered(heartbeat, end.noted_at)
+        self.heartbeats[row.agent] = heartbeat
         self._prune(row.agent, end.finished_at)
 
     def _prune(self, agent: AgentName, now: datetime) -> None:

@@ -232,8 +232,9 @@ def _attempts(database: MemoryDatabase, beat: BeatId) -> int:
 
 
 def _used(database: MemoryDatabase, beat: BeatId) -> Usage | None:
-    """What its runs have used together; None if that is known of none."""
-    ends = [database.runs[run].end for run in database.beats.runs.get(beat, ())]
+    """What its runs, and those they asked for, have used; None if that is known of none."""
+    runs = (*database.beats.runs.get(beat, ()), *database.beats.paid.get(beat, ()))
+    ends = [database.runs[run].end for run in runs]
     used = [one.usage for one in ends if one is not None and one.usage is not None]
     return reduce(Usage.plus, used) if used else None
 

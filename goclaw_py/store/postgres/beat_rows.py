@@ -90,7 +90,7 @@ def end_line(end: BeatEnd, holder: NodeId | None) -> dict[str, object]:
         "thread": place.thread,
         "started_at": end.started_at,
         "finished_at": end.finished_at,
-        "noted_at": end.noted_at or end.finished_at,
+        "noted_at": end.noted_at,
         "attempts": end.attempts,
         "failed": end.failed,
         "events": end.events,

@@ -242,13 +242,30 @@ with asked as (
     from asked as a
     join locked as l on l.id = a.id
     where a.id not in (select id from refused)
+), worked as (
+    select
+        beat, session, started_at, requests, input_tokens, output_tokens, cached_tokens, cost_usd
+    from runs
+    where beat = any ($2::text[])
 ), ran as (
     select
         beat, min(started_at) as began_at, sum(requests)::bigint as requests,
         sum(input_tokens)::bigint as input_tokens, sum(output_tokens)::bigint as output_tokens,
         sum(cached_tokens)::bigint as cached_tokens, sum(cost_usd) as cost_usd
-    from runs
-    where beat = any ($2::text[])
+    from (
+        select * from worked
+        union all
+        -- What its subagents and delegates have used is paid for by its session. The limit lets it
+        -- look at each session by the index, whatever the statistics say.
+        select w.beat, w.session, null, c.*
+        from (select distinct beat, session from worked) as w
+        cross join lateral (
+            select requests, input_tokens, output_tokens, cached_tokens, cost_usd
+            from runs
+            where payer = w.session
+            limit 10000
+        ) as c
+    ) as used
     group by beat
 ), carried as (
     delete from heartbeat_events as v
@@ -256,10 +273,10 @@ with asked as (
     where v.agent = e.agent and v.id = any (e.events)
 ), noted as (
     insert into heartbeat_items (agent, key, done_at)
-    select distinct on (e.agent, item.key collate "C") e.agent, item.key, e.noted_at
+    select distinct on (e.agent, item.key collate "C") e.agent, item.key, coalesce(e.noted_at, e.finished_at)
     from ending as e
     cross join unnest(e.done) as item (key)
-    order by e.agent, item.key collate "C", e.noted_at desc
+    order by e.agent, item.key collate "C", coalesce(e.noted_at, e.finished_at) desc
     on conflict (agent, key) do update set done_at = excluded.done_at
 ), ended as (
     update heartbeat_run_logs as l
@@ -278,6 +295,14 @@ with asked as (
 ), freed as (
     update heartbeats as h
     set beat = null, node = null,
+        -- What was due by the grid when it was decided is answered by it.
+        next_at = case
+            when h.next_at <= e.noted_at then h.anchor + (
+                ((extract(epoch from e.noted_at - h.anchor) * 1000000)::bigint / h.interval_us + 1)
+                * h.interval_us
+            ) * interval '1 microsecond'
+            else h.next_at
+        end,
         failures = case
             when e.failed is null then h.failures
             when e.failed then h.failures + 1

@@ -29,7 +29,13 @@ from jsonb_to_record($1::jsonb) as j (
 where not exists (select from cron_jobs where owner = $2 and slug = $3)
   and (
       select count(*)
-      from (select from cron_jobs where owner = $2 and state = any ($4::text[]) limit $5) as c
+      from (
+          -- In the order of the index: one owner may have nearly all jobs, and another one none.
+          select from cron_jobs
+          where owner = $2 and state = any ($4::text[])
+          order by slug
+          limit $5
+      ) as c
   ) < $5
 returning id;
 
@@ -55,7 +61,12 @@ for update;
 select
 where (
     select count(*)
-    from (select from cron_jobs where owner = $1 and state = any ($2::text[]) limit $3) as c
+    from (
+        select from cron_jobs
+        where owner = $1 and state = any ($2::text[])
+        order by slug
+        limit $3
+    ) as c
 ) < $3;
 
 -- name: change

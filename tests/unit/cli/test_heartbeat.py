@@ -13,10 +13,20 @@ from goclaw_py.core.beats import Beat, BeatStatus, Skip
 from goclaw_py.core.errors import HeartbeatError, StoreUnavailable
 from goclaw_py.core.heartbeat_view import Rehearsal, Route
 from goclaw_py.core.ids import AgentName
-from goclaw_py.core.wording_heartbeat_view import why
+from goclaw_py.core.wording_heartbeat_chat import unknown_duration
+from goclaw_py.core.wording_heartbeat_view import BY_SETTINGS, why
 from goclaw_py.ports.heartbeat import NoBeat
 from tests.unit.cli.conftest import Shell, ThreadGateway
-from tests.unit.web.fake_heartbeats import AT, HELPER, MAIN, OK, RUNNING, FakeHeartbeats, view
+from tests.unit.web.fake_heartbeats import (
+    AT,
+    CHAT,
+    HELPER,
+    MAIN,
+    OK,
+    RUNNING,
+    FakeHeartbeats,
+    view,
+)
 from tests.unit.web.fakes import FakeControl
 
 pytestmark = pytest.mark.real_time
@@ -74,7 +84,7 @@ def test_the_status_of_one_has_its_last_beats_and_the_reasons(
     assert "alerts go  to telegram.work:-1005:7" in facts
     assert "used       Used today (UTC): $0.0123 (1,200 tokens), of $1.00 a day" in facts
     head, skipped, ok = lines(beats)
-    assert head == "BEGAN TOOK OUTCOME TRIES DELIVERY COST WHAT CAME OF IT"
+    assert head == "BEGAN TOOK OUTCOME TRIES DELIVERY COST WHAT CAME OF IT SAID"
     assert skipped == (
         "Tue 2026-03-03 08:30:00 skipped:unreadable it was skipped: HEARTBEAT.md cannot be read: "
         "it is a folder 2 ok[2J"
@@ -102,7 +112,9 @@ def test_programs_get_what_the_api_answers(goclaw: Shell, desk: FakeHeartbeats) 
     assert json.loads(goclaw("heartbeat", "why", "main", "--json").out) == one
     beats = json.loads(goclaw("heartbeat", "logs", "--json").out)
     assert [beat["id"] for beat in beats] == ["019b-skipped", "019b-ok", "019b-dead"]
-    assert json.loads(goclaw("heartbeat", "show", "--json").out)["items"][0]["number"] == 1
+    shown = json.loads(goclaw("heartbeat", "show", "--json").out)
+    assert set(shown) == {"text", "items"}
+    assert shown["items"][0]["number"] == 1
     assert json.loads(goclaw("heartbeat", "events", "--json").out) == []
     assert json.loads(goclaw("heartbeat", "run", "--dry-run", "--json").out)["status"] == "running"
 
@@ -192,6 +204,81 @@ def test_a_beat_by_hand_is_waited_for_and_its_end_is_the_exit_code(
     assert hand.calls[-4:].count(("beat", RUNNING.id)) >= 3
 
 
+SAID = "**HEARTBEAT_OK**\nThe backup is *missing*.\nLook at it\x1b[2J."
+
+
+@pytest.mark.parametrize(
+    ("status", "facts"),
+    [
+        (BeatStatus.ALERTED, {"detail": "x"}),
+        (BeatStatus.ALERTED, {"delivery": "dead"}),
+        (BeatStatus.DUPLICATE, {}),
+        (BeatStatus.NO_ROUTE, {}),
+        (BeatStatus.FAILED, {}),
+    ],
+)
+def test_what_the_agent_had_to_say_is_below_the_outcome(
+    goclaw: Shell, hand: FakeHeartbeats, status: BeatStatus, facts: dict[str, object]
+) -> None:
+    """SPEC HB-6: without the token."""
+    hand.coming = came_to(status, None, reply=SAID, **facts)
+    out = goclaw("heartbeat", "run").out
+    said = out.partition("It said:\n")[2]
+    assert said.splitlines() == ["The backup is *missing*.", "Look at it[2J."]
+    assert "HEARTBEAT_OK" not in out
+
+
+@pytest.mark.parametrize(
+    "coming",
+    [
+        came_to(BeatStatus.OK, reply=SAID),
+        came_to(BeatStatus.FAILED, reply=""),
+        came_to(BeatStatus.FAILED, reply="HEARTBEAT_OK"),
+    ],
+)
+def test_a_beat_without_anything_to_say_quotes_nothing(
+    goclaw: Shell, hand: FakeHeartbeats, coming: list[Beat]
+) -> None:
+    hand.coming = coming
+    assert "It said" not in goclaw("heartbeat", "run").out
+
+
+def test_the_log_ends_with_what_was_said_in_one_line(goclaw: Shell, desk: FakeHeartbeats) -> None:
+    desk.beats = [replace(OK, reply=SAID), replace(OK, reply="word " * 1000), OK]
+    head, said, long, silent = lines(goclaw("heartbeat", "logs", "main").out)
+    assert head.endswith(" WHAT CAME OF IT SAID")
+    assert said.endswith(" was sent The backup is *missing*. Look at it[2J.")
+    assert long.endswith("\u2026")
+    assert len(long) < 400
+    assert silent.endswith(" was sent")
+
+
+def switched_off_by_the_settings(desk: FakeHeartbeats) -> None:
+    seen = view(MAIN)
+    desk.views[MAIN] = replace(seen, heartbeat=replace(seen.heartbeat, interval=None))
+
+
+def test_what_the_settings_switch_off_is_not_switched_on(
+    goclaw: Shell, hand: FakeHeartbeats
+) -> None:
+    switched_off_by_the_settings(hand)
+    hand.rehearsal = Rehearsal(BeatStatus.SKIPPED, Skip.DISABLED, "", "", Route(CHAT))
+    hand.coming = came_to(BeatStatus.SKIPPED, Skip.DISABLED)
+    for options in ([], ["--dry-run"]):
+        out = goclaw("heartbeat", "run", *options).out
+        assert BY_SETTINGS in out
+        assert "heartbeat on" not in out
+    got = goclaw("heartbeat", "on")
+    assert (got.code, got.err) == (1, f"goclaw: {BY_SETTINGS}\n")
+    assert json.loads(goclaw("heartbeat", "on", "--json").out)["on"] is False
+    assert goclaw("heartbeat", "auto").code == 0
+
+
+def test_what_people_switched_off_can_be_switched_on(goclaw: Shell, hand: FakeHeartbeats) -> None:
+    hand.coming = came_to(BeatStatus.SKIPPED, Skip.DISABLED)
+    assert "goclaw heartbeat on" in goclaw("heartbeat", "run").out
+
+
 def test_an_alert_is_shown_once_it_is_sent(goclaw: Shell, hand: FakeHeartbeats) -> None:
     pending, sent = (came_to(BeatStatus.ALERTED, delivery=one)[-1] for one in ("pending", "sent"))
     hand.coming = [RUNNING, pending, pending, sent]
@@ -275,6 +362,10 @@ def test_a_heart_is_switched(
     [
         (["2h"], AT + timedelta(hours=2)),
         (["90m"], AT + timedelta(minutes=90)),
+        (["1h30m"], AT + timedelta(minutes=90)),
+        (["2", "hours"], AT + timedelta(hours=2)),
+        (["for 2 Hours"], AT + timedelta(hours=2)),
+        (["365d"], AT + timedelta(days=365)),
         (["until", "18:00"], AT + timedelta(hours=9)),
         (["until tomorrow 9:00"], AT + timedelta(days=1)),
         (["off"], None),
@@ -299,6 +390,8 @@ def test_a_heartbeat_is_muted_in_its_zone(
         ["until"],
         ["until", "2020-01-01 09:00"],
         ["2h", "helper"],
+        ["366d"],
+        ["until", "2030-01-01 09:00"],
         ["9" * 40 + "h"],
         ["\x1b[2J"],
     ],
@@ -312,17 +405,50 @@ def test_a_wrong_duration_mutes_nothing(
     assert desk.views[MAIN] == view(MAIN)
 
 
+def test_a_wrong_duration_is_answered_as_in_a_chat(goclaw: Shell, desk: FakeHeartbeats) -> None:
+    """SPEC CMD-5: it says how a duration is written."""
+    got = goclaw("heartbeat", "mute", "2", "parsecs")
+    assert got.err == f"goclaw: {unknown_duration('2 parsecs')}\n"
+    assert "2h" in got.err
+
+
 # ---------------------------------------------------------------------------- the checklist
 
 
 def test_items_are_listed_added_and_ticked_off(goclaw: Shell, desk: FakeHeartbeats) -> None:
-    assert lines(goclaw("heartbeat", "show").out) == ["ITEM TEXT", "1 look at the mail[2J"]
+    mail = "1 with each beat look at the mail[2J"
+    assert lines(goclaw("heartbeat", "show").out) == ["ITEM EVERY TEXT", mail]
     got = goclaw("heartbeat", "add", "every", "2h: is the build green?")
-    assert lines(got.out)[2] == "2 every 2h: is the build green?"
-    assert lines(goclaw("heartbeat", "done", "1").out)[1] == "1 every 2h: is the build green?"
+    assert lines(got.out)[2] == "2 every 2h every 2h: is the build green?"
+    ticked = lines(goclaw("heartbeat", "done", "1").out)
+    assert (ticked[0], ticked[2]) == (
+        "ticked off: look at the mail[2J",
+        "1 every 2h every 2h: is the build green?",
+    )
     goclaw("heartbeat", "add", "--agent", "helper", "x")
     assert desk.texts == {MAIN: ["every 2h: is the build green?"], HELPER: ["x"]}
     assert goclaw("heartbeat", "show", "helper", "--file").out == "- [ ] x\n"
+
+
+def test_an_item_that_is_open_is_not_added_again(goclaw: Shell, desk: FakeHeartbeats) -> None:
+    goclaw("heartbeat", "add", "look at the backup")
+    got = goclaw("heartbeat", "add", " look  at the", "backup ")
+    assert (got.code, len(desk.texts[MAIN])) == (0, 2)
+    assert lines(got.out)[0] == "item 2 says this already: look at the backup"
+    assert len(lines(got.out)) == 4
+    goclaw("heartbeat", "done", "2")
+    assert "already" not in goclaw("heartbeat", "add", "look at the backup").out
+    assert len(desk.texts[MAIN]) == 2
+
+
+def test_programs_get_only_the_checklist_on_standard_output(
+    goclaw: Shell, desk: FakeHeartbeats
+) -> None:
+    goclaw("heartbeat", "add", "x")
+    again = goclaw("heartbeat", "add", "x", "--json")
+    assert (len(json.loads(again.out)["items"]), again.err) == (2, "item 2 says this already: x\n")
+    done = goclaw("heartbeat", "done", "2", "--json")
+    assert (len(json.loads(done.out)["items"]), done.err) == (1, "ticked off: x\n")
 
 
 def test_an_empty_checklist_says_so(goclaw: Shell, desk: FakeHeartbeats) -> None:
@@ -336,8 +462,9 @@ def test_an_event_is_told_and_waits(goclaw: Shell, desk: FakeHeartbeats) -> None
     """SPEC HB-13."""
     got = goclaw("event", "the build", "is red")
     assert (got.code, got.err) == (0, NO_GATEWAY)
-    assert got.out.splitlines()[0] == "main will be told with the next beat; it waits for it."
-    assert goclaw("event", "x", "--now", "--agent", "helper").code == 0
+    assert got.out.splitlines()[0] == "main will be told with its next beat."
+    woken = goclaw("event", "x", "--now", "--agent", "helper")
+    assert (woken.code, woken.out.splitlines()[0]) == (0, "helper is woken to be told.")
     added = [call for call in desk.calls if call[0] == "add_event"]
     assert added == [
         ("add_event", MAIN, "the build is red", False),
@@ -359,6 +486,10 @@ def test_no_more_events_wait_than_are_allowed(goclaw: Shell, desk: FakeHeartbeat
         1,
         "goclaw: 20 events wait for the next beat of main; no more are taken\n",
     )
+
+
+def test_the_help_of_an_event_names_no_clause(goclaw: Shell) -> None:
+    assert "SPEC" not in goclaw("event", "--help").out
 
 
 # ---------------------------------------------------------------------------- whose
@@ -396,7 +527,8 @@ def test_without_main_the_only_agent_is_meant(goclaw: Shell, desk: FakeHeartbeat
         (["heartbeat", "done", "0"], 2, "N"),
         (["heartbeat", "done", "x"], 2, "N"),
         (["heartbeat", "done", "7"], 1, "there is no item 7"),
-        (["heartbeat", "add", " "], 1, "an item needs a text"),
+        (["heartbeat", "add", " "], 1, "this one says nothing"),
+        (["heartbeat", "add", "x" * 501], 1, "at most 500 characters"),
         (["heartbeat", "add", "\udcff"], 2, "is not text"),
         (["heartbeat", "add"], 2, "TEXT"),
         (["event", "  "], 2, "an event needs a text"),
@@ -439,7 +571,7 @@ def test_all_of_it_works_through_a_gateway(goclaw: Shell, gateway: ThreadGateway
     assert (got.code, got.err, got.out[:3]) == (0, "", "ok ")
     assert goclaw("heartbeat", "run", "--dry-run").code == 0
     assert goclaw("heartbeat", "off").out.startswith("main: switched off")
-    assert goclaw("heartbeat", "mute", "400d").code == 0
+    assert goclaw("heartbeat", "mute", "300d").code == 0
     assert goclaw("heartbeat", "add", "x").code == 0
     assert goclaw("heartbeat", "done", "2").code == 0
     assert goclaw("event", "--now", "x").code == 0

@@ -20,6 +20,7 @@ from goclaw_py.core.hours import ActiveHours
 from goclaw_py.core.ids import AgentName, BeatId
 from goclaw_py.core.messages import Target
 from goclaw_py.core.wording_heartbeat_view import (
+    BY_SETTINGS,
     advice,
     outcome_words,
     rehearsal_lines,
@@ -562,6 +563,37 @@ def test_a_rehearsal_says_what_would_happen(
     lines = rehearsal_lines(Rehearsal(status, skip, detail, "", Route(CHAT)))
     assert lines[0] == words or (words is None and lines[0].startswith("It would be skipped: "))
     assert lines[1:] == ["An alert would go to telegram:5."]
+
+
+def test_only_the_settings_switch_on_what_they_switch_off() -> None:
+    row = beat(BeatStatus.SKIPPED, Skip.DISABLED)
+    rehearsal = Rehearsal(BeatStatus.SKIPPED, Skip.DISABLED, "", "", Route(CHAT))
+    by_settings = view(interval=None, next_at=None).heartbeat
+    by_people = view(switched=False, next_at=None).heartbeat
+    assert advice(row, by_settings) == BY_SETTINGS
+    assert (
+        rehearsal_lines(rehearsal, by_settings)[0]
+        == f"It would be skipped: it is off. {BY_SETTINGS}"
+    )
+    for heartbeat in (by_people, None):
+        assert "goclaw heartbeat on" in advice(row, heartbeat)
+        assert "goclaw heartbeat on" in rehearsal_lines(rehearsal, heartbeat)[0]
+
+
+@pytest.mark.parametrize(
+    ("skip", "detail", "words"),
+    [
+        (Skip.NO_FILE, "there is no such file or folder", "there is no HEARTBEAT.md"),
+        (Skip.UNREADABLE, "it is a folder", "HEARTBEAT.md cannot be read: it is a folder"),
+    ],
+)
+def test_the_file_is_named_once(skip: Skip, detail: str, words: str) -> None:
+    detail = f"HEARTBEAT.md: {detail}"
+    assert (
+        outcome_words(beat(BeatStatus.SKIPPED, skip, detail=detail)) == f"it was skipped: {words}"
+    )
+    rehearsal = Rehearsal(BeatStatus.SKIPPED, skip, detail, "", Route(CHAT))
+    assert rehearsal_lines(rehearsal)[0].startswith(f"It would be skipped: {words}. ")
 
 
 def test_a_rehearsal_shows_what_the_agent_would_read() -> None:

@@ -19,6 +19,7 @@ from goclaw_py.core.errors import BadChecklist, StoreUnavailable
 from goclaw_py.core.heartbeat_view import Route
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, BeatId
 from goclaw_py.core.messages import Target
+from goclaw_py.core.mutes import LONGEST_MUTE
 from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.core.routing import AccessRules
 from goclaw_py.core.wording_heartbeat_view import status_lines, why
@@ -26,7 +27,7 @@ from goclaw_py.ports.heartbeat import NoBeat
 from goclaw_py.ports.store import InboxKind, InboxRow
 from goclaw_py.runtime.contexts import Contexts
 from goclaw_py.runtime.doorkeeper import Doorkeeper
-from goclaw_py.runtime.heartbeat_commands import LONGEST_MUTE, HeartbeatCommands
+from goclaw_py.runtime.heartbeat_commands import HeartbeatCommands
 from goclaw_py.runtime.policies import ChatRules, Policies
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.clock import START, LoopClock

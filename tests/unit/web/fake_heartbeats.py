@@ -19,7 +19,7 @@ from goclaw_py.core.beats import (
     Heartbeat,
     Skip,
 )
-from goclaw_py.core.checklist import Checklist, Item
+from goclaw_py.core.checklist import Checklist, parse
 from goclaw_py.core.errors import BadChecklist, HeartbeatError, TooManyEvents, UnknownAgent
 from goclaw_py.core.events import Usage
 from goclaw_py.core.heartbeat import HeartbeatPolicy
@@ -170,9 +170,7 @@ class FakeHeartbeats:
 
     async def checklist(self, agent: AgentName) -> Checklist:
         self._called("checklist", agent)
-        texts = self.texts[agent]
-        items = tuple(Item(number, text) for number, text in enumerate(texts, 1))
-        return Checklist("".join(f"- [ ] {text}\n" for text in texts), items)
+        return parse("".join(f"- [ ] {text}\n" for text in self.texts[agent]))
 
     async def add_item(self, agent: AgentName, text: str) -> Checklist:
         self._called("add_item", agent, text)

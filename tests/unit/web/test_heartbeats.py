@@ -282,6 +282,34 @@ async def test_an_event_is_made_and_listed() -> None:
     )
 
 
+async def test_a_checklist_is_its_text_and_its_open_items() -> None:
+    """SPEC HB-3."""
+    answers = [
+        await ask("GET", "/heartbeats/main/checklist"),
+        await ask("POST", "/heartbeats/main/checklist/items", {"text": "every 2h: x"}),
+        await ask("POST", "/heartbeats/main/checklist/items/1/done"),
+        await ask("PUT", "/heartbeats/main/checklist", {"text": "- [ ] every 2h: x"}),
+    ]
+    assert [(status, set(found)) for status, found in answers] == [(200, {"text", "items"})] * 4
+    assert [item["every"] for item in answers[-1][1]["items"]] == ["every 2h"]
+
+
+async def test_a_mute_that_says_nothing_is_told_how_to_end_one() -> None:
+    for body in ({}, {"for": "2h", "until": None}):
+        assert (
+            '{"until": null} ends a mute'
+            in (await ask("PUT", "/heartbeats/main/mute", body))[1]["error"]
+        )
+
+
+async def test_every_example_of_a_mute_is_taken() -> None:
+    """As a program reads them, in ``/openapi.json``."""
+    examples = APP.openapi()["components"]["schemas"]["MuteBody"]["examples"]
+    assert len(examples) == 2
+    for example in examples:
+        assert (await ask("PUT", "/heartbeats/main/mute", example))[0] == 200
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "status"),
     [
