@@ -234,7 +234,7 @@ class WatchedBeats(MemoryStore):
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
         """Its beat is noted."""
         ends = [] if end.beat is None else [end.beat]
-        self._note_beats(ends)
+        self._note_beats(ends, end.usage)
         await super().finish_run(end, node=node)
         await self._noted(ends)
 
@@ -252,13 +252,13 @@ class WatchedBeats(MemoryStore):
         await super().tell_of_beat(end, say, node=node)
         await self._noted([end])
 
-    def _note_beats(self, ends: Iterable[BeatEnd]) -> None:
+    def _note_beats(self, ends: Iterable[BeatEnd], usage: Usage | None = None) -> None:
         for end in ends:
             if self._db.beats.rows[end.id].finished_at is None:
-                self._note_beat(end)
+                self._note_beat(end, usage)
 
-    def _note_beat(self, end: BeatEnd) -> None:
-        row, usage = self._db.beats.rows[end.id], end.usage
+    def _note_beat(self, end: BeatEnd, usage: Usage | None) -> None:
+        row = self._db.beats.rows[end.id]
         self.beat_events.append(
             BeatEvent(
                 end.agent,

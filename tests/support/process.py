@@ -20,6 +20,8 @@ from tests.botapi.control import Control
 
 ROOT = Path(__file__).resolve().parents[2]
 POLL_S = 0.02
+START_S = 120.0
+"""A guard against waiting for ever, no measure of how quickly a gateway starts."""
 
 T = TypeVar("T")
 
@@ -121,7 +123,7 @@ class Home:
             assert program.alive(), f"ended with {program.wait()}:\n{program.output}"
             return "ready" in program.output
 
-        wait_for(look, f"readiness of the gateway:\n{program.output}", limit_s=30)
+        wait_for(look, f"readiness of the gateway:\n{program.output}", limit_s=START_S)
 
     def goclaw(self, *arguments: str, stdin: str = "", limit_s: float = 30.0) -> tuple[int, str]:
         """Run a command of the CLI; its exit code and everything it printed."""

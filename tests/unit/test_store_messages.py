@@ -74,6 +74,8 @@ OUTBOUND = {
     ).map(tuple),
     "unsure": st.booleans(),
     "occurrence": maybe,
+    "beat": maybe,
+    "alert": words,
 }
 
 
