@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 
 from goclaw_py.core.beats import Event
 from goclaw_py.core.heartbeat_reply import HEARTBEAT_OK
@@ -11,6 +12,9 @@ from goclaw_py.core.text import cut_text
 from goclaw_py.core.wording_times import at, local
 
 _REASON_CHARS = 300
+
+IS_BUSY: Final = "somebody talks to the agent"
+"""Why a beat is deferred (SPEC HB-4)."""
 
 
 def beat_run(now: datetime, zone: str) -> str:

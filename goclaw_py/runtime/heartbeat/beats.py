@@ -26,6 +26,7 @@ from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.occurrence import Attempt, Why
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.text import cut_bytes
+from goclaw_py.core.wording_heartbeat import IS_BUSY
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import RunEnd, Store
 from goclaw_py.runtime.clock import new_id
@@ -197,9 +198,8 @@ class Beats:
         """Its agent is busy: look again in a while, at the latest when the next one is due."""
         if not held.deferred:
             held.deferred = True
-            detail = "somebody talks to the agent"
             await until_available(
-                lambda: self._store.defer_beat(held.id, node=held.node, detail=detail)
+                lambda: self._store.defer_beat(held.id, node=held.node, detail=IS_BUSY)
             )
             log.info("a beat is deferred", extra=facts_of(held))
         wait_s = BUSY_RETRY.total_seconds()

@@ -125,7 +125,7 @@ class HeartbeatDesk:
             case Skipped(skip):
                 return Rehearsal(BeatStatus.SKIPPED, skip, checked.detail, "", route)
             case Deferred():
-                detail = "somebody talks to the agent"
+                detail = wording_heartbeat.IS_BUSY
                 return Rehearsal(BeatStatus.DEFERRED, None, detail, "", route)
             case Go(due, events):
                 prompt = wording_heartbeat.beat_prompt(due.text, events, policy.zone)

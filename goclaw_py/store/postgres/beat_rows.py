@@ -97,13 +97,7 @@ def end_line(end: BeatEnd, holder: NodeId | None) -> dict[str, object]:
         "done": end.done,
     }
     if (usage := end.usage) is not None:
-        line |= {
-            "requests": usage.requests,
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
-            "cached_tokens": usage.cached_tokens,
-            "cost_usd": None if usage.cost_usd is None else str(usage.cost_usd),
-        }
+        line |= rows.usage_line(usage)
     return line
 
 

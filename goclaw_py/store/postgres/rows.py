@@ -112,6 +112,17 @@ def letter(row: Row) -> Letter:
     )
 
 
+def usage_line(usage: Usage) -> dict[str, object]:
+    """What was used, as statements take it in JSON."""
+    return {
+        "requests": usage.requests,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "cost_usd": None if usage.cost_usd is None else str(usage.cost_usd),
+    }
+
+
 def usage(row: Row) -> Usage:
     """The usage of a run, or a sum of several."""
     return Usage(
