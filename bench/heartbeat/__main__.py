@@ -11,13 +11,11 @@ offsets that they have, in real time, ``leaks`` the search for HEARTBEAT_OK in w
 
 from __future__ import annotations
 
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
+from bench.embedded import server
 from bench.heartbeat import leaks, measure, process
 from bench.heartbeat.measure import Beats, Cost
 from bench.heartbeat.process import Load, Stretch
@@ -25,8 +23,6 @@ from bench.options import asked
 from bench.scheduler.child import in_child
 from bench.scheduler.report import Figure, Line, Report, Sign, Wanted, progress, ratios
 from goclaw_py.core.beats import Skip
-from goclaw_py.store.embedded import EmbeddedPostgres
-from goclaw_py.store.postgres import Address
 
 CPU_MS = Wanted(Sign.BELOW, 2)
 ROWS = Wanted(Sign.AT_MOST, 1)
@@ -63,17 +59,6 @@ QUICK = Sizes(rounds=1, agents=100, singly=50, stretch=Stretch(20.0, 5.0, 5.0), 
 
 SINGLY = (Skip.EMPTY.value, Skip.QUIET_HOURS.value)
 """One that looks at file and database, and one that does not."""
-
-
-@contextmanager
-def server() -> Iterator[Address]:
-    """An embedded PostgreSQL in a temporary folder."""
-    with (
-        tempfile.TemporaryDirectory(prefix="goclaw-bench-") as folder,
-        EmbeddedPostgres(Path(folder) / "postgres") as embedded,
-    ):
-        found = embedded.start()
-        yield Address(host=str(found.host), user=found.user, database=found.database)
 
 
 # ------------------------------------------------------------------------------------ by itself

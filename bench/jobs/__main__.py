@@ -7,19 +7,14 @@ All on an embedded server with fsync; a peer runs in the same round where there 
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 
+from bench.embedded import server
 from bench.jobs import measure
 from bench.options import asked
 from bench.scheduler.child import in_child
 from bench.scheduler.report import Figure, Line, Report, Sign, Wanted, progress, ratios
-from goclaw_py.store.embedded import EmbeddedPostgres
-from goclaw_py.store.postgres import Address
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +30,6 @@ class Sizes:
 
 
 QUICK = Sizes(rounds=1, due=100, stored=1_000, many=5_000, alone=5, idle_s=3.0)
-
-
-@contextmanager
-def server() -> Iterator[Address]:
-    """An embedded PostgreSQL in a temporary folder."""
-    with (
-        tempfile.TemporaryDirectory(prefix="goclaw-bench-") as folder,
-        EmbeddedPostgres(Path(folder) / "postgres") as embedded,
-    ):
-        found = embedded.start()
-        yield Address(host=str(found.host), user=found.user, database=found.database)
 
 
 def together(sizes: Sizes) -> Report:

@@ -28,14 +28,13 @@ from goclaw_py.runtime.heartbeat.runs import BeatRuns
 from goclaw_py.runtime.incidents import Incidents
 from goclaw_py.runtime.jobs.office import Colleagues
 from goclaw_py.runtime.retry import until_available
+from goclaw_py.runtime.tidying import keep_tidy
 from goclaw_py.runtime.wake import Wake
 from goclaw_py.runtime.workshop import Workshop
 
 log = logging.getLogger(__name__)
 
 _UNDELIVERED_S = 15.0
-_TIDY_S = 3600.0
-_TIDY_STEPS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +132,7 @@ class Heartbeats:
 
     async def keep_tidy(self) -> None:
         """Forget what is too old, now and then (SPEC DB-5). Runs until cancelled."""
-        while True:
-            await asyncio.sleep(_TIDY_S)
-            try:
-                for _ in range(_TIDY_STEPS):
-                    if not await self._store.sweep_beats(now=self._clock.now()):
-                        break
-            except StoreUnavailable as error:
-                log.debug("tidying waits for the database: %s", error)
+        await keep_tidy(lambda: self._store.sweep_beats(now=self._clock.now()))
 
     def _freed(self, over: ClaimedBeat) -> None:
         """Look for the next beat of an agent if the loop may sleep past it.

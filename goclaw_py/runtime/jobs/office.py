@@ -7,7 +7,6 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import CRON_LANE, AgentName, NodeId, SessionKey
 from goclaw_py.core.policy import DEFAULT_PROFILE
 from goclaw_py.ports.agent import AgentLoop
@@ -29,13 +28,11 @@ from goclaw_py.runtime.jobs.work import Work
 from goclaw_py.runtime.ledger import Ledger
 from goclaw_py.runtime.policies import Policies
 from goclaw_py.runtime.replies import Replies
+from goclaw_py.runtime.tidying import keep_tidy
 from goclaw_py.runtime.wake import Wake
 from goclaw_py.runtime.workshop import Workshop
 
 log = logging.getLogger(__name__)
-
-_TIDY_S = 3600.0
-_TIDY_STEPS = 20
 
 
 def _no_programs(argv: tuple[str, ...]) -> AgentLoop:
@@ -124,14 +121,7 @@ class Office:
 
     async def keep_tidy(self) -> None:
         """Forget what is too old, now and then (SPEC DB-5). Runs until cancelled."""
-        while True:
-            await asyncio.sleep(_TIDY_S)
-            try:
-                for _ in range(_TIDY_STEPS):
-                    if not await self._store.sweep_jobs(now=self._clock.now()):
-                        break
-            except StoreUnavailable as error:
-                log.debug("tidying waits for the database: %s", error)
+        await keep_tidy(lambda: self._store.sweep_jobs(now=self._clock.now()))
 
     def warnings(self) -> tuple[str, ...]:
         """What an operator should know (SPEC CRON-4)."""
