@@ -26,6 +26,9 @@ KEPT: Final = timedelta(days=90)
 MOST_SWEPT: Final = 1000
 """So many rows of the log one sweep deletes."""
 
+SKEW: Final = timedelta(minutes=5)
+"""A beat that began further ahead than this was written by a clock that was wrong."""
+
 ITEMS_KEPT: Final = timedelta(days=800)
 """How long it is known when an item was carried last: longer than any interval of one."""
 
@@ -72,9 +75,21 @@ def _timed(heartbeat: Heartbeat, next_at: datetime | None, now: datetime) -> Hea
     if not heartbeat.is_on:
         next_at = None
     elif next_at is None or _is_beyond(heartbeat, next_at, now):
-        # A point at this very instant is not over.
-        next_at = point_after(heartbeat, now - timedelta.resolution)
+        next_at = point_after(heartbeat, _over(heartbeat, now))
     return replace(heartbeat, next_at=next_at)
+
+
+def _over(heartbeat: Heartbeat, now: datetime) -> datetime:
+    """Up to when the points of a grid are over: a point at this very instant is not.
+
+    Whoever had to wait for the row comes with an older time than that of its last beat, and would
+    let it beat twice for one point.
+    """
+    over = now - timedelta.resolution
+    began = heartbeat.began_at
+    if began is None or began > now + SKEW:
+        return over
+    return max(over, began)
 
 
 def _is_beyond(heartbeat: Heartbeat, next_at: datetime, now: datetime) -> bool:

@@ -278,6 +278,14 @@ async def test_a_beat_further_ahead_than_any_can_be_is_planned_anew(world: World
     assert (await beating(world.b)).next_at == T0 + HALF_HOUR
 
 
+async def test_whoever_plans_late_lets_no_point_be_beaten_twice(world: World) -> None:
+    """HB-12: a process that had to wait for the row brings the time at which it began to wait."""
+    await planned(world.a)
+    await end(world.a, await claim_one(world.a, now=T0))
+    await planned(world.b, now=T0 - SECOND)
+    assert (await beating(world.b)).next_at == T0 + HALF_HOUR
+
+
 async def by_its_end(world: World, claimed: ClaimedBeat) -> None:
     await end(world.a, claimed)
 
