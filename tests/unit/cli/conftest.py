@@ -19,9 +19,9 @@ from goclaw_py.core.events import RunEnded, RunStarted, RunText
 from goclaw_py.core.live import LiveEvent
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.ports.control import Control, Said
-from goclaw_py.web.api import make_api
 from goclaw_py.web.server import ApiServer
 from goclaw_py.web.sockets import listen_unix, socket_path
+from tests.support.apps import lend_api
 from tests.unit.cli.cron_desk import JobControl
 from tests.unit.web import fakes
 from tests.unit.web.fake_terminals import FakeTerminals
@@ -91,7 +91,7 @@ class ThreadGateway:
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         listener = listen_unix(self._path)
-        self._server = ApiServer(make_api(self.control, self.terminals), listener.socket)
+        self._server = ApiServer(lend_api(self.control, self.terminals), listener.socket)
         self._ready.set()
         try:
             await self._server.run()

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from goclaw_py.cli.remote import RemoteControl
-from goclaw_py.web.api import make_api
 from goclaw_py.web.server import ApiServer
 from goclaw_py.web.sockets import listen_unix
+from tests.support.apps import lend_api
 from tests.unit.web.fake_terminals import FakeTerminals
 from tests.unit.web.fakes import FakeControl
 
@@ -24,7 +24,7 @@ class Gateway:
         self.task: asyncio.Task[None]
 
     def start(self) -> None:
-        app = make_api(self.control, self.terminals, release="1.2.3")
+        app = lend_api(self.control, self.terminals)
         self.listener = listen_unix(self.path)
         self.server = ApiServer(app, self.listener.socket)
         self.task = asyncio.create_task(self.server.run())
