@@ -6,7 +6,7 @@ STATE  ?=
 ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-deep chaos lint types layers lock bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat clean
+.PHONY: help run tools test check check-deep chaos lint types layers lock bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api clean
 
 help:            ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
@@ -14,10 +14,13 @@ help:            ## show this list
 run: $(VENV)/.ready-run   ## start the gateway: embedded database, offline agent, console
 	@$(BIN)/goclaw run
 
-test: $(VENV)/.ready      ## run all tests
+tools: $(VENV)/.ready     ## install what tests need and Python packages do not bring: a browser, checkers of deploy/
+	@$(BIN)/python tests/tools/debian_tools.py
+
+test: tools               ## run all tests
 	@$(BIN)/python -m pytest -q -n auto --dist worksteal
 
-check: lint types layers  ## everything CI runs: linters, types, architecture, tests with coverage
+check: lint types layers tools  ## everything CI runs: linters, types, architecture, tests with coverage
 	@$(BIN)/python tests/tools/coverage_gate.py
 
 check-deep: $(VENV)/.ready  ## the scheduler and its model through 24,000 random histories, on all processors
@@ -42,7 +45,7 @@ lock: $(VENV)/.ready      ## resolve constraints.txt anew, without a machine's o
 	  --no-header --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options \
 	  -o constraints.txt pyproject.toml
 
-bench: bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat  ## measure everything; prints medians and what was wanted
+bench: bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api  ## measure everything; prints medians and what was wanted
 
 # For example: make bench-scheduler ARGS="dispatch --quick"
 bench-scheduler: $(VENV)/.ready  ## measure the scheduler; ARGS=--help tells what can be chosen
@@ -68,6 +71,9 @@ bench-jobs: $(VENV)/.ready-bench  ## measure how punctually jobs run, beside APS
 
 bench-heartbeat: $(VENV)/.ready-bench  ## measure what beats cost, how late they are with 1,000 agents, and that no token leaks
 	@$(BIN)/python -m bench.heartbeat $(ARGS)
+
+bench-api: $(VENV)/.ready-bench  ## measure what lists of the HTTP API cost with 100,000 rows
+	@$(BIN)/python -m bench.api $(ARGS)
 
 clean:           ## remove the environment and caches
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*

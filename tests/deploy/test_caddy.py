@@ -1,0 +1,166 @@
+"""The reverse proxy: Caddy takes its file, and passes on what it should (SPEC OPS-7)."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import os
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.deploy.places import CADDYFILE, ROOT, program, run
+
+EVENT = b"data: " + b"x" * 2000 + b"\n\n"
+"""Longer than what Caddy begins to compress."""
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> dict[str, str]:
+    """Caddy writes folders: not into the home of whoever runs the tests."""
+    return {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+
+
+def validate(file: Path, places: dict[str, str]) -> tuple[int, str]:
+    command = ("validate", "--adapter", "caddyfile", "--config", file)
+    return run(program("caddy"), *command, env=places)
+
+
+def test_caddy_takes_the_file(places: dict[str, str]) -> None:
+    code, output = validate(CADDYFILE, places)
+    assert code == 0, output
+    # It would be told how the file is to be laid out.
+    assert '"level":"warn"' not in output
+
+
+def test_caddy_refuses_a_mistake(places: dict[str, str], tmp_path: Path) -> None:
+    wrong = tmp_path / "Caddyfile"
+    wrong.write_text(CADDYFILE.read_text("utf-8").replace("flush_interval", "flush_intervall"))
+    assert validate(wrong, places)[0] != 0
+
+
+class Upstream(ThreadingHTTPServer):
+    """A gateway that says which path it was asked for; its events never end by themselves."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Answer)
+        self.go_on = threading.Event()
+
+
+class _Answer(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Upstream
+
+    def do_GET(self) -> None:
+        is_stream, is_page = self.path == "/api/events", self.path == "/page"
+        kind = "text/event-stream" if is_stream else "text/html; charset=utf-8"
+        self.send_response(200)
+        self.send_header("content-type", kind)
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        said = f"{self.headers['Host']}{self.path}".encode() + b" " * (2000 if is_page else 0)
+        self._chunk(EVENT if is_stream else said)
+        if is_stream:
+            self.server.go_on.wait(30)
+        self._chunk(b"")
+
+    def _chunk(self, text: bytes) -> None:
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(text), text))
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def upstream() -> Iterator[Upstream]:
+    with Upstream() as server:
+        serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        serving.start()
+        yield server
+        server.go_on.set()
+        server.shutdown()
+        serving.join()
+
+
+@pytest.fixture
+def proxy(places: dict[str, str], upstream: Upstream, tmp_path: Path) -> Iterator[int]:
+    """Caddy with our file, without TLS; gives its port."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port: int = taken.getsockname()[1]
+    env = {
+        **os.environ,
+        **places,
+        "GOCLAW_SITE": f"http://127.0.0.1:{port}",
+        "GOCLAW_UPSTREAM": f"127.0.0.1:{upstream.server_port}",
+    }
+    adapted = subprocess.run(
+        [program("caddy"), "adapt", "--adapter", "caddyfile", "--config", CADDYFILE],
+        cwd=ROOT, env=env, capture_output=True, timeout=30, check=True,
+    )  # fmt: skip
+    # Its port for administrators is the same for all Caddys of a machine.
+    whole = json.loads(adapted.stdout) | {"admin": {"disabled": True}}
+    config = tmp_path / "caddy.json"
+    config.write_text(json.dumps(whole))
+    command = [str(program("caddy")), "run", "--config", str(config)]
+    with subprocess.Popen(command, env=env, stderr=subprocess.DEVNULL) as caddy:
+        try:
+            _wait_for(port)
+            yield port
+        finally:
+            caddy.kill()
+
+
+def _wait_for(port: int) -> None:
+    end = time.monotonic() + 30
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            assert time.monotonic() < end, "Caddy does not listen"
+            time.sleep(0.02)
+        else:
+            return
+
+
+@pytest.mark.parametrize("takes", ["identity", "gzip, deflate, br, zstd"])
+def test_events_pass_the_proxy_as_they_come(proxy: int, takes: str) -> None:
+    """Browsers always take compressed answers, and compressing waits for more."""
+    caller = http.client.HTTPConnection("127.0.0.1", proxy, timeout=20)
+    try:
+        caller.request("GET", "/api/events", headers={"Accept-Encoding": takes})
+        # The stream has not ended, so nothing may wait for its end.
+        assert caller.getresponse().read(len(EVENT)) == EVENT
+    finally:
+        caller.close()
+
+
+def test_pages_are_compressed_for_whoever_takes_that(proxy: int) -> None:
+    caller = http.client.HTTPConnection("127.0.0.1", proxy, timeout=20)
+    try:
+        caller.request("GET", "/page", headers={"Accept-Encoding": "gzip"})
+        answer = caller.getresponse()
+        assert answer.headers["Content-Encoding"] == "gzip"
+        assert gzip.decompress(answer.read()).endswith(b"/page" + b" " * 2000)
+    finally:
+        caller.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/", 200), ("/telegram", 200), ("/api/runs", 200), ("/metrics", 404), ("/readyz", 404)],
+)
+def test_the_proxy_passes_on_what_is_for_people(proxy: int, path: str, status: int) -> None:
+    caller = http.client.HTTPConnection("127.0.0.1", proxy, timeout=20)
+    caller.request("GET", path)
+    answer = caller.getresponse()
+    assert answer.status == status
+    # The gateway compares Host with its own names.
+    assert answer.read() == (f"127.0.0.1:{proxy}{path}".encode() if status == 200 else b"")
+    caller.close()
