@@ -22,6 +22,7 @@ FOLDER: Final = Path(__file__).resolve().parents[2] / "migrations"
 """The same place in a wheel and in a source tree."""
 
 _FILE = re.compile(r"(\d{4})_(\w+)\.(up|down)\.sql")
+_MADE = re.compile(r"^create table (\w+)", re.MULTILINE)
 _LOCK: Final = 0x676F_636C_6177
 """The advisory lock of all runners: "goclaw" in ASCII."""
 _LOCK_WAIT_S: Final = 60.0
@@ -107,14 +108,22 @@ def known(folder: Path = FOLDER) -> list[Migration]:
     return found
 
 
+def tables(migrations: Sequence[Migration]) -> list[str]:
+    """The names of all tables that these migrations make, but for the records of migrations.
+
+    A database may hold tables of others beside them, also in the same schema.
+    """
+    return sorted({name for migration in migrations for name in _MADE.findall(migration.up)})
+
+
 async def status(connection: Connection, folder: Path = FOLDER) -> Status:
     """Compare the database with this release, without changing it. Raises ``MigrationError``."""
     migrations = known(folder)
-    applied = await _applied(connection)
-    _verify(migrations, applied)
-    waiting = [migration for migration in migrations if migration.version not in applied]
+    done = await applied(connection)
+    _verify(migrations, done)
+    waiting = [migration for migration in migrations if migration.version not in done]
     return Status(
-        current=max(applied, default=0),
+        current=max(done, default=0),
         latest=migrations[-1].version,
         pending=tuple(migration.label for migration in waiting),
     )
@@ -138,14 +147,21 @@ async def migrate(
     target = migrations[-1].version if to is None else to
     if not 0 <= target <= migrations[-1].version:
         raise MigrationError(f"there is no version {target}; the latest is {len(migrations)}")
-    await _check_server(connection)
-    async with _locked(connection):
-        await connection.script(_RECORDS)
-        applied = await _applied(connection)
-        _verify(migrations, applied)
-        steps = _plan(migrations, max(applied, default=0), target)
-        for step in steps:
-            await _run(connection, step)
+    await check_server(connection)
+    async with alone(connection):
+        return await bring_to(connection, target, migrations)
+
+
+async def bring_to(
+    connection: Connection, target: int, migrations: Sequence[Migration]
+) -> list[str]:
+    """Do what ``migrate`` does for somebody who is ``alone``, maybe within a transaction."""
+    await connection.script(_RECORDS)
+    done = await applied(connection)
+    _verify(migrations, done)
+    steps = _plan(migrations, max(done, default=0), target)
+    for step in steps:
+        await _run(connection, step)
     return [step.file for step in steps]
 
 
@@ -155,10 +171,10 @@ def _plan(migrations: Sequence[Migration], current: int, target: int) -> list[St
     return [Step(migration, is_up=False) for migration in reversed(migrations[target:current])]
 
 
-def _verify(migrations: Sequence[Migration], applied: Mapping[int, tuple[str, str]]) -> None:
+def _verify(migrations: Sequence[Migration], done: Mapping[int, tuple[str, str]]) -> None:
     """Raise ``MigrationError`` unless what was applied is the beginning of what we know."""
     by_version = {migration.version: migration for migration in migrations}
-    for version, (name, checksum) in sorted(applied.items()):
+    for version, (name, checksum) in sorted(done.items()):
         migration = by_version.get(version)
         if migration is None:
             raise MigrationError(
@@ -171,13 +187,14 @@ def _verify(migrations: Sequence[Migration], applied: Mapping[int, tuple[str, st
             )
 
 
-async def _check_server(connection: Connection) -> None:
+async def check_server(connection: Connection) -> None:
+    """Raise ``MigrationError`` if this PostgreSQL is too old."""
     row = await connection.row("select current_setting('server_version_num')::integer as version")
     if row is not None and row["version"] < _OLDEST_SERVER:
         raise MigrationError(f"PostgreSQL 14 or newer is needed, this is {row['version'] // 10000}")
 
 
-async def _applied(connection: Connection) -> dict[int, tuple[str, str]]:
+async def applied(connection: Connection) -> dict[int, tuple[str, str]]:
     """Name and checksum of each applied migration, by version."""
     exists = await connection.row("select to_regclass('schema_migrations') is not null as yes")
     if exists is None or not exists["yes"]:
@@ -187,8 +204,11 @@ async def _applied(connection: Connection) -> dict[int, tuple[str, str]]:
 
 
 @asynccontextmanager
-async def _locked(connection: Connection) -> AsyncIterator[None]:
-    """Hold the lock of all runners; the server gives it back if this process dies."""
+async def alone(connection: Connection) -> AsyncIterator[None]:
+    """Hold the lock of all runners; the server gives it back if this process dies.
+
+    Raises ``MigrationError`` if another one holds it for more than a minute.
+    """
     if not await connection.lock(_LOCK, wait_s=_LOCK_WAIT_S):
         raise MigrationError(f"another migration has been running for {_LOCK_WAIT_S:.0f} s")
     try:

@@ -7,7 +7,7 @@ on its way in.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -27,6 +27,8 @@ CONNECT_S: Final = 3.0
 """How long getting a connection may take, waiting for a free one included."""
 COMMAND_S: Final = 10.0
 """How long one statement may take."""
+COPY_S: Final = 86_400.0
+"""How long copying a table may take: a guard, tables may be large and disks slow."""
 CLOSE_S: Final = 5.0
 
 _UNAVAILABLE_CLASSES: Final = ("08", "53", "57")
@@ -151,6 +153,24 @@ class Connection:
         with translated(self.is_gone):
             await self._raw.execute(text, timeout=timeout_s)
 
+    async def copy_out(
+        self, table: str, columns: Sequence[str], write: Callable[[bytes], Awaitable[None]]
+    ) -> int:
+        """Give all rows of a table in PostgreSQL's text format to ``write``; how many they were."""
+        with translated(self.is_gone):
+            done = await self._raw.copy_from_table(
+                table, columns=columns, output=write, format="text", timeout=COPY_S
+            )
+        return int(done.rpartition(" ")[2])
+
+    async def copy_in(self, table: str, columns: Sequence[str], data: AsyncIterator[bytes]) -> int:
+        """Add rows in PostgreSQL's text format to a table; how many they were."""
+        with translated(self.is_gone):
+            done = await self._raw.copy_to_table(
+                table, columns=columns, source=data, format="text", timeout=COPY_S
+            )
+        return int(done.rpartition(" ")[2])
+
     async def lock(self, key: int, *, wait_s: float) -> bool:
         """Take an advisory lock until ``unlock`` or the end of the connection.
 
@@ -187,9 +207,13 @@ class Connection:
         self._raw.add_termination_listener(lambda _: gone())
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[None]:
-        """Commit at the end, or roll back if anything is raised."""
-        transaction = self._raw.transaction()
+    async def transaction(self, *, snapshot: bool = False) -> AsyncIterator[None]:
+        """Commit at the end, or roll back if anything is raised.
+
+        With ``snapshot`` it changes nothing, and everything in it sees the same moment.
+        """
+        isolation = "repeatable_read" if snapshot else None
+        transaction = self._raw.transaction(isolation=isolation, readonly=snapshot)
         with translated(self.is_gone):
             await transaction.start()
         try:

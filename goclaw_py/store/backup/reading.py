@@ -1,0 +1,227 @@
+"""Reads the file of a backup, and believes nothing in it (SPEC SEC-4).
+
+Members are plain files whose names are of the few forms that we write. Nothing is extracted by
+name here: who restores gets agent, path and content.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tarfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import IO, BinaryIO, Final
+
+from goclaw_py.core.errors import BackupError
+from goclaw_py.core.paths import BadPath, split_file_path
+from goclaw_py.store.backup.manifest import (
+    AGENT_NAME,
+    FILES,
+    FORMAT,
+    HEADER,
+    KIND,
+    MANIFEST,
+    MAX_TEXT_BYTES,
+    SETTINGS,
+    TABLE_NAME,
+    TABLES,
+    Manifest,
+    Sum,
+    TableContent,
+    read_manifest,
+)
+
+_BLOCK: Final = 1 << 20
+_NOT_ONE: Final = "is not a backup of goclaw"
+
+
+class MemberKind(Enum):
+    """What a member of the archive is."""
+
+    SETTINGS = "settings"
+    ROWS = "rows"
+    FILE = "file"
+
+
+@dataclass(slots=True)
+class Member:
+    """One of the archive; it can be read until the next one is asked for.
+
+    ``name`` is the table or the agent, ``path`` that of a file in its workspace, with ``mode``.
+    """
+
+    kind: MemberKind
+    name: str
+    path: str
+    mode: int
+    size: int
+    _content: IO[bytes]
+    _sum: Sum
+
+    def read(self, size: int = _BLOCK) -> bytes:
+        """The next bytes, none at its end. Raises ``BackupError``."""
+        with _readable():
+            data = self._content.read(size)
+        if self.kind is MemberKind.ROWS:
+            self._sum.rows(data)
+        else:
+            self._sum.more(data)
+        return data
+
+    def rest(self) -> None:
+        """Read what nobody has asked for."""
+        while self.read():
+            pass
+
+
+class ArchiveReader:
+    """Iterate over its members once; ``manifest`` is there when that has ended.
+
+    Raises ``BackupError`` wherever the file is not what we write, a checksum at the end included:
+    until then what was read may be wrong.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        """``file`` stands at its beginning, and is left open."""
+        self._manifest: Manifest | None = None
+        self._tables: dict[str, Sum] = {}
+        self._files: dict[str, Sum] = {}
+        self._settings: Sum | None = None
+        with _readable(_NOT_ONE):
+            self._gzip = gzip.GzipFile(fileobj=file, mode="rb")
+            self._tar = tarfile.open(fileobj=self._gzip, mode="r|")  # noqa: SIM115 - as is the file
+            first = self._tar.next()
+            if first is None or first.name != HEADER or not _is_file(first):
+                raise BackupError(_NOT_ONE)
+            self._check_header(self._small(first))
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the archive says, and has proven, to hold."""
+        assert self._manifest is not None, "it is known only at the end"
+        return self._manifest
+
+    def __iter__(self) -> Iterator[Member]:
+        while (entry := self._next()) is not None:
+            if entry.name == MANIFEST:
+                self._end(self._small(entry))
+                return
+            member = self._member(entry)
+            yield member
+            member.rest()
+        raise BackupError("it is damaged: it ends too early")
+
+    def _next(self) -> tarfile.TarInfo | None:
+        with _readable():
+            entry = self._tar.next()
+            # tarfile keeps all of them, for a listing that nobody asks for.
+            self._tar.members.clear()  # type: ignore[attr-defined]
+        if entry is not None and not _is_file(entry):
+            raise BackupError(f"it holds {_shown(entry.name)}, which is no plain file")
+        return entry
+
+    def _small(self, entry: tarfile.TarInfo) -> bytes:
+        if entry.size > MAX_TEXT_BYTES:
+            raise BackupError(f"it is damaged: {_shown(entry.name)} is far too large")
+        with _readable():
+            content = self._tar.extractfile(entry)
+            return content.read() if content else b""
+
+    def _check_header(self, data: bytes) -> None:
+        try:
+            header = json.loads(data)
+            kind, number, release = header["kind"], int(header["format"]), str(header["release"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise BackupError(_NOT_ONE) from error
+        if kind != KIND:
+            raise BackupError(_NOT_ONE)
+        if number != FORMAT:
+            raise BackupError(
+                f"was written by release {release[:40]} in format {number}; this release reads "
+                f"format {FORMAT}"
+            )
+
+    def _member(self, entry: tarfile.TarInfo) -> Member:
+        content = self._tar.extractfile(entry)
+        assert content is not None  # it is a plain file
+        if entry.name == SETTINGS:
+            if entry.size > MAX_TEXT_BYTES:
+                raise BackupError("it is damaged: its settings are far too large")
+            total = self._settings = self._settings or Sum()
+            total.file(SETTINGS, 0)
+            return Member(MemberKind.SETTINGS, "", "", 0, entry.size, content, total)
+        folder, _, rest = entry.name.partition("/")
+        name, _, path = rest.partition("/")
+        if folder == TABLES and TABLE_NAME.fullmatch(name) and path.isdecimal():
+            total = self._tables.setdefault(name, Sum())
+            return Member(MemberKind.ROWS, name, "", 0, entry.size, content, total)
+        if folder == FILES and AGENT_NAME.fullmatch(name) and _is_clean(path):
+            total = self._files.setdefault(name, Sum())
+            mode = entry.mode & 0o777
+            total.file(path, mode)
+            return Member(MemberKind.FILE, name, path, mode, entry.size, content, total)
+        raise BackupError(f"it holds {_shown(entry.name)}, which no backup of goclaw has")
+
+    def _end(self, data: bytes) -> None:
+        """Compare what was read with what the manifest says, and see that nothing follows."""
+        manifest = read_manifest(data)
+        with _readable():
+            if self._tar.next() is not None:
+                raise BackupError("it is damaged: something follows its manifest")
+            # Only at its end does gzip compare its own checksum.
+            while self._gzip.read(_BLOCK):
+                pass
+        for name, table in manifest.tables.items():
+            read = self._tables.pop(name, Sum()).content
+            if TableContent(read.count, read.bytes, read.sha256, table.columns) != table:
+                raise BackupError(f"it is damaged: the rows of {name} are not those it was made of")
+        for agent, files in manifest.files.items():
+            if self._files.pop(agent, Sum()).content != files:
+                raise BackupError(f"it is damaged: the files of {agent} are not complete")
+        if (self._settings.content if self._settings else None) != manifest.settings:
+            raise BackupError("it is damaged: its settings are not those it was made of")
+        if self._tables or self._files:
+            raise BackupError("it is damaged: its manifest does not name all that it holds")
+        self._manifest = manifest
+
+
+@contextmanager
+def open_archive(path: Path) -> Iterator[BinaryIO]:
+    """Open the file of a backup; errors name it. Raises ``BackupError``."""
+    try:
+        with path.open("rb") as file:
+            yield file
+    except FileNotFoundError as error:
+        raise BackupError(f"{path}: there is no such file") from error
+    except OSError as error:
+        raise BackupError(f"{path}: {error.strerror or error}") from error
+
+
+def _is_file(entry: tarfile.TarInfo) -> bool:
+    return entry.type in (tarfile.REGTYPE, tarfile.AREGTYPE)
+
+
+def _is_clean(path: str) -> bool:
+    """Whether a path is one that leads nowhere but into its workspace, and written in one way."""
+    try:
+        return "/".join(split_file_path(path)) == path
+    except BadPath:
+        return False
+
+
+def _shown(name: str) -> str:
+    return ascii(name if len(name) <= 80 else name[:80] + "…")
+
+
+@contextmanager
+def _readable(otherwise: str = "it is damaged: it cannot be read to its end") -> Iterator[None]:
+    """Turn what gzip and tar say to a broken file into one sentence."""
+    try:
+        yield
+    except (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error, ValueError) as error:
+        raise BackupError(otherwise) from error

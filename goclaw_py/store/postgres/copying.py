@@ -1,0 +1,262 @@
+"""Whole tables out of the database and into it, each in one transaction (SPEC DB-5)."""
+
+from __future__ import annotations
+
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from graphlib import TopologicalSorter
+from typing import Final
+
+from goclaw_py.core.errors import BackupError
+from goclaw_py.store import migrate
+from goclaw_py.store.migrate import Migration
+from goclaw_py.store.postgres.pool import Connection, DatabaseError
+from goclaw_py.store.sql import queries
+
+_SQL = queries("backups")
+
+_LOCK_S: Final = 30
+_NOT_CONTENT: Final = frozenset({"nodes", "leases"})
+"""Any process that was ever started leaves rows in these."""
+
+# What a COPY as text looks like depends on these; so does nothing else here.
+_PLAIN: Final = """
+set local datestyle = 'ISO, YMD';
+set local timezone = 'UTC';
+set local intervalstyle = 'postgres';
+set local bytea_output = 'hex';
+set local extra_float_digits = 1;
+set local tcp_user_timeout = 0;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table and its columns, in their order."""
+
+    name: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveNode:
+    """A process that works on the database. Its lease has not ended."""
+
+    id: str
+    host: str
+    pid: int
+    lease_until: datetime
+
+
+class Snapshot:
+    """All tables at one moment. Parents come before their children in ``tables``."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        tables: tuple[Table, ...],
+        applied: Mapping[int, tuple[str, str]],
+        server: int,
+    ) -> None:
+        self._connection = connection
+        self.tables = tables
+        self.applied = applied
+        self.server = server
+
+    async def copy(self, table: Table, write: Callable[[bytes], Awaitable[None]]) -> int:
+        """Give the rows of a table to ``write``, in pieces that end anywhere; how many."""
+        return await self._connection.copy_out(table.name, table.columns, write)
+
+    async def sequences(self) -> dict[str, int]:
+        """The next number of each identity column, by ``table.column``.
+
+        A sequence knows no transactions: what it says is never behind the rows of the snapshot.
+        """
+        names = [table.name for table in self.tables]
+        found: dict[str, int] = {}
+        for row in await self._connection.fetch(_SQL["identities"], names):
+            # The server has quoted the name.
+            query = f"select last_value + is_called::integer as next from {row['sequence']}"  # noqa: S608
+            number = await self._connection.row(query)
+            assert number is not None
+            found[f"{row['table']}.{row['column']}"] = number["next"]
+        return found
+
+
+@asynccontextmanager
+async def snapshot(
+    connection: Connection, migrations: Sequence[Migration]
+) -> AsyncIterator[Snapshot]:
+    """Look at all of our tables at one moment, while others work on them.
+
+    Raises ``MigrationError`` if the schema is not one that this release knows, ``BackupError`` if
+    there is none.
+    """
+    await migrate.check_server(connection)
+    found = await migrate.status(connection)
+    if not found.current:
+        raise BackupError("there is nothing to back up: the database has no tables of goclaw")
+    names = [table.name for table in await _tables(connection, migrate.tables(migrations))]
+    async with connection.transaction(snapshot=True):
+        # Emptying a table is seen by those who look at an earlier moment too, so nobody may do it
+        # now. A lock alone does not fix the moment: the first query after it does.
+        await connection.script(
+            f"{_PLAIN} set local lock_timeout = '{_LOCK_S}s';"
+            "set local idle_in_transaction_session_timeout = '10min';"
+            f"lock table {', '.join(names)} in access share mode"
+        )
+        tables = await _tables(connection, names)
+        applied = await migrate.applied(connection)
+        if len(applied) != found.current:
+            raise BackupError("the schema of the database has just been changed; try again")
+        row = await connection.row("select current_setting('server_version_num')::integer as v")
+        assert row is not None
+        yield Snapshot(connection, tables, applied, row["v"])
+
+
+async def live_nodes(connection: Connection, *, now: datetime) -> list[LiveNode]:
+    """The processes that work on the database."""
+    if not await _tables(connection, ["nodes"]):
+        return []
+    rows = await connection.fetch(_SQL["live_nodes"], now)
+    return [LiveNode(row["id"], row["host"], row["pid"], row["lease_until"]) for row in rows]
+
+
+async def filled_tables(connection: Connection, migrations: Sequence[Migration]) -> list[str]:
+    """Which tables have rows; those that say only which processes there were are left out."""
+    tables = await _tables(connection, migrate.tables(migrations))
+    names = sorted({table.name for table in tables} - _NOT_CONTENT)
+    # The names are those of our migrations.
+    looks = {name: f"select 1 from {name} limit 1" for name in names}  # noqa: S608
+    return [name for name, look in looks.items() if await connection.row(look)]
+
+
+class Replacement:
+    """What a transaction puts in the place of all that was there; see ``replacing``."""
+
+    def __init__(
+        self, connection: Connection, tables: Mapping[str, Table], migrations: Sequence[Migration]
+    ) -> None:
+        self._connection = connection
+        self._migrations = migrations
+        self.tables = tables
+
+    async def copy(self, table: Table, data: AsyncIterator[bytes]) -> int:
+        """Add whole rows to a table; how many."""
+        with _explained():
+            return await self._connection.copy_in(table.name, table.columns, data)
+
+    async def finish(self, sequences: Mapping[str, int], *, now: datetime) -> list[str]:
+        """Let numbers go on, declare all processes dead, bring the schema up to this release.
+
+        Returns the names of the files that were run.
+        """
+        with _explained():
+            rows = await self._connection.fetch(_SQL["identities"], list(self.tables))
+            known = {f"{row['table']}.{row['column']}": row for row in rows}
+            if known.keys() != sequences.keys():
+                raise BackupError("its numbers are not those of its tables")
+            for name, row in known.items():
+                # Unlike setval, this is undone with its transaction.
+                await self._connection.script(
+                    f"alter table {row['table']} alter column {row['column']} "
+                    f"restart with {sequences[name]:d}"
+                )
+            await self._connection.fetch(_SQL["end_leases"], now)
+            return await migrate.bring_to(
+                self._connection, self._migrations[-1].version, self._migrations
+            )
+
+
+@asynccontextmanager
+async def replacing(
+    connection: Connection,
+    migrations: Sequence[Migration],
+    version: int,
+    *,
+    now: datetime,
+    may_replace: bool,
+) -> AsyncIterator[Replacement]:
+    """Empty all of our tables and bring them to ``version``, in one transaction.
+
+    It commits at the end. If anything is raised in it, everything is as it was. Others wait
+    meanwhile, or give up. Raises ``BackupError`` if a process works on the database, or there is
+    something in it and ``may_replace`` is False; ``MigrationError`` if its schema is unknown.
+    """
+    await migrate.check_server(connection)
+    await migrate.status(connection)
+    async with migrate.alone(connection), connection.transaction():
+        await connection.script(
+            f"{_PLAIN} set local lock_timeout = '{_LOCK_S}s';"
+            "set local idle_in_transaction_session_timeout = 0"
+        )
+        with _explained():
+            await _empty(connection, migrations, now=now, may_replace=may_replace)
+            await migrate.bring_to(connection, version, migrations)
+            tables = await _tables(connection, migrate.tables(migrations))
+            by_name = {table.name: table for table in tables}
+            yield Replacement(connection, by_name, migrations)
+
+
+async def _empty(
+    connection: Connection, migrations: Sequence[Migration], *, now: datetime, may_replace: bool
+) -> None:
+    there = ", ".join(each.name for each in await _tables(connection, migrate.tables(migrations)))
+    if not there:
+        return
+    # From here on nobody can come in.
+    await connection.script(f"lock table {there} in access exclusive mode")
+    refuse_if_used(await live_nodes(connection, now=now))
+    if not may_replace:
+        refuse_if_filled(await filled_tables(connection, migrations))
+    await connection.script(f"truncate {there} restart identity")
+
+
+def refuse_if_used(nodes: Sequence[LiveNode]) -> None:
+    """Raise ``BackupError`` if a process works on the database."""
+    if nodes:
+        node = nodes[0]
+        raise BackupError(
+            f"a gateway works on this database (process {node.pid} on "
+            f"{node.host.partition('/')[0]}): stop it first; if it has died, wait until "
+            f"{node.lease_until.astimezone():%H:%M:%S}"
+        )
+
+
+def refuse_if_filled(tables: Sequence[str]) -> None:
+    """Raise ``BackupError`` if there is anything in the database."""
+    if tables:
+        names = ", ".join(tables[:4]) + (", …" if len(tables) > 4 else "")
+        raise BackupError(
+            f"the database is not empty ({names}): --replace puts the backup in its place"
+        )
+
+
+async def _tables(connection: Connection, names: Collection[str]) -> tuple[Table, ...]:
+    """Those that exist, parents before children."""
+    rows = await connection.fetch(_SQL["tables"], list(names))
+    found = {row["name"]: Table(row["name"], tuple(row["columns"])) for row in rows}
+    order: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(sorted(found), ()))
+    for row in await connection.fetch(_SQL["references"], list(found)):
+        order.add(row["child"], row["parent"])
+    return tuple(found[name] for name in order.static_order())
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Say what the server does not take. Its details may quote rows, so they are left out."""
+    try:
+        yield
+    except DatabaseError as error:
+        reason = str(error).partition("\n")[0]
+        raise BackupError(f"the database does not take it: {reason}") from error
