@@ -11,6 +11,7 @@ from typing import Final
 from goclaw_py.core.events import Usage
 from goclaw_py.core.ids import AgentName, BeatId, NodeId, RunId
 from goclaw_py.core.messages import Target
+from goclaw_py.core.pages import Cursor
 
 WAKES_APART: Final = timedelta(seconds=30)
 """A wake waits until so long after the beginning of the last beat of its agent (SPEC HB-11)."""
@@ -213,6 +214,11 @@ class Beat:
     runs: tuple[RunId, ...] = ()
     delivery: str = ""
     undelivered: str = ""
+
+    @property
+    def cursor(self) -> Cursor:
+        """Its place in a list."""
+        return Cursor(self.claimed_at, (self.id,))
 
     @property
     def outcome(self) -> str:

@@ -32,7 +32,9 @@
     │   ├── TooManyEvents       as many wait as are allowed
     │   ├── BadChecklist        HEARTBEAT.md cannot be read or changed so
     │   └── BadHours            not the two ends of active hours: key, value, what is allowed
+    ├── BackupError             a backup cannot be made, read or restored
     ├── WorkSourceError         work could not be had, or its end not be told
+    ├── BadUsageQuery           nothing can be added up so: key, what is allowed
     └── ChannelError
         ├── ChannelRefused      the channel does not accept us (wrong token): it stops
         ├── NotSent             a repeat shows nothing twice: safe to try again
@@ -104,6 +106,14 @@ class ToolFailed(GoclawError):
     """A tool did not do what it was asked to. ``str()`` is for the model, which may try again."""
 
 
+class BadUsageQuery(GoclawError):
+    """Usage cannot be added up so. ``key`` is the part of the question that is wrong."""
+
+    def __init__(self, key: str, problem: str) -> None:
+        super().__init__(f"{key}: {problem}")
+        self.key = key
+
+
 class ChannelError(GoclawError):
     """Sending or receiving went wrong."""
 
@@ -149,6 +159,10 @@ class Undeliverable(ChannelError):
 
 class ChatGone(Undeliverable):
     """The chat vanished or its people do not want us: blocked, kicked, deleted (SPEC CHAN-7)."""
+
+
+class BackupError(GoclawError):
+    """A backup cannot be made, read or restored. What was there before is as it was."""
 
 
 class WorkSourceError(GoclawError):

@@ -2,11 +2,14 @@
 
 Of what is said, only the reply's own text is in here, and of a call of a tool only its name:
 arguments and results may be private, and the run's record has them.
+
+The ``id`` of an event is its place in what this gateway tells: whoever has lost the connection goes
+on behind it. It is no fact about the run, so it does not count when events are compared.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
@@ -34,7 +37,7 @@ class LiveRun:
 
 @dataclass(frozen=True, slots=True)
 class LiveNow:
-    """The first event: what is not done at this moment. From here on nothing is left out.
+    """What is not done at this moment. From here on nothing is left out.
 
     ``session`` is the one that is followed, None for all.
     """
@@ -43,6 +46,7 @@ class LiveNow:
     session: SessionKey | None
     runs: tuple[RunView, ...]
     kind: Literal["now"] = "now"
+    id: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,7 @@ class LiveAsked:
     at: datetime
     run: LiveRun
     kind: Literal["asked"] = "asked"
+    id: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,7 @@ class LiveJoined:
     run: LiveRun
     into: RunId
     kind: Literal["joined"] = "joined"
+    id: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,7 @@ class LiveStarted:
     at: datetime
     run: LiveRun
     kind: Literal["started"] = "started"
+    id: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +88,7 @@ class LiveText:
     run: LiveRun
     text: str
     kind: Literal["text"] = "text"
+    id: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +101,7 @@ class LiveTool:
     call_id: str
     ok: bool | None = None
     kind: Literal["tool"] = "tool"
+    id: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +113,7 @@ class LiveUsage:
     usage: Usage
     model: str
     kind: Literal["usage"] = "usage"
+    id: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +126,7 @@ class LiveEnded:
     reason: Reason | None
     usage: Usage | None
     kind: Literal["ended"] = "ended"
+    id: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +134,8 @@ class LiveMissed:
     """So many events were lost, because whoever looks takes them too slowly.
 
     Text is lost before anything else, the oldest first; ``at`` is when the last of them happened.
+    With the ``count`` 0 nobody knows how many: the gateway was started anew since, or nobody had
+    looked for a while. Of the events of one session it may count others that went before.
     """
 
     at: datetime

@@ -16,6 +16,7 @@ from goclaw_py.core.events import Usage
 from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, Owner, RunId
 from goclaw_py.core.jobs import Job, JobState
 from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.pages import Cursor
 
 MAX_CLAIMS: Final = 3
 """An occurrence that was claimed this often by processes that died is given up (SPEC CRON-5)."""
@@ -163,6 +164,11 @@ class Logged:
     runs: tuple[RunId, ...] = ()
     delivery: str = ""
     definition: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def cursor(self) -> Cursor:
+        """Its place in a list."""
+        return Cursor(self.scheduled_at, (self.id,))
 
 
 @dataclass(frozen=True, slots=True)

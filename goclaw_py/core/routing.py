@@ -81,6 +81,11 @@ def announcement_id(run: RunId) -> str:
     return f"subagent:{run}"
 
 
+def run_of_announcement(external_id: str) -> RunId:
+    """The run whose result a message brings, the inverse of ``announcement_id``."""
+    return RunId(external_id.removeprefix("subagent:"))
+
+
 class Access(StrEnum):
     """What becomes of a message."""
 

@@ -16,11 +16,14 @@ from goclaw_py.core.events import RunEnded, RunStarted, RunText, RunTool
 from goclaw_py.core.ids import LaneName, RunId, SessionKey
 from goclaw_py.core.live import LiveEvent
 from goclaw_py.core.messages import Sender
+from goclaw_py.core.pages import Cursor
 from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.core.status import ActiveRuns, LanesView, LaneView, RunView, Status
+from goclaw_py.core.usage_view import UsageQuery, UsageReport
 from goclaw_py.ports.heartbeat import HeartbeatDesk
 from goclaw_py.ports.jobs import JobDesk
 from goclaw_py.ports.store import (
+    ALL_RUNS,
     Chat,
     Heard,
     Letter,
@@ -28,6 +31,8 @@ from goclaw_py.ports.store import (
     OutboxState,
     Person,
     Run,
+    RunFilter,
+    RunSpan,
     Session,
     StoredEntry,
     Unanswered,
@@ -126,6 +131,20 @@ class Said:
     run_id: RunId | None
 
 
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """A run with what is stored of it beside its row.
+
+    Args:
+        entries: What it has added to the history of its session: what was asked, what was answered.
+        said: Its messages to chats, the oldest first.
+    """
+
+    run: Run
+    entries: tuple[StoredEntry, ...]
+    said: tuple[OutboxRow, ...]
+
+
 ChatEvent = RunStarted | RunText | RunTool | RunEnded | Said
 
 
@@ -151,7 +170,11 @@ class Terminals(Protocol):
 
 
 class Control(Protocol):
-    """The operator's view. Every method may raise ``StoreUnavailable``."""
+    """The operator's view. Every method may raise ``StoreUnavailable``.
+
+    A list goes on behind a row of it with ``before``: that row's ``cursor``, or its id where rows
+    have numbers.
+    """
 
     @property
     def jobs(self) -> JobDesk:
@@ -183,7 +206,7 @@ class Control(Protocol):
     async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
         """Like ``/stop`` or ``/stopall`` in that session's chat. Raises ``NoGateway``."""
 
-    async def sessions(self, *, limit: int = 50) -> list[Session]:
+    async def sessions(self, *, limit: int = 50, before: Cursor | None = None) -> list[Session]:
         """Sessions, the last active first."""
 
     async def session(self, key: str) -> Session:
@@ -204,15 +227,37 @@ class Control(Protocol):
         """Stop what runs and waits in a session and begin a fresh history."""
 
     async def runs(
-        self, *, limit: int = 50, session: SessionKey | None = None, active: bool = False
+        self,
+        *,
+        limit: int = 50,
+        session: SessionKey | None = None,
+        active: bool = False,
+        only: RunFilter = ALL_RUNS,
+        before: Cursor | None = None,
     ) -> list[Run]:
         """Runs, the newest first."""
+
+    async def runs_between(
+        self, since: datetime, until: datetime, *, limit: int = 2000, after: Cursor | None = None
+    ) -> list[RunSpan]:
+        """Runs that worked at some time from ``since`` to before ``until``, the oldest first."""
 
     async def run(self, prefix: str) -> Run:
         """The run whose id starts with ``prefix``. Raises ``NotFound``."""
 
-    def follow(self, session: str | None = None) -> AsyncGenerator[LiveEvent]:
+    async def run_record(self, prefix: str) -> RunRecord:
+        """That run with its part of the history and its messages. Raises ``NotFound``."""
+
+    async def usage(self, query: UsageQuery) -> UsageReport:
+        """What runs have used that have ended. Raises ``BadUsageQuery`` (SPEC OPS-1)."""
+
+    def follow(
+        self, session: str | None = None, *, after: str | None = None
+    ) -> AsyncGenerator[LiveEvent]:
         """What runs do from now on, ``LiveNow`` first. Close the iterator.
+
+        With the ``id`` of an event it begins behind that: first comes what happened since then, as
+        far as it is still kept, or ``LiveMissed``, and then ``LiveNow``.
 
         Of all sessions, or of the one with this key or unique part of a key and of the runs that
         it pays for. Whoever reads too slowly is told ``LiveMissed``; no run waits for a reader.
@@ -220,8 +265,15 @@ class Control(Protocol):
         goes away, or is not there. Raises ``NotFound`` at the first step.
         """
 
-    async def outbox(self, *, limit: int = 50, state: OutboxState | None = None) -> list[OutboxRow]:
-        """Messages on their way out, the newest first."""
+    async def outbox(
+        self,
+        *,
+        limit: int = 50,
+        state: OutboxState | None = None,
+        run: RunId | None = None,
+        before: int | None = None,
+    ) -> list[OutboxRow]:
+        """Messages on their way out, the newest first; only those of ``run``, if one is named."""
 
     async def outbox_row(self, row_id: int) -> OutboxRow:
         """One of them. Raises ``NotFound``."""
@@ -232,7 +284,9 @@ class Control(Protocol):
     async def drop_outbox(self, ids: Collection[int]) -> int:
         """Give up messages that are dead or wait; how many there were."""
 
-    async def letters(self, *, waiting: bool = False, limit: int = 50) -> list[Letter]:
+    async def letters(
+        self, *, waiting: bool = False, limit: int = 50, before: int | None = None
+    ) -> list[Letter]:
         """Messages that could not be worked on, the newest first.
 
         Those that were dismissed are left out. With ``waiting`` those that are not done instead.
@@ -247,8 +301,8 @@ class Control(Protocol):
     async def dismiss_letters(self, ids: Collection[int]) -> int:
         """Show messages that ended without an answer no more; how many there were."""
 
-    async def people(self) -> list[Person]:
-        """Who may talk to the agent."""
+    async def people(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Person]:
+        """Who may talk to the agent, the last one approved first."""
 
     async def pairing_requests(self) -> list[Asking]:
         """Who asked to."""
@@ -259,10 +313,10 @@ class Control(Protocol):
     async def revoke(self, channel: str, account: str, sender_id: str) -> None:
         """Forget a person. Raises ``NotFound``."""
 
-    async def heard(self, *, limit: int = 50) -> list[Heard]:
+    async def heard(self, *, limit: int = 50, before: Cursor | None = None) -> list[Heard]:
         """Chats and threads in which somebody who may talk spoke, the last one first."""
 
-    async def chats(self, *, limit: int = 1000) -> list[Chat]:
+    async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
         """Known chats, the last seen first (SPEC CHAN-5)."""
 
     async def allow_chat(self, channel: str, account: str, chat: str, *, allowed: bool) -> None:

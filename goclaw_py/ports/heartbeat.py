@@ -11,6 +11,7 @@ from goclaw_py.core.beats import Beat, Event
 from goclaw_py.core.checklist import Checklist
 from goclaw_py.core.heartbeat_view import HeartbeatView, Rehearsal
 from goclaw_py.core.ids import AgentName, BeatId
+from goclaw_py.core.pages import Cursor
 
 
 class NoBeat(StrEnum):
@@ -43,7 +44,12 @@ class HeartbeatDesk(Protocol):
         """How it stands."""
 
     async def log(
-        self, agent: AgentName | None, *, limit: int = 50, outcome: str | None = None
+        self,
+        agent: AgentName | None,
+        *,
+        limit: int = 50,
+        outcome: str | None = None,
+        before: Cursor | None = None,
     ) -> list[Beat]:
         """Its beats, or those of all agents, the newest first; see ``Beat.outcome``."""
 

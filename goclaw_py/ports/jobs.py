@@ -12,6 +12,7 @@ from goclaw_py.core.ids import AgentName, JobId, OccurrenceId, Owner, RunId
 from goclaw_py.core.jobs import Job, JobState, JobTarget, Maker, Notify, Payload, WorkItem
 from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.occurrence import JobStats, Logged, Status
+from goclaw_py.core.pages import Cursor
 from goclaw_py.core.policy import Profile
 from goclaw_py.core.schedule import Schedule
 
@@ -169,7 +170,13 @@ class JobDesk(Protocol):
         """The asker's jobs; the owner in ``query`` is for operators."""
 
     async def log(
-        self, asked: str | None, by: Asker, *, limit: int = 50, status: Status | None = None
+        self,
+        asked: str | None,
+        by: Asker,
+        *,
+        limit: int = 50,
+        status: Status | None = None,
+        before: Cursor | None = None,
     ) -> list[Logged]:
         """What became of the times a job was due, the newest first. By id also of a deleted job.
 

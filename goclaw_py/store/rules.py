@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from goclaw_py.core import wording
-from goclaw_py.core.ids import AgentName, NodeId, RunId, SessionKey
+from goclaw_py.core.ids import AgentName, JobId, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, Target
 from goclaw_py.core.outcomes import FAILURES, Outcome
 from goclaw_py.core.routing import chat_session, peer_of
@@ -53,6 +53,28 @@ def closing(run_id: RunId, target: Target, draft: str, outcome: Outcome) -> Outb
     """What finishes a draft of which nobody knows what it shows; it goes if there is an answer."""
     text = "" if outcome is Outcome.COMPLETED else wording.cut_draft(outcome)
     return OutboundMessage(target, text, run_id=run_id, draft=draft)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Who asked for a run and for which job it works, itself or by a run above it."""
+
+    sender: str | None = None
+    job: JobId | None = None
+
+
+NOBODY: Final = Asked()
+
+API_SENDER: Final = "api"
+"""Whoever asks over the API: no channel knows more of them."""
+
+
+def sender_of(message: InboundMessage) -> str:
+    """Who has sent a message, as one text."""
+    target = message.target
+    if message.source == "api":
+        return API_SENDER
+    return f"{target.channel}/{target.account}/{message.sender.id}"
 
 
 LETTERS: Final = FAILURES | {Outcome.DROPPED, Outcome.REJECTED}

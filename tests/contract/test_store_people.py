@@ -60,7 +60,7 @@ async def test_a_later_person_is_guest_only_if_asked(world: World) -> None:
         Standing.GUEST,
         Standing.OWNER,
     ]
-    assert [person.sender.id for person in await world.a.people()] == ["1", "2", "3"]
+    assert [person.sender.id for person in await world.a.people()] == ["3", "2", "1"]
 
 
 async def test_each_account_has_its_own_first_person(world: World) -> None:

@@ -21,6 +21,7 @@ from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.ports.store import InboxKind, InboxRow, NewRun, RunEnd, Stops, Summary, ToolCall
+from goclaw_py.store import upkeep_rules
 from tests.support.postgres import Database
 from tests.support.stores import (
     AGENT,
@@ -30,6 +31,7 @@ from tests.support.stores import (
     InMemory,
     World,
     a_node,
+    an_id,
     at,
     end,
     entry,
@@ -86,6 +88,7 @@ class Player:
             self.reset,
             self.count,
             self.move,
+            self.sweep,
         ]
         for _ in range(STEPS):
             self.second += 1
@@ -137,7 +140,7 @@ class Player:
         name = f"run {self.number():04}"
         run = replace(
             new_run(name, target=chat, started_at=at(self.second)),
-            session=SessionKey(f"agent:default:subagent:{name}"),
+            session=SessionKey(f"agent:default:subagent:{an_id(self.numbers)}"),
             trigger=Trigger.SUBAGENT,
             parent=parent,
             payer=key_of(chat),
@@ -267,6 +270,19 @@ class Player:
         await self.world.a.leave(A, now=at(self.second))
         await self._come_back()
         return None
+
+    async def sweep(self) -> object:
+        """What ended some time ago is as old as can be; what waits for an operator too, or not."""
+        then = at(self.second - self.chance.randint(0, 20))
+        long = self.chance.random() < 0.5
+        kept = upkeep_rules.UNSEEN_KEPT if long else upkeep_rules.FINISHED_KEPT
+        store = self.world.a
+        return [
+            (await store.sweep_inbox(now=then + kept)).rows,
+            (await store.sweep_outbox(now=then + kept)).rows,
+            await store.sweep_sessions(now=then + upkeep_rules.SESSIONS_KEPT),
+            await store.sweep_runs(now=then + upkeep_rules.RUNS_KEPT),
+        ]
 
     async def look(self) -> object:
         known = {self.rows[name].id for name in self.some(list(self.rows))}

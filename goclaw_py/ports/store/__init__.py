@@ -38,19 +38,24 @@ from goclaw_py.ports.store.nodes import CutRun, Node, NodeStore, Place, Recovery
 from goclaw_py.ports.store.outbox import OutboxRow, OutboxState, OutboxStore
 from goclaw_py.ports.store.people import PairingRequest, PeopleStore, Person, Standing
 from goclaw_py.ports.store.runs import (
+    ALL_RUNS,
     Begun,
     NewRun,
     Run,
     RunEnd,
+    RunFilter,
+    RunSpan,
     RunStore,
     Session,
     StoredEntry,
     Summary,
     ToolCall,
 )
+from goclaw_py.ports.store.upkeep import Swept, UpkeepStore
 from goclaw_py.ports.store.work import NewWork, Work, WorkState, WorkStore
 
 __all__ = [
+    "ALL_RUNS",
     "Accepted",
     "BeatStore",
     "Begun",
@@ -88,6 +93,8 @@ __all__ = [
     "Recovery",
     "Run",
     "RunEnd",
+    "RunFilter",
+    "RunSpan",
     "RunStore",
     "SeenChat",
     "Session",
@@ -96,8 +103,10 @@ __all__ = [
     "Store",
     "StoredEntry",
     "Summary",
+    "Swept",
     "ToolCall",
     "Unanswered",
+    "UpkeepStore",
     "Work",
     "WorkState",
     "WorkStore",
@@ -125,6 +134,7 @@ class Store(
     JobStore,
     WorkStore,
     BeatStore,
+    UpkeepStore,
     Protocol,
 ):
     """All of it."""

@@ -20,6 +20,7 @@ from goclaw_py.core.beats import (
 from goclaw_py.core.events import Usage
 from goclaw_py.core.ids import AgentName, BeatId, NodeId
 from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.core.pages import Cursor
 
 
 class BeatStore(Protocol):
@@ -159,6 +160,7 @@ class BeatStore(Protocol):
         *,
         limit: int = 50,
         outcome: str | None = None,
+        before: Cursor | None = None,
     ) -> list[Beat]:
         """The log of an agent, or of all, the newest first; only one ``outcome`` as it is shown."""
 

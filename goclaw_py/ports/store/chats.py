@@ -9,6 +9,7 @@ from typing import Protocol
 
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.pages import Cursor
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,11 @@ class Chat:
     gone: str
     first_seen_at: datetime
     last_seen_at: datetime
+
+    @property
+    def cursor(self) -> Cursor:
+        """Its place in a list, which every message there changes."""
+        return Cursor(self.last_seen_at, (self.channel, self.account, self.chat))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +55,18 @@ class Heard:
     sender_id: str
     at: datetime
 
+    @property
+    def cursor(self) -> Cursor:
+        """Its place in a list, which every message there changes."""
+        there = self.target
+        place = (there.channel, there.account, there.chat, there.thread or "")
+        return Cursor(self.at, (*place, self.agent, self.sender_id))
+
 
 class ChatStore(Protocol):
     """Chats (SPEC CHAN-5, CHAN-7, HB-8)."""
 
-    async def chats(self, *, limit: int = 1000) -> list[Chat]:
+    async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
         """Known chats, the last seen first."""
 
     async def note_chats(self, seen: Sequence[SeenChat], *, now: datetime) -> None:
@@ -85,7 +98,12 @@ class ChatStore(Protocol):
         """
 
     async def heard(
-        self, *, agent: AgentName | None = None, direct: bool = False, limit: int = 20
+        self,
+        *,
+        agent: AgentName | None = None,
+        direct: bool = False,
+        limit: int = 20,
+        before: Cursor | None = None,
     ) -> list[Heard]:
         """Chats and threads in which a permitted person spoke, the last one first (SPEC HB-8).
 

@@ -192,10 +192,12 @@ class InboxStore(Protocol):
         """
 
     async def is_known(self, channel: str, account: str, external_id: str) -> bool:
-        """Whether a message was ever taken in."""
+        """Whether a message was taken in, and is still kept."""
 
-    async def letters(self, *, ended: bool, limit: int = 50) -> list[Letter]:
-        """Messages of all sessions, no commands, the newest first.
+    async def letters(
+        self, *, ended: bool, limit: int = 50, before: int | None = None
+    ) -> list[Letter]:
+        """Messages of all sessions, no commands, the newest first; those before row ``before``.
 
         With ``ended`` those that could not be worked on: they failed, timed out, were dropped,
         rejected, abandoned or lost, and nobody has dismissed them. Else those that are not done.

@@ -11,6 +11,7 @@ from goclaw_py.core.ids import AgentName, JobId, NodeId, OccurrenceId, Owner
 from goclaw_py.core.jobs import Job, JobState, Notify
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.occurrence import Claimed, JobStats, Logged, OccurrenceEnd, Status
+from goclaw_py.core.pages import Cursor
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +162,12 @@ class JobStore(Protocol):
     # ---------------------------------------------------------------- what became of them
 
     async def log_of(
-        self, job: JobId | None = None, *, limit: int = 50, status: Status | None = None
+        self,
+        job: JobId | None = None,
+        *,
+        limit: int = 50,
+        status: Status | None = None,
+        before: Cursor | None = None,
     ) -> list[Logged]:
         """Occurrences of a job, which may be deleted, or of all, the newest first."""
 

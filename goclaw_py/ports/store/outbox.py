@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from goclaw_py.core.ids import NodeId, SessionKey
+from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.ports.store.nodes import Place
 
@@ -71,8 +71,15 @@ class OutboxStore(Protocol):
     async def mark_dead(self, row: OutboxRow, error: str, *, now: datetime) -> None:
         """It will never be delivered. Raises ``Fenced`` if the claim is no longer ours."""
 
-    async def outbox(self, *, limit: int = 50, state: OutboxState | None = None) -> list[OutboxRow]:
-        """Rows, the newest first."""
+    async def outbox(
+        self,
+        *,
+        limit: int = 50,
+        state: OutboxState | None = None,
+        run: RunId | None = None,
+        before: int | None = None,
+    ) -> list[OutboxRow]:
+        """Rows, the newest first; only those of a ``run``, and those before the row ``before``."""
 
     async def outbox_row(self, row_id: int) -> OutboxRow | None:
         """One row."""

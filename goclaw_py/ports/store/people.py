@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from goclaw_py.core.messages import Sender
+from goclaw_py.core.pages import Cursor
 
 
 class Standing(StrEnum):
@@ -27,6 +28,11 @@ class Person:
     standing: Standing
     approved_at: datetime
 
+    @property
+    def cursor(self) -> Cursor:
+        """Their place in a list."""
+        return Cursor(self.approved_at, (self.channel, self.account, self.sender.id))
+
 
 @dataclass(frozen=True, slots=True)
 class PairingRequest:
@@ -43,8 +49,10 @@ class PairingRequest:
 class PeopleStore(Protocol):
     """Who may talk (SPEC CHAN-5)."""
 
-    async def people(self) -> list[Person]:
-        """Everybody who was approved, oldest first."""
+    async def people(
+        self, *, limit: int | None = None, before: Cursor | None = None
+    ) -> list[Person]:
+        """Everybody who was approved, the newest first."""
 
     async def pairing_requests(self, *, now: datetime) -> list[PairingRequest]:
         """Requests that are still valid, oldest first."""

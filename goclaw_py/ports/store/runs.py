@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Protocol
 
 from goclaw_py.core.beats import BeatEnd
@@ -13,7 +14,9 @@ from goclaw_py.core.ids import AgentName, BeatId, LaneName, NodeId, OccurrenceId
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.occurrence import OccurrenceEnd
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
+from goclaw_py.core.pages import Cursor
 from goclaw_py.core.requests import Mode
+from goclaw_py.core.usage_view import MAX_GROUPS, Grouping, Span, UsageTable
 from goclaw_py.ports.agent import HistoryEntry
 
 
@@ -149,6 +152,45 @@ class Run:
     tools: tuple[ToolCall, ...] = ()
     occurrence: OccurrenceId | None = None
 
+    @property
+    def cursor(self) -> Cursor:
+        """Its place in a list."""
+        return Cursor(self.started_at, (self.id,))
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which runs are meant; None stands for all."""
+
+    agent: AgentName | None = None
+    trigger: Trigger | None = None
+    outcome: Outcome | None = None
+
+
+ALL_RUNS = RunFilter()
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpan:
+    """A run as a line in time: as little of it as a picture of many needs."""
+
+    id: RunId
+    session: SessionKey
+    agent: AgentName
+    lane: LaneName
+    trigger: Trigger
+    outcome: Outcome | None
+    parent: RunId | None
+    submitted_at: datetime
+    started_at: datetime
+    finished_at: datetime | None
+    cost_usd: Decimal | None
+
+    @property
+    def cursor(self) -> Cursor:
+        """Its place in a list."""
+        return Cursor(self.started_at, (self.id,))
+
 
 @dataclass(frozen=True, slots=True)
 class Session:
@@ -168,6 +210,11 @@ class Session:
     summaries: int = 0
     """How often its history was compacted since the last reset."""
     pinned: tuple[str, ...] = ()
+
+    @property
+    def cursor(self) -> Cursor:
+        """Its place in a list, which every activity in it changes."""
+        return Cursor(self.last_active_at, (self.key,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,14 +254,28 @@ class RunStore(Protocol):
         """
 
     async def runs(
-        self, *, limit: int = 50, session: SessionKey | None = None, active: bool = False
+        self,
+        *,
+        limit: int = 50,
+        session: SessionKey | None = None,
+        active: bool = False,
+        only: RunFilter = ALL_RUNS,
+        before: Cursor | None = None,
     ) -> list[Run]:
         """Runs, the newest first."""
+
+    async def runs_between(
+        self, since: datetime, until: datetime, *, limit: int = 2000, after: Cursor | None = None
+    ) -> list[RunSpan]:
+        """Runs that worked at some time from ``since`` to before ``until``, the oldest first."""
+
+    async def run_history(self, run: RunId) -> list[StoredEntry]:
+        """What a run has added to the history of its session, in order, even after a reset."""
 
     async def find_run(self, prefix: str) -> list[Run]:
         """Runs whose id starts with ``prefix``; at most two, enough to see that it is ambiguous."""
 
-    async def sessions(self, *, limit: int = 50) -> list[Session]:
+    async def sessions(self, *, limit: int = 50, before: Cursor | None = None) -> list[Session]:
         """Sessions, the last active first."""
 
     async def session(self, key: SessionKey) -> Session | None:
@@ -243,6 +304,15 @@ class RunStore(Protocol):
         """What the runs that started at ``since`` or later have used, as far as they have ended.
 
         Only those that ``payer`` pays for, and only those of ``agent``, where these are given.
+        """
+
+    async def usage(
+        self, by: Collection[Grouping], span: Span, *, limit: int = MAX_GROUPS
+    ) -> UsageTable:
+        """What the runs that started in some days have used, as far as they have ended, in groups.
+
+        Each run counts once: for who asked for it, and for the job that it works for, both also
+        through the run that is its parent.
         """
 
     async def unannounced(self, *, since: datetime) -> list[Run]:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import datetime
+from typing import TypeVar
 
 from goclaw_py.core.beats import (
     Beat,
@@ -21,6 +22,9 @@ from goclaw_py.core.ids import AgentName, BeatId, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.ports.store import NewRun
 from goclaw_py.store import beat_rules
+
+Key = TypeVar("Key")
+Item = TypeVar("Item")
 
 
 class BeatTables:
@@ -75,6 +79,22 @@ class BeatTables:
             self.said[message.beat].append(row)
         if message.alert:
             self.alerts[message.alert].append(row)
+
+    def forget_message(self, row: int, message: OutboundMessage) -> None:
+        """A message of the outbox is not kept any more."""
+        if message.beat is not None:
+            _take_out(self.said, message.beat, row)
+        if message.alert:
+            _take_out(self.alerts, message.alert, row)
+
+    def forget_run(self, run: NewRun) -> None:
+        """A run is not kept any more."""
+        if run.beat is not None:
+            _take_out(self.runs, run.beat, run.id)
+            self._sessions.pop(run.session, None)
+            self.paid.pop(run.beat, None)
+        elif run.payer in self._sessions:
+            _take_out(self.paid, self._sessions[run.payer], run.id)
 
     def enter_event(self, agent: AgentName, text: str, now: datetime) -> Event:
         """One more."""
@@ -204,6 +224,14 @@ class BeatTables:
         del self.rows[row.id]
         del self._of_agent[row.agent][row.id]
         self.told.discard(row.id)
+
+
+def _take_out(lists: dict[Key, list[Item]], key: Key, item: Item) -> None:
+    """Take an item out of one of some lists, which goes with its last one."""
+    if item in lists.get(key, ()):
+        lists[key].remove(item)
+        if not lists[key]:
+            del lists[key]
 
 
 def by_hand(now: datetime) -> beat_rules.Due:

@@ -22,6 +22,7 @@ from goclaw_py.core.events import Usage
 from goclaw_py.core.ids import AgentName, BeatId, NodeId
 from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.pages import Cursor
 from goclaw_py.ports.store import InboxKind, Notice, OutboxState
 from goclaw_py.store import beat_rules
 from goclaw_py.store.memory.tables import MemoryDatabase, Part
@@ -91,11 +92,16 @@ class Beats(Part):
         *,
         limit: int = 50,
         outcome: str | None = None,
+        before: Cursor | None = None,
     ) -> list[Beat]:
         """The order is that of the claims."""
         wanted = beat_rules.Wanted() if outcome is None else beat_rules.wanted(storable(outcome))
         rows = self._db.beats.log(storable(agent))
-        found = (row for row in rows if self._is_wanted(row, wanted))
+        found = (
+            row
+            for row in rows
+            if (before is None or row.cursor < before) and self._is_wanted(row, wanted)
+        )
         return [self._shown_beat(row) for row, _ in zip(found, range(limit), strict=False)]
 
     def _is_wanted(self, row: Beat, wanted: beat_rules.Wanted) -> bool:

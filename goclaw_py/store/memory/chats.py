@@ -8,8 +8,10 @@ from datetime import datetime
 
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.pages import Cursor
 from goclaw_py.ports.store import Chat, Heard, Notice, SeenChat
 from goclaw_py.store.memory.moves import Moves
+from goclaw_py.store.memory.pages import newest
 from goclaw_py.store.memory.tables import ChatKey, Part
 from goclaw_py.store.rules import last_sight_of_each
 from goclaw_py.store.text import storable
@@ -18,12 +20,9 @@ from goclaw_py.store.text import storable
 class Chats(Part):
     """Implements ``ChatStore``."""
 
-    async def chats(self, *, limit: int = 1000) -> list[Chat]:
+    async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
         """Of all channels and accounts."""
-        found = sorted(
-            self._db.chats.items(), key=lambda item: (item[1].last_seen_at, item[0]), reverse=True
-        )
-        return [chat for _, chat in found[:limit]]
+        return newest(self._db.chats.values(), limit, before)
 
     async def note_chats(self, seen: Sequence[SeenChat], *, now: datetime) -> None:
         """A name that the channel did not tell stays as it was."""
@@ -71,20 +70,23 @@ class Chats(Part):
         return True
 
     async def heard(
-        self, *, agent: AgentName | None = None, direct: bool = False, limit: int = 20
+        self,
+        *,
+        agent: AgentName | None = None,
+        direct: bool = False,
+        limit: int = 20,
+        before: Cursor | None = None,
     ) -> list[Heard]:
         """Looks at all sessions."""
-        sessions = sorted(self._db.sessions.values(), key=lambda record: record.key, reverse=True)
-        found = [
+        found = (
             record.heard
-            for record in sessions
+            for record in self._db.sessions.values()
             if record.heard is not None
             and (agent is None or record.agent == agent)
             and (not direct or record.heard.peer is PeerKind.DIRECT)
             and not self._is_gone(record.heard.target)
-        ]
-        found.sort(key=lambda heard: heard.at, reverse=True)
-        return found[:limit]
+        )
+        return newest(found, limit, before)
 
     def _is_gone(self, target: Target) -> bool:
         chat = self._db.chats.get(_key(target))

@@ -159,8 +159,9 @@ class Inbox(Part):
         session.last_active_at = max(session.last_active_at, now)
 
     def _insert(self, row: NewInbox, now: datetime) -> InboxRecord:
+        self._db.last_inbox_id += 1
         record = InboxRecord(
-            id=len(self._db.inbox) + 1,
+            id=self._db.last_inbox_id,
             message=row.message,
             session=row.session,
             agent=row.agent,

@@ -11,6 +11,7 @@ from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, Owner, RunId
 from goclaw_py.core.job_json import job_json
 from goclaw_py.core.jobs import Job, JobState, Message
 from goclaw_py.core.occurrence import Claimed, Logged, OccurrenceEnd, Status
+from goclaw_py.ports.store import NewRun
 from goclaw_py.store import job_rules
 
 _Moment = tuple[JobId, datetime]
@@ -234,6 +235,11 @@ class JobTables:
     def claimed_by(self, nodes: Collection[NodeId]) -> list[Logged]:
         """What these nodes work on."""
         return [row for row in self.logs.values() if row.node is not None and row.node in nodes]
+
+    def forget_run(self, run: NewRun) -> None:
+        """A run is not kept any more, nor the time of a job for which it worked."""
+        if run.occurrence is not None:
+            self.runs.pop(run.occurrence, None)
 
     def rename_owner(self, job: JobId, owner: Owner) -> None:
         """Let the rows of a job belong to another owner."""

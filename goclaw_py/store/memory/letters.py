@@ -39,14 +39,20 @@ class Letters(Part):
         return True
 
     async def is_known(self, channel: str, account: str, external_id: str) -> bool:
-        """Nothing is ever removed here."""
+        """By the id under which it came in."""
         return storable((channel, account, external_id)) in self._db.known
 
-    async def letters(self, *, ended: bool, limit: int = 50) -> list[Letter]:
+    async def letters(
+        self, *, ended: bool, limit: int = 50, before: int | None = None
+    ) -> list[Letter]:
         """Looks at all of them."""
         newest_first = reversed(self._db.inbox.values())
         wanted = _is_letter if ended else _is_pending
-        found = [row for row in newest_first if row.kind is InboxKind.MESSAGE and wanted(row)]
+        found = [
+            row
+            for row in newest_first
+            if row.kind is InboxKind.MESSAGE and wanted(row) and (before is None or row.id < before)
+        ]
         return [_letter(row) for row in found[:limit]]
 
     async def letter(self, row_id: int) -> Letter | None:

@@ -157,7 +157,8 @@ class Moves:
         return bool(moved)
 
     def _is_of_new_chat(self, run: RunRecord) -> bool:
-        target = self._db.sessions[run.new.session].target
+        session = self._db.sessions.get(run.new.session)
+        target = None if session is None else session.target
         return target is not None and target.chat == self._new
 
     def _retarget_outbox(self, renamed: dict[SessionKey, SessionKey]) -> bool:

@@ -23,8 +23,10 @@ from goclaw_py.core.occurrence import (
     Status,
 )
 from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.pages import Cursor
 from goclaw_py.ports.store import EndedOccurrence, Notice, OutboxState
 from goclaw_py.store import job_reading, job_rules
+from goclaw_py.store.memory.pages import newest
 from goclaw_py.store.memory.tables import MemoryDatabase, Part
 from goclaw_py.store.text import storable
 
@@ -118,10 +120,16 @@ class Occurrences(Part):
         await self.give_back(ids, node=node, status=Status.SKIPPED)
 
     async def log_of(
-        self, job: JobId | None = None, *, limit: int = 50, status: Status | None = None
+        self,
+        job: JobId | None = None,
+        *,
+        limit: int = 50,
+        status: Status | None = None,
+        before: Cursor | None = None,
     ) -> list[Logged]:
         """The order is that of the times at which they were due."""
-        found = [row for row in self._db.cron.log(job) if status in (None, row.status)][:limit]
+        rows = (row for row in self._db.cron.log(job) if status in (None, row.status))
+        found = newest(rows, limit, before)
         told = self._deliveries({row.id for row in found})
         return [self._shown(row, told[row.id]) for row in found]
 

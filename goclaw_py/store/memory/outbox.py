@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from datetime import datetime
 
 from goclaw_py.core.errors import Fenced
-from goclaw_py.core.ids import NodeId
+from goclaw_py.core.ids import NodeId, RunId
 from goclaw_py.core.messages import Target
 from goclaw_py.ports.store import Notice, OutboxRow, OutboxState, Place
 from goclaw_py.store.memory.tables import OutboxRecord, Part
@@ -69,10 +69,24 @@ class Outbox(Part):
             record.error = storable(error)
             record.finished_at = now
 
-    async def outbox(self, *, limit: int = 50, state: OutboxState | None = None) -> list[OutboxRow]:
+    async def outbox(
+        self,
+        *,
+        limit: int = 50,
+        state: OutboxState | None = None,
+        run: RunId | None = None,
+        before: int | None = None,
+    ) -> list[OutboxRow]:
         """Looks at all of them."""
+        run = storable(run)
         newest_first = reversed(self._db.outbox.values())
-        found = [row for row in newest_first if state is None or row.state is state]
+        found = [
+            row
+            for row in newest_first
+            if state in (None, row.state)
+            and run in (None, row.message.run_id)
+            and (before is None or row.id < before)
+        ]
         return [row.row() for row in found[:limit]]
 
     async def outbox_row(self, row_id: int) -> OutboxRow | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from goclaw_py.core.pages import Cursor
 from goclaw_py.ports.store import Notice, PairingRequest, Person, Standing
+from goclaw_py.store.memory.pages import newest
 from goclaw_py.store.memory.tables import Part
 from goclaw_py.store.text import storable
 
@@ -12,25 +14,19 @@ from goclaw_py.store.text import storable
 class People(Part):
     """Implements ``PeopleStore``."""
 
-    async def people(self) -> list[Person]:
+    async def people(
+        self, *, limit: int | None = None, before: Cursor | None = None
+    ) -> list[Person]:
         """Of all channels and accounts."""
-        return sorted(
-            self._db.people.values(),
-            key=lambda person: (
-                person.approved_at,
-                person.channel,
-                person.account,
-                person.sender.id,
-            ),
-        )
+        return newest(self._db.people.values(), limit, before)
 
     async def pairing_requests(self, *, now: datetime) -> list[PairingRequest]:
         """Of all channels and accounts."""
-        return self._db.valid_requests(now)
+        return self._valid_requests(now)
 
     async def approve(self, code_hash: str, *, guest: bool, now: datetime) -> Person | None:
         """The oldest of several requests that happen to have the same code."""
-        valid = self._db.valid_requests(now)
+        valid = self._valid_requests(now)
         code_hash = storable(code_hash)
         request = next((request for request in valid if request.code_hash == code_hash), None)
         if request is None:
@@ -50,3 +46,9 @@ class People(Part):
         if gone is not None:
             self._db.notify(Notice.PEOPLE)
         return gone is not None
+
+    def _valid_requests(self, now: datetime) -> list[PairingRequest]:
+        """Those that have not expired, the oldest first."""
+        valid = [item for item in self._db.requests.items() if item[1].expires_at > now]
+        valid.sort(key=lambda item: (item[1].created_at, item[0]))
+        return [request for _, request in valid]

@@ -6,10 +6,12 @@ from dataclasses import replace
 from datetime import datetime
 
 from goclaw_py.core.events import NO_USAGE, Usage
-from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.pages import Cursor
 from goclaw_py.core.routing import announcement_id
-from goclaw_py.ports.store import Run, Session, StoredEntry
+from goclaw_py.ports.store import ALL_RUNS, Run, RunFilter, RunSpan, Session, StoredEntry
+from goclaw_py.store.memory.pages import newest
 from goclaw_py.store.memory.tables import Part, RunRecord, SessionRecord
 from goclaw_py.store.text import storable
 
@@ -18,17 +20,50 @@ class Records(Part):
     """Implements what ``RunStore`` reads."""
 
     async def runs(
-        self, *, limit: int = 50, session: SessionKey | None = None, active: bool = False
+        self,
+        *,
+        limit: int = 50,
+        session: SessionKey | None = None,
+        active: bool = False,
+        only: RunFilter = ALL_RUNS,
+        before: Cursor | None = None,
     ) -> list[Run]:
         """Looks at all of them."""
-        session = storable(session)
-        found = [
+        session, only = storable(session), storable(only)
+        found = (
             run
-            for run in self._db.runs.values()
-            if (session is None or run.new.session == session) and not (active and run.end)
+            for run in map(_run, self._db.runs.values())
+            if session in (None, run.session)
+            and not (active and run.outcome is not None)
+            and only.agent in (None, run.agent)
+            and only.trigger in (None, run.trigger)
+            and only.outcome in (None, run.outcome)
+        )
+        return newest(found, limit, before)
+
+    async def runs_between(
+        self, since: datetime, until: datetime, *, limit: int = 2000, after: Cursor | None = None
+    ) -> list[RunSpan]:
+        """Looks at all of them."""
+        found = (
+            _span(run)
+            for run in map(_run, self._db.runs.values())
+            if run.started_at < until
+            and (run.finished_at is None or max(run.started_at, run.finished_at) >= since)
+        )
+        later = (span for span in found if after is None or span.cursor > after)
+        return sorted(later, key=lambda span: span.cursor)[:limit]
+
+    async def run_history(self, run: RunId) -> list[StoredEntry]:
+        """Looks at all entries of all sessions."""
+        run = storable(run)
+        found = [
+            one
+            for session in self._db.sessions.values()
+            for one in session.history
+            if one.entry.run_id == run
         ]
-        found.sort(key=lambda run: (run.new.started_at, run.new.id), reverse=True)
-        return [_run(run) for run in found[:limit]]
+        return [one.entry for one in sorted(found, key=lambda one: one.id)]
 
     async def find_run(self, prefix: str) -> list[Run]:
         """The prefix is compared character by character; nothing in it is a pattern."""
@@ -36,14 +71,9 @@ class Records(Part):
         found = sorted(run_id for run_id in self._db.runs if run_id.startswith(prefix))
         return [_run(self._db.runs[run_id]) for run_id in found[:2]]
 
-    async def sessions(self, *, limit: int = 50) -> list[Session]:
+    async def sessions(self, *, limit: int = 50, before: Cursor | None = None) -> list[Session]:
         """A message, a run and a reset are activity."""
-        records = sorted(
-            self._db.sessions.values(),
-            key=lambda session: (session.last_active_at, session.key),
-            reverse=True,
-        )
-        return [_session(record) for record in records[:limit]]
+        return newest(map(_session, self._db.sessions.values()), limit, before)
 
     async def session(self, key: SessionKey) -> Session | None:
         """None if nobody ever wrote or ran there."""
@@ -128,6 +158,22 @@ def _run(record: RunRecord) -> Run:
         model=end.model or new.model,
         first_text_at=end.first_text_at,
         tools=end.tools,
+    )
+
+
+def _span(run: Run) -> RunSpan:
+    return RunSpan(
+        id=run.id,
+        session=run.session,
+        agent=run.agent,
+        lane=run.lane,
+        trigger=run.trigger,
+        outcome=run.outcome,
+        parent=run.parent,
+        submitted_at=run.submitted_at,
+        started_at=run.started_at,
+        finished_at=run.finished_at,
+        cost_usd=None if run.usage is None else run.usage.cost_usd,
     )
 
 

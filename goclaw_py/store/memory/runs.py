@@ -8,11 +8,13 @@ from datetime import datetime
 
 from goclaw_py.core.errors import Fenced, NeverBegan
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
+from goclaw_py.core.messages import InboundMessage
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.requests import Mode
+from goclaw_py.core.routing import run_of_announcement
 from goclaw_py.ports.agent import HistoryEntry
 from goclaw_py.ports.store import Begun, NewRun, RunEnd, StoredEntry, Summary
-from goclaw_py.store import beat_rules, job_rules
+from goclaw_py.store import beat_rules, job_rules, rules
 from goclaw_py.store.memory import beats, occurrences
 from goclaw_py.store.memory.tables import Part, RunRecord, SessionRecord
 from goclaw_py.store.text import storable
@@ -34,7 +36,9 @@ class Runs(Part):
         run = replace(run, session=session.key, payer=payer)
         known = self._db.runs.get(run.id)
         if known is None:
-            self._db.runs[run.id] = RunRecord(run, node, session.fence, session.epoch)
+            self._db.runs[run.id] = RunRecord(
+                run, node, session.fence, session.epoch, self._asked(run)
+            )
             if run.occurrence is not None:
                 self._db.cron.runs.setdefault(run.occurrence, []).append(run.id)
             self._db.beats.began(run)
@@ -133,7 +137,7 @@ class Runs(Part):
     def _run_to_end(self, end: RunEnd, node: NodeId) -> RunRecord | None:
         """The run; None if this node has ended it before. Raises ``NeverBegan`` and ``Fenced``."""
         run = self._db.runs.get(end.id)
-        if run is None:
+        if run is None or run.new.session not in self._db.sessions:
             raise NeverBegan(f"run {end.id} never began")
         if run.end is not None and run.end.outcome is Outcome.LOST:
             raise Fenced(f"run {end.id} was given up: {run.end.error or 'its node was dead'}")
@@ -147,6 +151,25 @@ class Runs(Part):
         if end.beat is not None:
             beats.check(self._db, end.beat.id, node)
         return run
+
+    def _asked(self, run: NewRun) -> rules.Asked:
+        """Who asks for a run, and for which job; what it does not say, the run above it does."""
+        above = self._db.runs.get(run.parent) if run.parent is not None else None
+        row = self._db.inbox.get(run.inbox[0]) if run.inbox else None
+        sender = None if row is None else self._sender(row.message)
+        log = None if run.occurrence is None else self._db.cron.logs.get(run.occurrence)
+        inherited = rules.NOBODY if above is None else above.asked
+        return rules.Asked(
+            inherited.sender if sender is None else sender,
+            inherited.job if log is None else log.job,
+        )
+
+    def _sender(self, message: InboundMessage) -> str | None:
+        """Who has sent a message; a subagent's result comes for whom it worked."""
+        if message.source != "subagent":
+            return rules.sender_of(message)
+        subagent = self._db.runs.get(run_of_announcement(message.external_id))
+        return None if subagent is None else subagent.asked.sender
 
     def _has_time(self, run: NewRun, node: NodeId) -> bool:
         """Whether the time of a job, or the beat, for which a run works is this node's."""

@@ -23,6 +23,8 @@ from goclaw_py.store.memory.people import People
 from goclaw_py.store.memory.records import Records
 from goclaw_py.store.memory.runs import Runs
 from goclaw_py.store.memory.tables import MemoryDatabase
+from goclaw_py.store.memory.upkeep import Upkeep
+from goclaw_py.store.memory.usage import UsageSums
 from goclaw_py.store.memory.work import WorkItems
 
 
@@ -42,6 +44,8 @@ class MemoryStore(
     WorkItems,
     Heartbeats,
     Beats,
+    UsageSums,
+    Upkeep,
 ):
     """Implements ``goclaw_py.ports.store.Store`` for tests in virtual time and for simulations.
 

@@ -101,7 +101,7 @@ class SessionRecord:
 
 @dataclass(slots=True)
 class InboxRecord:
-    """A row of ``inbox``, kept for ever."""
+    """A row of ``inbox``."""
 
     id: int
     message: InboundMessage
@@ -156,6 +156,7 @@ class RunRecord:
     node: NodeId
     fence: int
     epoch: int
+    asked: rules.Asked = rules.NOBODY
     end: RunEnd | None = None
 
 
@@ -223,6 +224,8 @@ class MemoryDatabase:
         self.known: dict[ExternalKey, InboxRecord] = {}
         self.pending: dict[int, InboxRecord] = {}
         self.last_history_id = 0
+        self.last_inbox_id = 0
+        self.last_outbox_id = 0
         self.moved: dict[SessionKey, SessionKey] = {}
         self.drafts: dict[RunId, DraftRecord] = {}
         self.chats: dict[ChatKey, Chat] = {}
@@ -252,12 +255,6 @@ class MemoryDatabase:
     def nodes_by_age(self) -> list[Node]:
         """All nodes, oldest first."""
         return sorted(self.nodes.values(), key=lambda node: (node.started_at, node.id))
-
-    def valid_requests(self, now: datetime) -> list[PairingRequest]:
-        """Pairing requests that have not expired, oldest first."""
-        valid = [item for item in self.requests.items() if item[1].expires_at > now]
-        valid.sort(key=lambda item: (item[1].created_at, item[0]))
-        return [request for _, request in valid]
 
     def is_live(self, node: NodeId | None, now: datetime) -> bool:
         """Whether what this node owns is not to be touched by others."""
@@ -326,7 +323,7 @@ class MemoryDatabase:
 
     def _became_of(self, draft: DraftRecord) -> Outcome:
         """Of its messages, or of its run if it had none."""
-        rows = [self.inbox[row] for row in sorted(draft.inbox)]
+        rows = [self.inbox[row] for row in sorted(draft.inbox) if row in self.inbox]
         outcomes = [row.outcome for row in rows if row.outcome]
         if Outcome.CANCELLED in outcomes:
             return Outcome.CANCELLED
@@ -349,8 +346,8 @@ class MemoryDatabase:
         """
         cut = [run for run in self.runs.values() if run.end is None and run.node in nodes]
         for run in cut:
-            rows = (self.inbox[row] for row in sorted(run.new.inbox))
-            mine = (row for row in rows if row.run_id == run.new.id)
+            rows = (self.inbox.get(row) for row in sorted(run.new.inbox))
+            mine = (row for row in rows if row is not None and row.run_id == run.new.id)
             stopped = next((row for row in mine if row.outcome is Outcome.CANCELLED), None)
             end = RunEnd(run.new.id, outcome, now, reason)
             if stopped is not None:
@@ -383,7 +380,8 @@ class MemoryDatabase:
     ) -> None:
         """Put messages into the outbox and tell the senders."""
         for message in messages:
-            row = OutboxRecord(len(self.outbox) + 1, message, session, now, now)
+            self.last_outbox_id += 1
+            row = OutboxRecord(self.last_outbox_id, message, session, now, now)
             row.possible_duplicate = message.unsure
             self.outbox[row.id] = row
             self.unsent.setdefault(row.chat, {})[row.id] = row

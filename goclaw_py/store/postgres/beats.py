@@ -10,9 +10,11 @@ from goclaw_py.core.errors import StoreError, TooManyEvents, UnknownAgent
 from goclaw_py.core.events import Usage
 from goclaw_py.core.ids import AgentName, BeatId
 from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.core.pages import Cursor
 from goclaw_py.store import beat_rules
 from goclaw_py.store.postgres import beat_rows
 from goclaw_py.store.postgres.heartbeats import change
+from goclaw_py.store.postgres.pages import place
 from goclaw_py.store.postgres.part import Part, enqueue
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
@@ -72,15 +74,22 @@ class Beats(Part):
         *,
         limit: int = 50,
         outcome: str | None = None,
+        before: Cursor | None = None,
     ) -> list[Beat]:
         """The order is that of the claims."""
         wanted = beat_rules.Wanted() if outcome is None else beat_rules.wanted(outcome)
-        filters = (limit, wanted.status, wanted.skip, wanted.dead)
+        page = (limit, *place(before))
+        kind = (wanted.status, wanted.dead)
         async with self._pool.connection() as connection:
-            if agent is None:
-                found = await connection.fetch(_SQL["log"], *filters)
+            if agent is not None:
+                query = _SQL["log_of_agent"]
+                found = await connection.fetch(query, *page, *kind, wanted.skip, agent)
+            elif wanted.skip is not None:
+                found = await connection.fetch(_SQL["log_with_skip"], *page, *kind, wanted.skip)
+            elif wanted.status is not None:
+                found = await connection.fetch(_SQL["log_with_status"], *page, *kind)
             else:
-                found = await connection.fetch(_SQL["log_of_agent"], *filters, agent)
+                found = await connection.fetch(_SQL["log"], *page)
         return [beat_rows.beat(row) for row in found]
 
     async def beat(self, beat: BeatId) -> Beat | None:

@@ -7,9 +7,11 @@ from datetime import datetime
 
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.pages import Cursor
 from goclaw_py.ports.store import Chat, Heard, Notice, SeenChat
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.moves import move
+from goclaw_py.store.postgres.pages import place
 from goclaw_py.store.postgres.part import Part, notify
 from goclaw_py.store.rules import last_sight_of_each
 from goclaw_py.store.sql import queries
@@ -20,10 +22,11 @@ _SQL = queries("chats")
 class Chats(Part):
     """Implements ``ChatStore``."""
 
-    async def chats(self, *, limit: int = 1000) -> list[Chat]:
+    async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
         """Of all channels and accounts."""
         async with self._pool.connection() as connection:
-            return [rows.chat(row) for row in await connection.fetch(_SQL["chats"], limit)]
+            found = await connection.fetch(_SQL["chats"], limit, *place(before, keys=3))
+        return [rows.chat(row) for row in found]
 
     async def note_chats(self, seen: Sequence[SeenChat], *, now: datetime) -> None:
         """A name that the channel did not tell stays as it was."""
@@ -77,9 +80,15 @@ class Chats(Part):
         return moved
 
     async def heard(
-        self, *, agent: AgentName | None = None, direct: bool = False, limit: int = 20
+        self,
+        *,
+        agent: AgentName | None = None,
+        direct: bool = False,
+        limit: int = 20,
+        before: Cursor | None = None,
     ) -> list[Heard]:
         """Reads from the end of an index, whatever the number of sessions."""
+        there = place(before, keys=6)
         async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["heard"], agent, direct, limit)
+            found = await connection.fetch(_SQL["heard"], agent, direct, limit, *there)
         return [rows.heard(row) for row in found]

@@ -54,23 +54,26 @@ class Jobs(Part):
         return _jobs(found)
 
     async def jobs(self, query: JobQuery) -> JobPage:
-        """Looks at all of them."""
+        """Looks at all of them, or at all of their owner, if part of them is asked for."""
         place = Place.of(query.target)
+        page = (query.limit, query.offset)
         async with self._pool.connection() as connection:
-            found = await connection.fetch(
-                _SQL["search"],
-                query.owner,
-                query.agent,
-                query.name.casefold(),
-                list(query.states),
-                list(query.kinds),
-                query.notify,
-                place.channel,
-                place.account,
-                place.chat,
-                query.limit,
-                query.offset,
-            )
+            if query == JobQuery(limit=query.limit, offset=query.offset):
+                found = await connection.fetch(_SQL["all"], *page)
+            else:
+                found = await connection.fetch(
+                    _SQL["search"] if query.owner is None else _SQL["search_of_owner"],
+                    query.owner,
+                    query.agent,
+                    query.name.casefold(),
+                    list(query.states),
+                    list(query.kinds),
+                    query.notify,
+                    place.channel,
+                    place.account,
+                    place.chat,
+                    *page,
+                )
         return JobPage(
             tuple(_jobs([row for row in found if row["id"] is not None])), found[0]["total"]
         )

@@ -9,6 +9,7 @@ from goclaw_py.core.outcomes import Outcome
 from goclaw_py.ports.store import InboxKind, InboxRow, InboxState, Letter, Notice
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.messages import amendment
+from goclaw_py.store.postgres.pages import row_place
 from goclaw_py.store.postgres.part import Part, notify
 from goclaw_py.store.postgres.pool import Row
 from goclaw_py.store.sql import queries
@@ -44,11 +45,14 @@ class Letters(Part):
             found = await connection.row(_SQL["is_known"], channel, account, external_id)
         return found is not None
 
-    async def letters(self, *, ended: bool, limit: int = 50) -> list[Letter]:
+    async def letters(
+        self, *, ended: bool, limit: int = 50, before: int | None = None
+    ) -> list[Letter]:
         """Each of the two has its own index."""
         query = _SQL["ended"] if ended else _SQL["waiting"]
         async with self._pool.connection() as connection:
-            return [rows.letter(row) for row in await connection.fetch(query, limit)]
+            found = await connection.fetch(query, limit, row_place(before))
+        return [rows.letter(row) for row in found]
 
     async def letter(self, row_id: int) -> Letter | None:
         """Commands too."""

@@ -11,12 +11,14 @@ from goclaw_py.core.errors import Fenced, StoreError, UnknownJob
 from goclaw_py.core.ids import JobId, NodeId, OccurrenceId
 from goclaw_py.core.messages import Target
 from goclaw_py.core.occurrence import Claimed, JobStats, Logged, OccurrenceEnd, Status
+from goclaw_py.core.pages import Cursor
 from goclaw_py.ports.store import EndedOccurrence, Notice
 from goclaw_py.store import job_rules
 from goclaw_py.store.job_reading import log_unreadable
 from goclaw_py.store.postgres import job_rows
 from goclaw_py.store.postgres.endings import Locked, let_go
 from goclaw_py.store.postgres.group import Group
+from goclaw_py.store.postgres.pages import place
 from goclaw_py.store.postgres.part import Part, enqueue_each, notify
 from goclaw_py.store.postgres.pool import Pool
 from goclaw_py.store.sql import queries
@@ -145,14 +147,22 @@ class Occurrences(Part):
             await let_go(connection, pairs, [node], Status.SKIPPED)
 
     async def log_of(
-        self, job: JobId | None = None, *, limit: int = 50, status: Status | None = None
+        self,
+        job: JobId | None = None,
+        *,
+        limit: int = 50,
+        status: Status | None = None,
+        before: Cursor | None = None,
     ) -> list[Logged]:
         """The order is that of the times at which they were due."""
+        page = (limit, *place(before))
         async with self._pool.connection() as connection:
-            if job is None:
-                found = await connection.fetch(_SQL["log"], limit, status)
+            if job is not None:
+                found = await connection.fetch(_SQL["log_of_job"], *page, status, job)
+            elif status is not None:
+                found = await connection.fetch(_SQL["log_with_status"], *page, status)
             else:
-                found = await connection.fetch(_SQL["log_of_job"], limit, status, job)
+                found = await connection.fetch(_SQL["log"], *page)
         return [job_rows.logged(row) for row in found]
 
     async def logged(self, occurrence: OccurrenceId) -> Logged | None:

@@ -6,21 +6,30 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from operator import attrgetter
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 from goclaw_py.core.errors import Fenced, StoreError
-from goclaw_py.core.ids import NodeId
+from goclaw_py.core.ids import NodeId, RunId
 from goclaw_py.core.messages import Target
 from goclaw_py.core.status import Backlog
 from goclaw_py.ports.store import Notice, OutboxRow, OutboxState, Place
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.group import Group
+from goclaw_py.store.postgres.pages import row_place
 from goclaw_py.store.postgres.part import Part, notify, place_columns
 from goclaw_py.store.postgres.pool import Connection, Pool, Row
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
 
 _SQL = queries("outbox")
+_NEWEST = {
+    None: _SQL["newest"],
+    OutboxState.PENDING: _SQL["newest_pending"],
+    OutboxState.SENDING: _SQL["newest_sending"],
+    OutboxState.SENT: _SQL["newest_sent"],
+    OutboxState.DEAD: _SQL["newest_dead"],
+    OutboxState.DROPPED: _SQL["newest_dropped"],
+}
 
 
 class _Claim(NamedTuple):
@@ -112,10 +121,21 @@ class Outbox(Part):
             marked = await connection.row(_SQL["mark_dead"], row.id, row.fence, error, now)
             await _check(connection, marked, row, OutboxState.DEAD)
 
-    async def outbox(self, *, limit: int = 50, state: OutboxState | None = None) -> list[OutboxRow]:
+    async def outbox(
+        self,
+        *,
+        limit: int = 50,
+        state: OutboxState | None = None,
+        run: RunId | None = None,
+        before: int | None = None,
+    ) -> list[OutboxRow]:
         """Each state is asked for by its own index."""
+        page = (limit, row_place(before))
         async with self._pool.connection() as connection:
-            found = await _newest(connection, limit, state)
+            if run is None:
+                found = await connection.fetch(_NEWEST[state], *page)
+            else:
+                found = await connection.fetch(_SQL["newest_of_run"], *page, run, state)
         return [rows.outbox_row(row) for row in found]
 
     async def outbox_row(self, row_id: int) -> OutboxRow | None:
@@ -183,19 +203,3 @@ async def _fenced(connection: Connection, row: OutboxRow, wanted: OutboxState) -
     if now is not None and now["state"] == wanted:
         return None
     return Fenced(f"outbox row {row.id} was claimed or settled by somebody else")
-
-
-async def _newest(connection: Connection, limit: int, state: OutboxState | None) -> list[Row]:
-    match state:
-        case None:
-            return await connection.fetch(_SQL["newest"], limit)
-        case OutboxState.PENDING | OutboxState.SENDING:
-            return await connection.fetch(_SQL["newest_unsent"], limit, state)
-        case OutboxState.DEAD:
-            return await connection.fetch(_SQL["newest_dead"], limit)
-        case OutboxState.DROPPED:
-            return await connection.fetch(_SQL["newest_dropped"], limit)
-        case OutboxState.SENT:
-            return await connection.fetch(_SQL["newest_sent"], limit)
-        case _:
-            assert_never(state)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from goclaw_py.core.pages import Cursor
 from goclaw_py.ports.store import Notice, PairingRequest, Person
 from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres.pages import place
 from goclaw_py.store.postgres.part import Part, notify
 from goclaw_py.store.sql import queries
 
@@ -15,10 +17,13 @@ _SQL = queries("people")
 class People(Part):
     """Implements ``PeopleStore``."""
 
-    async def people(self) -> list[Person]:
+    async def people(
+        self, *, limit: int | None = None, before: Cursor | None = None
+    ) -> list[Person]:
         """Of all channels and accounts."""
         async with self._pool.connection() as connection:
-            return [rows.person(row) for row in await connection.fetch(_SQL["people"])]
+            found = await connection.fetch(_SQL["people"], limit, *place(before, keys=3))
+        return [rows.person(row) for row in found]
 
     async def pairing_requests(self, *, now: datetime) -> list[PairingRequest]:
         """Of all channels and accounts."""

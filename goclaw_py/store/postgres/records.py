@@ -5,9 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 
 from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import AgentName, SessionKey
-from goclaw_py.ports.store import Run, Session, StoredEntry
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.pages import Cursor
+from goclaw_py.ports.store import ALL_RUNS, Run, RunFilter, RunSpan, Session, StoredEntry
 from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres.pages import OLDEST, place
 from goclaw_py.store.postgres.part import Part
 from goclaw_py.store.sql import queries
 
@@ -19,17 +22,42 @@ class Records(Part):
     """Implements what ``RunStore`` reads."""
 
     async def runs(
-        self, *, limit: int = 50, session: SessionKey | None = None, active: bool = False
+        self,
+        *,
+        limit: int = 50,
+        session: SessionKey | None = None,
+        active: bool = False,
+        only: RunFilter = ALL_RUNS,
+        before: Cursor | None = None,
     ) -> list[Run]:
         """Each kind of question has its own index."""
+        arguments: tuple[object, ...] = (session, only.agent, only.trigger)
+        if active:
+            if only.outcome is not None:
+                return []
+            query = _SQL["active"]
+        else:
+            query = _query(session, only)
+            arguments = () if query == _SQL["newest"] else (*arguments, only.outcome)
         async with self._pool.connection() as connection:
-            if active:
-                found = await connection.fetch(_SQL["active"], limit, session)
-            elif session is not None:
-                found = await connection.fetch(_SQL["newest_of_session"], limit, session)
-            else:
-                found = await connection.fetch(_SQL["newest"], limit)
+            found = await connection.fetch(query, limit, *place(before), *arguments)
         return [rows.run(row) for row in found]
+
+    async def runs_between(
+        self, since: datetime, until: datetime, *, limit: int = 2000, after: Cursor | None = None
+    ) -> list[RunSpan]:
+        """Costs as much as there are runs in the answer, however long ago that was."""
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(
+                _SQL["between"], since, until, limit, *place(after or OLDEST)
+            )
+        return [rows.run_span(row) for row in found]
+
+    async def run_history(self, run: RunId) -> list[StoredEntry]:
+        """Wherever its session is now."""
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(_SQL["history_of_run"], run)
+        return [rows.stored_entry(row) for row in found]
 
     async def find_run(self, prefix: str) -> list[Run]:
         """The prefix is compared character by character; nothing in it is a pattern."""
@@ -37,10 +65,11 @@ class Records(Part):
             found = await connection.fetch(_SQL["find"], prefix, prefix + _LAST_CHARACTER)
         return [rows.run(row) for row in found]
 
-    async def sessions(self, *, limit: int = 50) -> list[Session]:
+    async def sessions(self, *, limit: int = 50, before: Cursor | None = None) -> list[Session]:
         """A message, a run and a reset are activity."""
         async with self._pool.connection() as connection:
-            return [rows.session(row) for row in await connection.fetch(_SQL["sessions"], limit)]
+            found = await connection.fetch(_SQL["sessions"], limit, *place(before))
+        return [rows.session(row) for row in found]
 
     async def session(self, key: SessionKey) -> Session | None:
         """None if nobody ever wrote or ran there."""
@@ -74,3 +103,16 @@ class Records(Part):
         """The order is that in which they ended."""
         async with self._pool.connection() as connection:
             return [rows.run(row) for row in await connection.fetch(_SQL["unannounced"], since)]
+
+
+def _query(session: SessionKey | None, only: RunFilter) -> str:
+    """Which index answers best: along which the fewest runs are in vain, as a rule."""
+    if session is not None:
+        return _SQL["newest_of_session"]
+    if only.outcome not in (None, Outcome.COMPLETED):
+        return _SQL["newest_with_outcome"]
+    if only.trigger is not None:
+        return _SQL["newest_of_trigger"]
+    if only.agent is not None:
+        return _SQL["newest_of_agent"]
+    return _SQL["newest"] if only.outcome is None else _SQL["newest_completed"]

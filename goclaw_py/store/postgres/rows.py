@@ -24,6 +24,7 @@ from goclaw_py.ports.store import (
     PairingRequest,
     Person,
     Run,
+    RunSpan,
     Session,
     Standing,
     StoredEntry,
@@ -157,6 +158,23 @@ def run(row: Row) -> Run:
         first_text_at=row["first_text_at"],
         tools=calls(row["tools"]),
         occurrence=None if row["occurrence"] is None else OccurrenceId(row["occurrence"]),
+    )
+
+
+def run_span(row: Row) -> RunSpan:
+    """A row of a query that names its columns."""
+    return RunSpan(
+        id=RunId(row["id"]),
+        session=SessionKey(row["session"]),
+        agent=AgentName(row["agent"]),
+        lane=LaneName(row["lane"]),
+        trigger=Trigger(row["trigger"]),
+        outcome=None if row["outcome"] is None else Outcome(row["outcome"]),
+        parent=None if row["parent"] is None else RunId(row["parent"]),
+        submitted_at=row["submitted_at"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        cost_usd=row["cost_usd"],
     )
 
 

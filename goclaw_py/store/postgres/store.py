@@ -24,6 +24,8 @@ from goclaw_py.store.postgres.people import People
 from goclaw_py.store.postgres.pool import CLOSE_S, Address, Connection, Pool, connect
 from goclaw_py.store.postgres.records import Records
 from goclaw_py.store.postgres.runs import Runs
+from goclaw_py.store.postgres.upkeep import Upkeep
+from goclaw_py.store.postgres.usage import UsageSums
 from goclaw_py.store.postgres.work import WorkItems
 
 
@@ -53,6 +55,8 @@ class PostgresStore(
     WorkItems,
     Heartbeats,
     Beats,
+    UsageSums,
+    Upkeep,
 ):
     """Implements ``goclaw_py.ports.store.Store``; the schema must be up to date."""
 

@@ -453,8 +453,7 @@ where agent = $1
 order by id;
 
 -- name: log
--- The newest rows of the log, with a status or any ($2), a cause ($3), and with or without a message
--- that was given up ($4), each with its runs and its messages in their order.
+-- The newest rows of the log before a place, each with its runs and its messages in their order.
 select
     l.*,
     array(select r.id from runs as r where r.beat = l.id order by r.started_at, r.id) as runs,
@@ -464,20 +463,15 @@ select
 from (
     select *
     from heartbeat_run_logs as l
-    where ($2::text is null or status = $2) and ($3::text is null or skip = $3)
-      and (
-          $4::boolean is null
-          or $4 = exists (
-              select from outbox as o where o.beat = l.id and o.state in ('dead', 'dropped')
-          )
-      )
+    where (claimed_at, id) < ($2, $3)
     order by claimed_at desc, id desc
     limit $1
 ) as l
 order by l.claimed_at desc, l.id desc;
 
--- name: log_of_agent
--- The same of one agent.
+-- name: log_with_status
+-- Those with a status, and with or without a message that was given up ($5). For the way in which
+-- it is said see the lists of runs.
 select
     l.*,
     array(select r.id from runs as r where r.beat = l.id order by r.started_at, r.id) as runs,
@@ -487,11 +481,57 @@ select
 from (
     select *
     from heartbeat_run_logs as l
-    where agent = $5
-      and ($2::text is null or status = $2) and ($3::text is null or skip = $3)
+    where status >= $4 and (status, claimed_at, id) < ($4, $2, $3)
       and (
-          $4::boolean is null
-          or $4 = exists (
+          $5::boolean is null
+          or $5 = exists (
+              select from outbox as o where o.beat = l.id and o.state in ('dead', 'dropped')
+          )
+      )
+    order by status desc, claimed_at desc, id desc
+    limit $1
+) as l
+order by l.claimed_at desc, l.id desc;
+
+-- name: log_with_skip
+-- Those that were skipped for one cause; what else is asked for as above.
+select
+    l.*,
+    array(select r.id from runs as r where r.beat = l.id order by r.started_at, r.id) as runs,
+    (select min(r.started_at) from runs as r where r.beat = l.id) as began_at,
+    array(select o.state from outbox as o where o.beat = l.id order by o.id) as states,
+    array(select o.error from outbox as o where o.beat = l.id order by o.id) as errors
+from (
+    select *
+    from heartbeat_run_logs as l
+    where skip >= $6 and (skip, claimed_at, id) < ($6, $2, $3) and status = $4
+      and (
+          $5::boolean is null
+          or $5 = exists (
+              select from outbox as o where o.beat = l.id and o.state in ('dead', 'dropped')
+          )
+      )
+    order by skip desc, claimed_at desc, id desc
+    limit $1
+) as l
+order by l.claimed_at desc, l.id desc;
+
+-- name: log_of_agent
+-- Those of one agent, with a status or any ($4), a cause ($6), and a message that was given up ($5).
+select
+    l.*,
+    array(select r.id from runs as r where r.beat = l.id order by r.started_at, r.id) as runs,
+    (select min(r.started_at) from runs as r where r.beat = l.id) as began_at,
+    array(select o.state from outbox as o where o.beat = l.id order by o.id) as states,
+    array(select o.error from outbox as o where o.beat = l.id order by o.id) as errors
+from (
+    select *
+    from heartbeat_run_logs as l
+    where agent = $7 and (claimed_at, id) < ($2, $3)
+      and ($4::text is null or status = $4) and ($6::text is null or skip = $6)
+      and (
+          $5::boolean is null
+          or $5 = exists (
               select from outbox as o where o.beat = l.id and o.state in ('dead', 'dropped')
           )
       )

@@ -1,9 +1,10 @@
 -- Chats: what was decided about them, whether they can be written to, where people spoke last.
 
 -- name: chats
--- The chats that were seen last.
+-- The chats that were seen last, before a place.
 select channel, account, chat, peer, name, allowed, gone, first_seen_at, last_seen_at
 from chats
+where (last_seen_at, channel, account, chat) < ($2, $3, $4, $5)
 order by last_seen_at desc, channel desc, account desc, chat desc
 limit $1;
 
@@ -40,15 +41,23 @@ where c.gone <> excluded.gone
 returning c.chat;
 
 -- name: heard
--- Where people spoke last, but for chats that cannot be written to.
+-- Where people spoke last, before a place, but for chats that cannot be written to. For the order
+-- see the list of sessions.
 select s.channel, s.account, s.chat, s.thread, s.peer, s.agent, s.last_sender, s.last_heard_at
 from sessions as s
-where s.last_heard_at is not null
+where s.heard_in is not null and s.heard_in <= $4
+  and (
+      s.last_heard_at, s.channel collate "C", s.account collate "C", s.chat collate "C",
+      coalesce(s.thread, '') collate "C", s.agent collate "C", s.last_sender collate "C"
+  ) < ($4, $5::text, $6::text, $7::text, $8::text, $9::text, $10::text)
   and ($1::text is null or s.agent = $1)
   and (not $2 or s.peer = 'direct')
   and not exists (
       select from chats as c
       where c.channel = s.channel and c.account = s.account and c.chat = s.chat and c.gone <> ''
   )
-order by s.last_heard_at desc, s.key desc
+order by
+    s.heard_in desc, s.last_heard_at desc, s.channel collate "C" desc, s.account collate "C" desc,
+    s.chat collate "C" desc, coalesce(s.thread, '') collate "C" desc, s.agent collate "C" desc,
+    s.last_sender collate "C" desc
 limit $3;

@@ -134,6 +134,21 @@ select slug
 from cron_jobs
 where owner = $1 and slug >= $2 and slug <= $3;
 
+-- name: all
+-- A page of all jobs, in the order of their next runs, and how many there are: the same as below,
+-- from indexes alone. As a list the ids lead the plan to the rows, as a join to all rows.
+select whole.total, j.*
+from (select count(*) as total from cron_jobs) as whole
+left join cron_jobs as j on j.id = any (
+    array(
+        select id
+        from cron_jobs
+        order by next_run_at, created_at, id
+        limit $1 offset $2
+    )
+)
+order by j.next_run_at nulls last, j.created_at, j.id;
+
 -- name: search
 -- A page of the jobs that are asked for, in the order of their next runs, and how many there are in
 -- all; one row without a job if the page is empty. Null, an empty list and an empty text ask for
@@ -142,6 +157,29 @@ with found as (
     select id, next_run_at, created_at
     from cron_jobs
     where ($1::text is null or owner = $1)
+      and ($2::text is null or agent = $2)
+      and ($3::text = '' or strpos(words, $3) > 0)
+      and ($4::text[] = '{}' or state = any ($4))
+      and ($5::text[] = '{}' or kind = any ($5))
+      and ($6::text is null or notify = $6)
+      and ($7::text is null or (channel, account, chat) = ($7, $8::text, $9::text))
+), page as (
+    select *
+    from found
+    order by next_run_at nulls last, created_at, id
+    limit $10 offset $11
+)
+select whole.total, j.*
+from (select count(*) as total from found) as whole
+left join (page join cron_jobs as j on j.id = page.id) on true
+order by j.next_run_at nulls last, j.created_at, j.id;
+
+-- name: search_of_owner
+-- The same of the jobs of one owner.
+with found as (
+    select id, next_run_at, created_at
+    from cron_jobs
+    where owner = $1
       and ($2::text is null or agent = $2)
       and ($3::text = '' or strpos(words, $3) > 0)
       and ($4::text[] = '{}' or state = any ($4))

@@ -15,25 +15,26 @@ set message = message || $2::jsonb
 where id = $1;
 
 -- name: is_known
--- Returns a row if a message was ever taken in.
+-- Returns a row if a message was taken in and is still kept.
 select id
 from inbox
 where channel = $1 and account = $2 and external_id = $3;
 
 -- name: ended
--- The newest messages that could not be worked on and that nobody has dismissed.
+-- The newest messages before a row that could not be worked on and that nobody has dismissed.
 select id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts
 from inbox
 where state = 'done' and kind = 'message' and not dismissed
   and outcome in ('failed', 'timed_out', 'dropped', 'rejected', 'abandoned', 'lost')
+  and id < $2
 order by id desc
 limit $1;
 
 -- name: waiting
--- The newest messages that are not done.
+-- The newest messages before a row that are not done.
 select id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts
 from inbox
-where state = 'pending' and kind = 'message'
+where state = 'pending' and kind = 'message' and id < $2
 order by id desc
 limit $1;
 

@@ -303,7 +303,7 @@ from freed as f
 where j.id = f.job and j.running = f.id and j.id = any (array(select job from freed));
 
 -- name: log
--- The newest rows of the log, of any status or of one, each with its runs in their order and with
+-- The newest rows of the log before a place, each with its runs in their order and with
 -- the states of its messages.
 select
     l.*,
@@ -315,14 +315,14 @@ select
 from (
     select *
     from cron_run_logs
-    where $2::text is null or status = $2
+    where (scheduled_at, id) < ($2, $3)
     order by scheduled_at desc, id desc
     limit $1
 ) as l
 order by l.scheduled_at desc, l.id desc;
 
--- name: log_of_job
--- The same of one job.
+-- name: log_with_status
+-- Those with one status; for the way in which it is said see the lists of runs.
 select
     l.*,
     array(
@@ -333,7 +333,25 @@ select
 from (
     select *
     from cron_run_logs
-    where job = $3 and ($2::text is null or status = $2)
+    where status >= $4 and (status, scheduled_at, id) < ($4, $2, $3)
+    order by status desc, scheduled_at desc, id desc
+    limit $1
+) as l
+order by l.scheduled_at desc, l.id desc;
+
+-- name: log_of_job
+-- Those of one job, with any status or one.
+select
+    l.*,
+    array(
+        select r.id from runs as r where r.occurrence = l.id order by r.started_at, r.id
+    ) as runs,
+    (select min(r.started_at) from runs as r where r.occurrence = l.id) as began_at,
+    array(select o.state from outbox as o where o.occurrence = l.id) as deliveries
+from (
+    select *
+    from cron_run_logs
+    where job = $5 and ($4::text is null or status = $4) and (scheduled_at, id) < ($2, $3)
     order by scheduled_at desc, id desc
     limit $1
 ) as l

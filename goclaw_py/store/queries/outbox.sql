@@ -121,36 +121,51 @@ from outbox
 where id = $1 and fence = $2;
 
 -- name: newest
--- The newest rows.
+-- The newest rows before a row.
 select * from outbox
+where id < $2
 order by id desc
 limit $1;
 
--- name: newest_unsent
--- The newest rows that are pending, or being sent. The first condition is what the index knows.
+-- name: newest_of_run
+-- Those that a run has said, with any state or one.
 select * from outbox
-where state in ('pending', 'sending') and state = $2
+where message ->> 'run_id' = $3 and id < $2 and ($4::text is null or state = $4)
+order by id desc
+limit $1;
+
+-- name: newest_pending
+-- Those that wait. The first condition is what the index knows.
+select * from outbox
+where state in ('pending', 'sending') and state = 'pending' and id < $2
+order by id desc
+limit $1;
+
+-- name: newest_sending
+-- Those that somebody is sending.
+select * from outbox
+where owner is not null and state = 'sending' and id < $2
 order by id desc
 limit $1;
 
 -- name: newest_dead
--- The newest dead rows.
+-- Those that are dead.
 select * from outbox
-where state = 'dead'
+where state = 'dead' and id < $2
 order by id desc
 limit $1;
 
 -- name: newest_dropped
--- The newest rows that an operator gave up.
+-- Those that an operator gave up.
 select * from outbox
-where state = 'dropped'
+where state = 'dropped' and id < $2
 order by id desc
 limit $1;
 
 -- name: newest_sent
--- The newest delivered rows.
+-- Those that were delivered.
 select * from outbox
-where state = 'sent'
+where state = 'sent' and id < $2
 order by id desc
 limit $1;
 

@@ -1,10 +1,12 @@
 -- Who may talk to the agent.
 
 -- name: people
--- Everybody who was approved, oldest first.
+-- Everybody who was approved before a place, the newest first.
 select channel, account, sender_id, name, username, standing, approved_at
 from people
-order by approved_at, channel, account, sender_id;
+where (approved_at, channel, account, sender_id) < ($2, $3, $4, $5)
+order by approved_at desc, channel desc, account desc, sender_id desc
+limit $1;
 
 -- name: request_pairing
 -- Keeps those requests whose sender has no live one, and returns them by their place in the batch.

@@ -1,22 +1,73 @@
 -- What is stored of runs and sessions, for operators and budgets.
 
 -- name: newest
--- The newest runs.
+-- The newest runs before a place. The same question has one query for each index that can answer it,
+-- as plans are made once; what else is asked for is looked at row by row. Where that index begins
+-- with a column of few values, it is not said to be equal to one: a plan would read all runs in
+-- order then.
 select * from runs
+where (started_at, id) < ($2, $3)
 order by started_at desc, id desc
 limit $1;
 
 -- name: newest_of_session
--- The newest runs of one session.
+-- Those of one session.
 select * from runs
-where session = $2
+where session = $4 and (started_at, id) < ($2, $3)
+  and ($5::text is null or agent = $5)
+  and ($6::text is null or trigger = $6)
+  and ($7::text is null or outcome = $7)
+order by started_at desc, id desc
+limit $1;
+
+-- name: newest_of_agent
+-- Those of one agent.
+select * from runs
+where agent >= $5 and (agent, started_at, id) < ($5, $2, $3)
+  and ($4::text is null or session = $4)
+  and ($6::text is null or trigger = $6)
+  and ($7::text is null or outcome = $7)
+order by agent desc, started_at desc, id desc
+limit $1;
+
+-- name: newest_of_trigger
+-- Those with one trigger.
+select * from runs
+where trigger >= $6 and (trigger, started_at, id) < ($6, $2, $3)
+  and ($4::text is null or session = $4)
+  and ($5::text is null or agent = $5)
+  and ($7::text is null or outcome = $7)
+order by trigger desc, started_at desc, id desc
+limit $1;
+
+-- name: newest_with_outcome
+-- Those that ended otherwise than as wanted, in one way.
+select * from runs
+where outcome >= $7 and outcome <> 'completed' and (outcome, started_at, id) < ($7, $2, $3)
+  and ($4::text is null or session = $4)
+  and ($5::text is null or agent = $5)
+  and ($6::text is null or trigger = $6)
+order by outcome desc, started_at desc, id desc
+limit $1;
+
+-- name: newest_completed
+-- Those that were completed, as most are: along the index of all.
+select * from runs
+where outcome = 'completed' and (started_at, id) < ($2, $3)
+  and ($4::text is null or session = $4)
+  and ($5::text is null or agent = $5)
+  and ($6::text is null or trigger = $6)
+  and ($7::text is null or outcome = $7)
 order by started_at desc, id desc
 limit $1;
 
 -- name: active
--- The newest runs that have not ended, of one session or of all.
+-- Those that have not ended.
 select * from runs
-where outcome is null and ($2::text is null or session = $2)
+where outcome is null and (started_at, id) < ($2, $3)
+  and ($4::text is null or session = $4)
+  and ($5::text is null or agent = $5)
+  and ($6::text is null or trigger = $6)
 order by started_at desc, id desc
 limit $1;
 
@@ -27,8 +78,45 @@ where id >= $1 and id <= $2
 order by id
 limit 2;
 
+-- name: between
+-- Runs that worked at some time from one instant to before another, the oldest first: those that
+-- began then, and those that began before and had not ended, or have not ended yet. These are few,
+-- and found on their own: a plan that is made for any instant would rather read all runs in order.
+with earlier as materialized (
+    select * from runs
+    where finished_at is not null
+      and tstzrange(started_at, greatest(started_at, finished_at), '[]') @> $1::timestamptz
+    union all
+    select * from runs where outcome is null
+)
+select
+    id, session, agent, lane, trigger, outcome, parent, coalesce(submitted_at, started_at)
+        as submitted_at, started_at, finished_at, cost_usd
+from (
+    (
+        select * from runs
+        where started_at >= $1 and started_at < $2 and (started_at, id) > ($4, $5)
+        order by started_at, id
+        limit $3
+    )
+    union all
+    select * from earlier
+    where started_at < least($1, $2) and (started_at, id) > ($4, $5)
+) as r
+order by started_at, id
+limit $3;
+
+-- name: history_of_run
+-- What a run has added to a history, in order.
+select role, text, native, format, run_id, at
+from history
+where run_id = $1
+order by id;
+
 -- name: sessions
--- The sessions that were active last; they are counted only after the others are gone.
+-- The sessions that were active last, before a place; they are counted only after the others are
+-- gone. What they are sorted by is not indexed (it changes all the time), but the five minutes are
+-- in which it lies.
 select
     s.key, s.agent, s.channel, s.account, s.chat, s.thread, s.created_at, s.last_active_at, s.owner,
     s.fence, s.summaries, s.pinned,
@@ -36,7 +124,8 @@ select
     (select count(*) from history as h where h.session = s.key and h.epoch = s.epoch) as entries
 from (
     select * from sessions
-    order by last_active_at desc, key desc
+    where active_in <= $2 and (last_active_at, key) < ($2, $3)
+    order by active_in desc, last_active_at desc, key desc
     limit $1
 ) as s
 order by s.last_active_at desc, s.key desc;

@@ -39,8 +39,9 @@ from moved_sessions
 where key = $1;
 
 -- name: begin
--- Stores runs in sessions that are their node's own, counts an attempt for their rows, and gives
--- each the draft that an earlier run for them left: of several the newest whose id is known.
+-- Stores runs in sessions that are their node's own, with who has asked for them and for which job
+-- they work, themselves or by a run above them; counts an attempt for their rows, and gives each the
+-- draft that an earlier run for them left: of several the newest whose id is known.
 -- Returns for each run a row with this and with what stands for older entries of the history, and
 -- then one for every entry that is still read, the oldest first; nothing of a run whose session is
 -- not the node's own, of a run for a time of a job, or for a beat, that is not claimed by the node,
@@ -68,7 +69,7 @@ with asked as (
 ), stored as (
     insert into runs (
         id, session, agent, trigger, lane, node, fence, epoch, parent, model, channel, account,
-        chat, thread, started_at, payer, submitted_at, occurrence, beat
+        chat, thread, started_at, payer, submitted_at, occurrence, beat, sender, job
     )
     select
         a.id, a.session, a.agent, a.trigger, a.lane, $1, mine.fence, mine.epoch, a.parent, a.model,
@@ -85,7 +86,29 @@ with asked as (
             ),
             a.session
         ),
-        a.submitted_at, a.occurrence, a.beat
+        a.submitted_at, a.occurrence, a.beat,
+        -- Each is found by its id.
+        coalesce(
+            (
+                select
+                    case i.message ->> 'source'
+                        when 'subagent' then (
+                            select sender from runs where id = substr(i.external_id, 10)
+                        )
+                        when 'api' then 'api'
+                        else concat_ws(
+                            '/', i.channel, i.account, i.message -> 'sender' ->> 'id'
+                        )
+                    end
+                from inbox as i
+                where i.id = a.inbox[1]
+            ),
+            (select sender from runs where id = a.parent)
+        ),
+        coalesce(
+            (select job from cron_run_logs where id = a.occurrence),
+            (select job from runs where id = a.parent)
+        )
     from asked as a
     join mine on mine.key = a.session
     where (

@@ -1,0 +1,144 @@
+"""Takes secrets out of text that people or programs will read (SPEC SEC-2).
+
+All of it is linear in the length of the text, whatever it says: no line may stop a log. Each
+pattern begins where a word or a name does and gives nothing back, or has a bound.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+HIDDEN: Final = "[hidden]"
+
+MIN_SECRET: Final = 8
+"""Shorter ones are hidden only where their place tells what they are, such as in an address: a
+password ``goclaw`` would else take our own name out of every line."""
+
+LONGEST_SECRET: Final = 8192
+"""Longer ones are known by their beginning."""
+
+LIKE_A_KEY: Final = re.compile(
+    r"""(?ix)
+    \b(?: sk | pk | rk | csk | xai | gsk | nvapi )[-_] [\w.*…-]{6,}
+    | \b(?: hf | r8 | gh[oprsu] | github_pat | pylf | tgp )_ [\w.*…-]{6,}
+    | \b(?: AIza [\w-]{10,} | A[KS]IA [A-Z0-9]{12,} )
+    | (?<= bearer[ ] ) [^\s"',}]+
+    | (?<![\w.-]) [\w.-]*+ \*{3,} [\w.*-]*
+    """
+)
+"""Keys of the usual forms, keys in headers, and keys that a provider masked only in part."""
+
+LIKE_A_SECRET: Final = re.compile(
+    r"""(?ix)
+    (?<!\d) \d{8,}+ (?: : | %3a ) [\w-]{35,}+                      # a bot of Telegram
+    | (?<![\w-]) eyJ [\w-]{10,}+ \. [\w-]++ \. [\w-]*+             # a JSON web token
+    | -----BEGIN[ ] [A-Z ]{0,30}+ -----  [^-]*+
+    | (?P<address> :// [^\s:/?\#@"'<>]{0,128}+ : ) [^\s@"'<>]{1,256}+ (?= @ )
+    | (?P<name>
+        (?<![a-z0-9])
+        (?: (?: access | api | auth | bot | private | refresh | secret )[-_]?(?: key | token )
+          | authorization | cookie | passwd | password | pgpassword | pwd | secret | token )
+        (?: ["'] )? \s{0,2} [:=] \s{0,2} (?: b?["'] )?
+        (?: (?: basic | bearer | digest | token )\s )?
+      )
+      [^\s"'&,;<>{}()\[\]]{6,}+
+    """
+)
+"""What its place or its form gives away: the groups stay, what follows them is hidden."""
+
+
+class Hider:
+    """Hides known secrets, however they are escaped, and what looks like one.
+
+    Args:
+        secrets: Texts; those shorter than ``MIN_SECRET`` are left out.
+    """
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        known = {secret for secret in secrets if len(secret) >= MIN_SECRET}
+        self._known = [re.compile(_spelled(one)) for one in sorted(known, key=len, reverse=True)]
+        self.reach = max((len(one) for one in known), default=0) * _WIDEST
+        """How many characters at the end of a cut text may be a secret that was cut too."""
+
+    def __call__(self, text: str) -> str:
+        """The text with ``HIDDEN`` wherever a secret was."""
+        for pattern in self._known:
+            text = pattern.sub(HIDDEN, text)
+        text = LIKE_A_SECRET.sub(_keep_name, text)
+        return LIKE_A_KEY.sub(HIDDEN, text)
+
+
+def is_name_of_secret(name: str) -> bool:
+    """Whether what goes by this name is a secret, such as ``api_key`` or ``X-Auth-Token``."""
+    return _SECRET_NAME.search(name[-_LONGEST_NAME:]) is not None
+
+
+_LONGEST_NAME: Final = 64
+_SECRET_NAME: Final = re.compile(
+    r"""(?ix)
+    (?<![a-z0-9])
+    (?: authorization | cookie | credentials | passwd | password | pgpassword | pwd | secret | token
+      | (?: access | api | auth | encryption | private | secret | signing ) [-_]? key
+    ) $
+    """
+)
+
+
+def _keep_name(found: re.Match[str]) -> str:
+    return f"{found['address'] or found['name'] or ''}{HIDDEN}"
+
+
+# ---------------------------------------------------------------------------- spellings
+
+_WIDEST: Final = 12
+"""Characters that one of a secret takes at most: two halves of a pair as ``\\ud83d\\ude00``."""
+
+
+def _spelled(secret: str) -> str:
+    """A pattern of all ways to write it: as it is, percent-encoded, escaped in JSON or by repr."""
+    runs = re.findall(r"\\+|[^\\]", secret[:LONGEST_SECRET], re.DOTALL)
+    return "".join(_backslashes(len(run)) if run[0] == "\\" else _character(run) for run in runs)
+
+
+def _backslashes(count: int) -> str:
+    """Each may have been escaped up to three times."""
+    return rf"(?:\\{{{count},{8 * count}}}|(?:%5[Cc]){{{count}}})"
+
+
+def _character(one: str) -> str:
+    if one.isascii() and (one.isalnum() or one in "_.~-"):
+        return re.escape(one)
+    ways = [re.escape(one)]
+    raw = one.encode("utf-8", "surrogatepass")
+    ways.append("".join(f"%{_any_case(f'{byte:02x}')}" for byte in raw))
+    if one == " ":
+        ways.append(r"\+")
+    if one in "\"'/":
+        ways.append(rf"\\{{1,7}}{re.escape(one)}")
+    if not one.isascii() or not one.isprintable():
+        ways += _escapes(one, raw)
+    return f"(?:{'|'.join(dict.fromkeys(ways))})"
+
+
+def _escapes(one: str, raw: bytes) -> list[str]:
+    r"""As JSON and Python write it: ``\u00e9``, ``\xe9``, ``\n``."""
+    utf16 = one.encode("utf-16-be", "surrogatepass")
+    units = [utf16[place : place + 2].hex() for place in range(0, len(utf16), 2)]
+    ways = ["".join(rf"\\{{1,7}}u{_any_case(unit)}" for unit in units)]
+    ways.append("".join(rf"\\{{1,7}}x{_any_case(f'{byte:02x}')}" for byte in raw))
+    code = ord(one)
+    ways.append(rf"\\{{1,7}}U{_any_case(f'{code:08x}')}")
+    if code < 256:
+        ways.append(rf"\\{{1,7}}x{_any_case(f'{code:02x}')}")
+    if one in _SHORT:
+        ways.append(rf"\\{{1,7}}{_SHORT[one]}")
+    return ways
+
+
+_SHORT: Final = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
+
+
+def _any_case(digits: str) -> str:
+    return "".join(f"[{d}{d.upper()}]" if d.isalpha() else d for d in digits)

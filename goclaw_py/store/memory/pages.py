@@ -1,0 +1,23 @@
+"""Pages of lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import attrgetter
+from typing import Protocol, TypeVar
+
+from goclaw_py.core.pages import Cursor
+
+
+class _Placed(Protocol):
+    @property
+    def cursor(self) -> Cursor: ...
+
+
+P = TypeVar("P", bound=_Placed)
+
+
+def newest(rows: Iterable[P], limit: int | None, before: Cursor | None) -> list[P]:
+    """The greatest of the rows before a place, the greatest first. Looks at all of them."""
+    found = (row for row in rows if before is None or row.cursor < before)
+    return sorted(found, key=attrgetter("cursor"), reverse=True)[:limit]

@@ -1,0 +1,142 @@
+"""What is forgotten when it has been kept long enough."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from goclaw_py.ports.store import OutboxState
+from goclaw_py.ports.store.upkeep import Swept
+from goclaw_py.store import upkeep_rules
+from goclaw_py.store.memory.tables import InboxRecord, OutboxRecord, Part, RunRecord, SessionRecord
+from goclaw_py.store.rules import LETTERS
+from goclaw_py.store.upkeep_rules import (
+    FINISHED_KEPT,
+    REQUESTS_KEPT,
+    RUNS_KEPT,
+    SESSIONS_KEPT,
+    UNSEEN_KEPT,
+)
+
+
+class Upkeep(Part):
+    """Implements ``UpkeepStore``."""
+
+    async def sweep_inbox(self, *, now: datetime, after: int = 0) -> Swept:
+        """Looks at all of them."""
+        behind = (row for row in self._db.inbox.values() if row.id > after)
+        looked = [row for row, _ in zip(behind, range(upkeep_rules.MOST_SWEPT), strict=False)]
+        gone = [row for row in looked if self._is_over(row, now) and not self._is_needed(row)]
+        for row in gone:
+            self._forget_letter(row)
+        last = (looked[-1].id, looked[-1].received_at) if looked else None
+        return upkeep_rules.swept(len(gone), len(looked), last, now)
+
+    async def sweep_outbox(self, *, now: datetime, after: int = 0) -> Swept:
+        """Looks at all of them."""
+        behind = (row for row in self._db.outbox.values() if row.id > after)
+        looked = [row for row, _ in zip(behind, range(upkeep_rules.MOST_SWEPT), strict=False)]
+        gone = [row for row in looked if _is_done_with(row, now) and not self._is_told_of(row)]
+        for row in gone:
+            del self._db.outbox[row.id]
+            self._db.beats.forget_message(row.id, row.message)
+        last = (looked[-1].id, looked[-1].created_at) if looked else None
+        return upkeep_rules.swept(len(gone), len(looked), last, now)
+
+    async def sweep_runs(self, *, now: datetime) -> int:
+        """Looks at all of them."""
+        before = now - RUNS_KEPT
+        old = [run for run in self._db.runs.values() if self._is_forgettable(run, before)]
+        old.sort(key=lambda run: (run.new.started_at, run.new.id))
+        for run in old[: upkeep_rules.MOST_SWEPT]:
+            del self._db.runs[run.new.id]
+            self._db.cron.forget_run(run.new)
+            self._db.beats.forget_run(run.new)
+        return len(old[: upkeep_rules.MOST_SWEPT])
+
+    async def sweep_sessions(self, *, now: datetime) -> int:
+        """Looks at all of them, and at all runs."""
+        before = now - SESSIONS_KEPT
+        runs = sorted(self._db.runs.values(), key=lambda run: (run.new.started_at, run.new.id))
+        last = {run.new.session: run.end for run in runs}
+        idle = [
+            session
+            for session in self._db.sessions.values()
+            if self._is_idle(session, before)
+            and not ((end := last.get(session.key)) and end.finished_at >= before)
+        ]
+        idle.sort(key=lambda session: (session.last_active_at, session.key))
+        left = upkeep_rules.MOST_SWEPT
+        sessions = 0
+        for session in idle[: upkeep_rules.MOST_SESSIONS]:
+            session.history.sort(key=lambda record: (record.epoch, record.id))
+            entries = min(left, len(session.history))
+            del session.history[:entries]
+            left -= entries
+            if not session.history:
+                del self._db.sessions[session.key]
+                sessions += 1
+        return upkeep_rules.MOST_SWEPT - left + sessions
+
+    async def sweep_requests(self, *, now: datetime) -> int:
+        """Looks at all of them."""
+        old = [
+            (request.expires_at, key)
+            for key, request in self._db.requests.items()
+            if request.expires_at < now - REQUESTS_KEPT
+        ]
+        for _, key in sorted(old)[: upkeep_rules.MOST_SWEPT]:
+            del self._db.requests[key]
+        return len(old[: upkeep_rules.MOST_SWEPT])
+
+    # ------------------------------------------------------------------ what is too old
+
+    def _is_over(self, row: InboxRecord, now: datetime) -> bool:
+        waits = row.is_unanswered and row.outcome in LETTERS and not row.dismissed
+        kept = UNSEEN_KEPT if waits else FINISHED_KEPT
+        return row.finished_at is not None and row.finished_at < now - kept
+
+    def _is_forgettable(self, run: RunRecord, before: datetime) -> bool:
+        """Whether a run is too old, and nothing tells of it."""
+        if run.end is None or max(run.new.started_at, run.end.finished_at) >= before:
+            return False
+        is_told_of = run.new.occurrence in self._db.cron.logs or run.new.beat in self._db.beats.rows
+        return not is_told_of and run.new.id not in self._db.drafts
+
+    def _is_idle(self, session: SessionRecord, before: datetime) -> bool:
+        """Whether nothing has happened in a session, nothing waits, and nothing will happen."""
+        job = upkeep_rules.job_of(session.key)
+        is_left = job is not None and job not in self._db.cron.jobs
+        return (
+            (is_left or upkeep_rules.is_of_one_run(session.key))
+            and session.last_active_at < before
+            and session.owner is None
+            and not session.active
+            and not session.pending
+            and not session.unanswered
+        )
+
+    # ------------------------------------------------------------------ what is needed
+
+    def _is_needed(self, row: InboxRecord) -> bool:
+        """Whether a draft or a run that works belongs to a message."""
+        run = None if row.run_id is None else self._db.runs.get(row.run_id)
+        works = run is not None and run.end is None
+        return works or any(row.id in draft.inbox for draft in self._db.drafts.values())
+
+    def _is_told_of(self, row: OutboxRecord) -> bool:
+        """Whether a log says what became of a message."""
+        message = row.message
+        return message.occurrence in self._db.cron.logs or message.beat in self._db.beats.rows
+
+    def _forget_letter(self, row: InboxRecord) -> None:
+        target = row.message.target
+        del self._db.inbox[row.id]
+        del self._db.known[target.channel, target.account, row.message.external_id]
+        session = self._db.sessions.get(row.session)
+        if row.is_unanswered and session is not None:
+            session.unanswered.remove(row)
+
+
+def _is_done_with(row: OutboxRecord, now: datetime) -> bool:
+    kept = UNSEEN_KEPT if row.state is OutboxState.DEAD else FINISHED_KEPT
+    return row.finished_at is not None and row.finished_at < now - kept

@@ -1,0 +1,80 @@
+"""What runs have used, added up for operators."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import date
+
+from goclaw_py.core.ids import JobId
+from goclaw_py.core.usage_view import (
+    MAX_GROUPS,
+    NOTHING_USED,
+    Grouping,
+    Span,
+    UsageRow,
+    UsageTable,
+    Used,
+    costliest,
+    total_of,
+    used_by,
+)
+from goclaw_py.ports.store import RunEnd
+from goclaw_py.store.memory.tables import Part, RunRecord
+
+_Group = tuple[str | None, ...]
+
+
+class UsageSums(Part):
+    """Implements ``RunStore.usage``."""
+
+    async def usage(
+        self, by: Collection[Grouping], span: Span, *, limit: int = MAX_GROUPS
+    ) -> UsageTable:
+        """Looks at all runs."""
+        groups: dict[_Group, Used] = {}
+        for run in self._db.runs.values():
+            day = span.day_of(run.new.started_at)
+            if day is not None and run.end is not None:
+                group = tuple(_value(run, run.end, day, one) for one in by)
+                used = groups.get(group, NOTHING_USED)
+                groups[group] = used.plus(used_by(run.end.usage))
+        rows = costliest(
+            (
+                UsageRow(dict(zip(by, group, strict=True)), used, self._names(by, group))
+                for group, used in groups.items()
+            ),
+            limit,
+        )
+        return UsageTable(tuple(rows), total_of(groups.values()), len(groups) - len(rows))
+
+    def _names(self, by: Collection[Grouping], group: _Group) -> dict[Grouping, str]:
+        names: dict[Grouping, str] = {}
+        for one, value in zip(by, group, strict=True):
+            if value is not None and one is Grouping.JOB:
+                names[one] = self._slug(JobId(value))
+            elif value is not None and one is Grouping.SENDER:
+                names[one] = self._name(value)
+        return {one: name for one, name in names.items() if name}
+
+    def _slug(self, job: JobId) -> str:
+        known = self._db.cron.jobs.get(job)
+        if known is not None:
+            return known.spec.slug
+        log = self._db.cron.log(job)
+        return log[0].slug if log else ""
+
+    def _name(self, sender: str) -> str:
+        people = sorted(self._db.people.items(), key=lambda item: item[0])
+        return next((person.sender.name for key, person in people if "/".join(key) == sender), "")
+
+
+def _value(run: RunRecord, end: RunEnd, day: date, grouping: Grouping) -> str | None:
+    return {
+        Grouping.AGENT: run.new.agent,
+        Grouping.JOB: run.asked.job,
+        Grouping.SENDER: run.asked.sender,
+        Grouping.DAY: day.isoformat(),
+        Grouping.MODEL: end.model or run.new.model,
+        Grouping.TRIGGER: run.new.trigger.value,
+        Grouping.LANE: run.new.lane,
+    }[grouping]

@@ -1,0 +1,68 @@
+"""What is forgotten when it has been kept long enough."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from goclaw_py.ports.store.upkeep import Swept
+from goclaw_py.store import upkeep_rules
+from goclaw_py.store.postgres.part import Part
+from goclaw_py.store.sql import queries
+
+_SQL = queries("upkeep")
+
+
+class Upkeep(Part):
+    """Implements ``UpkeepStore``."""
+
+    async def sweep_inbox(self, *, now: datetime, after: int = 0) -> Swept:
+        """One statement."""
+        return await self._sweep_stretch(_SQL["sweep_inbox"], now, after)
+
+    async def sweep_outbox(self, *, now: datetime, after: int = 0) -> Swept:
+        """One statement."""
+        return await self._sweep_stretch(_SQL["sweep_outbox"], now, after)
+
+    async def sweep_runs(self, *, now: datetime) -> int:
+        """One statement."""
+        before = now - upkeep_rules.RUNS_KEPT
+        async with self._pool.connection() as connection:
+            rows = await connection.fetch(_SQL["sweep_runs"], before, upkeep_rules.MOST_SWEPT)
+        return len(rows)
+
+    async def sweep_sessions(self, *, now: datetime) -> int:
+        """Locks sessions that nobody has asked for in a month, for three short statements."""
+        async with self._pool.transaction() as connection:
+            locked = await connection.fetch(
+                _SQL["lock_idle_sessions"],
+                now - upkeep_rules.SESSIONS_KEPT,
+                upkeep_rules.MOST_SESSIONS,
+                upkeep_rules.ONE_RUN,
+                upkeep_rules.OF_JOB,
+            )
+            if not locked:
+                return 0
+            keys = [row["key"] for row in locked]
+            entries = await connection.fetch(_SQL["forget_history"], keys, upkeep_rules.MOST_SWEPT)
+            sessions = await connection.fetch(_SQL["forget_sessions"], keys)
+        return len(entries) + len(sessions)
+
+    async def sweep_requests(self, *, now: datetime) -> int:
+        """One statement."""
+        before = now - upkeep_rules.REQUESTS_KEPT
+        async with self._pool.connection() as connection:
+            rows = await connection.fetch(_SQL["sweep_requests"], before, upkeep_rules.MOST_SWEPT)
+        return len(rows)
+
+    async def _sweep_stretch(self, query: str, now: datetime, after: int) -> Swept:
+        async with self._pool.connection() as connection:
+            row = await connection.row(
+                query,
+                after,
+                upkeep_rules.MOST_SWEPT,
+                now - upkeep_rules.FINISHED_KEPT,
+                now - upkeep_rules.UNSEEN_KEPT,
+            )
+        assert row is not None
+        last = None if row["last"] is None else (row["last"], row["since"])
+        return upkeep_rules.swept(row["gone"], row["looked_at"], last, now)

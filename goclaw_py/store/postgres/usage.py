@@ -1,0 +1,61 @@
+"""What runs have used, added up for operators."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from goclaw_py.core.usage_view import (
+    MAX_GROUPS,
+    NOTHING_USED,
+    Grouping,
+    Span,
+    UsageRow,
+    UsageTable,
+    Used,
+    costliest,
+)
+from goclaw_py.store.postgres.part import Part
+from goclaw_py.store.postgres.pool import Row
+from goclaw_py.store.sql import queries
+
+_SQL = queries("usage")
+
+
+class UsageSums(Part):
+    """Implements ``RunStore.usage``."""
+
+    async def usage(
+        self, by: Collection[Grouping], span: Span, *, limit: int = MAX_GROUPS
+    ) -> UsageTable:
+        """Reads an index and no table: about a second for a million runs."""
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(
+                _SQL["usage"], list(span.starts), *(one in by for one in Grouping), limit
+            )
+        # What is joined to the groups leaves them in any order.
+        rows = costliest((_row(row, by, span) for row in found if not row["whole"]), limit)
+        whole = next((row for row in found if row["whole"]), None)
+        if whole is None:
+            return UsageTable((), NOTHING_USED)
+        return UsageTable(tuple(rows), _used(whole), whole["groups"] - len(rows))
+
+
+def _row(row: Row, by: Collection[Grouping], span: Span) -> UsageRow:
+    group: dict[Grouping, str | None] = {
+        one: span.days[row["day"] - 1].isoformat() if one is Grouping.DAY else row[one]
+        for one in by
+    }
+    names = {Grouping.JOB: row["slug"], Grouping.SENDER: row["name"]}
+    return UsageRow(group, _used(row), {one: name for one, name in names.items() if name})
+
+
+def _used(row: Row) -> Used:
+    return Used(
+        runs=row["runs"],
+        turns=row["turns"],
+        input_tokens=row["input_tokens"],
+        output_tokens=row["output_tokens"],
+        cached_tokens=row["cached_tokens"],
+        cost_usd=row["cost_usd"],
+        unpriced=row["unpriced"],
+    )

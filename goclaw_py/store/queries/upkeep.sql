@@ -1,0 +1,162 @@
+-- What is forgotten when it has been kept long enough. No statement waits for a lock.
+--
+-- What a row depends on is asked for by inner selects that cannot become joins: a join would read
+-- the whole of the other table.
+
+-- name: sweep_inbox
+-- Deletes what ended before $3, and what waits for an operator if it ended before $4, among the $2
+-- rows behind the row $1; but for rows of drafts and of runs that work. Tells how many went, how many
+-- it looked at, and which was the last one. Ids grow with time, so no other index is needed.
+with looked as (
+    select id, received_at
+    from inbox
+    where id > $1
+    order by id
+    limit $2
+), gone as (
+    delete from inbox
+    where id = any (array(
+        select i.id
+        from inbox as i
+        where i.id = any (array(select id from looked)) and i.state = 'done'
+          and i.finished_at < case
+              when i.kind = 'message' and not i.dismissed and i.outcome in (
+                  'failed', 'timed_out', 'dropped', 'rejected', 'abandoned', 'lost'
+              ) then $4::timestamptz
+              else $3::timestamptz
+          end
+          and not (
+              select exists (select from runs as r where r.id = i.run_id and r.outcome is null)
+          )
+          and not (select exists (select from drafts as d where d.inbox && array[i.id]))
+        order by i.id
+        for update of i skip locked
+    ))
+    returning id
+)
+select
+    (select count(*) from gone) as gone, count(*) as looked_at, max(id) as last,
+    (array_agg(received_at order by id desc))[1] as since
+from looked;
+
+-- name: sweep_outbox
+-- Deletes what was sent or dropped before $3, and what died before $4, among the $2 rows behind the
+-- row $1; but for what a log tells of. Tells the same as above.
+with looked as (
+    select id, created_at
+    from outbox
+    where id > $1
+    order by id
+    limit $2
+), gone as (
+    delete from outbox
+    where id = any (array(
+        select o.id
+        from outbox as o
+        where o.id = any (array(select id from looked))
+          and o.state in ('sent', 'dropped', 'dead')
+          and o.finished_at < case o.state
+              when 'dead' then $4::timestamptz
+              else $3::timestamptz
+          end
+          and not (select exists (select from cron_run_logs as l where l.id = o.occurrence))
+          and not (select exists (select from heartbeat_run_logs as l where l.id = o.beat))
+        order by o.id
+        for update of o skip locked
+    ))
+    returning id
+)
+select
+    (select count(*) from gone) as gone, count(*) as looked_at, max(id) as last,
+    (array_agg(created_at order by id desc))[1] as since
+from looked;
+
+-- name: sweep_runs
+-- Deletes some of the runs that ended before an instant, those that began first; but for those of
+-- which a draft is left or a log tells. Returns a row for each.
+delete from runs
+where id = any (array(
+    select r.id
+    from runs as r
+    where r.started_at < $1 and r.finished_at < $1
+      and not (select exists (select from drafts as d where d.run_id = r.id))
+      and not (select exists (select from cron_run_logs as l where l.id = r.occurrence))
+      and not (select exists (select from heartbeat_run_logs as l where l.id = r.beat))
+    order by r.started_at, r.id
+    limit $2
+    for update of r skip locked
+))
+returning id;
+
+-- name: lock_idle_sessions
+-- Locks some of the sessions, of one run ($3) or of a job that is deleted ($4), in which nothing has
+-- happened since an instant and nothing waits. The first condition is what the index knows. Whoever
+-- begins something in one meanwhile changes its row, which is then looked at once more.
+select s.key
+from sessions as s
+where split_part(s.key, ':', 3) in ('cron', 'heartbeat', 'subagent', 'delegate')
+  and s.active_in < $1 and s.last_active_at < $1 and s.owner is null
+  and (
+      s.key ~ $3
+      or s.key ~ $4
+      and not (select exists (select from cron_jobs where id = split_part(s.key, ':', 4)))
+  )
+  and not (select exists (select from runs as r where r.session = s.key and r.outcome is null))
+  and coalesce(
+      (
+          select r.finished_at
+          from runs as r
+          where r.session = s.key
+          order by r.started_at desc, r.id desc
+          limit 1
+      ) < $1,
+      true
+  )
+  and not (select exists (select from inbox as i where i.session = s.key and i.state = 'pending'))
+  and not (
+      select exists (
+          select from inbox as i
+          where i.session = s.key and i.state = 'done' and i.kind = 'message'
+            and i.outcome <> 'completed'
+      )
+  )
+order by s.active_in, s.last_active_at, s.key
+limit $2
+for update of s skip locked;
+
+-- name: forget_history
+-- Deletes some of the entries of locked sessions, of the first sessions first.
+delete from history
+where id = any (array(
+    select h.id
+    from unnest($1::text[]) as forgotten (key)
+    cross join lateral (
+        select id
+        from history
+        where session = forgotten.key
+        order by epoch, id
+        limit $2
+    ) as h
+    limit $2
+))
+returning id;
+
+-- name: forget_sessions
+-- Deletes those of some locked sessions that have no history any more.
+delete from sessions as s
+where s.key = any ($1::text[])
+  and not (select exists (select from history where session = s.key))
+returning s.key;
+
+-- name: sweep_requests
+-- Deletes some of the pairing requests that expired before an instant.
+delete from pairing_requests
+where (channel, account, sender_id) in (
+    select channel, account, sender_id
+    from pairing_requests
+    where expires_at < $1
+    order by expires_at, channel, account, sender_id
+    limit $2
+    for update skip locked
+)
+returning sender_id;

@@ -1,0 +1,69 @@
+-- What runs have used, for operators.
+
+-- name: usage
+-- What the runs have used that have ended, of those that started in some days, by any of agent, job,
+-- sender, day, model, trigger and lane: the groups that cost most, in any order, and one row for all
+-- of them together. $1 are the instants at which the days begin and the last one ends; day n lies
+-- between the nth and the next. One statement, so that groups and whole are of one instant.
+with counted as (
+    select
+        case when $2 then agent end as agent,
+        case when $3 then job end as job,
+        case when $4 then sender end as sender,
+        case when $5 then width_bucket(started_at, $1::timestamptz[]) end as day,
+        case when $6 then model end as model,
+        case when $7 then trigger end as trigger,
+        case when $8 then lane end as lane,
+        count(*) as runs,
+        coalesce(sum(requests), 0) as turns,
+        coalesce(sum(input_tokens), 0) as input_tokens,
+        coalesce(sum(output_tokens), 0) as output_tokens,
+        coalesce(sum(cached_tokens), 0) as cached_tokens,
+        sum(cost_usd) as cost_usd,
+        count(*) filter (where cost_usd is null and input_tokens + output_tokens > 0) as unpriced
+    from runs
+    where outcome is not null
+      and started_at >= ($1::timestamptz[])[1]
+      and started_at < ($1::timestamptz[])[cardinality($1::timestamptz[])]
+    group by 1, 2, 3, 4, 5, 6, 7
+), listed as (
+    select *
+    from counted
+    order by
+        cost_usd desc nulls last, input_tokens + output_tokens desc, runs desc,
+        agent collate "C" nulls first, job nulls first, sender nulls first, day nulls first,
+        model collate "C" nulls first, trigger collate "C" nulls first,
+        lane collate "C" nulls first
+    limit $9
+)
+select
+    true as whole, count(*) as groups, null as agent, null as job, null as sender,
+    null::integer as day, null as model, null as trigger, null as lane,
+    sum(runs)::bigint as runs, sum(turns)::bigint as turns,
+    sum(input_tokens)::bigint as input_tokens, sum(output_tokens)::bigint as output_tokens,
+    sum(cached_tokens)::bigint as cached_tokens, sum(cost_usd) as cost_usd,
+    sum(unpriced)::bigint as unpriced, null as slug, null as name
+from counted
+having count(*) > 0
+union all
+select
+    false, null, l.agent, l.job, l.sender, l.day, l.model, l.trigger, l.lane,
+    l.runs, l.turns::bigint, l.input_tokens::bigint, l.output_tokens::bigint,
+    l.cached_tokens::bigint, l.cost_usd, l.unpriced,
+    coalesce(
+        (select j.slug from cron_jobs as j where j.id = l.job),
+        (
+            select o.slug
+            from cron_run_logs as o
+            where o.job = l.job
+            order by o.scheduled_at desc, o.id desc
+            limit 1
+        )
+    ),
+    p.name
+from listed as l
+left join (
+    select distinct on (sender) channel || '/' || account || '/' || sender_id as sender, name
+    from people
+    order by sender, channel, account, sender_id
+) as p on p.sender = l.sender;

@@ -1,0 +1,19 @@
+drop index sessions_heard;
+drop index sessions_active;
+alter table sessions
+    drop column heard_in,
+    drop column active_in;
+drop index heartbeat_run_logs_skipped;
+drop index heartbeat_run_logs_with_status;
+drop index cron_run_logs_with_status;
+drop index people_newest;
+drop index cron_jobs_in_order;
+drop index chats_gone;
+drop index inbox_open;
+drop index outbox_of_run;
+drop index outbox_waiting;
+drop index history_of_run;
+drop index runs_at_work;
+drop index runs_not_completed;
+drop index runs_of_trigger;
+drop index runs_of_agent;

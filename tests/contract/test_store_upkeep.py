@@ -1,0 +1,498 @@
+"""What every store promises about how long things are kept (SPEC DB-5)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from goclaw_py.core.beats import BeatStatus
+from goclaw_py.core.ids import JobId, RunId, SessionKey
+from goclaw_py.core.jobs import JobState
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.ports.store import (
+    InboxKind,
+    InboxRow,
+    OutboxRow,
+    OutboxState,
+    Swept,
+)
+from goclaw_py.store import upkeep_rules
+from tests.support import store_beats, store_jobs
+from tests.support.store_beats import alert, alerted, by_hand, planned
+from tests.support.store_jobs import a_job, added, claim_one
+from tests.support.stores import (
+    ANN,
+    BOB,
+    PLACES,
+    T0,
+    A,
+    World,
+    an_id,
+    at,
+    end,
+    entry,
+    inbox,
+    key_of,
+    new_run,
+    pairing,
+    say,
+)
+
+pytestmark = pytest.mark.real_time
+
+DAY = timedelta(days=1)
+TICK = timedelta(microseconds=1)
+YEARS = T0 + 1000 * DAY
+"""When all is older than it may be."""
+
+RUN, JOB = an_id(1), an_id(2)
+OF_ONE_RUN = [
+    f"agent:main:heartbeat:{RUN}",
+    f"agent:main:subagent:{RUN}",
+    f"agent:main:delegate:{RUN}",
+    f"agent:main:cron:{JOB}:{RUN}",
+]
+FOR_EVER = [
+    key_of(ANN),
+    f"agent:main:telegram:group:{RUN}",
+    "agent:main:api:notes",
+    f"agent:main:api:{RUN}",
+    # A person may have named the conversation of a job so.
+    "agent:main:cron:monthly",
+    "agent:main:cron:monthly:report",
+    "agent:main:subagent:monthly",
+]
+
+
+async def letter(world: World, outcome: Outcome | None, *, now: datetime = T0) -> InboxRow:
+    """A message that has ended so, or waits."""
+    (row,) = await world.accept(ANN)
+    if outcome is not None:
+        await world.a.settle([row.id], outcome, now=now)
+    return row
+
+
+async def sent(world: World, text: str = "hello", *, now: datetime = T0) -> OutboxRow:
+    await world.put(say(text, BOB), now=now)
+    row = await world.claimed(target=BOB, now=now)
+    await world.a.mark_sent(row, "id", now=now)
+    return row
+
+
+async def a_session(
+    world: World, key: str, *, trigger: Trigger = Trigger.CRON, entries: int = 1, run: str = "r"
+) -> SessionKey:
+    """A conversation in which one run has worked, released."""
+    session = SessionKey(key)
+    begun = replace(new_run(run), session=session, trigger=trigger, target=None)
+    await world.a.begin_run(begun, node=A)
+    history = tuple(entry(f"line {n}") for n in range(entries))
+    await world.a.finish_run(replace(end(run), history=history, finished_at=T0), node=A)
+    await world.a.release_sessions(A, [session])
+    return session
+
+
+# ---------------------------------------------------------------------------- messages that came
+
+
+@pytest.mark.parametrize(
+    ("outcome", "days"),
+    [
+        (Outcome.COMPLETED, 7),
+        (Outcome.CANCELLED, 7),
+        (Outcome.FAILED, 30),
+        (Outcome.DROPPED, 30),
+        (Outcome.LOST, 30),
+    ],
+)
+async def test_a_message_is_kept_for_a_week_and_for_a_month_if_an_operator_should_see_it(
+    world: World, outcome: Outcome, days: int
+) -> None:
+    row = await letter(world, outcome)
+    assert (await world.a.sweep_inbox(now=T0 + days * DAY)).rows == 0
+    assert await world.b.letter(row.id) is not None
+    assert (await world.a.sweep_inbox(now=T0 + days * DAY + TICK)).rows == 1
+    assert await world.b.letter(row.id) is None
+    assert await world.b.unanswered(key_of(ANN), ended=True) == []
+    assert await world.b.letters(ended=True) == []
+
+
+async def test_a_letter_that_an_operator_has_seen_is_kept_for_a_week(world: World) -> None:
+    row = await letter(world, Outcome.FAILED)
+    await world.a.dismiss_letters([row.id])
+    assert (await world.a.sweep_inbox(now=T0 + 7 * DAY + TICK)).rows == 1
+
+
+async def test_a_message_that_waits_is_kept_however_old_it_is(world: World) -> None:
+    row = await letter(world, None)
+    tried_again = await letter(world, Outcome.FAILED)
+    await world.a.retry_letters([tried_again.id], now=T0)
+    assert await world.a.sweep_inbox(now=YEARS) == Swept(0, None)
+    pending = await world.a.claim_pending(A, now=YEARS, places=PLACES)
+    assert [one.id for one in pending] == [row.id, tried_again.id]
+
+
+async def test_a_message_counts_as_known_until_it_is_forgotten(world: World) -> None:
+    """Telegram repeats an update for a day, so nothing comes twice."""
+    for kind in InboxKind:
+        new = replace(inbox(str(kind), kind=kind), outcome=Outcome.COMPLETED)
+        external_id = new.message.external_id
+        await world.a.accept([new], node=A, now=T0)
+        await world.a.sweep_inbox(now=T0 + 7 * DAY)
+        again = await world.a.accept([new], node=A, now=T0 + 7 * DAY)
+        assert again.duplicates == {external_id}
+        assert (await world.a.sweep_inbox(now=T0 + 7 * DAY + TICK)).rows == 1
+        assert not await world.b.is_known("telegram", "default", external_id)
+        again = await world.a.accept([new], node=A, now=T0 + 7 * DAY)
+        assert again.duplicates == frozenset()
+
+
+async def test_the_number_of_a_row_is_never_given_again(world: World) -> None:
+    old, told = await letter(world, Outcome.COMPLETED), await sent(world)
+    await world.a.sweep_inbox(now=YEARS)
+    await world.a.sweep_outbox(now=YEARS)
+    assert (await letter(world, None)).id > old.id
+    assert (await sent(world)).id > told.id
+
+
+async def test_a_message_is_kept_as_long_as_a_run_works_on_it(world: World) -> None:
+    """Its end is read when the run is cut: a stopped one ends as cancelled."""
+    row = await letter(world, None)
+    await world.a.begin_run(new_run("r", row), node=A)
+    await world.a.settle([row.id], Outcome.CANCELLED, now=T0)
+    assert (await world.a.sweep_inbox(now=YEARS)).rows == 0
+    now = await world.kill(A)
+    recovery = await world.b.recover(now=now, max_attempts=3, apology="sorry")
+    assert [cut.outcome for cut in recovery.cut_runs] == [Outcome.CANCELLED]
+    assert (await world.b.sweep_inbox(now=YEARS)).rows == 1
+
+
+async def test_a_message_is_kept_as_long_as_its_draft_is_open(world: World) -> None:
+    done, waits = await letter(world, None), await letter(world, None)
+    await world.a.begin_run(new_run("r", done, waits), node=A)
+    await world.a.open_draft(RunId("r"), ANN, now=T0)
+    await world.a.draft_posted(RunId("r"), "draft")
+    await world.a.finish_run(end("r", Outcome.INTERRUPTED), node=A)
+    await world.a.settle([done.id], Outcome.CANCELLED, now=T0)
+    assert (await world.a.sweep_inbox(now=YEARS)).rows == 0
+    assert await world.a.sweep_runs(now=YEARS) == 0
+    await world.a.settle([waits.id], Outcome.COMPLETED, now=T0)
+    (closing,) = await world.a.outbox()
+    # One was stopped, and the draft says so.
+    assert closing.message.text
+    assert (await world.a.sweep_inbox(now=YEARS)).rows == 2
+    assert await world.a.sweep_runs(now=YEARS) == 1
+
+
+# ---------------------------------------------------------------------------- messages that went
+
+
+async def dead(world: World, row: OutboxRow) -> None:
+    await world.a.mark_dead(row, "blocked", now=T0)
+
+
+async def dropped(world: World, row: OutboxRow) -> None:
+    await world.a.mark_dead(row, "blocked", now=T0)
+    await world.a.drop_outbox([row.id], now=T0)
+
+
+async def delivered(world: World, row: OutboxRow) -> None:
+    await world.a.mark_sent(row, "id", now=T0)
+
+
+async def put_back(world: World, row: OutboxRow) -> None:
+    await world.a.mark_failed(row, "later", retry_at=T0, maybe_sent=False)
+
+
+async def nothing(_world: World, _row: OutboxRow) -> None:
+    """It is being sent."""
+
+
+End = Callable[[World, OutboxRow], Awaitable[None]]
+
+
+@pytest.mark.parametrize(("ending", "days"), [(delivered, 7), (dropped, 7), (dead, 30)])
+async def test_what_was_said_is_kept_for_a_week_and_for_a_month_if_it_is_dead(
+    world: World, ending: End, days: int
+) -> None:
+    await world.put(say("hello"))
+    row = await world.claimed()
+    await ending(world, row)
+    assert (await world.a.sweep_outbox(now=T0 + days * DAY)).rows == 0
+    assert await world.b.outbox_row(row.id) is not None
+    assert (await world.a.sweep_outbox(now=T0 + days * DAY + TICK)).rows == 1
+    assert await world.b.outbox() == []
+    assert await world.b.retry_outbox([row.id], now=T0) == 0
+
+
+@pytest.mark.parametrize("ending", [put_back, nothing])
+async def test_what_is_not_sent_is_kept_however_old_it_is(world: World, ending: End) -> None:
+    await world.put(say("hello"), say("you"))
+    await ending(world, await world.claimed())
+    assert await world.a.sweep_outbox(now=YEARS) == Swept(0, None)
+    states = [row.state for row in await world.b.outbox()]
+    first = OutboxState.PENDING if ending is put_back else OutboxState.SENDING
+    assert states == [OutboxState.PENDING, first]
+
+
+async def test_what_a_job_has_said_is_kept_as_long_as_its_log_tells_of_it(world: World) -> None:
+    await added(world.a, a_job("tea"))
+    claimed = await claim_one(world.a)
+    last = store_jobs.ended(claimed, now=T0)
+    begun = store_jobs.run_for("r", claimed)
+    await world.a.begin_run(begun, node=A)
+    await world.a.finish_run(
+        replace(end("r", Outcome.COMPLETED, "tea"), occurrence=last, finished_at=T0), node=A
+    )
+    await world.a.mark_sent(await world.claimed(now=at(9)), "id", now=T0)
+    before = await world.a.logged(claimed.id)
+    assert (await world.a.sweep_outbox(now=YEARS)).rows == 0
+    assert await world.a.sweep_runs(now=YEARS) == 0
+    assert await world.b.logged(claimed.id) == before
+    assert before
+    assert (before.delivery, before.runs) == ("sent", (RunId("r"),))
+    while await world.a.sweep_jobs(now=YEARS):
+        pass
+    assert (await world.a.sweep_outbox(now=YEARS)).rows == 1
+    assert await world.a.sweep_runs(now=YEARS) == 1
+
+
+async def test_an_alert_is_kept_as_long_as_the_log_of_beats_tells_of_it(world: World) -> None:
+    await planned(world.a)
+    claimed = await by_hand(world.a)
+    assert claimed
+    await world.a.begin_run(store_beats.run_for("r", claimed), node=A)
+    ended = replace(end("r"), beat=alerted(claimed), say=(alert("fire", "key"),), finished_at=T0)
+    await world.a.finish_run(ended, node=A)
+    await world.a.mark_dead(await world.claimed(now=at(9)), "blocked", now=T0)
+    before = await world.a.beat(claimed.id)
+    assert (await world.a.sweep_outbox(now=YEARS)).rows == 0
+    assert await world.a.sweep_runs(now=YEARS) == 0
+    assert await world.b.beat(claimed.id) == before
+    assert before
+    assert (before.status, before.runs) == (BeatStatus.DELIVERY_FAILED, (RunId("r"),))
+    assert await world.a.sweep_beats(now=YEARS) == 1
+    assert (await world.a.sweep_outbox(now=YEARS)).rows == 1
+    assert await world.a.sweep_runs(now=YEARS) == 1
+    assert not await world.b.alert_known("key", since=T0)
+
+
+# ---------------------------------------------------------------------------- stretches
+
+
+async def test_what_stays_hides_nothing_behind_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep_rules, "MOST_SWEPT", 2)
+    for outcome in (None, None, None, Outcome.COMPLETED, None):
+        await letter(world, outcome)
+    assert (await world.a.sweep_inbox(now=YEARS)).rows == 0
+    first = await world.a.sweep_inbox(now=YEARS)
+    assert (first.rows, first.after is None) == (0, False)
+    second = await world.a.sweep_inbox(now=YEARS, after=first.after or 0)
+    assert (second.rows, second.after is None) == (1, False)
+    third = await world.a.sweep_inbox(now=YEARS, after=second.after or 0)
+    assert third == Swept(0, None)
+
+
+async def test_nobody_looks_behind_what_is_too_young(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep_rules, "MOST_SWEPT", 2)
+    old = [await sent(world, now=T0), await sent(world, now=T0)]
+    for _ in range(4):
+        await sent(world, now=T0 + 3 * DAY)
+    swept = await world.a.sweep_outbox(now=T0 + 8 * DAY)
+    assert (swept.rows, swept.after) == (2, old[-1].id)
+    assert await world.a.sweep_outbox(now=T0 + 8 * DAY, after=old[-1].id) == Swept(0, None)
+    assert len(await world.b.outbox()) == 4
+
+
+async def test_an_empty_database_is_swept_at_once(world: World) -> None:
+    assert await world.a.sweep_inbox(now=YEARS) == Swept(0, None)
+    assert await world.a.sweep_outbox(now=YEARS) == Swept(0, None)
+    assert await world.a.sweep_runs(now=YEARS) == 0
+    assert await world.a.sweep_sessions(now=YEARS) == 0
+    assert await world.a.sweep_requests(now=YEARS) == 0
+
+
+# ---------------------------------------------------------------------------- runs
+
+
+async def test_runs_are_kept_for_ninety_days(world: World) -> None:
+    for name, ended_at in (("old", T0), ("young", at(9)), ("works", None)):
+        await world.a.begin_run(new_run(name), node=A)
+        if ended_at is not None:
+            await world.a.finish_run(replace(end(name), finished_at=ended_at), node=A)
+    assert await world.a.sweep_runs(now=T0 + 90 * DAY) == 0
+    assert await world.a.sweep_runs(now=T0 + 90 * DAY + TICK) == 1
+    assert {run.id for run in await world.b.runs()} == {"young", "works"}
+    assert await world.a.sweep_runs(now=YEARS) == 1
+    assert [run.id for run in await world.b.runs()] == ["works"]
+
+
+async def test_what_a_forgotten_run_has_said_stays_in_its_chat(world: World) -> None:
+    await world.a.begin_run(new_run("r"), node=A)
+    await world.a.finish_run(replace(end("r"), history=(entry("hello"),)), node=A)
+    await world.a.sweep_runs(now=YEARS)
+    assert await world.b.find_run("r") == []
+    assert [one.entry.text for one in await world.b.history(key_of(ANN))] == ["hello"]
+
+
+async def test_a_child_outlives_its_parent(world: World) -> None:
+    await world.a.begin_run(new_run("parent"), node=A)
+    await world.a.finish_run(replace(end("parent"), finished_at=T0), node=A)
+    child = replace(new_run("child", started_at=at(1)), parent=RunId("parent"))
+    await world.a.begin_run(child, node=A)
+    assert await world.a.sweep_runs(now=YEARS) == 1
+    await world.a.finish_run(end("child"), node=A)
+    (left,) = await world.b.runs()
+    assert (left.id, left.parent, left.outcome) == ("child", "parent", Outcome.COMPLETED)
+
+
+async def test_one_sweep_of_runs_deletes_only_so_many_the_first_ones_first(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep_rules, "MOST_SWEPT", 2)
+    for n in range(5):
+        await world.a.begin_run(new_run(f"r{n}", started_at=at(n)), node=A)
+        await world.a.finish_run(end(f"r{n}"), node=A)
+    assert await world.a.sweep_runs(now=YEARS) == 2
+    assert [run.id for run in await world.b.runs()] == ["r4", "r3", "r2"]
+    assert [await world.a.sweep_runs(now=YEARS) for _ in range(3)] == [2, 1, 0]
+
+
+# ---------------------------------------------------------------------------- conversations
+
+
+@pytest.mark.parametrize("key", OF_ONE_RUN)
+async def test_the_conversation_of_a_single_run_is_kept_for_thirty_days(
+    world: World, key: str
+) -> None:
+    session = await a_session(world, key, entries=3)
+    assert await world.a.sweep_sessions(now=T0 + 30 * DAY) == 0
+    assert len(await world.b.run_history(RunId("r"))) == 3
+    assert await world.a.sweep_sessions(now=T0 + 30 * DAY + TICK) == 4
+    assert await world.b.session(session) is None
+    assert await world.b.run_history(RunId("r")) == []
+    # Its record is kept for longer.
+    assert [run.session for run in await world.b.runs()] == [session]
+
+
+@pytest.mark.parametrize("key", FOR_EVER)
+async def test_every_other_conversation_is_kept_for_ever(world: World, key: str) -> None:
+    session = await a_session(world, key)
+    assert await world.a.sweep_sessions(now=YEARS) == 0
+    assert len(await world.b.history(session)) == 1
+
+
+@pytest.mark.parametrize("state", JobState)
+async def test_the_conversation_of_a_job_is_kept_as_long_as_the_job(
+    world: World, state: JobState
+) -> None:
+    job = replace(a_job("tea", due_at=None), id=JobId(JOB), state=state)
+    await added(world.a, job)
+    session = await a_session(world, f"agent:main:cron:{JOB}")
+    assert await world.a.sweep_sessions(now=YEARS) == 0
+    await world.a.delete_job(job.id, forget=False)
+    assert await world.a.sweep_sessions(now=T0 + 30 * DAY) == 0
+    assert await world.a.sweep_sessions(now=YEARS) == 2
+    assert await world.b.session(session) is None
+
+
+async def test_a_conversation_in_which_a_run_works_is_kept(world: World) -> None:
+    session = SessionKey(OF_ONE_RUN[0])
+    run = replace(new_run("r"), session=session, target=None)
+    await world.a.begin_run(run, node=A)
+    # Nobody owns it, as after a mistake of an operator.
+    now = await world.kill(A)
+    await world.b.recover(now=now, max_attempts=3, apology="sorry")
+    assert await world.b.sweep_sessions(now=T0 + 30 * DAY + timedelta(seconds=1)) == 0
+    assert await world.b.sweep_sessions(now=now + 30 * DAY + TICK) == 1
+
+
+async def test_the_last_that_happens_in_a_conversation_is_the_end_of_its_run(world: World) -> None:
+    session = SessionKey(OF_ONE_RUN[0])
+    await world.a.begin_run(replace(new_run("r"), session=session, target=None), node=A)
+    await world.a.finish_run(replace(end("r"), finished_at=T0 + 3 * DAY), node=A)
+    await world.a.release_sessions(A, [session])
+    assert await world.a.sweep_sessions(now=T0 + 33 * DAY) == 0
+    assert await world.a.sweep_sessions(now=T0 + 33 * DAY + TICK) == 1
+
+
+async def test_a_conversation_that_a_node_owns_is_kept(world: World) -> None:
+    session = await a_session(world, OF_ONE_RUN[0])
+    again = replace(new_run("again"), session=session, target=None)
+    await world.a.begin_run(again, node=A)
+    await world.a.finish_run(replace(end("again"), finished_at=T0), node=A)
+    assert await world.a.sweep_sessions(now=YEARS) == 0
+    await world.a.release_sessions(A, [session])
+    assert await world.a.sweep_sessions(now=YEARS) == 2
+
+
+@pytest.mark.parametrize("outcome", [None, Outcome.FAILED, Outcome.CANCELLED])
+async def test_a_conversation_with_a_message_that_may_still_run_is_kept(
+    world: World, outcome: Outcome | None
+) -> None:
+    session = SessionKey(OF_ONE_RUN[1])
+    new = replace(inbox(1), session=session)
+    (row,) = (await world.a.accept([new], node=A, now=T0)).rows
+    if outcome is not None:
+        await world.a.settle([row.id], outcome, now=T0)
+    await world.a.leave(A, now=T0)
+    assert await world.b.sweep_sessions(now=YEARS) == 0
+    await world.b.settle([row.id], Outcome.COMPLETED, now=T0)
+    await world.b.sweep_inbox(now=YEARS)
+    assert await world.b.sweep_sessions(now=YEARS) == 1
+
+
+async def test_a_long_history_goes_in_steps_and_its_session_at_last(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep_rules, "MOST_SWEPT", 4)
+    for n, key in enumerate(OF_ONE_RUN[:2]):
+        await a_session(world, key, entries=3, run=f"r{n}")
+    assert [await world.a.sweep_sessions(now=YEARS) for _ in range(3)] == [5, 3, 0]
+    assert await world.b.sessions() == []
+
+
+async def test_one_sweep_takes_only_so_many_sessions(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep_rules, "MOST_SESSIONS", 2)
+    for n in range(3):
+        await a_session(world, f"agent:main:heartbeat:{an_id(n)}", run=f"r{n}", entries=0)
+    assert await world.a.sweep_sessions(now=YEARS) == 2
+    (left,) = await world.b.sessions()
+    assert left.key.endswith(an_id(2))
+
+
+async def test_a_chat_may_move_after_a_conversation_with_its_subagent_is_forgotten(
+    world: World,
+) -> None:
+    session = SessionKey(OF_ONE_RUN[1])
+    await world.a.begin_run(replace(new_run("r"), session=session), node=A)
+    await world.a.finish_run(replace(end("r"), finished_at=T0), node=A)
+    await world.a.release_sessions(A, [session])
+    assert await world.a.sweep_sessions(now=YEARS) == 1
+    await world.accept(ANN)
+    assert await world.a.move_chat("telegram", "default", old="100", new="900", now=T0)
+    (run,) = await world.b.runs()
+    assert run.target == ANN
+
+
+# ---------------------------------------------------------------------------- pairing requests
+
+
+async def test_a_request_for_pairing_is_forgotten_a_day_after_it_has_expired(world: World) -> None:
+    requests = [pairing("7", "old"), pairing("8", "young", minutes=120)]
+    await world.a.accept([], node=A, now=T0, pairings=requests)
+    expired = T0 + timedelta(minutes=60)
+    assert await world.a.sweep_requests(now=expired + DAY) == 0
+    assert await world.a.sweep_requests(now=expired + DAY + TICK) == 1
+    # The clock of another node may be late: what is left may still be approved there.
+    left = await world.b.pairing_requests(now=T0)
+    assert [one.code_hash for one in left] == ["young"]

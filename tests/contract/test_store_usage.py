@@ -1,0 +1,300 @@
+"""What every store promises about what runs have used, added up (SPEC OPS-1, AGENT-5)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from goclaw_py.core.events import Usage
+from goclaw_py.core.ids import AgentName, LaneName, RunId, SessionKey
+from goclaw_py.core.messages import InboundMessage, Sender
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.routing import announcement_id
+from goclaw_py.core.usage_view import (
+    NOTHING_USED,
+    Grouping,
+    UsageQuery,
+    UsageTable,
+    Used,
+    span_of,
+)
+from goclaw_py.ports.store import InboxRow, NewInbox, NewRun
+from tests.support.store_jobs import a_job, added, claim_one, ended, kept, renamed, run_for
+from tests.support.stores import (
+    AGENT,
+    ANN,
+    BOB,
+    T0,
+    A,
+    World,
+    at,
+    end,
+    key_of,
+    message,
+    new_run,
+    pairing,
+)
+
+pytestmark = pytest.mark.real_time
+
+JOB, SENDER, DAY = Grouping.JOB, Grouping.SENDER, Grouping.DAY
+A_CENT = Usage(2, 100, 10, 40, Decimal("0.01"))
+UNPRICED = Usage(1, 50, 5)
+HOUR = timedelta(hours=1)
+ANNS = "telegram/default/7"
+
+
+async def used(
+    world: World, by: Collection[Grouping] = (), *, limit: int = 1000, zone: str = "UTC"
+) -> UsageTable:
+    """In the week around the beginning of the test's time."""
+    query = UsageQuery(since=date(2025, 12, 30), until=date(2026, 1, 5), zone=zone)
+    return await world.b.usage(by, span_of(query, T0), limit=limit)
+
+
+async def counted(world: World, by: Grouping) -> dict[str | None, int]:
+    """How many runs there are in each group."""
+    return {row.group[by]: row.used.runs for row in (await used(world, [by])).rows}
+
+
+async def ran(world: World, run: NewRun, usage: Usage | None = A_CENT) -> None:
+    """A run from its begin to its end."""
+    await world.a.begin_run(run, node=A)
+    await world.a.finish_run(replace(end(run.id), usage=usage), node=A)
+
+
+async def received(world: World, *messages: InboundMessage) -> list[InboxRow]:
+    batch = [NewInbox(one, key_of(one.target), AGENT) for one in messages]
+    return list((await world.a.accept(batch, node=A, now=T0)).rows)
+
+
+def child_of(parent: str, name: str = "child", trigger: Trigger = Trigger.SUBAGENT) -> NewRun:
+    return replace(
+        new_run(name),
+        session=SessionKey(f"agent:default:{trigger}:{name}"),
+        trigger=trigger,
+        target=None,
+        parent=RunId(parent),
+        payer=key_of(ANN),
+    )
+
+
+async def test_without_runs_nothing_is_used(world: World) -> None:
+    assert await used(world) == UsageTable((), NOTHING_USED)
+    assert await used(world, list(Grouping)) == UsageTable((), NOTHING_USED)
+
+
+async def test_the_sum_alone_is_one_group_without_values(world: World) -> None:
+    await ran(world, new_run("r1"))
+    await ran(world, new_run("r2"), UNPRICED)
+    await ran(world, new_run("r3"), None)
+    found = await used(world)
+    assert found.total == Used(3, 3, 150, 15, 40, Decimal("0.01"), unpriced=1)
+    assert [(row.group, row.used, row.names) for row in found.rows] == [({}, found.total, {})]
+
+
+async def test_a_run_counts_when_it_has_ended_however_it_ended(world: World) -> None:
+    await world.a.begin_run(new_run("works"), node=A)
+    assert (await used(world)).total == NOTHING_USED
+    for outcome in (Outcome.COMPLETED, Outcome.FAILED, Outcome.CANCELLED, Outcome.INTERRUPTED):
+        await world.a.begin_run(new_run(outcome), node=A)
+        await world.a.finish_run(replace(end(outcome, outcome), usage=A_CENT), node=A)
+    assert (await used(world)).total == Used(4, 8, 400, 40, 160, Decimal("0.04"))
+
+
+async def test_a_lost_run_counts_though_nobody_knows_what_it_used(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.crash("lost", row, max_attempts=1)
+    assert (await used(world)).total == Used(runs=1)
+
+
+async def test_a_run_belongs_to_the_day_on_which_it_started(world: World) -> None:
+    for name, started in (("first", 0), ("last", 86_399), ("next", 86_400)):
+        begin = datetime(2026, 1, 2, tzinfo=UTC) + timedelta(seconds=started)
+        await ran(world, new_run(name, started_at=begin))
+    assert await counted(world, DAY) == {"2026-01-02": 2, "2026-01-03": 1}
+
+
+async def test_days_begin_in_the_zone_that_is_asked_for(world: World) -> None:
+    await ran(world, new_run("r", started_at=datetime(2026, 1, 2, 22, 59, 59, 999999, tzinfo=UTC)))
+    await ran(world, new_run("s", started_at=datetime(2026, 1, 2, 23, tzinfo=UTC)))
+    found = await used(world, [DAY], zone="Europe/Berlin")
+    assert sorted(str(row.group[DAY]) for row in found.rows) == ["2026-01-02", "2026-01-03"]
+    assert await counted(world, DAY) == {"2026-01-02": 2}
+
+
+async def test_what_was_before_or_after_the_days_does_not_count(world: World) -> None:
+    edges = (datetime(2025, 12, 30, tzinfo=UTC), datetime(2026, 1, 6, tzinfo=UTC))
+    for number, begin in enumerate(edges):
+        await ran(world, new_run(f"in {number}", started_at=begin - number * HOUR))
+        await ran(world, new_run(f"out {number}", started_at=begin - (1 - number) * HOUR))
+    assert (await used(world)).total.runs == 2
+
+
+async def test_runs_are_told_apart_by_agent_model_trigger_and_lane(world: World) -> None:
+    here = replace(new_run("r1"), model="small")
+    await ran(world, here)
+    await ran(world, replace(here, id=RunId("r2"), agent=AgentName("other")))
+    await ran(world, replace(here, id=RunId("r3"), trigger=Trigger.HEARTBEAT))
+    await ran(world, replace(here, id=RunId("r4"), lane=LaneName("cron"), model="large"))
+    assert await counted(world, Grouping.AGENT) == {"default": 3, "other": 1}
+    assert await counted(world, Grouping.TRIGGER) == {"chat": 3, "heartbeat": 1}
+    assert await counted(world, Grouping.LANE) == {"main": 3, "cron": 1}
+    assert await counted(world, Grouping.MODEL) == {"small": 3, "large": 1}
+    assert len((await used(world, list(Grouping))).rows) == 4
+
+
+async def test_the_model_is_the_one_that_has_answered(world: World) -> None:
+    await world.a.begin_run(replace(new_run("r"), model="first"), node=A)
+    await world.a.finish_run(replace(end("r"), model="fallback", usage=A_CENT), node=A)
+    assert await counted(world, Grouping.MODEL) == {"fallback": 1}
+
+
+# ---------------------------------------------------------------------------- senders
+
+
+async def test_a_run_counts_for_the_sender_of_its_first_message(world: World) -> None:
+    rows = await received(world, message(1, sender="7"), message(2, sender="8"))
+    await ran(world, new_run("both", *rows))
+    await ran(world, new_run("nobody's"))
+    assert await counted(world, SENDER) == {ANNS: 1, None: 1}
+
+
+async def test_the_same_id_in_another_account_is_somebody_else(world: World) -> None:
+    other = replace(ANN, account="work")
+    rows = await received(world, message(1), message(2, other))
+    await ran(world, new_run("r1", rows[0]))
+    await ran(world, new_run("r2", rows[1], target=other))
+    assert await counted(world, SENDER) == {ANNS: 1, "telegram/work/7": 1}
+
+
+async def test_a_message_that_joined_a_run_later_changes_nothing(world: World) -> None:
+    (first,) = await received(world, message(1, sender="7"))
+    await world.a.begin_run(new_run("r", first), node=A)
+    (second,) = await received(world, message(2, sender="8"))
+    await world.a.finish_run(replace(end("r"), taken_in=(second.id,), usage=A_CENT), node=A)
+    assert await counted(world, SENDER) == {ANNS: 1}
+
+
+async def test_a_message_over_the_api_is_nobodys_of_the_channel(world: World) -> None:
+    sent = replace(message(1), sender=Sender("api", "API"), source="api")
+    await ran(world, new_run("r", *await received(world, sent)))
+    assert await counted(world, SENDER) == {"api": 1}
+
+
+async def test_a_sender_who_was_approved_has_a_name(world: World) -> None:
+    rows = await received(world, message(1, sender="42"), message(2, BOB, sender="43"))
+    await ran(world, new_run("r1", rows[0]))
+    await ran(world, new_run("r2", rows[1], target=BOB))
+    await world.a.accept([], node=A, now=T0, pairings=[pairing("42", "code")])
+    assert await world.a.approve("code", guest=False, now=T0)
+    names = {row.group[SENDER]: row.names for row in (await used(world, [SENDER])).rows}
+    assert names == {"telegram/default/42": {SENDER: "name 42"}, "telegram/default/43": {}}
+
+
+async def test_a_sender_may_have_any_id(world: World) -> None:
+    odd = "a/b\x00\ud800'; --"
+    await ran(world, new_run("r", *await received(world, message(1, sender=odd))))
+    assert await counted(world, SENDER) == {"telegram/default/a/b\ufffd\ufffd'; --": 1}
+
+
+# ---------------------------------------------------------------------------- jobs
+
+
+async def test_a_run_counts_for_its_job_also_when_the_row_of_the_log_is_gone(world: World) -> None:
+    (job,) = await added(world.a, a_job("tea"))
+    claimed = await claim_one(world.a)
+    await world.a.begin_run(run_for("r", claimed), node=A)
+    last = replace(end("r"), usage=A_CENT, occurrence=ended(claimed))
+    await world.a.finish_run(last, node=A)
+    (row,) = (await used(world, [JOB])).rows
+    assert (row.group, row.names) == ({JOB: job.id}, {JOB: "tea"})
+    await world.a.delete_job(job.id, forget=True)
+    (row,) = (await used(world, [JOB])).rows
+    assert (row.group, row.names) == ({JOB: job.id}, {})
+
+
+async def test_a_job_has_the_name_that_it_has_now_and_a_deleted_one_its_last(world: World) -> None:
+    (job,) = await added(world.a, a_job("tea"))
+    claimed = await claim_one(world.a)
+    await world.a.begin_run(run_for("r", claimed), node=A)
+    last = replace(end("r"), usage=A_CENT, occurrence=ended(claimed))
+    await world.a.finish_run(last, node=A)
+    assert await world.a.change_job(renamed(await kept(world.a, job), "coffee"))
+    (row,) = (await used(world, [JOB])).rows
+    assert row.names == {JOB: "coffee"}
+    assert await world.a.delete_job(job.id, forget=False)
+    (row,) = (await used(world, [JOB])).rows
+    assert row.names == {JOB: "tea"}, "what the log says"
+
+
+# ---------------------------------------------------------------------------- children
+
+
+async def test_a_child_counts_once_for_whom_its_parent_works(world: World) -> None:
+    """AGENT-5: its parent's session pays for it."""
+    await world.a.begin_run(new_run("r", *await received(world, message(1))), node=A)
+    await ran(world, child_of("r"))
+    await ran(world, child_of("child", "grandchild", Trigger.DELEGATE))
+    await world.a.finish_run(replace(end("r"), usage=A_CENT), node=A)
+    found = await used(world, [SENDER, Grouping.TRIGGER])
+    assert found.total == Used(3, 6, 300, 30, 120, Decimal("0.03"))
+    assert {row.group[SENDER] for row in found.rows} == {ANNS}
+    assert {row.group[Grouping.TRIGGER] for row in found.rows} == {"chat", "subagent", "delegate"}
+
+
+async def test_a_child_of_a_jobs_run_counts_for_the_job(world: World) -> None:
+    (job,) = await added(world.a, a_job("tea"))
+    claimed = await claim_one(world.a)
+    await world.a.begin_run(run_for("r", claimed), node=A)
+    await ran(world, child_of("r"))
+    await world.a.finish_run(replace(end("r"), occurrence=ended(claimed)), node=A)
+    assert await counted(world, JOB) == {job.id: 2}
+
+
+async def test_a_run_that_reads_a_subagents_result_counts_for_whom_that_worked(
+    world: World,
+) -> None:
+    await ran(world, new_run("r", *await received(world, message(1))))
+    await ran(world, child_of("r"))
+    result = replace(
+        message(2),
+        external_id=announcement_id(RunId("child")),
+        sender=Sender("subagent", "Subagent"),
+        source="subagent",
+    )
+    await ran(world, new_run("reads", *await received(world, result)))
+    assert await counted(world, SENDER) == {ANNS: 3}
+
+
+async def test_a_result_of_a_subagent_that_nobody_knows_counts_for_nobody(world: World) -> None:
+    result = replace(message(1), external_id="subagent:gone", source="subagent")
+    await ran(world, new_run("r", *await received(world, result)))
+    assert await counted(world, SENDER) == {None: 1}
+
+
+# ---------------------------------------------------------------------------- order and bounds
+
+
+async def test_the_groups_that_cost_most_come_first_and_the_others_are_counted(
+    world: World,
+) -> None:
+    prices = {"b": "0.10", "a": "0.1", "c": "0.3", "d": None}
+    for name, price in prices.items():
+        cost = None if price is None else Decimal(price)
+        run = replace(new_run(name), agent=AgentName(name))
+        await ran(world, run, Usage(1, 100, 0, cost_usd=cost))
+    found = await used(world, [Grouping.AGENT])
+    assert [row.group[Grouping.AGENT] for row in found.rows] == ["c", "a", "b", "d"]
+    few = await used(world, [Grouping.AGENT], limit=2)
+    assert (few.rows, few.total, few.left_out) == (found.rows[:2], found.total, 2)
+
+
+async def test_a_chat_that_moved_keeps_what_was_used(world: World) -> None:
+    await ran(world, new_run("r", *await received(world, message(1))))
+    await world.a.move_chat("telegram", "default", old=ANN.chat, new="-100", now=at(100))
+    assert await counted(world, SENDER) == {ANNS: 1}

@@ -1,0 +1,96 @@
+"""What is forgotten is missed by nobody (SPEC DB-5).
+
+Histories by chance are played on the store in memory; ``test_stores_agree`` shows that the other
+one does the same.
+"""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+
+import pytest
+
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.ports.store import OutboxState
+from tests.property.test_stores_agree import Player
+from tests.support.stores import PLACES, A, InMemory, at, end, world_on
+
+LATER = at(0) + timedelta(days=1000)
+SEEDS = range(60)
+
+
+async def sweep(player: Player) -> None:
+    """Forget everything that may go, as if it were years later."""
+    store = player.world.a
+    for stretch in (store.sweep_inbox, store.sweep_outbox):
+        after: int | None = 0
+        while after is not None:
+            swept = await stretch(now=LATER, after=after)
+            after = swept.after
+    for step in (store.sweep_sessions, store.sweep_runs, store.sweep_requests):
+        while await step(now=LATER):
+            pass
+
+
+async def open_things(player: Player) -> dict[str, object]:
+    """All that has not ended, and the conversations of chats."""
+    store = player.world.a
+    chats = [one for one in await store.sessions(limit=1000) if ":subagent:" not in one.key]
+    outbox = await store.outbox(limit=1000)
+    unsent = (OutboxState.PENDING, OutboxState.SENDING)
+    return {
+        "runs": await store.runs(limit=1000, active=True),
+        "inbox": await store.letters(ended=False, limit=1000),
+        "outbox": [row for row in outbox if row.state in unsent],
+        "drafts": await store.drafts(),
+        "chats": chats,
+        "history": [await store.history(one.key) for one in chats],
+    }
+
+
+async def ends(player: Player) -> list[object]:
+    """What is told when everything that is open comes to its end."""
+    store, now = player.world.a, at(player.second + 1)
+    for run in await store.runs(limit=1000, active=True):
+        await store.finish_run(end(run.id, Outcome.COMPLETED, "well"), node=A)
+    pending = await store.claim_pending(A, now=now, places=PLACES)
+    await store.settle([row.id for row in pending], Outcome.CANCELLED, now=now)
+    return [pending, await store.recover(now=LATER, max_attempts=2, apology="sorry")]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_nothing_that_has_not_ended_is_forgotten(seed: int) -> None:
+    async with world_on(InMemory()) as world:
+        player = Player(world, random.Random(seed))
+        await player.play()
+        before = await open_things(player)
+        await sweep(player)
+        assert await open_things(player) == before
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_what_has_not_ended_ends_as_if_nothing_were_forgotten(seed: int) -> None:
+    async with world_on(InMemory()) as swept, world_on(InMemory()) as whole:
+        players = [Player(world, random.Random(seed)) for world in (swept, whole)]
+        for player in players:
+            await player.play()
+        await sweep(players[0])
+        mine, theirs = [await ends(player) for player in players]
+        assert mine == theirs
+        assert await open_things(players[0]) == await open_things(players[1])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_what_stays_though_it_has_ended_is_still_needed(seed: int) -> None:
+    async with world_on(InMemory()) as world:
+        player = Player(world, random.Random(seed))
+        await player.play()
+        await sweep(player)
+        active = {run.id for run in await world.a.runs(limit=1000, active=True)}
+        drafts = {draft.run_id for draft in await world.a.drafts()}
+        assert {run.id for run in await world.a.runs(limit=1000)} == active | drafts
+        if not drafts:
+            left = [row for one in player.rows.values() if (row := await world.a.letter(one.id))]
+            ended = [row.row for row in left if row.row.outcome is not None]
+            assert {row.run_id for row in ended} <= active

@@ -1,0 +1,76 @@
+"""Items of a checklist with their marks, and taking one out (SPEC HB-3)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goclaw_py.core.checklist import parse
+from goclaw_py.core.checklist_marks import Mark, marks, without
+from goclaw_py.core.errors import BadChecklist
+
+LIST = (
+    "# Mine\n\n- [ ] a\n  more\n  - [x] inner\n- [x] done <!-- c -->\n\n"
+    "Heading\n===\n* every 2h: z\n"
+)
+PIECES = [
+    "- a",
+    "  - b",
+    "- [x] c",
+    "  more",
+    "",
+    "# H",
+    "H\n==",
+    "<!-- x",
+    "--> y",
+    "```",
+    "* ",
+    "> - q",
+]
+lists = st.lists(st.sampled_from(PIECES), max_size=8).map("\n".join) | st.text(max_size=40)
+
+
+def test_items_have_their_marks_and_the_numbers_of_the_open_ones() -> None:
+    assert marks(LIST) == (
+        Mark(0, "a more", 1),
+        Mark(1, "inner", None, depth=1),
+        Mark(2, "done", None),
+        Mark(3, "every 2h: z", 2, every="every 2h"),
+    )
+
+
+def test_an_item_leaves_with_all_that_is_in_it_and_nothing_else_changes() -> None:
+    assert without(LIST, 0) == LIST.replace("- [ ] a\n  more\n  - [x] inner\n", "")
+    assert without(LIST, 1) == LIST.replace("  - [x] inner\n", "")
+    assert without(LIST, 3) == LIST.replace("* every 2h: z\n", "")
+
+
+@pytest.mark.parametrize("place", [-1, 4, 10**9])
+def test_an_item_that_there_is_not_cannot_be_taken_out(place: int) -> None:
+    with pytest.raises(BadChecklist, match="no such item"):
+        without(LIST, place)
+
+
+def test_an_item_that_hides_others_in_its_comment_is_not_taken_out() -> None:
+    with pytest.raises(BadChecklist, match="cannot be taken out alone"):
+        without("- a <!-- from here\n- b --> \n- c\n", 0)
+
+
+@given(lists)
+def test_open_items_are_those_of_the_checklist(text: str) -> None:
+    open_ones = [(mark.number, mark.text, mark.every) for mark in marks(text) if not mark.is_done]
+    assert open_ones == [(item.number, item.text, item.every) for item in parse(text).items]
+
+
+@given(lists, st.integers(0, 7))
+def test_what_is_left_says_what_it_said(text: str, place: int) -> None:
+    before = marks(text)
+    try:
+        left = without(text, place)
+    except BadChecklist:
+        return
+    after = [(mark.text, mark.is_done) for mark in marks(left)]
+    assert len(left) < len(text)
+    rest = iter([(mark.text, mark.is_done) for mark in before])
+    assert all(mark in rest for mark in after)

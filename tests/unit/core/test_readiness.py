@@ -1,0 +1,95 @@
+"""When a gateway is ready for work (SPEC OPS-2)."""
+
+from __future__ import annotations
+
+import pytest
+
+from goclaw_py.core.readiness import Check, Condition, Vitals, judge
+from goclaw_py.core.status import ChannelView
+
+
+def channel(state: str, detail: str = "") -> ChannelView:
+    return ChannelView("telegram", "secret-account", state, detail)
+
+
+WORKS = channel("working")
+STANDS_BY = channel("waiting", "another gateway receives for this account")
+TROUBLED = channel("working", "no answer from api.example.org, token 123:abc")
+BEGINS = channel("starting")
+STOPPED = channel("stopped", "wrong token 123:abc")
+WELL = Vitals(database=True, channels=(WORKS,), lag_s=0.0, draining=False)
+
+
+def the(name: str, vitals: Vitals) -> Check:
+    (check,) = [one for one in judge(vitals).checks if one.name == name]
+    return check
+
+
+@pytest.mark.parametrize(
+    ("database", "lag_s", "draining", "ready"),
+    [
+        (True, 0.0, False, True),
+        (False, 0.0, False, False),
+        (True, 0.999, False, True),
+        (True, 4.999, False, True),
+        (True, 5.0, False, False),
+        (True, 0.0, True, False),
+        (False, 9.0, True, False),
+    ],
+)
+def test_it_is_ready_if_nothing_fails(
+    database: bool, lag_s: float, draining: bool, ready: bool
+) -> None:
+    found = judge(Vitals(database=database, channels=(), lag_s=lag_s, draining=draining))
+    assert found.ready is ready
+    assert (found.words == "") is ready
+    assert [check.name for check in found.checks] == ["database", "channels", "lag", "draining"]
+
+
+@pytest.mark.parametrize(
+    ("channels", "state", "words"),
+    [
+        ((), Condition.OK, "no channel is set up"),
+        ((WORKS,), Condition.OK, "channels: 1 working"),
+        ((STANDS_BY,), Condition.OK, "channels: 1 waiting"),
+        ((WORKS, STANDS_BY, WORKS), Condition.OK, "channels: 1 waiting, 2 working"),
+        ((WORKS, STOPPED), Condition.DEGRADED, "channels: 1 stopped, 1 working"),
+        ((TROUBLED,), Condition.DEGRADED, "channels: 1 in trouble"),
+        ((STANDS_BY, BEGINS), Condition.DEGRADED, "channels: 1 starting, 1 waiting"),
+        ((BEGINS,), Condition.FAILING, "no channel works: 1 starting"),
+        ((STOPPED, BEGINS), Condition.FAILING, "no channel works: 1 starting, 1 stopped"),
+    ],
+)
+def test_one_channel_that_serves_is_enough(
+    channels: tuple[ChannelView, ...], state: Condition, words: str
+) -> None:
+    vitals = Vitals(database=True, channels=channels, lag_s=0, draining=False)
+    check = the("channels", vitals)
+    assert (check.state, check.words) == (state, words)
+    assert judge(vitals).ready is (state is not Condition.FAILING)
+
+
+@pytest.mark.parametrize(
+    ("lag_s", "state"),
+    [(0.0, "ok"), (0.999, "ok"), (1.0, "degraded"), (4.999, "degraded"), (5.0, "failing")],
+)
+def test_a_lag_is_told_before_it_is_too_much(lag_s: float, state: str) -> None:
+    vitals = Vitals(database=True, channels=(WORKS,), lag_s=lag_s, draining=False)
+    assert the("lag", vitals).state == state
+
+
+def test_the_sentence_names_all_that_fails_and_nothing_else() -> None:
+    found = judge(Vitals(database=False, channels=(STOPPED,), lag_s=2.0, draining=True))
+    assert found.words == (
+        "not ready: the database does not answer; no channel works: 1 stopped; "
+        "the gateway is shutting down"
+    )
+    assert judge(WELL).words == ""
+
+
+def test_no_account_and_no_error_is_told() -> None:
+    """SPEC SEC-2: anybody may ask, without a token."""
+    for channels in ((TROUBLED,), (STOPPED,), (STANDS_BY, TROUBLED, STOPPED)):
+        found = judge(Vitals(database=False, channels=channels, lag_s=0, draining=True))
+        said = found.words + "".join(check.words for check in found.checks)
+        assert not [part for part in ("account", "token", "123", "telegram") if part in said]
