@@ -22,7 +22,8 @@ def banner(
     outside = [f"{name}/{account}" for name, account in parts.channels if name != CONSOLE]
     yield f"  channels  {', '.join(outside) or ONLY_CONSOLE}"
     if web is not None:
-        yield f"  {'web API ' if settings.web.api else 'webhooks'}  {web}"
+        serves_api = settings.web.serves_api(has_hooks=bool(parts.hooks))
+        yield f"  {'dashboard' if serves_api else 'webhooks '} {web}"
     where = "managed" if settings.database.url else f"embedded, in {settings.state_folder}"
     yield f"  database  {where}"
     if chats_here:

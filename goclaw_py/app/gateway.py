@@ -96,7 +96,7 @@ async def run_gateway(
         spans = await stack.enter_async_context(tracing(RELEASE))
         listener = stack.enter_context(closing(listen_unix(socket_path(folder))))
         # Before the database is opened: an address that is taken must stop the start at once.
-        web = listen_web(settings, hooks, os.environ)
+        web = listen_web(settings, hooks, os.environ, say)
         if web is not None:
             stack.enter_context(closing(web))
         stack.enter_context(signals.caught())

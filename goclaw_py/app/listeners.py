@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from goclaw_py.config import Settings, web_token
 from goclaw_py.ports.channel import Hook
 from goclaw_py.web.front import Access
-from goclaw_py.web.tcp import listen_tcp
+from goclaw_py.web.tcp import CannotListen, listen_tcp
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +28,26 @@ class WebListener:
 
 
 def listen_web(
-    settings: Settings, hooks: Sequence[Hook], env: Mapping[str, str]
+    settings: Settings, hooks: Sequence[Hook], env: Mapping[str, str], say: Callable[[str], None]
 ) -> WebListener | None:
     """Listen at ``[web]`` if there is something to serve; None if there is not.
 
+    Where nothing is set, an address that is taken is no reason not to start: ``say`` tells it.
     Raises ``SettingError`` and ``CannotListen``.
     """
     web = settings.web
-    if not hooks and not web.api:
+    serves_api = web.serves_api(has_hooks=bool(hooks))
+    if not hooks and not serves_api:
         return None
     access = None
-    if web.api:
+    if serves_api:
         token = web_token(settings, env)
         access = Access(web.host, web.hosts, "" if token is None else token.get_secret_value())
-    return WebListener(listen_tcp(web.host, web.port), access)
+    try:
+        return WebListener(listen_tcp(web.host, web.port), access)
+    except CannotListen as error:
+        if hooks or not web.is_chance:
+            raise
+        log.warning("no dashboard", extra={"problem": str(error)})
+        say(f"There is no dashboard: {error}.")
+        return None

@@ -1,41 +1,47 @@
-"""Where log lines go and how they look (SPEC OPS-5)."""
+"""Where log lines go and how they look (SPEC OPS-5, SEC-2)."""
 
 from __future__ import annotations
 
 import logging
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import structlog
 
+from goclaw_py.app.log_values import for_terminals, plain_values
+from goclaw_py.config.known_secrets import known_secrets
 from goclaw_py.config.models import LogFormat, Settings
+from goclaw_py.core.secrecy import Hider
+from goclaw_py.runtime.about import worked_on
 
 _QUIET = ("httpx", "httpcore", "httpx2", "httpcore2", "telegram", "uvicorn", "asyncio")
 
 
-def configure(settings: Settings, *, file: Path | None) -> None:
+def configure(settings: Settings, *, file: Path | None, secrets: Iterable[str] = ()) -> None:
     """Send all log lines to ``file``, or to standard error.
 
-    Code logs through the standard library: a constant message and facts as ``extra``.
+    Code logs through the standard library: a constant message and facts as ``extra``. Each line
+    says which run, session, job or message the task works on that writes it; none has a secret of
+    the settings in it, or one of ``secrets``.
     """
     target = settings.log.file or file
-    if target is None:
-        handler: logging.Handler = logging.StreamHandler(sys.stderr)
-    else:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handler = logging.FileHandler(target, encoding="utf-8")
+    handler = _handler(target)
     terminal = target is None and sys.stderr.isatty()
     as_json = settings.log.format is LogFormat.JSON or (
         settings.log.format is LogFormat.AUTO and not terminal
     )
-    handler.setFormatter(_formatter(as_json=as_json, colors=terminal))
+    hide = Hider({*known_secrets(settings, os.environ), *secrets})
+    handler.setFormatter(_Formatter(_processors(hide, as_json=as_json, colors=terminal)))
+    handler.addFilter(_mark_work)
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)
         old.close()
     root.addHandler(handler)
     root.setLevel(settings.log.level.value.upper())
+    logging.captureWarnings(capture=True)
     for name in _QUIET:
         # At INFO some of them print addresses, and a bot's address holds its token.
         logging.getLogger(name).setLevel(logging.WARNING)
@@ -54,20 +60,83 @@ def mark_traces(trace_of: Callable[[str], str | None]) -> None:
         handler.addFilter(mark)
 
 
-def _formatter(*, as_json: bool, colors: bool) -> logging.Formatter:
-    shared: list[structlog.typing.Processor] = [
-        structlog.stdlib.add_log_level,
-        structlog.stdlib.ExtraAdder(),
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
+def _mark_work(record: logging.LogRecord) -> bool:
+    """Give a line what the task works on that writes it, unless it is about something else."""
+    facts = worked_on()
+    said = vars(record)
+    if all(said.get(name) in (None, fact) for name, fact in facts.items()):
+        said.update(facts)
+    return True
+
+
+# ---------------------------------------------------------------------------- where they go
+
+
+def _handler(file: Path | None) -> logging.Handler:
+    if file is None:
+        return _ToStream(sys.stderr)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return _ToFile(file, encoding="utf-8")
+
+
+def _tell_unwritten() -> None:
+    """Say that a line is lost. The usual words quote it, secrets and all."""
+    error = sys.exc_info()[0]
+    words = "a log line could not be written" if error is None else f"not logged: {error.__name__}"
+    try:
+        sys.stderr.write(f"goclaw: {words}\n")
+    except (OSError, ValueError, AttributeError):
+        return  # there is nobody to tell
+
+
+class _ToStream(logging.StreamHandler):  # type: ignore[type-arg]
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  (its name)
+        del record
+        _tell_unwritten()
+
+
+class _ToFile(logging.FileHandler):
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  (its name)
+        del record
+        _tell_unwritten()
+
+
+# ---------------------------------------------------------------------------- how they look
+
+
+class _Formatter(structlog.stdlib.ProcessorFormatter):
+    """Makes a line of every record, also of one whose message cannot be put together."""
+
+    def __init__(self, processors: list[structlog.typing.Processor]) -> None:
+        shared: list[structlog.typing.Processor] = [
+            structlog.stdlib.add_log_level,
+            structlog.stdlib.add_logger_name,
+            structlog.stdlib.ExtraAdder(),
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+        ]
+        super().__init__(foreign_pre_chain=shared, processors=processors)
+
+    def format(self, record: logging.LogRecord) -> str:
+        try:
+            record.getMessage()
+        except Exception as error:
+            # A boundary: the arguments may be anybody's. What they are is not shown.
+            record = logging.makeLogRecord(vars(record))
+            record.msg = f"{record.msg!s} (without its facts: {type(error).__name__})"
+            record.args = None
+        return super().format(record)
+
+
+def _processors(hide: Hider, *, as_json: bool, colors: bool) -> list[structlog.typing.Processor]:
+    # The usual formatter prints local variables, and keys are among them (SPEC SEC-2).
+    first: list[structlog.typing.Processor] = [
+        structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+        structlog.processors.format_exc_info,
+        plain_values(hide),
     ]
-    last: list[structlog.typing.Processor]
     if as_json:
-        last = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
-    else:
-        # The usual one prints local variables, and keys are among them (SPEC SEC-2).
-        plain = structlog.dev.plain_traceback
-        last = [structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=plain)]
-    return structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=shared,
-        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
+        return [*first, structlog.processors.JSONRenderer()]
+    console = structlog.dev.ConsoleRenderer(
+        colors=colors, exception_formatter=structlog.dev.plain_traceback
     )
+    return [*first, for_terminals, console]

@@ -14,18 +14,19 @@ from typing import Any
 
 from goclaw_py.app.banner import banner
 from goclaw_py.app.database import Database
+from goclaw_py.app.health import GatewayHealth
 from goclaw_py.app.heartbeat import heartbeat_setup
 from goclaw_py.app.jobs import agent_limits, job_setup
 from goclaw_py.app.listeners import WebListener
 from goclaw_py.app.parts import Parts
+from goclaw_py.app.status import Snapshots
 from goclaw_py.app.surroundings import surroundings
 from goclaw_py.config.models import Settings
+from goclaw_py.config.show import shown
 from goclaw_py.core.errors import StoreError, StoreUnavailable
 from goclaw_py.core.ids import LaneName, NodeId
 from goclaw_py.core.nesting import Nesting
-from goclaw_py.core.overview import slow_waits
 from goclaw_py.core.scheduler import Scheduler
-from goclaw_py.core.status import Backlog, ChannelView, Status
 from goclaw_py.ports.agent import AgentLoop
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.control import Control, Terminals
@@ -33,13 +34,15 @@ from goclaw_py.ports.store import Notice, Recovery, Store
 from goclaw_py.runtime.clock import SystemClock
 from goclaw_py.runtime.cluster import Cluster
 from goclaw_py.runtime.control import GatewayControl
-from goclaw_py.runtime.outages import OutageView
+from goclaw_py.runtime.metrics import Metrics
 from goclaw_py.runtime.retry import until_available
 from goclaw_py.runtime.spans import NO_SPANS, Spans
+from goclaw_py.runtime.tidying import forget_what_is_old
 from goclaw_py.runtime.wake import Wake
 from goclaw_py.runtime.works import Works
 from goclaw_py.web.api import make_api
 from goclaw_py.web.front import tcp_server
+from goclaw_py.web.pages import make_site
 from goclaw_py.web.server import ApiServer, HttpServer
 from goclaw_py.web.sockets import UnixListener
 from goclaw_py.web.tcp import url_of
@@ -80,9 +83,13 @@ class Service:
         )
         jobs = job_setup(settings, store, clock)
         beats = heartbeat_setup(settings)
-        around = replace(surroundings(settings, parts), spans=spans, jobs=jobs, heartbeats=beats)
+        metrics = Metrics({name for name, _ in parts.channels}, settings.agents)
+        around = replace(surroundings(settings, parts), spans=spans, meter=metrics)
+        around = replace(around, jobs=jobs, heartbeats=beats)
         self._works = works = Works(store, clock, _scheduler(settings), around, self._node)
-        self.control: Control = GatewayControl(store, clock, works, self._status)
+        snapshots = Snapshots(store, clock, works, database, lambda: self._cluster.node)
+        self._health = GatewayHealth(works, parts.channels, database, snapshots, metrics)
+        self.control: Control = GatewayControl(store, clock, works, snapshots.full)
         store.on_notice(self._on_notice)
 
     async def run(
@@ -101,14 +108,33 @@ class Service:
         try:
             if not await _unless(stop, self._come_up()):
                 return 0
-            app = make_api(self.control, self._parts.terminals, release=RELEASE)
-            servers: list[HttpServer] = [ApiServer(app, listener.socket)]
-            if web is not None:
-                servers.append(tcp_server(web.socket, self._parts.hooks, app, web.access))
+            servers = self._servers(listener, web)
             greet = partial(self._greet, say, web, chats_here=front is not None)
             return await self._work(servers, stop, hurry, greet, front)
         finally:
             await self._leave()
+
+    def _servers(self, listener: UnixListener, web: WebListener | None) -> list[HttpServer]:
+        """The API for this machine's commands and, at ``web``, what can be called over TCP."""
+        settings = shown(self._settings)
+        terminals = self._parts.terminals
+        app = make_api(
+            self.control, terminals, release=RELEASE, settings=settings, health=self._health
+        )
+        servers: list[HttpServer] = [ApiServer(app, listener.socket)]
+        if web is not None:
+            site = None
+            if web.access is not None:
+                site = make_site(
+                    self.control,
+                    app,
+                    web.access,
+                    has_chat=True,
+                    health=self._health,
+                    settings=settings,
+                )
+            servers.append(tcp_server(web.socket, self._parts.hooks, app, web.access, site))
+        return servers
 
     async def _come_up(self) -> None:
         """Enter the cluster and take up what waits; takes as long as the database is away."""
@@ -159,6 +185,7 @@ class Service:
         return [
             self._cluster.keep,
             self._cluster.watch,
+            self._health.lag.watch,
             partial(self._database.watch, self._store),
             self._works.outbox.run,
             self._works.incidents.watch,
@@ -167,6 +194,7 @@ class Service:
             self._works.heartbeats.run,
             self._works.heartbeats.keep_telling,
             self._works.heartbeats.keep_tidy,
+            partial(forget_what_is_old, self._store, self._clock),
             self._keep_taking_up,
             self._keep_knowing_people,
             self._warm_up,
@@ -277,61 +305,6 @@ class Service:
         """Channels may still show runs that are no more (SPEC CMD-3)."""
         self._works.close_cut_runs(recovery)
         self._pending.call()
-
-    async def _backlog(self) -> Backlog | None:
-        try:
-            backlog = await self._store.backlog()
-            chats = await self._store.chats()
-        except StoreUnavailable:
-            return None
-        return replace(backlog, undecided=self._works.undecided(chats))
-
-    async def _status(self) -> Status:
-        backlog = await self._backlog()
-        away = "" if backlog is not None else ", unreachable"
-        node = self._cluster.node
-        channels = self._works.supervisor.views()
-        lanes, runs = self._works.dispatcher.lanes(), self._works.dispatcher.runs()
-        return Status(
-            node=node.id,
-            release=RELEASE,
-            pid=os.getpid(),
-            started_at=node.started_at,
-            now=self._clock.now(),
-            database=f"{self._database.kind}{away}",
-            draining=self._works.dispatcher.draining,
-            lanes=lanes,
-            runs=runs,
-            channels=channels,
-            backlog=backlog,
-            warnings=(
-                *_warnings(backlog, channels),
-                *self._works.office.warnings(),
-                *self._works.heartbeats.warnings(),
-                *(_outage(view) for view in self._works.outages.views()),
-                *slow_waits(lanes, runs),
-            ),
-        )
-
-
-def _outage(view: OutageView) -> str:
-    kept = f"{view.kept} message{'s' if view.kept != 1 else ''} kept"
-    return f"agent {view.agent}: its provider is down for {view.for_s:.0f} s, {kept}: {view.cause}"
-
-
-def _warnings(backlog: Backlog | None, channels: tuple[ChannelView, ...]) -> tuple[str, ...]:
-    warnings = [f"{view.name}/{view.account}: {view.detail}" for view in channels if view.detail]
-    if backlog is None:
-        warnings.append("the database cannot be reached; nothing is confirmed to the channels")
-        return tuple(warnings)
-    for count, what, command in (
-        (backlog.dead, "messages could not be delivered", "outbox list --state dead"),
-        (backlog.unanswered, "messages could not be worked on", "inbox list"),
-        (backlog.undecided, "groups wait for your decision", "groups list"),
-    ):
-        if count:
-            warnings.append(f"{count} {what}; see: goclaw {command}")
-    return tuple(warnings)
 
 
 def _scheduler(settings: Settings) -> Scheduler:

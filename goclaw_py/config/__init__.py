@@ -13,6 +13,8 @@ from goclaw_py.config.resolve import (
     source_token,
     web_token,
 )
+from goclaw_py.config.secrets import secret_files, secrets_in
+from goclaw_py.config.show import shown
 
 __all__ = [
     "ChannelAccount",
@@ -29,6 +31,9 @@ __all__ = [
     "option_error",
     "plans",
     "queue_policy",
+    "secret_files",
+    "secrets_in",
+    "shown",
     "source_token",
     "switched_off",
     "web_token",

@@ -16,8 +16,9 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
 from goclaw_py.config.beats import problems
 from goclaw_py.config.models import Account, Channel, Settings
+from goclaw_py.config.origins import traced
 from goclaw_py.config.section import Section
-from goclaw_py.config.sources import SECTIONS, EnvironmentSource, FileSource, NotToml
+from goclaw_py.config.sources import SECTIONS, EnvironmentSource, FileSource, NotToml, Source
 from goclaw_py.config.types import ALLOWED
 from goclaw_py.core.errors import SettingError
 from goclaw_py.core.routing import DEFAULT_ACCOUNT
@@ -79,7 +80,7 @@ def load(config: Path | None = None, env: Mapping[str, str] | None = None) -> Se
     env = os.environ if env is None else env
     home, file = find_file(config, env)
     environment = EnvironmentSource(Settings, env)
-    sources: list[PydanticBaseSettingsSource] = [environment]
+    sources: list[Source] = [environment]
     errors = list(environment.unknown)
     if file is not None:
         try:
@@ -96,14 +97,14 @@ def load(config: Path | None = None, env: Mapping[str, str] | None = None) -> Se
         errors += [_translate(detail, environment.origins, default) for detail in details]
         # Pydantic's own text shows the input, which may be a secret: no ``from error``.
         raise _together(errors) from None
-    settings.remember(environment.origins)
+    settings.remember(environment.origins, traced(source.places for source in sources))
     errors += _cross_check(settings)
     if errors:
         raise _together(errors)
     return settings
 
 
-def _from_sources(sources: list[PydanticBaseSettingsSource]) -> type[Settings]:
+def _from_sources(sources: list[Source]) -> type[Settings]:
     class Loaded(Settings):
         @classmethod
         def settings_customise_sources(

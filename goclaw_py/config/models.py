@@ -18,6 +18,7 @@ from goclaw_py.config.budgets import RunBudget
 from goclaw_py.config.command import Command
 from goclaw_py.config.heartbeat import HeartbeatSettings
 from goclaw_py.config.mcp import HeaderKey, HeaderText, McpServer
+from goclaw_py.config.origins import DEFAULT, Origin
 from goclaw_py.config.scheduler import SchedulerSettings, chosen_profile
 from goclaw_py.config.section import Section
 from goclaw_py.config.tools import Tools, WorkspaceFiles
@@ -319,6 +320,7 @@ class Settings(BaseSettings):
     log: Log = Field(default_factory=Log)
 
     _origins: dict[tuple[str, ...], str] = PrivateAttr(default_factory=dict)
+    _places: dict[tuple[str, ...], Origin] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
@@ -364,9 +366,22 @@ class Settings(BaseSettings):
         # Beside each other: an agent must not write what another one is told.
         return self.home / "workspace" if agent == MAIN_AGENT else self.home / "workspaces" / agent
 
-    def remember(self, origins: Mapping[tuple[str, ...], str]) -> None:
-        """Note where values come from that are neither from the file nor defaults."""
+    def remember(
+        self, origins: Mapping[tuple[str, ...], str], places: Mapping[tuple[str, ...], Origin]
+    ) -> None:
+        """Note where values come from that are neither from the file nor defaults.
+
+        ``places`` has the origin of everything that is set.
+        """
         self._origins.update(origins)
+        self._places.update(places)
+
+    def place(self, path: tuple[str, ...]) -> Origin:
+        """What has set the value at a path: a variable, a line of the file, or nothing."""
+        for length in range(len(path), 0, -1):
+            if found := self._places.get(path[:length]):
+                return found
+        return DEFAULT
 
     def origin(self, path: tuple[str, ...]) -> str:
         """Where a setting comes from: an environment variable, the file, or the defaults."""

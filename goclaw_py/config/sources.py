@@ -15,8 +15,10 @@ from typing import Any
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
+from goclaw_py.config.origins import Origin, file_origins
 from goclaw_py.config.types import EnvText
 from goclaw_py.core.errors import SettingError
+from goclaw_py.ports.settings import OriginKind
 
 PREFIX = "GOCLAW_"
 SECTIONS = (
@@ -70,29 +72,38 @@ class UnknownVariable(SettingError):
         return f"environment: {self.key}: {self.allowed}"
 
 
-class _Source(PydanticBaseSettingsSource):
-    """Gives a ready tree of values; pydantic-settings merges the trees of all sources."""
+class Source(PydanticBaseSettingsSource):
+    """Gives a ready tree of values; pydantic-settings merges the trees of all sources.
+
+    ``places`` has the origin of each of them.
+    """
+
+    places: Mapping[Path_, Origin]
 
     def __init__(self, settings_cls: type[BaseSettings], values: Tree) -> None:
         super().__init__(settings_cls)
         self.values = values
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        """One top-level key; asked for by pydantic-settings."""
         del field
         return self.values.get(field_name), field_name, False
 
     def __call__(self) -> Tree:
+        """The whole tree."""
         return self.values
 
 
-class FileSource(_Source):
+class FileSource(Source):
     """``goclaw.toml``. Raises ``NotToml`` if it cannot be read."""
 
     def __init__(self, settings_cls: type[BaseSettings], file: Path) -> None:
-        super().__init__(settings_cls, _anchored(_read(file), file.parent.resolve()))
+        text, values = _read(file)
+        super().__init__(settings_cls, _anchored(values, file.parent.resolve()))
+        self.places = file_origins(file, text)
 
 
-class EnvironmentSource(_Source):
+class EnvironmentSource(Source):
     """The ``GOCLAW_`` variables. ``origins`` names the variable of each path.
 
     ``unknown`` holds an error for each variable that nothing reads.
@@ -110,6 +121,9 @@ class EnvironmentSource(_Source):
                 )
             elif path:
                 self.origins[path] = f"environment variable {name}"
+        self.places = {
+            path: Origin(OriginKind.ENVIRONMENT, words) for path, words in self.origins.items()
+        }
         super().__init__(settings_cls, _anchored(values, Path.cwd()))
 
     def _path(self, name: str, value: str) -> Path_ | None:
@@ -126,11 +140,11 @@ class EnvironmentSource(_Source):
         return None
 
 
-def _read(file: Path) -> Tree:
+def _read(file: Path) -> tuple[str, Tree]:
     text = ""
     try:
         text = file.read_text("utf-8")
-        return tomllib.loads(text)
+        return text, tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise NotToml(file, *_where(str(error), text)) from error
     except UnicodeDecodeError as error:

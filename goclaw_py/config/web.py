@@ -31,10 +31,10 @@ class Web(Section):
         description="an address of this machine; a reverse proxy beside it passes requests on",
     )
     port: Annotated[int, Whole(0, 65_535)] = Field(default=8420, description="0: any free one")
-    api: Annotated[bool, Flag()] = Field(
-        default=False,
-        description="true: the HTTP API is served here too, and not only on the socket in the "
-        "state folder",
+    api: Annotated[bool | None, Flag()] = Field(
+        default=None,
+        description="whether dashboard and HTTP API are served here; unset: if only this machine "
+        "reaches them and no channel is called from the web, or if there is a token",
     )
     token: Annotated[SecretStr | None, TOKEN] = Field(
         default=None, description="what callers of the HTTP API have to know"
@@ -52,6 +52,21 @@ class Web(Section):
     def has_token(self) -> bool:
         """Whether callers need a token."""
         return any(each is not None for each in (self.token, self.token_file, self.token_env))
+
+    def serves_api(self, *, has_hooks: bool) -> bool:
+        """Whether dashboard and API are served, beside the hooks if there are any (SPEC OPS-2).
+
+        A proxy that passes hooks on may pass everything on, and in the name of this machine: where
+        nobody has asked for it, such a proxy finds no API that needs no token.
+        """
+        if self.api is not None:
+            return self.api
+        return self.has_token or (self.is_loopback and not has_hooks)
+
+    @property
+    def is_chance(self) -> bool:
+        """Whether nobody has asked for dashboard and API, nor chosen where they are."""
+        return self.api is None and not self.model_fields_set & {"host", "port"}
 
     @property
     def is_loopback(self) -> bool:

@@ -236,7 +236,7 @@ class ChildRuns:
             ended = taken_over(child.id)
         finally:
             self._feed.ended(child.run, ended, progress.usage)
-            self._workshop.ended(ended, progress, error)
+            self._workshop.ended(child.run, ended, progress, error)
             self._ledger.close(child.id)
             del self._children[child.id]
             if not child.done.done():

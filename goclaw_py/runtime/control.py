@@ -23,6 +23,7 @@ from goclaw_py.core.status import (
     RunView,
     Status,
 )
+from goclaw_py.core.usage_view import UsageQuery, UsageReport, report, span_of
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.control import (
     Asking,
@@ -36,20 +37,14 @@ from goclaw_py.ports.control import (
 from goclaw_py.ports.heartbeat import HeartbeatDesk
 from goclaw_py.ports.jobs import JobDesk
 from goclaw_py.ports.store import (
-    Chat,
-    Heard,
-    Letter,
-    OutboxRow,
-    OutboxState,
     Person,
     Run,
-    Session,
     Store,
-    StoredEntry,
 )
 from goclaw_py.runtime.heartbeat.service import HeartbeatSetup, desk_of
 from goclaw_py.runtime.jobs.desk import JobDesk as StoredJobs
 from goclaw_py.runtime.jobs.making import Rules
+from goclaw_py.runtime.lists import SEARCHED, Lists, only
 from goclaw_py.runtime.submissions import Submissions
 from goclaw_py.runtime.works import Works
 
@@ -57,13 +52,12 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_SEARCHED = 1000
 _WAITING_SHOWN = 50
 _UNANSWERED_SHOWN = 20
 _NO_LANES = "no gateway is running here, so no lanes are open; start one with: goclaw run"
 
 
-class StoreControl:
+class StoreControl(Lists):
     """What can be seen and done with the database alone. See ``ports.control.Control``."""
 
     def __init__(
@@ -73,7 +67,7 @@ class StoreControl:
         jobs: JobDesk | None = None,
         heartbeats: HeartbeatDesk | None = None,
     ) -> None:
-        self._store = store
+        super().__init__(store)
         self._clock = clock
         self._jobs = jobs or StoredJobs(store, clock, Rules(DEFAULT_PROFILE))
         self._heartbeats = heartbeats or desk_of(store, clock, HeartbeatSetup(), ())
@@ -104,7 +98,7 @@ class StoreControl:
     async def active(self) -> ActiveRuns:
         """The runs that have begun and have no end yet."""
         now = self._clock.now()
-        runs = await self._store.runs(limit=_SEARCHED, active=True)
+        runs = await self._store.runs(limit=SEARCHED, active=True)
         return ActiveRuns(now, live=False, runs=_views(runs, now))
 
     async def queue(self, key: str) -> QueueView:
@@ -116,22 +110,6 @@ class StoreControl:
         del everything
         raise NoGateway(f"no gateway is running here, so nothing runs in {session}")
 
-    async def sessions(self, *, limit: int = 50) -> list[Session]:
-        """See ``Control``."""
-        return await self._store.sessions(limit=limit)
-
-    async def session(self, key: str) -> Session:
-        """See ``Control``."""
-        exact = await self._store.session(SessionKey(key))
-        if exact is not None:
-            return exact
-        known = await self._store.sessions(limit=_SEARCHED)
-        return _only(known, lambda s: key in s.key, lambda s: s.key, f"session {key!r}")
-
-    async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
-        """See ``Control``."""
-        return await self._store.history(key, limit=limit)
-
     async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
         """Raises ``NoGateway``: nobody would work on it now."""
         del key, text, queue
@@ -141,32 +119,17 @@ class StoreControl:
         """See ``Control``."""
         await self._store.reset_session(key, now=self._clock.now())
 
-    async def runs(
-        self, *, limit: int = 50, session: SessionKey | None = None, active: bool = False
-    ) -> list[Run]:
+    async def usage(self, query: UsageQuery) -> UsageReport:
         """See ``Control``."""
-        return await self._store.runs(limit=limit, session=session, active=active)
+        span = span_of(query, self._clock.now())
+        return report(query, span, await self._store.usage(query.by, span))
 
-    async def run(self, prefix: str) -> Run:
-        """See ``Control``."""
-        found = await self._store.find_run(prefix)
-        return _only(found, lambda _: True, lambda run: run.id, f"run {prefix!r}")
-
-    def follow(self, session: str | None = None) -> AsyncGenerator[LiveEvent]:
+    def follow(
+        self, session: str | None = None, *, after: str | None = None
+    ) -> AsyncGenerator[LiveEvent]:
         """Raises ``NoGateway``: nobody tells what runs do."""
-        del session
+        del session, after
         raise NoGateway("no gateway is running here, so there is nothing to follow")
-
-    async def outbox(self, *, limit: int = 50, state: OutboxState | None = None) -> list[OutboxRow]:
-        """See ``Control``."""
-        return await self._store.outbox(limit=limit, state=state)
-
-    async def outbox_row(self, row_id: int) -> OutboxRow:
-        """See ``Control``."""
-        row = await self._store.outbox_row(row_id)
-        if row is None:
-            raise NotFound(f"there is no message {row_id} in the outbox")
-        return row
 
     async def retry_outbox(self, ids: Collection[int]) -> int:
         """See ``Control``."""
@@ -176,17 +139,6 @@ class StoreControl:
         """See ``Control``."""
         return await self._store.drop_outbox(ids, now=self._clock.now())
 
-    async def letters(self, *, waiting: bool = False, limit: int = 50) -> list[Letter]:
-        """See ``Control``."""
-        return await self._store.letters(ended=not waiting, limit=limit)
-
-    async def letter(self, row_id: int) -> Letter:
-        """See ``Control``."""
-        found = await self._store.letter(row_id)
-        if found is None:
-            raise NotFound(f"there is no message {row_id} in the inbox")
-        return found
-
     async def retry_letters(self, ids: Collection[int]) -> int:
         """See ``Control``."""
         return await self._store.retry_letters(ids, now=self._clock.now())
@@ -194,10 +146,6 @@ class StoreControl:
     async def dismiss_letters(self, ids: Collection[int]) -> int:
         """See ``Control``."""
         return await self._store.dismiss_letters(ids)
-
-    async def people(self) -> list[Person]:
-        """See ``Control``."""
-        return await self._store.people()
 
     async def pairing_requests(self) -> list[Asking]:
         """See ``Control``."""
@@ -217,14 +165,6 @@ class StoreControl:
         """See ``Control``."""
         if not await self._store.revoke(channel, account, sender_id):
             raise NotFound(f"nobody with the id {sender_id!r} is known on {channel}/{account}")
-
-    async def heard(self, *, limit: int = 50) -> list[Heard]:
-        """See ``Control``."""
-        return await self._store.heard(limit=limit)
-
-    async def chats(self, *, limit: int = 1000) -> list[Chat]:
-        """See ``Control``."""
-        return await self._store.chats(limit=limit)
 
     async def allow_chat(self, channel: str, account: str, chat: str, *, allowed: bool) -> None:
         """See ``Control``."""
@@ -246,7 +186,7 @@ class StoreControl:
         running = tuple(run for run in live or () if run.waits_for is None)
         if not live:
             # Another process may be working on it.
-            runs = await self._store.runs(limit=_SEARCHED, session=key, active=True)
+            runs = await self._store.runs(limit=SEARCHED, session=key, active=True)
             running = _views(runs, now)
         return QueueView(
             session=key,
@@ -276,6 +216,7 @@ class GatewayControl(StoreControl):
         self._commands = works.commands
         self._stopper = works.stopper
         self._feed = works.feed
+        self._outbox = works.outbox
         self._submissions = Submissions(store, clock, works)
         self._look = look
 
@@ -297,6 +238,10 @@ class GatewayControl(StoreControl):
         log.info("a lane has another size", extra={"lane": name, "from": before, "to": concurrency})
         return Resized(before, self._lane(name))
 
+    async def drop_outbox(self, ids: Collection[int]) -> int:
+        """See ``Control``."""
+        return await self._outbox.drop(ids)
+
     async def active(self) -> ActiveRuns:
         """See ``Control``."""
         return ActiveRuns(self._clock.now(), live=True, runs=self._dispatcher.runs())
@@ -307,12 +252,16 @@ class GatewayControl(StoreControl):
         live = [run for run in self._dispatcher.runs() if run.session == found]
         return await self._queue(found, live, self._dispatcher.policy(found))
 
-    async def follow(self, session: str | None = None) -> AsyncGenerator[LiveEvent]:
+    async def follow(
+        self, session: str | None = None, *, after: str | None = None
+    ) -> AsyncGenerator[LiveEvent]:
         """See ``Control``."""
         key = None if session is None else await self._find(session)
-        with self._feed.subscribe(key) as events:
+        with self._feed.subscribe(key, after) as events:
+            while (missed := events.take()) is not None:
+                yield missed
             runs = tuple(run for run in self._dispatcher.runs() if self._belongs(run, key))
-            yield LiveNow(self._clock.now(), key, runs)
+            yield LiveNow(self._clock.now(), key, runs, id=events.place)
             async for event in events:
                 yield event
 
@@ -339,8 +288,8 @@ class GatewayControl(StoreControl):
         keys = {run.session for run in self._dispatcher.runs()}
         if key in keys or await self._store.session(SessionKey(key)) is not None:
             return SessionKey(key)
-        keys.update(session.key for session in await self._store.sessions(limit=_SEARCHED))
-        return _only(sorted(keys), lambda k: key in k, lambda k: k, f"session {key!r}")
+        keys.update(session.key for session in await self._store.sessions(limit=SEARCHED))
+        return only(sorted(keys), lambda k: key in k, lambda k: k, f"session {key!r}")
 
     def _belongs(self, run: RunView, key: SessionKey | None) -> bool:
         return key is None or key in (run.session, self._children.payer(run.id))
@@ -367,15 +316,3 @@ def _views(runs: Collection[Run], now: datetime) -> tuple[RunView, ...]:
         )
         for run in oldest_first
     )
-
-
-def _only(
-    candidates: list[T], matches: Callable[[T], bool], name: Callable[[T], str], wanted: str
-) -> T:
-    found = [candidate for candidate in candidates if matches(candidate)]
-    if not found:
-        raise NotFound(f"there is no {wanted}")
-    if len(found) > 1:
-        names = ", ".join(name(candidate) for candidate in found[:3])
-        raise NotFound(f"{wanted} is not unique: {names}{', …' if len(found) > 3 else ''}")
-    return found[0]

@@ -19,6 +19,7 @@ from goclaw_py.core.outcomes import Ending, Outcome, Reason
 from goclaw_py.core.requests import QueuePolicy, Request
 from goclaw_py.core.scheduler import Scheduler
 from goclaw_py.core.status import LaneView, RunState, RunView
+from goclaw_py.runtime.about import work_on
 from goclaw_py.runtime.alarm import Alarm
 
 log = logging.getLogger(__name__)
@@ -159,7 +160,7 @@ class Dispatcher:
         for effect in effects:
             match effect:
                 case Start(request):
-                    self._start(request.id)
+                    self._start(request)
                 case Cancel(request):
                     self._tasks[request.id].cancel()
                 case Join(request, into):
@@ -174,16 +175,18 @@ class Dispatcher:
                     assert_never(effect)
         self._alarm.set(self._scheduler.next_timer())
 
-    def _start(self, run_id: RunId) -> None:
-        task = self._loop.create_task(self._work(run_id), name=f"run {run_id}")
+    def _start(self, request: Request) -> None:
+        run_id = request.id
+        task = self._loop.create_task(self._work(request), name=f"run {run_id}")
         self._tasks[run_id] = task
         # A task cancelled before its first step never enters its ``try``, so ``finally`` would
         # leak the slot. A done-callback always runs.
         task.add_done_callback(partial(self._on_done, run_id))
 
-    async def _work(self, run_id: RunId) -> None:
+    async def _work(self, request: Request) -> None:
+        work_on(run_id=request.id, session=request.session)
         try:
-            await self._host.work(run_id)
+            await self._host.work(request.id)
         except (KeyboardInterrupt, SystemExit) as error:
             # asyncio would take the whole loop down with it.
             raise RunExited(repr(error)) from error
@@ -200,15 +203,25 @@ class Dispatcher:
         self._changed.set()
 
     def _record(self, effect: Ended, error: BaseException | None) -> None:
-        ended = Ending(effect.request.id, effect.outcome, effect.reason)
-        task = self._loop.create_task(self._host.record(ended, error), name=f"end {ended.run_id}")
-        self._records[ended.run_id] = task
-        task.add_done_callback(partial(self._on_recorded, ended.run_id))
+        request = effect.request
+        ended = Ending(request.id, effect.outcome, effect.reason)
+        recording = self._record_end(request, ended, error)
+        task = self._loop.create_task(recording, name=f"end {request.id}")
+        self._records[request.id] = task
+        task.add_done_callback(partial(self._on_recorded, request))
 
-    def _on_recorded(self, run_id: RunId, task: asyncio.Task[None]) -> None:
+    async def _record_end(
+        self, request: Request, ended: Ending, error: BaseException | None
+    ) -> None:
+        work_on(run_id=request.id, session=request.session)
+        await self._host.record(ended, error)
+
+    def _on_recorded(self, request: Request, task: asyncio.Task[None]) -> None:
+        run_id = request.id
         del self._records[run_id]
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("an outcome was not stored", extra={"run_id": run_id}, exc_info=error)
+            facts = {"run_id": run_id, "session": request.session}
+            log.error("an outcome was not stored", extra=facts, exc_info=error)
         if self._scheduler.state(run_id) is RunState.FINISHING:
             self._carry_out(self._scheduler.release(run_id, self._loop.time()))
         self._changed.set()

@@ -99,6 +99,7 @@ class Gateway:
                     pairings=sorted_batch.pairings,
                 )
                 self._arrivals.committed(rows)
+                self._reception.committed(rows, accepted.duplicates)
                 await self._take_up(accepted, {external_id(a.message): a for a in arrivals})
             self._reception.entered(sorted_batch)
         finally:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import timedelta
 from functools import partial
 
@@ -28,7 +28,9 @@ from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.routing import peer_of
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import OutboxRow, Place, Store
+from goclaw_py.ports.store import OutboxRow, OutboxState, Place, Store
+from goclaw_py.runtime.about import work_on
+from goclaw_py.runtime.meter import NO_METER, Delivery, Meter
 from goclaw_py.runtime.pacing import Pacing
 from goclaw_py.runtime.retry import send_delay_s, until_available, until_stored
 from goclaw_py.runtime.wake import Wake
@@ -49,6 +51,8 @@ _SURE_WAIT_S = 60.0
 _UNSURE_WAIT_S = 900.0
 _MARK_S = 2.0
 """How long the end of the process waits for the mark on a message that was cut off."""
+
+_DROPPABLE = (OutboxState.PENDING, OutboxState.DEAD)
 
 _MARK_TRIES = 3
 """How often a mark is tried that fails for a bug, before the message is put back as unsure."""
@@ -73,6 +77,7 @@ class Outbox:
     ) -> None:
         self._node = node
         self._goes_last = goes_last
+        self._meter: Meter = NO_METER
         self.wake = Wake()
         self._pacing = pacing
         self._store = store
@@ -82,6 +87,10 @@ class Outbox:
         self._overlooked: set[Target] = set()
         """Chats with a sender that a look found due: there may be more than it sends."""
         self._closed = False
+
+    def connect(self, meter: Meter) -> None:
+        """Give it who counts. Call it once, before anything is sent."""
+        self._meter = meter
 
     async def run(self) -> None:
         """Start a sender for each chat that has something due. Runs until cancelled."""
@@ -120,6 +129,19 @@ class Outbox:
             # A chat that is due but cannot be claimed would spin.
             if not self._senders and not any(map(_has_sent, done)):
                 return
+
+    async def drop(self, ids: Collection[int]) -> int:
+        """Give up messages that are dead or wait; how many there were.
+
+        Raises ``StoreUnavailable``.
+        """
+        found = [await self._store.outbox_row(row_id) for row_id in ids]
+        dropped = await self._store.drop_outbox(ids, now=self._clock.now())
+        rows = [row for row in found if row is not None and row.state in _DROPPABLE]
+        # If others have sent or dropped some of them meanwhile, nobody knows which.
+        for row in rows[:dropped]:
+            self._count(row, Delivery.DROPPED)
+        return dropped
 
     @property
     def sending(self) -> int:
@@ -169,6 +191,7 @@ class Outbox:
         if row is None:
             return False
         self._overlooked.add(chat)
+        _work_on(row)
         try:
             await self._send(self._channels[chat.channel, chat.account], row)
         except Fenced:
@@ -192,10 +215,14 @@ class Outbox:
             await self._failed(row, MaybeSent(f"{type(error).__name__}: {error}"))
         else:
             await self._mark(
-                row, lambda: self._store.mark_sent(row, external_id, now=self._clock.now())
+                row,
+                Delivery.SENT,
+                lambda: self._store.mark_sent(row, external_id, now=self._clock.now()),
             )
 
-    async def _mark(self, row: OutboxRow, mark: Callable[[], Awaitable[None]]) -> None:
+    async def _mark(
+        self, row: OutboxRow, result: Delivery, mark: Callable[[], Awaitable[None]]
+    ) -> None:
         """Store what became of a message. A row that stays ``sending`` would block its chat."""
         facts = {"outbox": row.id, "chat": row.message.target.chat}
         try:
@@ -205,14 +232,24 @@ class Outbox:
         except Exception as bug:
             log.exception("a message could not be marked; putting it back as unsure", extra=facts)
             await until_stored(partial(self._put_back, row, f"{type(bug).__name__}: {bug}"), facts)
+        else:
+            self._count(row, result)
+
+    def _count(self, row: OutboxRow, result: Delivery) -> None:
+        delay_s = None
+        if result is Delivery.SENT:
+            delay_s = (self._clock.now() - row.created_at).total_seconds()
+        self._meter.delivered(row.message.target.channel, result, delay_s)
 
     async def _put_back(self, row: OutboxRow, error: str) -> None:
         now = self._clock.now()
         if now - row.created_at > UNSURE_FOR:
             await self._store.mark_dead(row, error, now=now)
+            self._count(row, Delivery.FAILED)
             return
         retry_at = now + timedelta(seconds=send_delay_s(row.attempts + 1, _UNSURE_WAIT_S))
         await self._store.mark_failed(row, error, retry_at=retry_at, maybe_sent=True)
+        self._count(row, Delivery.RETRIED)
 
     async def _cut_off(self, row: OutboxRow) -> None:
         """Mark a message whose sending the shutdown cut. Without it the node's end marks it."""
@@ -230,7 +267,9 @@ class Outbox:
             await self._note_gone(row, error)
         if isinstance(error, Undeliverable) or (unsure and now - row.created_at > UNSURE_FOR):
             log.warning("message is dead: %s", error, extra=facts)
-            await self._mark(row, lambda: self._store.mark_dead(row, str(error), now=now))
+            await self._mark(
+                row, Delivery.FAILED, lambda: self._store.mark_dead(row, str(error), now=now)
+            )
             return
         delay_s = error.retry_after_s
         if isinstance(error, ChatMoved) and await self._move(row, error):
@@ -244,6 +283,7 @@ class Outbox:
         retry_at = now + timedelta(seconds=delay_s)
         await self._mark(
             row,
+            Delivery.RETRIED,
             lambda: self._store.mark_failed(row, str(error), retry_at=retry_at, maybe_sent=unsure),
         )
 
@@ -288,6 +328,19 @@ class Outbox:
             raise
         except Exception:
             log.exception("what a channel told of a chat was not stored", extra=facts)
+
+
+def _work_on(row: OutboxRow) -> None:
+    message = row.message
+    work_on(
+        outbox=row.id,
+        chat=message.target.chat,
+        channel=message.target.channel,
+        run_id=message.run_id,
+        session=row.session,
+        occurrence=message.occurrence,
+        beat=message.beat,
+    )
 
 
 def _has_sent(task: asyncio.Task[bool]) -> bool:

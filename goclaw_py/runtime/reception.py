@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import assert_never
@@ -11,9 +11,10 @@ from typing import assert_never
 from goclaw_py.core.messages import ChatMigrated, ChatReached, Inbound, InboundMessage, Target
 from goclaw_py.core.routing import Access, access
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import ChatStore, NewPairing, SeenChat
+from goclaw_py.ports.store import ChatStore, NewInbox, NewPairing, SeenChat
 from goclaw_py.runtime.arrivals import ExternalId, external_id
 from goclaw_py.runtime.doorkeeper import Doorkeeper
+from goclaw_py.runtime.meter import NO_METER, Meter
 from goclaw_py.runtime.policies import ChatRules, Policies
 from goclaw_py.runtime.recent import Recent
 
@@ -39,12 +40,18 @@ class Reception:
     """Sorts what arrives."""
 
     def __init__(
-        self, store: ChatStore, clock: Clock, policies: Policies, doorkeeper: Doorkeeper
+        self,
+        store: ChatStore,
+        clock: Clock,
+        policies: Policies,
+        doorkeeper: Doorkeeper,
+        meter: Meter = NO_METER,
     ) -> None:
         self._store = store
         self._clock = clock
         self._policies = policies
         self._doorkeeper = doorkeeper
+        self._meter = meter
         self._albums: Recent[tuple[Target, str], None] = Recent(_REMEMBERED)
         """Albums of which one piece was meant for the agent: so are the others."""
         self._cut: Recent[tuple[Target, str], datetime] = Recent(_REMEMBERED)
@@ -115,6 +122,12 @@ class Reception:
     def _listed(self, place: Target) -> bool | None:
         """What the settings say of a group."""
         return self._policies.rules(place).access.listed
+
+    def committed(self, rows: Sequence[NewInbox], duplicates: Container[str]) -> None:
+        """These messages are stored; ``duplicates``, by their external ids, were already."""
+        for channel, _, name in {external_id(row.message) for row in rows}:
+            if name not in duplicates:
+                self._meter.received(channel)
 
     def entered(self, batch: Sorted) -> None:
         """The whole batch is committed."""

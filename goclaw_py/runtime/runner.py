@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -48,9 +47,6 @@ from goclaw_py.runtime.turn import Turn, maker_in
 from goclaw_py.runtime.workshop import Job, Workshop
 
 log = logging.getLogger(__name__)
-
-current_run: ContextVar[RunId | None] = ContextVar("current_run", default=None)
-"""The run that this task works for; readable in clean-up code after a cancellation too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +155,6 @@ class Runner:
         """Run the agent loop."""
         turn = self._turns[run_id]
         self._outages.check(turn)
-        current_run.set(run_id)
         self._signal(turn, RunStarted(run_id, turn.target, turn.message_ids))
         self._feed.started(turn)
         # Known before it is stored: a cancellation can hit between the commit and the answer.
@@ -246,7 +241,7 @@ class Runner:
             self._outages.recorded(turn, end.ended, end.error)
         finally:
             self._feed.ended(turn, told, turn.progress.usage)
-            self._workshop.ended(told, turn.progress, error)
+            self._workshop.ended(turn, told, turn.progress, error)
             await self._close_late_draft(end)
             self._ledger.close(turn.id)
             del self._turns[ended.run_id]
@@ -372,4 +367,5 @@ class Runner:
             channel.signal(signal)
         except Exception:
             # A channel is a boundary: what it fails to show must not cost the answer.
-            log.exception("a channel broke on a signal", extra={"run_id": signal.run_id})
+            facts = {"run_id": turn.id, "session": turn.session}
+            log.exception("a channel broke on a signal", extra=facts)

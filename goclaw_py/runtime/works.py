@@ -36,6 +36,7 @@ from goclaw_py.runtime.incidents import Incidents
 from goclaw_py.runtime.instructions import Instructions
 from goclaw_py.runtime.jobs.office import Colleagues, JobSetup, Office
 from goclaw_py.runtime.ledger import Ledger, Limits
+from goclaw_py.runtime.meter import NO_METER, Meter
 from goclaw_py.runtime.outages import Outages
 from goclaw_py.runtime.outbox import Outbox
 from goclaw_py.runtime.pacing import Pacing
@@ -80,6 +81,7 @@ class Surroundings:
     outage_hold_s: float = 1800.0
     run_timeout_s: float | None = None
     spans: Spans = NO_SPANS
+    meter: Meter = NO_METER
     jobs: JobSetup = field(default_factory=JobSetup)
     heartbeats: HeartbeatSetup = field(default_factory=HeartbeatSetup)
 
@@ -108,7 +110,9 @@ class Works:
         self.feed = Feed(clock)
         self.children = ChildRuns(store, clock, node, self.ledger, self.feed, around.run_timeout_s)
         replies = Replies(channels, around.workspaces)
-        by = Colleagues(channels, policies, self.children, self.feed, self.ledger, replies)
+        by = Colleagues(
+            channels, policies, self.children, self.feed, self.ledger, replies, around.meter
+        )
         self.office = Office(store, clock, node, around.jobs, by)
         self.heartbeats = Heartbeats(store, clock, node, around.heartbeats, by)
         desk = self.office.desk if around.jobs.rules.enabled else None
@@ -119,7 +123,7 @@ class Works:
         self.runner = Runner(store, channels, clock, node, tools)
         self._owners = (self.children, self.office.runs, self.heartbeats.runs, self.runner)
         self.dispatcher = Dispatcher(scheduler, Hosts(*self._owners))
-        reception = Reception(store, clock, policies, self.doorkeeper)
+        reception = Reception(store, clock, policies, self.doorkeeper, around.meter)
         self.gateway = Gateway(store, clock, policies, channels, reception, node)
         self.outages = Outages(
             store, clock, around.outage_hold_s, self.gateway.submit, self.runner.drop
@@ -132,6 +136,7 @@ class Works:
         self.outbox = Outbox(
             store, clock, channels, pacing, node, goes_last=self.doorkeeper.is_strangers
         )
+        self.outbox.connect(around.meter)
         self.supervisor = Supervisor(store, clock, channels.values(), node)
         self.incidents = Incidents(store, clock, policies, self.doorkeeper, self.supervisor.views)
         self._connect(self._equipment(around, received))
@@ -165,6 +170,7 @@ class Works:
             received.workspace,
             around.spans,
             self.heartbeats.desk,
+            around.meter,
         )
 
     def _over_budget(self, run_id: RunId, error: BudgetReached) -> None:

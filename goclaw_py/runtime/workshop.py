@@ -10,9 +10,9 @@ from pathlib import Path
 
 from goclaw_py.core.budget import Budget, Limit, Scope
 from goclaw_py.core.events import AgentEvent
-from goclaw_py.core.ids import AgentName, RunId
+from goclaw_py.core.ids import MAIN_LANE, AgentName, RunId
 from goclaw_py.core.messages import Target
-from goclaw_py.core.outcomes import Ending
+from goclaw_py.core.outcomes import Ending, Trigger
 from goclaw_py.ports.agent import (
     AgentLoop,
     AgentResult,
@@ -31,9 +31,11 @@ from goclaw_py.ports.tools import Children, Here, Toolmaker
 from goclaw_py.runtime.feed import Feed
 from goclaw_py.runtime.instructions import Instructions
 from goclaw_py.runtime.ledger import Ledger, Payer, over
+from goclaw_py.runtime.meter import NO_METER, Meter
 from goclaw_py.runtime.post import Mail, SessionPins
 from goclaw_py.runtime.progress import Progress
 from goclaw_py.runtime.spans import NO_SPANS, Spans
+from goclaw_py.runtime.turn import Turn
 
 Hear = Callable[[AgentEvent], None]
 """Is told what an agent loop reports, while its run may speak."""
@@ -81,6 +83,7 @@ class Equipment:
     """The folder of an agent, which exists. Raises ``OSError``."""
     spans: Spans = NO_SPANS
     heartbeats: HeartbeatDesk | None = None
+    meter: Meter = NO_METER
 
 
 class Workshop:
@@ -106,9 +109,17 @@ class Workshop:
         with self._use.spans.work(job.run):
             return await self._work(job, progress, hear)
 
-    def ended(self, ended: Ending, progress: Progress, error: BaseException | None) -> None:
+    def ended(
+        self, run: NewRun | Turn, ended: Ending, progress: Progress, error: BaseException | None
+    ) -> None:
         """The end of a run is stored, or nothing of it ever will be."""
         self._use.spans.ended(ended, progress, error)
+        if isinstance(run, Turn):
+            self._use.meter.run_ended(MAIN_LANE, Trigger.CHAT, ended.outcome)
+        else:
+            self._use.meter.run_ended(run.lane, run.trigger, ended.outcome)
+        if (usage := progress.usage) is not None:
+            self._use.meter.used(run.agent, usage)
 
     async def _work(self, job: Job, progress: Progress, hear: Hear) -> AgentResult:
         use, run = self._use, job.run

@@ -12,6 +12,7 @@ import os
 import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextvars import Context
 from typing import TextIO
 
 from fastmcp.client.transports import StdioTransport
@@ -149,7 +150,9 @@ class _Server:
         self._known.clear()
         self._look.clear()
         self._is_lost = False
-        self._living = asyncio.create_task(self._live(), name=f"mcp {self.name}")
+        # In a context of its own: it outlives the run that happened to need it first.
+        living = asyncio.create_task(self._live(), name=f"mcp {self.name}", context=Context())
+        self._living = living
 
     async def until_known(self) -> None:
         """Wait until it is known whether the server is there, if it was started a moment ago.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from goclaw_py.core.secrecy import LIKE_A_KEY
+
 MAX_CHARS = 300
 _LOOKED_AT = 20_000
 """Characters that are looked at for what may be a secret: the rest is cut in any case."""
@@ -12,20 +14,6 @@ _HIDDEN = "***"
 _MIN_SECRET = 4
 _MIN_FOR_FRAGMENTS = 16
 _FRAGMENT = 8
-
-# Keys of the usual forms, keys in headers, and keys that the provider masked only in part
-# ("Incorrect API key provided: abcd*****wxyz").
-# Each alternative begins where a word does and gives nothing back: texts are anything, and may be
-# long words without end.
-_LIKE_A_KEY = re.compile(
-    r"""(?ix)
-    \b(?: sk | pk | rk | csk | xai | gsk | nvapi )[-_] [\w.*…-]{6,}
-    | \b(?: hf | r8 | gh[oprsu] | github_pat | pylf | tgp )_ [\w.*…-]{6,}
-    | \b(?: AIza [\w-]{10,} | A[KS]IA [A-Z0-9]{12,} )
-    | (?<= bearer[ ] ) [^\s"',}]+
-    | (?<![\w.-]) [\w.-]*+ \*{3,} [\w.*-]*
-    """
-)
 
 
 def scrub(text: str, secrets: Iterable[str] = ()) -> str:
@@ -50,4 +38,4 @@ def hide(text: str, secrets: Iterable[str] = ()) -> str:
         if len(secret) >= _MIN_FOR_FRAGMENTS:
             head, tail = re.escape(secret[:_FRAGMENT]), re.escape(secret[-_FRAGMENT:])
             text = re.sub(rf"{head}[\w.*…-]*|(?<![\w.*…-])[\w.*…-]*{tail}", _HIDDEN, text)
-    return _LIKE_A_KEY.sub(_HIDDEN, text)
+    return LIKE_A_KEY.sub(_HIDDEN, text)

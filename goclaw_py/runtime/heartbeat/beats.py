@@ -29,10 +29,12 @@ from goclaw_py.core.text import cut_bytes
 from goclaw_py.core.wording_heartbeat import IS_BUSY
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import RunEnd, Store
+from goclaw_py.runtime.about import work_on
 from goclaw_py.runtime.clock import new_id
 from goclaw_py.runtime.heartbeat.checks import Checks
 from goclaw_py.runtime.heartbeat.ends import Ends
 from goclaw_py.runtime.heartbeat.held import Held, facts_of
+from goclaw_py.runtime.meter import NO_METER, Meter
 from goclaw_py.runtime.retry import attempt_delay_s, until_available
 from goclaw_py.runtime.side_work import SideWork
 
@@ -101,9 +103,12 @@ class Beats:
         """How to end the waiting of a beat early."""
         self._closing = False
 
-    def connect(self, performer: Performer, note: Callable[[BeatEnd], None]) -> None:
+    def connect(
+        self, performer: Performer, note: Callable[[BeatEnd], None], meter: Meter = NO_METER
+    ) -> None:
         """Give it who asks the agents, and who is told of ends. Call it before anything is due."""
         self._performer = performer
+        self._ends.connect(meter)
         self._note = note
 
     def all(self) -> Iterable[Held]:
@@ -146,6 +151,7 @@ class Beats:
         return held
 
     async def _begin(self, held: Held) -> None:
+        work_on(agent=held.claimed.agent, beat=held.id)
         try:
             await self._decide(held)
         except Exception as bug:

@@ -25,6 +25,7 @@ from goclaw_py.core.errors import BadChecklist, HeartbeatError, UnknownAgent
 from goclaw_py.core.heartbeat import Deferred, Go, HeartbeatPolicy, Skipped
 from goclaw_py.core.heartbeat_view import HeartbeatView, Rehearsal
 from goclaw_py.core.ids import AgentName, BeatId
+from goclaw_py.core.pages import Cursor
 from goclaw_py.core.text import is_blank
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.heartbeat import BeatBegun, NoBeat
@@ -105,12 +106,17 @@ class HeartbeatDesk:
         )
 
     async def log(
-        self, agent: AgentName | None, *, limit: int = 50, outcome: str | None = None
+        self,
+        agent: AgentName | None,
+        *,
+        limit: int = 50,
+        outcome: str | None = None,
+        before: Cursor | None = None,
     ) -> list[Beat]:
         """See ``ports.heartbeat.HeartbeatDesk``."""
         if agent is not None:
             self._policy(agent)
-        return await self._store.beats(agent, limit=limit, outcome=outcome)
+        return await self._store.beats(agent, limit=limit, outcome=outcome, before=before)
 
     async def beat(self, beat: BeatId) -> Beat | None:
         """See ``ports.heartbeat.HeartbeatDesk``."""

@@ -12,6 +12,7 @@ from goclaw_py.core.errors import Fenced, NeverBegan
 from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.ports.store import BeatStore, RunEnd
 from goclaw_py.runtime.heartbeat.held import Held, facts_of
+from goclaw_py.runtime.meter import NO_METER, Meter
 from goclaw_py.runtime.retry import until_available
 from goclaw_py.runtime.run_ends import FinishStore, store_attempt, store_end
 
@@ -27,6 +28,11 @@ class Ends:
 
     def __init__(self, store: EndStore) -> None:
         self._store = store
+        self._meter: Meter = NO_METER
+
+    def connect(self, meter: Meter) -> None:
+        """Give it who counts."""
+        self._meter = meter
 
     async def store(
         self, held: Held, end: BeatEnd, run: RunEnd | None, say: Sequence[OutboundMessage]
@@ -65,3 +71,4 @@ class Ends:
                 run = None
         if run is None:
             await self._store.tell_of_beat(end, say, node=held.node)
+        self._meter.beat_ended(end.agent, end.status)

@@ -10,6 +10,7 @@ from goclaw_py.core.budget import Budget
 from goclaw_py.core.events import Usage
 from goclaw_py.core.heartbeat import Go, HeartbeatPolicy
 from goclaw_py.core.ids import BeatId, NodeId, RunId
+from goclaw_py.core.routing import beat_session
 
 
 @dataclass(slots=True, eq=False)
@@ -62,4 +63,5 @@ def facts_of(held: Held) -> dict[str, object]:
         "kind": held.claimed.kind,
         "attempt": held.attempt,
         "run_id": held.run,
+        "session": None if held.run is None else beat_session(held.claimed.agent, held.run),
     }

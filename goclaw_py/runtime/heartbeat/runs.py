@@ -182,7 +182,8 @@ class BeatRuns:
                 await self._record(mine, ended, error)
         finally:
             self._feed.ended(mine.run, ended, progress.usage)
-            self._workshop.ended(ended, progress, error)
+            if not unwanted:
+                self._workshop.ended(mine.run, ended, progress, error)
             self._ledger.close(ended.run_id)
             del self._runs[ended.run_id]
             if mine.began:

@@ -106,7 +106,7 @@ class Heartbeats:
             self._store, self._clock, by.channels, self._routes, by.replies, incidents
         )
         self.runs.connect(dispatcher, workshop, self.beats, self._alerts, release_later)
-        self.beats.connect(self.runs, self._note)
+        self.beats.connect(self.runs, self._note, by.meter)
         self.desk.connect(self)
 
     # ------------------------------------------------------------------ duties

@@ -11,6 +11,7 @@ from goclaw_py.core.errors import JobChanged, NotYours, SlugTaken, UnknownJob
 from goclaw_py.core.ids import JobId, OccurrenceId
 from goclaw_py.core.jobs import Job, JobState, slug_for
 from goclaw_py.core.occurrence import JobStats, Logged, Status
+from goclaw_py.core.pages import Cursor
 from goclaw_py.core.policy import History, Profile
 from goclaw_py.core.schedule import upcoming
 from goclaw_py.core.zones import zone as zone_named
@@ -147,21 +148,27 @@ class JobDesk:
         return await self._store.jobs(query)
 
     async def log(
-        self, asked: str | None, by: Asker, *, limit: int = 50, status: Status | None = None
+        self,
+        asked: str | None,
+        by: Asker,
+        *,
+        limit: int = 50,
+        status: Status | None = None,
+        before: Cursor | None = None,
     ) -> list[Logged]:
         """See ``ports.jobs.JobDesk``."""
         if asked is None:
             if by.owner is not None:
                 raise NotYours("", by.owner)
-            return await self._store.log_of(None, limit=limit, status=status)
+            return await self._store.log_of(None, limit=limit, status=status, before=before)
         try:
             job_id = (await self.get(asked, by)).id
         except UnknownJob:
-            rows = await self._store.log_of(JobId(asked), limit=limit, status=status)
+            rows = await self._store.log_of(JobId(asked), limit=limit, status=status, before=before)
             if not rows or by.owner not in (None, rows[0].owner):
                 raise
             return rows
-        return await self._store.log_of(job_id, limit=limit, status=status)
+        return await self._store.log_of(job_id, limit=limit, status=status, before=before)
 
     async def logged(self, occurrence: OccurrenceId, by: Asker) -> Logged:
         """See ``ports.jobs.JobDesk``."""

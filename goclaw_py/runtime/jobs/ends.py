@@ -26,6 +26,7 @@ from goclaw_py.core.text import cut_bytes
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import EndedOccurrence, JobStore, RunEnd
 from goclaw_py.runtime.jobs.held import Held, facts_of
+from goclaw_py.runtime.meter import NO_METER, Meter
 from goclaw_py.runtime.retry import until_available
 from goclaw_py.runtime.run_ends import FinishStore, store_attempt, store_end
 
@@ -78,8 +79,11 @@ class Ends:
         base: The policy of the settings.
     """
 
-    def __init__(self, store: RunStore, clock: Clock, base: JobPolicy) -> None:
+    def __init__(
+        self, store: RunStore, clock: Clock, base: JobPolicy, meter: Meter = NO_METER
+    ) -> None:
         self._store = store
+        self._meter = meter
         self._clock = clock
         self._base = base
 
@@ -180,3 +184,11 @@ class Ends:
                 run = None
         if run is None:
             await self._store.end_occurrences([EndedOccurrence(done, say)], node=held.node)
+        self._meter.occurrence_ended(done.status, _lag_s(held))
+
+
+def _lag_s(held: Held) -> float | None:
+    """How late it began; None if it never did, or nobody had planned it."""
+    if held.started_at is None or held.claimed.by_hand:
+        return None
+    return (held.started_at - held.claimed.due_at).total_seconds()

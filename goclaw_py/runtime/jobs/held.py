@@ -79,4 +79,5 @@ def facts_of(held: Held) -> dict[str, object]:
         "occurrence": held.id,
         "attempt": held.attempt,
         "run_id": held.run,
+        "session": held.session,
     }

@@ -18,10 +18,12 @@ from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.policy import JobPolicy, Misfire
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import RunEnd
+from goclaw_py.runtime.about import work_on
 from goclaw_py.runtime.clock import new_id
 from goclaw_py.runtime.jobs.ends import NOTHING, Ends, Performer, RunStore, Said
 from goclaw_py.runtime.jobs.held import Held, Withdrawn, facts_of
 from goclaw_py.runtime.jobs.room import Room
+from goclaw_py.runtime.meter import NO_METER, Meter
 from goclaw_py.runtime.retry import attempt_delay_s, until_available
 from goclaw_py.runtime.side_work import SideWork
 
@@ -49,13 +51,14 @@ class Occurrences:
         node: Callable[[], NodeId],
         base: JobPolicy,
         freed: Callable[[], None],
+        meter: Meter = NO_METER,
     ) -> None:
         self._store = store
         self._clock = clock
         self._node = node
         self._base = base
         self._freed = freed
-        self._ends = Ends(store, clock, base)
+        self._ends = Ends(store, clock, base, meter)
         self._held: dict[OccurrenceId, Held] = {}
         self._timers: dict[OccurrenceId, asyncio.TimerHandle] = {}
         self._room = Room(self._held)
@@ -202,6 +205,8 @@ class Occurrences:
         task.add_done_callback(lambda _: self._beginning.pop(held.id, None))
 
     async def _perform(self, held: Held) -> None:
+        job = held.claimed.job
+        work_on(job=job.id, slug=job.spec.slug, occurrence=held.id, session=held.session)
         try:
             if not await self.is_wanted(held):
                 raise Withdrawn(held.id)

@@ -26,6 +26,7 @@ from goclaw_py.runtime.jobs.runs import JobRuns, Shop
 from goclaw_py.runtime.jobs.telling import Telling
 from goclaw_py.runtime.jobs.work import Work
 from goclaw_py.runtime.ledger import Ledger
+from goclaw_py.runtime.meter import NO_METER, Meter
 from goclaw_py.runtime.policies import Policies
 from goclaw_py.runtime.replies import Replies
 from goclaw_py.runtime.tidying import keep_tidy
@@ -65,6 +66,7 @@ class Colleagues:
     feed: Feed
     ledger: Ledger
     replies: Replies
+    meter: Meter = NO_METER
 
 
 class Office:
@@ -84,7 +86,8 @@ class Office:
         self._node = node
         self.wake = Wake()
         self.desk = JobDesk(store, clock, setup.rules)
-        self.occurrences = Occurrences(store, clock, node, setup.rules.base, freed=self.wake.call)
+        base = setup.rules.base
+        self.occurrences = Occurrences(store, clock, node, base, self.wake.call, by.meter)
         places = Places(store, clock, by.policies)
         self._telling = Telling(store, clock, by.channels, places, by.replies)
         work = Work(setup.sources)

@@ -344,7 +344,7 @@ class JobRuns:
                 await self._occurrences.ended(held, attempt, said_of(progress), end)
         finally:
             self._shop.feed.ended(mine.run, ended, progress.usage)
-            self._workshop.ended(ended, progress, error)
+            self._workshop.ended(mine.run, ended, progress, error)
             self._shop.ledger.close(ended.run_id)
             del self._runs[ended.run_id]
             if mine.began:

@@ -13,6 +13,7 @@ from goclaw_py.config.web import Web
 from goclaw_py.core.errors import SettingError
 from goclaw_py.ports.channel import Hook, WebAnswer, WebRequest
 from goclaw_py.web.front import Access
+from goclaw_py.web.tcp import CannotListen, listen_tcp
 
 TOKEN = "0123456789abcdef"
 
@@ -28,31 +29,62 @@ def settings(home: Path, **web: object) -> Settings:
     return Settings(home=home, web=Web.model_validate({"port": 0, **web}))
 
 
-def test_without_hooks_and_api_nobody_listens(tmp_path: Path) -> None:
-    assert listen_web(settings(tmp_path), [], {}) is None
+def say(line: str) -> None:
+    raise AssertionError(line)
 
 
-def test_hooks_alone_open_nothing_else(tmp_path: Path) -> None:
-    listener = listen_web(settings(tmp_path, token=TOKEN), [HOOK], {})
+@pytest.mark.parametrize(
+    ("web", "hooks", "expected"),
+    [
+        ({}, [], True),
+        ({"api": False}, [], None),
+        ({"host": "0.0.0.0"}, [], None),
+        ({"host": "0.0.0.0", "token": TOKEN}, [], True),
+        ({}, [HOOK], False),
+        ({"token": TOKEN}, [HOOK], True),
+        ({"api": True}, [HOOK], True),
+        ({"api": False, "token": TOKEN}, [HOOK], False),
+    ],
+)
+def test_the_dashboard_is_served_where_nobody_unknown_can_come(
+    tmp_path: Path, web: dict[str, object], hooks: list[Hook], *, expected: bool | None
+) -> None:
+    """OPS-2, SEC-1: not beyond this machine, nor behind a proxy for hooks, without a token."""
+    listener = listen_web(settings(tmp_path, **web), hooks, {}, say)
+    if expected is None:
+        assert listener is None
+        return
     assert listener is not None
     with closing(listener):
-        assert listener.access is None
-        assert listener.socket.getsockname()[0] == "127.0.0.1"
+        assert (listener.access is not None) is expected
+
+
+def test_an_address_that_nobody_chose_may_be_taken(tmp_path: Path) -> None:
+    said: list[str] = []
+    with closing(listen_tcp("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        by_chance = Settings(home=tmp_path, web=Web())
+        object.__setattr__(by_chance.web, "port", port)
+        assert listen_web(by_chance, [], {}, said.append) is None
+        assert [str(port) in line for line in said] == [True]
+        for chosen, hooks in (({"port": port}, []), ({"port": port, "api": True}, [HOOK])):
+            with pytest.raises(CannotListen, match=str(port)):
+                listen_web(settings(tmp_path, **chosen), hooks, {}, say)
 
 
 def test_the_api_is_opened_with_its_names_and_its_token(tmp_path: Path) -> None:
     web = {"api": True, "hosts": ["bot.example.org"], "token_env": "MINE"}
-    listener = listen_web(settings(tmp_path, **web), [], {"MINE": TOKEN})
+    listener = listen_web(settings(tmp_path, **web), [], {"MINE": TOKEN}, say)
     assert listener is not None
     with closing(listener):
         assert listener.access == Access("127.0.0.1", ("bot.example.org",), TOKEN)
     with pytest.raises(SettingError, match="MINE"):
-        listen_web(settings(tmp_path, **web), [], {})
+        listen_web(settings(tmp_path, **web), [], {}, say)
 
 
 def test_the_token_is_not_shown_with_the_listener(tmp_path: Path) -> None:
     """SPEC SEC-2: nobody logs it by accident."""
-    listener = listen_web(settings(tmp_path, api=True, token=TOKEN), [], {})
+    listener = listen_web(settings(tmp_path, api=True, token=TOKEN), [], {}, say)
     assert listener is not None
     with closing(listener):
         assert TOKEN not in repr(listener)

@@ -1,16 +1,52 @@
-"""What stands in the log, and what never does."""
+"""What stands in the log, and what never does (SPEC OPS-5, SEC-2)."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
-from collections.abc import Iterator
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from enum import Enum
+from io import StringIO
 from pathlib import Path
+from typing import NoReturn
+from urllib.parse import quote
 
+import orjson
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from goclaw_py.app.log_values import LONGEST_TEXT
 from goclaw_py.app.logs import configure
-from goclaw_py.config import Settings
+from goclaw_py.config import Settings, load
+from goclaw_py.config.known_secrets import known_secrets
 from goclaw_py.config.models import Log, LogFormat
+from goclaw_py.core.ids import LaneName, RunId, SessionKey
+from goclaw_py.core.outcomes import Ending
+from goclaw_py.core.requests import QueuePolicy, Request
+from goclaw_py.core.scheduler import Scheduler
+from goclaw_py.core.secrecy import HIDDEN
+from goclaw_py.runtime.about import work_on
+from goclaw_py.runtime.dispatcher import Dispatcher
+
+TOKEN = "123456789:" + "AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw_"
+PASSWORD = 'p/ss "wörd"\\n@home'
+SECRETS = {
+    "token": TOKEN,
+    "its secret": TOKEN.partition(":")[2],
+    "password": PASSWORD,
+    "key": "no-known-form-of-a-key",
+    "header": "in-a-header-0123",
+    "web": "the-web-token-0123",
+    "file": "from-a-file-0123",
+    "variable": "from-a-variable",
+}
+FORMS = [LogFormat.CONSOLE, LogFormat.JSON]
+lib = logging.getLogger("some.library")
 
 
 @pytest.fixture(autouse=True)
@@ -20,6 +56,7 @@ def logging_as_before() -> Iterator[None]:
     for handler in handlers:
         root.removeHandler(handler)
     yield
+    logging.captureWarnings(capture=False)
     for handler in list(root.handlers):
         root.removeHandler(handler)
         handler.close()
@@ -28,7 +65,43 @@ def logging_as_before() -> Iterator[None]:
     root.setLevel(level)
 
 
-@pytest.mark.parametrize("form", [LogFormat.CONSOLE, LogFormat.JSON])
+@pytest.fixture
+def secretive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Settings with a secret wherever one may stand."""
+    (tmp_path / "key").write_text(f"{SECRETS['file']}\n")
+    (tmp_path / "goclaw.toml").write_text(
+        f"""
+        [agents.main]
+        model = "openai:gpt-4o"
+        api_key = "{SECRETS["key"]}"
+        headers = {{ X-Mine = "{SECRETS["header"]}" }}
+        [agents.other]
+        api_key_file = "{tmp_path}/key"
+        [channels.telegram]
+        token = "{TOKEN}"
+        [web]
+        token_env = "MY_WEB"
+        """
+    )
+    monkeypatch.setenv("MY_WEB", SECRETS["web"])
+    monkeypatch.setenv("OTHER_API_KEY", SECRETS["variable"])
+    url = f"postgresql://me:{quote(PASSWORD, safe='')}@db/x"
+    env = {"GOCLAW_HOME": str(tmp_path), "GOCLAW_DATABASE_URL": url}
+    return load(env={**env, "MY_WEB": SECRETS["web"]})
+
+
+def as_log(given: Settings, form: LogFormat) -> Settings:
+    return given.model_copy(update={"log": Log(format=form)})
+
+
+def lines(log: Path) -> list[dict[str, object]]:
+    return [orjson.loads(line) for line in log.read_bytes().splitlines()]
+
+
+# ---------------------------------------------------------------------------- secrets
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_a_traceback_shows_no_local_variables(tmp_path: Path, form: LogFormat) -> None:
     """SPEC SEC-2: keys are among them."""
     configure(Settings(log=Log(format=form)), file=tmp_path / "log")
@@ -45,3 +118,253 @@ def test_a_traceback_shows_no_local_variables(tmp_path: Path, form: LogFormat) -
     assert "15 characters" in text
     assert "in fail" in text
     assert "hunter2-hunter2" not in text
+
+
+def test_every_secret_of_the_settings_is_known(secretive: Settings) -> None:
+    known = known_secrets(secretive, {"MY_WEB": SECRETS["web"], "A_KEY": SECRETS["variable"]})
+    assert set(SECRETS.values()) <= known
+    assert not {"123456789", "openai:gpt-4o", "db", "main"} & known
+
+
+def test_a_secret_file_that_cannot_be_read_stops_nothing(tmp_path: Path) -> None:
+    (tmp_path / "goclaw.toml").write_text('[web]\ntoken_file = "/not/there"\n')
+    known_secrets(load(env={"GOCLAW_HOME": str(tmp_path)}), {})
+
+
+def a_message(text: str) -> None:
+    lib.warning("it said: %s", text)
+
+
+def a_fact(text: str) -> None:
+    lib.warning("it said", extra={"said": text})
+
+
+def a_fact_deep_inside(text: str) -> None:
+    lib.warning("it said", extra={"said": {"all": [(text,), {text: text}]}})
+
+
+def an_object(text: str) -> None:
+    lib.warning("it said", extra={"said": ValueError(text)})
+
+
+def an_exception(text: str) -> None:
+    try:
+        raise ValueError(f"https://api.test/bot{text}/x") from KeyError(text)
+    except ValueError:
+        lib.exception("it failed")
+
+
+def a_message_that_cannot_be_put_together(text: str) -> None:
+    lib.warning("%s %s", text)
+
+
+def a_warning(text: str) -> None:
+    warnings.simplefilter("always")
+    warnings.warn(text, stacklevel=1)
+
+
+def a_name(text: str) -> None:
+    logging.getLogger(text.replace(".", "")).warning("it said")
+
+
+SAYS: list[Callable[[str], None]] = [
+    a_message,
+    a_fact,
+    a_fact_deep_inside,
+    an_object,
+    an_exception,
+    a_message_that_cannot_be_put_together,
+    a_warning,
+    a_name,
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("says", SAYS)
+@pytest.mark.parametrize("secret", SECRETS)
+def test_no_secret_is_logged_whoever_says_it(
+    tmp_path: Path,
+    secretive: Settings,
+    form: LogFormat,
+    says: Callable[[str], None],
+    secret: str,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    configure(as_log(secretive, form), file=tmp_path / "log")
+    with warnings.catch_warnings():
+        says(SECRETS[secret])
+    text = (tmp_path / "log").read_text() + "".join(capfd.readouterr())
+    assert text
+    for spelled in (SECRETS[secret], repr(SECRETS[secret])[1:-1], quote(SECRETS[secret])):
+        assert spelled not in text
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(before=st.text(max_size=80), after=st.text(max_size=80), secret=st.sampled_from([*SECRETS]))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+def test_no_secret_is_logged_whatever_is_around_it(
+    tmp_path: Path, secretive: Settings, form: LogFormat, before: str, after: str, secret: str
+) -> None:
+    (tmp_path / "log").unlink(missing_ok=True)
+    configure(as_log(secretive, form), file=tmp_path / "log")
+    lib.warning("%s", before + SECRETS[secret] + after, extra={"said": before + SECRETS[secret]})
+    text = (tmp_path / "log").read_text()
+    assert SECRETS[secret] not in text
+    assert repr(SECRETS[secret])[1:-1] not in text
+    assert HIDDEN in text
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("place", range(-60, 60, 7))
+def test_a_secret_that_is_cut_is_cut_off_whole(
+    tmp_path: Path, secretive: Settings, form: LogFormat, place: int
+) -> None:
+    configure(as_log(secretive, form), file=tmp_path / "log")
+    for many in (1, 200):
+        filling = f"{TOKEN} " * many + "x " * LONGEST_TEXT
+        lib.warning("%s", filling[: LONGEST_TEXT + place] + TOKEN)
+    text = (tmp_path / "log").read_text()
+    assert TOKEN[:14] not in text
+    assert TOKEN[-14:] not in text
+    assert f"{LONGEST_TEXT + place + len(TOKEN)} characters" in text or place < -len(TOKEN)
+
+
+class Full(StringIO):
+    def write(self, text: str) -> int:
+        raise OSError("the disk is full")
+
+
+def test_a_line_that_cannot_be_written_is_not_shown_elsewhere(
+    tmp_path: Path, secretive: Settings, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As on a full disk: the logging module would print message and facts."""
+    configure(as_log(secretive, LogFormat.JSON), file=tmp_path / "log")
+    (handler,) = logging.getLogger().handlers
+    assert isinstance(handler, logging.StreamHandler)
+    before = handler.setStream(Full())
+    lib.warning("it said: %s", TOKEN)
+    handler.setStream(before)
+    assert capfd.readouterr().err == "goclaw: not logged: OSError\n"
+
+
+# ---------------------------------------------------------------------------- forms
+
+
+class Broken:
+    def __repr__(self) -> NoReturn:
+        raise RuntimeError("no words")
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+CYCLE: list[object] = []
+CYCLE.append(CYCLE)
+CONTENTS: list[object] = [
+    "\ud800 half",
+    "\x00\x1b[31m\r\n\u2028\u202e",
+    b"\xff\x00",
+    float("nan"),
+    -float("inf"),
+    1 << 200_000,
+    Broken(),
+    Colour.RED,
+    datetime(2026, 1, 1, tzinfo=UTC),
+    {1: 2, None: Broken(), ("a", "\udfff"): {3, 4}},
+    CYCLE,
+    [[0] * 1000] * 1000,
+    "x" * 10_000_000,
+    object,
+    sys,
+]
+
+
+@pytest.mark.parametrize("said", CONTENTS, ids=lambda said: type(said).__name__)
+def test_a_line_of_json_is_one_whatever_is_said(tmp_path: Path, said: object) -> None:
+    configure(Settings(log=Log(format=LogFormat.JSON)), file=tmp_path / "log")
+    lib.warning("it said", extra={"said": said})
+    with contextlib.suppress(ValueError, RuntimeError):
+        lib.warning("it said %s", said)
+    line = lines(tmp_path / "log")[0]
+    assert (line["event"], line["level"], line["logger"]) == ("it said", "warning", "some.library")
+    assert (tmp_path / "log").stat().st_size < 200_000
+
+
+@given(
+    st.dictionaries(
+        st.text(min_size=1),
+        st.recursive(st.text() | st.floats() | st.binary(), st.lists, max_leaves=8),
+        max_size=5,
+    )
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+def test_lines_of_json_parse(tmp_path: Path, said: dict[str, object]) -> None:
+    (tmp_path / "log").unlink(missing_ok=True)
+    configure(Settings(log=Log(format=LogFormat.JSON)), file=tmp_path / "log")
+    lib.warning("it said", extra={"said": said})
+    (line,) = lines(tmp_path / "log")
+    assert isinstance(line["said"], dict)
+
+
+def test_what_is_said_cannot_look_like_another_line_for_people(tmp_path: Path) -> None:
+    configure(Settings(log=Log(format=LogFormat.CONSOLE)), file=tmp_path / "log")
+    lib.warning("it said: %s", "\n2026-01-01 [error] all is lost", extra={"s": "\x1b[2J"})
+    text = (tmp_path / "log").read_text()
+    assert len([line for line in text.splitlines() if not line.startswith(" ")]) == 1
+    assert "\x1b" not in text
+
+
+# ---------------------------------------------------------------------------- subjects
+
+
+class Working:
+    """A host whose runs log as a library would that knows nothing of runs."""
+
+    async def work(self, run_id: RunId) -> None:
+        lib.warning("working")
+        await asyncio.to_thread(lib.warning, "in a thread")
+        raise ValueError("broken")
+
+    async def record(self, ended: Ending, error: BaseException | None) -> None:
+        lib.warning("recording")
+        lib.warning("of another", extra={"run_id": "another"})
+        lib.warning("half of it", extra={"run_id": None, "step": 1})
+
+    def joined(self, request_id: RunId, into: RunId) -> None: ...
+
+    def offered(self, request_id: RunId, run_id: RunId) -> None: ...
+
+
+async def test_every_line_of_a_run_has_its_id_and_its_session(tmp_path: Path) -> None:
+    """SPEC OPS-5: also those of libraries, and of a run that begins where another ends."""
+    configure(Settings(log=Log(format=LogFormat.JSON)), file=tmp_path / "log")
+    main = LaneName("main")
+    dispatcher = Dispatcher(Scheduler({main: 1}), Working())
+    names = ("a", "b", "c")
+    for name in names:
+        session = SessionKey(f"session {name}")
+        dispatcher.submit(Request(RunId(name), session, main, policy=QueuePolicy()))
+    while dispatcher.runs():
+        await asyncio.sleep(1)
+    written = lines(tmp_path / "log")
+    for event in ("working", "in a thread", "recording", "half of it"):
+        about = [(one["run_id"], one["session"]) for one in written if one["event"] == event]
+        assert about == [(name, f"session {name}") for name in names]
+    others = [one for one in written if one["event"] == "of another"]
+    assert [(one["run_id"], "session" in one) for one in others] == [("another", False)] * 3
+    lib.warning("outside")
+    assert "run_id" not in lines(tmp_path / "log")[-1]
+
+
+async def test_what_a_task_works_on_is_not_seen_by_others(tmp_path: Path) -> None:
+    configure(Settings(log=Log(format=LogFormat.JSON)), file=tmp_path / "log")
+
+    async def deliver(number: int) -> None:
+        work_on(outbox=number, run_id=None)
+        await asyncio.sleep(1)
+        lib.warning("sent")
+
+    await asyncio.gather(*map(deliver, (1, 2)))
+    assert [one["outbox"] for one in lines(tmp_path / "log")] == [1, 2]
+    assert "run_id" not in lines(tmp_path / "log")[0]

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpx
 import pytest
 
 from goclaw_py.app.parts import Parts, build_parts, chat_rules
@@ -32,6 +33,7 @@ class Database:
     """Stands for the server: it is always there."""
 
     kind = "embedded"
+    reachable = True
 
     async def watch(self, store: Store) -> None:
         await asyncio.Event().wait()
@@ -164,3 +166,19 @@ async def test_a_part_that_cannot_be_closed_keeps_no_other_one_open(tmp_path: Pa
         gateway.stop.set()
         assert await gateway.task == 0
         assert agent.closed
+
+
+async def test_a_gateway_that_works_is_ready_and_shows_its_figures(tmp_path: Path) -> None:
+    """SPEC OPS-2."""
+    async with a_service(tmp_path, ScriptedAgent()) as running:
+        await running.until(lambda: running.said)
+        await running.until(lambda: running.channel.receiving)
+        await running.channel.deliver(message("hello"))
+        await running.until(lambda: running.channel.sent)
+        transport = httpx.AsyncHTTPTransport(uds=str(socket_path(tmp_path)))
+        async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+            ready = await client.get("/readyz")
+            shown = (await client.get("/metrics")).text
+    assert ready.status_code == 200, ready.text
+    assert 'goclaw_messages_received_total{channel="telegram"} 1.0' in shown
+    assert "goclaw_database_up 1.0" in shown

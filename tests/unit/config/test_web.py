@@ -73,12 +73,14 @@ def refused(folder: Path, text: str, **env: str) -> str:
     return str(caught.value)
 
 
-def test_the_api_is_not_on_tcp_unless_it_is_switched_on(tmp_path: Path) -> None:
-    """SPEC SEC-1: any number of gateways may run on a machine."""
+def test_whether_the_api_is_on_tcp_can_be_left_open(tmp_path: Path) -> None:
+    """SPEC OPS-2; any number of gateways may run on a machine."""
     web = settings(tmp_path).web
-    assert (web.api, web.hosts) == (False, ())
+    assert (web.api, web.hosts, web.is_chance) == (None, (), True)
     assert web_token(settings(tmp_path), {}) is None
-    assert settings(tmp_path, GOCLAW_WEB__API="true").web.api
+    assert settings(tmp_path, GOCLAW_WEB__API="true").web.api is True
+    assert settings(tmp_path, GOCLAW_WEB__API="false").web.api is False
+    assert not settings(tmp_path, GOCLAW_WEB__PORT="8421").web.is_chance
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost", "LOCALHOST"])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -21,8 +23,9 @@ from goclaw_py.core.live import (
     LiveText,
     LiveTool,
     LiveUsage,
+    RunEvent,
 )
-from goclaw_py.core.live_buffer import MOST_CHARS, MOST_EVENTS, PIECE_CHARS, TEXT_S
+from goclaw_py.core.live_ring import MOST_CHARS, MOST_EVENTS, PIECE_CHARS, TEXT_S
 from goclaw_py.core.outcomes import Ending, Outcome, Reason, Trigger
 from goclaw_py.core.requests import Mode, QueuePolicy
 from goclaw_py.ports.agent import Emit, RunRequest
@@ -30,7 +33,7 @@ from goclaw_py.ports.agent import Step as ModelStep
 from goclaw_py.ports.control import NoGateway, NotFound
 from goclaw_py.ports.store import NewRun
 from goclaw_py.runtime.control import StoreControl
-from goclaw_py.runtime.feed import Feed
+from goclaw_py.runtime.feed import KEPT_S, Feed
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Do, Emitting, Ignore, Say, ScriptedAgent, Step, Stream
 from goclaw_py.testing.clock import START, LoopClock
@@ -327,6 +330,11 @@ RUN = NewRun(RunId("r1"), ANN, MAIN_AGENT, Trigger.CRON, MAIN_LANE, (), None, ST
 DONE = Ending(RUN.id, Outcome.COMPLETED)
 
 
+def is_watched(feed: Feed) -> bool:
+    """Asked anew each time, which a type checker does not expect of a property."""
+    return feed.is_watched
+
+
 def tell_all(feed: Feed) -> None:
     feed.asked(RUN)
     feed.started(RUN)
@@ -340,6 +348,7 @@ async def test_nothing_is_made_while_nobody_looks() -> None:
     tell_all(feed)
     with feed.subscribe(None):
         pass
+    await asyncio.sleep(KEPT_S)
     tell_all(feed)
     assert clock.asked == 0
     with feed.subscribe(None):
@@ -359,7 +368,10 @@ async def test_an_agent_that_talks_to_nobody_is_not_passed_on(
             assert gateway.works.feed.is_watched
             await gateway.ask("hello")
         assert len(heard) == 1
-        assert not gateway.works.feed.is_watched
+        await asyncio.sleep(KEPT_S)
+        assert not is_watched(gateway.works.feed)
+        await gateway.ask("hello")
+        assert len(heard) == 1
 
 
 async def test_a_slow_reader_keeps_no_run_waiting_and_is_told_what_it_has_missed() -> None:
@@ -414,7 +426,8 @@ async def test_closing_an_iterator_ends_it_and_no_other() -> None:
     assert (await anext(second)).kind == "started"
     assert feed.is_watched
     second.close()
-    assert not feed.is_watched
+    await asyncio.sleep(KEPT_S)
+    assert not is_watched(feed)
 
 
 async def test_a_reader_sees_how_runs_end_in_a_shutdown() -> None:
@@ -437,3 +450,111 @@ async def test_what_cannot_be_written_as_json_is_mended() -> None:
     assert isinstance(called, LiveTool)
     assert isinstance(used, LiveUsage)
     assert (called.name, called.call_id, used.model) == ("t\ufffd", "c\ufffd", "m\ufffd")
+
+
+# ---------------------------------------------------------------------------- coming back
+
+
+def texts(events: Sequence[LiveEvent]) -> str:
+    return "".join(event.text for event in events if isinstance(event, LiveText))
+
+
+async def read_all(feed: Feed, after: str) -> list[RunEvent | LiveMissed]:
+    """What one who comes back finds, and nothing that comes later."""
+    with feed.subscribe(None, after) as events:
+        return list(iter(events.take, None))
+
+
+async def test_whoever_comes_back_goes_on_where_they_were() -> None:
+    """No event twice, none left out, in the same order as for one who stayed."""
+    feed = Feed(LoopClock())
+    with feed.subscribe(None) as stays, feed.subscribe(None) as goes:
+        tell_all(feed)
+        first = await anext(goes)
+        assert isinstance(first, LiveAsked)
+        goes.close()
+        tell_all(feed)
+        await asyncio.sleep(1)
+        everything: list[RunEvent | LiveMissed] = list(iter(stays.take, None))
+        assert [first, *await read_all(feed, first.id)] == everything
+        assert len({event.id for event in everything if not isinstance(event, LiveMissed)}) == 8
+
+
+async def test_text_that_grew_while_nobody_was_there_is_not_lost() -> None:
+    feed = Feed(LoopClock())
+    with feed.subscribe(None) as events:
+        feed.hear(RUN, TextDelta("one "))
+        other = replace(RUN, id=RunId("r2"))
+        feed.started(other)
+        (seen,) = iter(events.take, None)
+        assert isinstance(seen, LiveStarted)
+    feed.hear(RUN, TextDelta("two "))
+    await asyncio.sleep(1)
+    feed.hear(RUN, TextDelta("three"))
+    await asyncio.sleep(1)
+    back = await read_all(feed, seen.id)
+    assert texts(back) == "one two three"
+
+
+async def test_what_happened_in_the_minute_after_the_last_reader_left_is_kept() -> None:
+    feed = Feed(LoopClock())
+    with feed.subscribe(None) as events:
+        feed.started(RUN)
+        seen = await anext(events)
+        assert isinstance(seen, LiveStarted)
+    await asyncio.sleep(KEPT_S - 1)
+    feed.ended(RUN, DONE, None)
+    (back,) = await read_all(feed, seen.id)
+    assert back.kind == "ended"
+    await asyncio.sleep(KEPT_S)
+    feed.started(RUN)
+    assert await read_all(feed, seen.id) == [LiveMissed(LoopClock().now(), 0)]
+
+
+@pytest.mark.parametrize(
+    "place", ["", "x", "0123456789ab-3", "-", "é-٣", "0" * 5000, "{origin}-", "{origin}-999"]
+)
+async def test_a_place_that_is_not_known_is_told_as_missed(place: str) -> None:
+    """Such as one of a gateway that was here before."""
+    feed = Feed(LoopClock())
+    with feed.subscribe(None) as events:
+        origin, _, _ = events.place.partition("-")
+        feed.started(RUN)
+        assert await read_all(feed, place.replace("{origin}", origin)) == [LiveMissed(START, 0)]
+
+
+async def test_what_is_not_kept_any_more_is_counted() -> None:
+    feed = Feed(LoopClock())
+    with feed.subscribe(None) as events:
+        feed.started(RUN)
+        seen = await anext(events)
+        assert isinstance(seen, LiveStarted)
+        for _ in range(MOST_EVENTS + 5):
+            feed.started(RUN)
+        missed, *kept = await read_all(feed, seen.id)
+    assert missed == LiveMissed(START, 5)
+    assert len(kept) == MOST_EVENTS
+
+
+async def test_events_are_followed_behind_one_and_then_comes_what_is_so_now() -> None:
+    async with a_process(ways=AT_ONCE) as gateway:
+        async with aclosing(gateway.control.follow()) as events:
+            await anext(events)
+            await gateway.ask("hello")
+            asked = await anext(events)
+            assert isinstance(asked, LiveAsked)
+        async with aclosing(gateway.control.follow(after=asked.id)) as events:
+            found = [await anext(events) for _ in range(4)]
+        assert [event.kind for event in found] == ["started", "text", "ended", "now"]
+        now = found[-1]
+        assert isinstance(now, LiveNow)
+        async with aclosing(gateway.control.follow(after=now.id)) as events:
+            assert (await anext(events)).kind == "now"
+
+
+async def test_all_readers_get_the_same_object() -> None:
+    """So that it is written as JSON once."""
+    feed = Feed(LoopClock())
+    with feed.subscribe(None) as first, feed.subscribe(ANN) as second:
+        feed.started(RUN)
+        assert await anext(first) is await anext(second)

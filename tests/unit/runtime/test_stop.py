@@ -9,11 +9,10 @@ import pytest
 from goclaw_py.core import wording
 from goclaw_py.core.errors import NotSent, RateLimited, StoreUnavailable, Undeliverable
 from goclaw_py.core.events import RunEnded, RunStarted, RunWaits, TextDelta
-from goclaw_py.core.ids import RunId
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
-from goclaw_py.runtime.runner import current_run
+from goclaw_py.runtime.about import worked_on
 from goclaw_py.testing.agents import Block, Emitting, Ignore, Say, ScriptedAgent, Stream
 from tests.support.harness import Ways, a_process, message, session_of, until
 
@@ -227,14 +226,14 @@ class Tidy:
     """An agent that looks at its context while it cleans up."""
 
     def __init__(self) -> None:
-        self.seen: list[RunId | None] = []
+        self.seen: list[object] = []
 
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
         try:
             await asyncio.Event().wait()
         finally:
             await asyncio.sleep(1)
-            self.seen.append(current_run.get())
+            self.seen.append(worked_on()["run_id"])
         raise AssertionError("it waits for ever")
 
     async def warm_up(self) -> None: ...
@@ -252,7 +251,7 @@ async def test_the_run_id_is_readable_in_clean_up_code_after_a_cancellation() ->
         await asyncio.sleep(60)
         (run,) = await gateway.store.runs()
         assert agent.seen == [run.id]
-        assert current_run.get() is None
+        assert worked_on() == {}
 
 
 async def test_the_final_write_of_a_stopped_run_waits_for_the_database() -> None:

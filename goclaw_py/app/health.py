@@ -1,0 +1,53 @@
+"""How a gateway is, put together from its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from goclaw_py.app.database import Database
+from goclaw_py.app.status import Snapshots
+from goclaw_py.core.readiness import Readiness, Vitals, judge
+from goclaw_py.ports.channel import Channel
+from goclaw_py.ports.health import Exposition
+from goclaw_py.ports.store import Place
+from goclaw_py.runtime.lag import LoopLag
+from goclaw_py.runtime.metrics import Metrics
+from goclaw_py.runtime.works import Works
+
+
+class GatewayHealth:
+    """Implements ``Health``."""
+
+    def __init__(
+        self,
+        works: Works,
+        channels: Mapping[Place, Channel],
+        database: Database,
+        snapshots: Snapshots,
+        metrics: Metrics,
+    ) -> None:
+        self._works = works
+        self._channels = channels
+        self._database = database
+        self._snapshots = snapshots
+        self._metrics = metrics
+        self.lag = LoopLag()
+
+    def readiness(self) -> Readiness:
+        """The database is not asked: whoever asks here may do so often, and has shown no token."""
+        views = self._works.supervisor.views()
+        return judge(
+            Vitals(
+                database=self._database.reachable,
+                channels=[
+                    view for view in views if not self._channels[view.name, view.account].trusted
+                ],
+                lag_s=self.lag.worst_s,
+                draining=self._works.dispatcher.draining,
+            )
+        )
+
+    async def metrics(self, *, openmetrics: bool) -> Exposition:
+        """See ``Health``."""
+        status = await self._snapshots.quick()
+        return self._metrics.exposition(status, openmetrics=openmetrics)

@@ -1,0 +1,123 @@
+"""What log lines say, made fit to be written: plain, without secrets, and not without end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, MutableMapping, Set
+from datetime import date, datetime
+from enum import Enum
+from itertools import islice
+from pathlib import PurePath
+from typing import Any
+
+from goclaw_py.core.secrecy import HIDDEN, Hider, is_name_of_secret
+
+LONGEST_TEXT = 32_768
+"""Characters of one text; tracebacks and what libraries say are the longest."""
+MOST_VALUES = 500
+"""Values of one line, those inside of others too."""
+_DEEPEST = 6
+_LARGEST_NUMBER = 1 << 63
+
+_HALF = re.compile("[\ud800-\udfff]")
+_UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+EventDict = MutableMapping[str, Any]
+
+
+def plain_values(hide: Hider) -> Callable[[object, str, EventDict], EventDict]:
+    """A processor that is to be the last one before lines are rendered."""
+
+    def processor(_logger: object, _method: str, event: EventDict) -> EventDict:
+        walk = _Walk(hide)
+        return {walk.text(str(name)): walk.named(str(name), event[name]) for name in event}
+
+    return processor
+
+
+def for_terminals(_logger: object, _method: str, event: EventDict) -> EventDict:
+    """A processor for the lines that people read.
+
+    Nothing in them takes the terminal over, and what has several lines cannot look like another
+    line.
+    """
+    return {name: _for_terminals(value) for name, value in event.items()}
+
+
+def _for_terminals(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    shown = _UNFIT.sub(lambda found: found[0].encode("unicode_escape").decode(), value)
+    return shown.replace("\n", "\n    ")
+
+
+class _Walk:
+    """Goes through the values of one line."""
+
+    def __init__(self, hide: Hider) -> None:
+        self._hide = hide
+        self._left = MOST_VALUES
+
+    def named(self, name: str, value: object, depth: int = 0) -> object:
+        """What is said under a name."""
+        if value is not None and not isinstance(value, bool) and is_name_of_secret(name):
+            return HIDDEN
+        return self._plain(value, depth)
+
+    def text(self, said: str) -> str:
+        """A text without secrets; a secret that the cut goes through is cut off whole."""
+        said = _HALF.sub("\ufffd", str.__str__(said))
+        if len(said) <= LONGEST_TEXT:
+            return self._hide(said)
+        reach = self._hide.reach
+        kept = self._hide(said[: LONGEST_TEXT + reach])
+        kept = kept[: max(0, len(kept) - reach)][:LONGEST_TEXT]
+        return f"{kept}… [{len(said)} characters]"
+
+    def _plain(self, value: object, depth: int) -> object:
+        self._left -= 1
+        match value:
+            case None | bool():
+                return value
+            case Enum():
+                return self._plain(value.value, depth)
+            case str():
+                return self.text(value)
+            case int():
+                return int(value) if abs(value) < _LARGEST_NUMBER else f"{value:#x}"[:LONGEST_TEXT]
+            case float():
+                # Not every number of ours is one of JSON's.
+                return float(value) if value - value == 0 else f"{float(value)}"
+            case _ if depth < _DEEPEST and isinstance(value, Mapping | Set | list | tuple):
+                return self._inside(value, depth + 1)
+            case _:
+                return self.text(_words(value))
+
+    def _inside(self, value: object, depth: int) -> object:
+        try:
+            if isinstance(value, Mapping):
+                some = list(islice(value.items(), max(0, self._left)))
+                return {
+                    self.text(str(name)): self.named(str(name), one, depth) for name, one in some
+                }
+            assert isinstance(value, Set | list | tuple)
+            return [self._plain(one, depth) for one in islice(value, max(0, self._left))]
+        except Exception as error:
+            # A boundary: these may be anybody's classes.
+            return f"(unreadable: {type(error).__name__})"
+
+
+def _words(value: object) -> str:
+    try:
+        match value:
+            case datetime() | date():
+                return value.isoformat()
+            case PurePath():
+                return str(value)
+            case bytes() | bytearray() | memoryview():
+                return repr(bytes(value[:LONGEST_TEXT]))
+            case _:
+                return repr(value)
+    except Exception as error:
+        # A boundary, as above.
+        return f"(unreadable {type(value).__name__}: {type(error).__name__})"

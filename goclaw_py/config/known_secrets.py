@@ -1,0 +1,94 @@
+"""The secrets of this process, as far as settings and environment tell them (SPEC SEC-2)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from pydantic import BaseModel, SecretStr
+
+from goclaw_py.config.load import is_secret
+from goclaw_py.config.models import Settings
+from goclaw_py.core.secrecy import LONGEST_SECRET, MIN_SECRET, is_name_of_secret
+
+_LONG_LINE = 16
+_KEY_VARIABLE = re.compile(r"(?i)(?:_|^)key$")
+_LIKE_A_KEY = re.compile(r"(?=[^/]*[0-9])(?=[^/]*[A-Za-z])[\w-]{20,}")
+"""A part of the path of an address: some servers of tools have their key there."""
+
+
+def known_secrets(settings: Settings, env: Mapping[str, str]) -> frozenset[str]:
+    """Everything that must not be shown.
+
+    Reads the files that hold secrets. One that cannot be read is left out: whoever needs it says
+    so.
+    """
+    found = {secret for given in _given(settings, env) for secret in _parts(given)}
+    return frozenset(one for one in found if len(one) >= MIN_SECRET)
+
+
+def _given(settings: Settings, env: Mapping[str, str]) -> Iterator[str]:
+    for path, value in _leaves((), settings):
+        name = path[-1]
+        if isinstance(value, SecretStr):
+            yield value.get_secret_value()
+        elif name.endswith("_env") and isinstance(value, str):
+            yield env.get(value, "")
+        elif name.endswith("_file") and is_secret((*path[:-1], name.removesuffix("_file"))):
+            yield from _from_file(Path(str(value)))
+        elif isinstance(value, str) and len(path) > 1 and is_secret(path):
+            yield value
+    for name, value in env.items():
+        if is_name_of_secret(name) or _KEY_VARIABLE.search(name) or "://" in value:
+            yield value
+
+
+def _leaves(path: tuple[str, ...], value: object) -> Iterator[tuple[tuple[str, ...], object]]:
+    if isinstance(value, BaseModel):
+        for name in type(value).model_fields:
+            # The keys of a channel stand beside those that all channels have.
+            below = path if name == "options" else (*path, name)
+            yield from _leaves(below, getattr(value, name))
+    elif isinstance(value, Mapping):
+        for name, one in value.items():
+            yield from _leaves((*path, str(name)), one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _leaves(path, one)
+    elif path:
+        yield path, value
+
+
+def _from_file(file: Path) -> Iterator[str]:
+    with suppress(OSError, ValueError), file.expanduser().open(encoding="utf-8") as opened:
+        yield opened.read(LONGEST_SECRET)
+
+
+def _parts(given: str) -> Iterator[str]:
+    """What of it is secret: of an address its password and keys, of anything else all of it."""
+    given = given.strip()
+    if re.match(r"[a-z][a-z0-9+.-]{0,20}://", given):
+        yield from _of_address(given)
+        return
+    yield given
+    number, _, secret = given.partition(":")
+    if number.isdigit():
+        # The token of a bot: the number before it is no secret.
+        yield secret
+    if "\n" in given:
+        yield from (line for line in given.splitlines() if len(line) >= _LONG_LINE)
+
+
+def _of_address(address: str) -> Iterator[str]:
+    with suppress(ValueError):
+        read = urlsplit(address)
+        if read.password:
+            yield read.password
+            yield unquote(read.password)
+        yield from (part for part in read.path.split("/") if _LIKE_A_KEY.fullmatch(part))
+        for name, value in parse_qsl(read.query):
+            if is_name_of_secret(name) or name == "key" or _LIKE_A_KEY.fullmatch(value):
+                yield value

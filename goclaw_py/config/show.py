@@ -1,0 +1,207 @@
+"""The settings for people: every value, what has set it, and no secret (SPEC OPS-1, SEC-2)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from decimal import Decimal
+from enum import Enum
+from typing import Any, Final
+
+from pydantic import BaseModel, SecretStr
+from pydantic.fields import FieldInfo
+
+from goclaw_py.config.load import is_secret
+from goclaw_py.config.models import Account, Settings
+from goclaw_py.config.origins import Origin
+from goclaw_py.config.types import Duration, DurationOrOff, Durations
+from goclaw_py.core.ids import CRON_LANE
+from goclaw_py.ports.settings import MASK, OriginKind, Setting, SettingValue, Word
+
+_TIMES: Final = (Duration, DurationOrOff)
+_UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "m"))
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+_NAMED: Final = "*"
+"""Stands for a name that people gave: whether it reads like a secret says nothing."""
+
+_LOOKS_SECRET: Final = re.compile(r"\S{24}")
+"""A token may stand where nobody expects one: in an option of a channel, or after a program."""
+
+_OPTION: Final = re.compile(r"--?([A-Za-z][A-Za-z0-9_-]*)(=?)")
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_SECRET_WORDS: Final = ("token", "key", "secret", "password", "auth", "header")
+_PROGRAMS: Final = ("command", "run", "first", "later")
+"""Lists with these keys are programs with arguments."""
+
+_BY_PROFILE: Final = {("lanes", CRON_LANE), ("shutdown", "wait")}
+"""What the profile of the scheduler sets where nobody else does."""
+
+_HIDDEN: Final = ("home", "file", "options")
+
+Path_ = tuple[str, ...]
+
+
+def shown(settings: Settings) -> tuple[Setting, ...]:
+    """Every setting there is, in the order of the reference.
+
+    Keys of channels that only they know are among them as far as they are set. The value of a
+    secret that stands in a file or a variable of its own is told to come from there; nothing is
+    read for that.
+    """
+    return tuple(_View(settings).table((), (), settings))
+
+
+class _View:
+    """Walks the settings. Of each path there is a second one without the names people gave."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def table(self, path: Path_, kinds: Path_, section: BaseModel) -> Iterator[Setting]:
+        """All settings of a table."""
+        fields = type(section).model_fields
+        for name, field in fields.items():
+            if name in _HIDDEN:
+                continue
+            key, value = field.alias or name, getattr(section, name)
+            here = ((*path, key), (*kinds, key))
+            if isinstance(value, BaseModel):
+                yield from self.table(*here, value)
+            elif isinstance(value, Mapping):
+                yield from self._named(*here, value)
+            elif value is None and (origin := _kept_at(section, key)) is not None:
+                yield _secret(here[0], origin, field.description or "")
+            else:
+                one = self._one(*here, _written(value, field), field.description or "")
+                # What this program itself has there is no secret, whatever the key is called.
+                is_ours = one.secret and isinstance(value, str) and value == field.default
+                yield replace(one, value=value) if is_ours else one
+        if isinstance(section, Account):
+            yield from self._options(path, kinds, section.options)
+
+    def _named(self, path: Path_, kinds: Path_, values: Mapping[str, Any]) -> Iterator[Setting]:
+        """A table whose keys are names."""
+        for name, value in values.items():
+            here = ((*path, name), (*kinds, _NAMED))
+            if isinstance(value, BaseModel):
+                yield from self.table(*here, value)
+            else:
+                yield self._one(*here, _written(value), "")
+
+    def _options(self, path: Path_, kinds: Path_, values: Mapping[str, Any]) -> Iterator[Setting]:
+        """What a channel alone knows: anything may stand there."""
+        for key, value in values.items():
+            here = ((*path, key), (*kinds, key))
+            if isinstance(value, Mapping):
+                yield from self._options(*here, value)
+                continue
+            is_path = key.endswith(("_file", "_folder"))
+            hide = not is_path and _LOOKS_SECRET.search(str(value)) is not None
+            yield self._one(*here, SecretStr("") if hide else _written(value), "")
+            short = key.removesuffix("_file")
+            if short != key and short not in values and is_secret((*kinds, short)):
+                yield _secret((*path, short), _in_file(value))
+
+    def _one(
+        self, path: Path_, kinds: Path_, value: SettingValue | SecretStr, about: str
+    ) -> Setting:
+        origin = self._origin(path)
+        secret = isinstance(value, SecretStr) or is_secret(kinds)
+        if isinstance(value, SecretStr) or (secret and value is not None):
+            return _secret(path, origin, about)
+        if isinstance(value, tuple) and kinds[-1] in _PROGRAMS:
+            value = tuple(_careful(value))
+        return Setting(dotted(path), value, origin.kind, origin.words, secret, about)
+
+    def _origin(self, path: Path_) -> Origin:
+        origin = self._settings.place(path)
+        if origin.kind is OriginKind.DEFAULT and path in _BY_PROFILE:
+            chosen = self._settings.place(("scheduler", "profile"))
+            if chosen.kind is not OriginKind.DEFAULT:
+                words = f"default of profile {self._settings.scheduler.profile}"
+                return Origin(OriginKind.DEFAULT, words)
+        return origin
+
+
+def _kept_at(section: BaseModel, key: str) -> Origin | None:
+    """Where a secret is kept whose own key is not set."""
+    variable, file = (getattr(section, f"{key}{ending}", None) for ending in ("_env", "_file"))
+    if variable is not None:
+        return Origin(OriginKind.ENVIRONMENT, f"environment variable {variable}")
+    return None if file is None else _in_file(file)
+
+
+def _in_file(file: object) -> Origin:
+    return Origin(OriginKind.SECRET_FILE, f"file {file}")
+
+
+def _secret(path: Path_, origin: Origin, about: str = "") -> Setting:
+    return Setting(dotted(path), MASK, origin.kind, origin.words, secret=True, about=about)
+
+
+def dotted(path: Path_) -> str:
+    """A path as the settings file would have it: quotes where a key needs them."""
+    return ".".join(
+        key if _BARE.fullmatch(key) else json.dumps(key, ensure_ascii=False) for key in path
+    )
+
+
+def _written(value: object, field: FieldInfo | None = None) -> SettingValue | SecretStr:
+    """A value as the file would have it; a secret stays one."""
+    kinds = () if field is None else field.metadata
+    if isinstance(value, float) and any(isinstance(kind, _TIMES) for kind in kinds):
+        return _duration(value)
+    match value:
+        case None | SecretStr() | bool() | int() | float():
+            return value
+        case Enum():
+            return str(value.value)
+        case Decimal():
+            return float(value)
+        case list() | tuple():
+            timed = any(isinstance(kind, Durations) for kind in kinds)
+            return tuple(_duration(item) if timed else _word(item) for item in value)
+        case _:
+            return str(value)
+
+
+def _word(value: object) -> Word:
+    """An item of a list. One that holds more than itself is not looked into: it may be a secret."""
+    if isinstance(value, bool | int | float):
+        return value
+    return MASK if isinstance(value, Mapping | list) else str(value)
+
+
+def _duration(seconds: float) -> str:
+    whole = round(seconds)
+    for size, unit in _UNITS:
+        if whole and whole % size == 0:
+            return f"{whole // size}{unit}"
+    return f"{whole}s"
+
+
+def _careful(words: Iterable[Word]) -> Iterator[Word]:
+    """A program with its arguments, without what may be secrets among them."""
+    hide = False
+    for word in words:
+        option = _OPTION.match(str(word))
+        names_secret = option is not None and any(
+            hint in option[1].lower() for hint in _SECRET_WORDS
+        )
+        if hide or not names_secret:
+            yield MASK if hide else _argument(str(word))
+            hide = False
+        elif option is not None:
+            yield f"{option[0]}{MASK}" if option[2] else word
+            hide = not option[2]
+
+
+def _argument(word: str) -> str:
+    if (named := _VARIABLE.match(word)) is not None:
+        return f"{named[0]}{MASK}"
+    has_user = "://" in word and "@" in word
+    is_path = word.startswith(("/", "./", "../", "~"))
+    is_odd = not is_path and _LOOKS_SECRET.search(word) and re.search(r"[0-9]", word)
+    return MASK if has_user or is_odd else word

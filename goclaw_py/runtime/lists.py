@@ -1,0 +1,145 @@
+"""What operators read of what is stored, page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final, TypeVar
+
+from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.core.pages import Cursor
+from goclaw_py.ports.control import NotFound, RunRecord
+from goclaw_py.ports.store import (
+    ALL_RUNS,
+    Chat,
+    Heard,
+    Letter,
+    OutboxRow,
+    OutboxState,
+    Person,
+    Run,
+    RunFilter,
+    RunSpan,
+    Session,
+    Store,
+    StoredEntry,
+)
+
+T = TypeVar("T")
+
+SEARCHED: Final = 1000
+"""Among how many sessions one is looked for by a part of its key."""
+
+_MESSAGES_SHOWN: Final = 1000
+"""Of one run."""
+
+
+class Lists:
+    """Implements the part of ``Control`` that only reads the database."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def sessions(self, *, limit: int = 50, before: Cursor | None = None) -> list[Session]:
+        """See ``Control``."""
+        return await self._store.sessions(limit=limit, before=before)
+
+    async def session(self, key: str) -> Session:
+        """See ``Control``."""
+        exact = await self._store.session(SessionKey(key))
+        if exact is not None:
+            return exact
+        known = await self._store.sessions(limit=SEARCHED)
+        return only(known, lambda s: key in s.key, lambda s: s.key, f"session {key!r}")
+
+    async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
+        """See ``Control``."""
+        return await self._store.history(key, limit=limit)
+
+    async def runs(
+        self,
+        *,
+        limit: int = 50,
+        session: SessionKey | None = None,
+        active: bool = False,
+        only: RunFilter = ALL_RUNS,
+        before: Cursor | None = None,
+    ) -> list[Run]:
+        """See ``Control``."""
+        return await self._store.runs(
+            limit=limit, session=session, active=active, only=only, before=before
+        )
+
+    async def runs_between(
+        self, since: datetime, until: datetime, *, limit: int = 2000, after: Cursor | None = None
+    ) -> list[RunSpan]:
+        """See ``Control``."""
+        return await self._store.runs_between(since, until, limit=limit, after=after)
+
+    async def run(self, prefix: str) -> Run:
+        """See ``Control``."""
+        found = await self._store.find_run(prefix)
+        return only(found, lambda _: True, lambda run: run.id, f"run {prefix!r}")
+
+    async def run_record(self, prefix: str) -> RunRecord:
+        """See ``Control``."""
+        run = await self.run(prefix)
+        entries = await self._store.run_history(run.id)
+        said = await self._store.outbox(limit=_MESSAGES_SHOWN, run=run.id)
+        return RunRecord(run, tuple(entries), tuple(reversed(said)))
+
+    async def outbox(
+        self,
+        *,
+        limit: int = 50,
+        state: OutboxState | None = None,
+        run: RunId | None = None,
+        before: int | None = None,
+    ) -> list[OutboxRow]:
+        """See ``Control``."""
+        return await self._store.outbox(limit=limit, state=state, run=run, before=before)
+
+    async def outbox_row(self, row_id: int) -> OutboxRow:
+        """See ``Control``."""
+        row = await self._store.outbox_row(row_id)
+        if row is None:
+            raise NotFound(f"there is no message {row_id} in the outbox")
+        return row
+
+    async def letters(
+        self, *, waiting: bool = False, limit: int = 50, before: int | None = None
+    ) -> list[Letter]:
+        """See ``Control``."""
+        return await self._store.letters(ended=not waiting, limit=limit, before=before)
+
+    async def letter(self, row_id: int) -> Letter:
+        """See ``Control``."""
+        found = await self._store.letter(row_id)
+        if found is None:
+            raise NotFound(f"there is no message {row_id} in the inbox")
+        return found
+
+    async def people(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Person]:
+        """See ``Control``."""
+        return await self._store.people(limit=limit, before=before)
+
+    async def heard(self, *, limit: int = 50, before: Cursor | None = None) -> list[Heard]:
+        """See ``Control``."""
+        return await self._store.heard(limit=limit, before=before)
+
+    async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
+        """See ``Control``."""
+        return await self._store.chats(limit=limit, before=before)
+
+
+def only(
+    candidates: list[T], matches: Callable[[T], bool], name: Callable[[T], str], wanted: str
+) -> T:
+    """The one candidate that matches. Raises ``NotFound`` if none does, or several do."""
+    found = [candidate for candidate in candidates if matches(candidate)]
+    if not found:
+        raise NotFound(f"there is no {wanted}")
+    if len(found) > 1:
+        names = ", ".join(name(candidate) for candidate in found[:3])
+        raise NotFound(f"{wanted} is not unique: {names}{', …' if len(found) > 3 else ''}")
+    return found[0]

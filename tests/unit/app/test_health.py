@@ -1,0 +1,187 @@
+"""How a gateway tells how it is, whatever becomes of its database (SPEC OPS-2)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from goclaw_py.app.health import GatewayHealth
+from goclaw_py.app.status import COUNT_EVERY_S, PATIENCE_S, Snapshots
+from goclaw_py.core.errors import ChannelRefused
+from goclaw_py.core.messages import InboundMessage, PeerKind
+from goclaw_py.core.readiness import Condition
+from goclaw_py.testing.agents import Block, ScriptedAgent
+from goclaw_py.testing.channel import RecordingChannel
+from tests.support.figures import ThereOrNot, a_meter, figures, snapshots_of
+from tests.support.harness import GatewayProcess, a_process, message, until
+
+
+class Watched:
+    def __init__(self, gateway: GatewayProcess) -> None:
+        self.gateway = gateway
+        self.server = ThereOrNot()
+        self.snapshots: Snapshots = snapshots_of(gateway, self.server)
+        stand_in: Any = self.server
+        self.health = GatewayHealth(
+            gateway.works, gateway.channels, stand_in, self.snapshots, a_meter()
+        )
+
+    @property
+    def states(self) -> dict[str, Condition]:
+        return {check.name: check.state for check in self.health.readiness().checks}
+
+
+@asynccontextmanager
+async def watched(
+    agent: ScriptedAgent | None = None, *, trusted: bool = False
+) -> AsyncIterator[Watched]:
+    channel = RecordingChannel(trusted=trusted)
+    async with a_process(agent, channels=(channel,)) as gateway:
+        await asyncio.sleep(1)
+        yield Watched(gateway)
+
+
+async def test_a_gateway_that_works_is_ready() -> None:
+    async with watched() as made:
+        assert made.health.readiness().ready
+        assert set(made.states.values()) == {Condition.OK}
+
+
+async def test_without_its_database_it_is_not_ready() -> None:
+    async with watched() as made:
+        made.server.reachable = False
+        found = made.health.readiness()
+        assert not found.ready
+        assert found.words == "not ready: the database does not answer"
+
+
+async def test_readiness_asks_the_database_nothing() -> None:
+    """Anybody may ask for it without a token."""
+    async with watched() as made:
+        before = made.gateway.store.calls.copy()
+        made.health.readiness()
+        assert made.gateway.store.calls == before
+
+
+async def test_with_its_only_channel_stopped_it_is_not_ready() -> None:
+    async with watched() as made:
+        made.gateway.channel.break_off(ChannelRefused("wrong token"))
+        await asyncio.sleep(1)
+        assert made.states["channels"] is Condition.FAILING
+        assert "token" not in made.health.readiness().words
+
+
+async def test_a_channel_for_this_machine_only_does_not_count() -> None:
+    async with watched(trusted=True) as made:
+        made.gateway.channel.break_off(ChannelRefused("wrong token"))
+        await asyncio.sleep(1)
+        assert made.health.readiness().ready
+
+
+async def test_one_that_shuts_down_is_not_ready() -> None:
+    agent = ScriptedAgent(Block())
+    async with watched(agent, trusted=True) as made:
+        await made.gateway.say("hello")
+        await agent.until_active(1)
+        ending = asyncio.create_task(made.gateway.works.drain(30, asyncio.Event()))
+        await asyncio.sleep(1)
+        assert made.states["draining"] is Condition.FAILING
+        agent.release()
+        await ending
+
+
+async def scrape(made: Watched) -> dict[str, float]:
+    return dict(figures((await made.health.metrics(openmetrics=False)).text))
+
+
+async def test_a_scrape_does_not_ask_a_database_that_is_away() -> None:
+    async with watched() as made:
+        made.server.reachable = False
+        made.gateway.store.calls.clear()
+        began = asyncio.get_running_loop().time()
+        shown = await scrape(made)
+        assert asyncio.get_running_loop().time() == began
+        assert made.gateway.store.calls["backlog"] == 0
+        assert shown["goclaw_database_up"] == 0
+        assert "goclaw_inbox_open" not in shown
+        assert shown["goclaw_warnings"] == 1
+
+
+async def test_one_that_has_just_gone_away_is_not_up() -> None:
+    async with watched() as made:
+        made.gateway.store.broken.add("backlog")
+        assert (await scrape(made))["goclaw_database_up"] == 0
+        made.gateway.store.broken.clear()
+        shown = await scrape(made)
+        assert (shown["goclaw_database_up"], shown["goclaw_inbox_open"]) == (1, 0)
+
+
+async def test_one_that_hangs_is_waited_for_shortly_and_asked_once() -> None:
+    async with watched() as made:
+        made.gateway.store.slow_before_s["backlog"] = 60.0
+        made.gateway.store.calls.clear()
+        began = asyncio.get_running_loop().time()
+        found = await asyncio.gather(*(scrape(made) for _ in range(10)))
+        assert asyncio.get_running_loop().time() - began <= PATIENCE_S + 0.01
+        assert {shown["goclaw_database_up"] for shown in found} == {0}
+        assert (await scrape(made))["goclaw_database_up"] == 0
+        assert made.gateway.store.calls["backlog"] == 1
+        made.gateway.store.slow_before_s.clear()
+        await asyncio.sleep(60)
+        assert (await scrape(made))["goclaw_database_up"] == 1
+
+
+async def test_whoever_asks_and_goes_away_takes_the_answer_from_nobody() -> None:
+    async with watched() as made:
+        made.gateway.store.slow_before_s["backlog"] = 0.5
+        first = asyncio.create_task(scrape(made))
+        second = asyncio.create_task(scrape(made))
+        await asyncio.sleep(0.1)
+        first.cancel()
+        assert (await second)["goclaw_database_up"] == 1
+
+
+async def test_a_channel_with_trouble_or_without_work_is_not_up() -> None:
+    async with watched() as made:
+        up = 'goclaw_channel_up{account="default",channel="telegram"}'
+        assert (await scrape(made))[up] == 1
+        made.gateway.channel.break_off(ChannelRefused("wrong token"))
+        await until(lambda: made.gateway.supervisor.views()[0].state == "stopped")
+        assert (await scrape(made))[up] == 0
+
+
+async def test_the_full_status_still_waits_for_its_database() -> None:
+    async with watched() as made:
+        made.server.reachable = False
+        assert (await made.snapshots.full()).backlog is not None
+        made.gateway.store.away = True
+        status = await made.snapshots.full()
+        assert (status.backlog, status.database) == (None, "embedded, unreachable")
+        made.gateway.store.away = False
+
+
+async def test_groups_that_nobody_has_decided_about_are_counted_now_and_then() -> None:
+    async with watched() as made:
+        await made.gateway.gateway.accept([in_group("-1")])
+        made.gateway.store.calls.clear()
+        await scrape(made)
+        await asyncio.sleep(0.1)
+        assert (await scrape(made))["goclaw_warnings"] == 1
+        await made.gateway.gateway.accept([in_group("-2")])
+        for _ in range(5):
+            await scrape(made)
+            await asyncio.sleep(0.1)
+        assert made.gateway.store.calls["chats"] == 1
+        assert (await made.snapshots.full()).warnings == (
+            "2 groups wait for your decision; see: goclaw groups list",
+        )
+        made.gateway.store.away = True
+        await asyncio.sleep(COUNT_EVERY_S)
+        assert (await scrape(made))["goclaw_database_up"] == 0
+        made.gateway.store.away = False
+
+
+def in_group(chat: str) -> InboundMessage:
+    return message("hi", chat=chat, sender="bob", peer=PeerKind.GROUP)

@@ -1,0 +1,181 @@
+"""The settings as operators see them (SPEC OPS-1, SEC-2)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from goclaw_py.config import Settings, load, shown
+from goclaw_py.config.models import Agent, Database
+from goclaw_py.ports.settings import MASK, OriginKind, Setting
+
+SECRET = "hush9-hush9-hush9-hush9-hush9"
+
+
+def view(folder: Path, text: str, **env: str) -> dict[str, Setting]:
+    (folder / "goclaw.toml").write_text(text, "utf-8")
+    found = shown(load(None, {"GOCLAW_HOME": str(folder), **env}))
+    assert len({one.path for one in found}) == len(found), "a path stands there twice"
+    return {one.path: one for one in found}
+
+
+def test_every_value_has_its_origin(tmp_path: Path) -> None:
+    text = '[lanes]\nmain = 3\n[agents.main]\n# a model\nmodel = "openai:gpt-4o"\n'
+    found = view(tmp_path, text, GOCLAW_LANE_CRON="7")
+    file = tmp_path / "goclaw.toml"
+    assert found["lanes.main"] == Setting("lanes.main", 3, OriginKind.FILE, f"{file}:2")
+    assert found["lanes.cron"].origin == "environment variable GOCLAW_LANE_CRON"
+    assert found["lanes.cron"].kind is OriginKind.ENVIRONMENT
+    assert found["lanes.subagent"].kind is OriginKind.DEFAULT
+    model = found["agents.main.model"]
+    assert (model.value, model.origin) == ("openai:gpt-4o", f"{file}:5")
+    assert "provider:model" in model.about
+
+
+def test_values_are_as_the_file_would_have_them(tmp_path: Path) -> None:
+    text = """
+[runs]
+timeout = "90s"
+[scheduler]
+backoff = ["30s", "5m"]
+[heartbeat]
+interval = 0
+[agents.main.budget]
+usd = 0.5
+time = "2h"
+[channels.telegram.chats."a.b"]
+agent = "main"
+"""
+    found = view(tmp_path, text)
+    values = {path: one.value for path, one in found.items()}
+    assert values["runs.timeout"] == "90s"
+    assert values["runs.outage_hold"] == "30m"
+    assert values["scheduler.backoff"] == ("30s", "5m")
+    assert values["heartbeat.interval"] == "0s"
+    assert values["agents.main.budget.usd"] == 0.5
+    assert values["agents.main.budget.time"] == "2h"
+    assert values["queue.mode"] is None
+    assert values["log.level"] == "info"
+    assert values['channels.telegram.chats."a.b".agent'] == "main"
+
+
+def test_what_a_profile_sets_is_its_default(tmp_path: Path) -> None:
+    """SPEC CRON-17."""
+    assert view(tmp_path, "")["shutdown.wait"].origin == "default"
+    found = view(tmp_path, '[scheduler]\nprofile = "caco"\n')
+    assert found["shutdown.wait"].origin == "default of profile caco"
+    assert found["lanes.cron"].kind is OriginKind.DEFAULT
+    assert found["lanes.main"].origin == "default"
+
+
+SECRETS = f"""
+[database]
+url = "postgresql://u:{SECRET}@h/d"
+[agents.main]
+api_key = "{SECRET}"
+base_url = "https://u:{SECRET}@h/v1"
+headers = {{ X-Thing = "{SECRET}" }}
+[agents.main.command]
+run = ["tool", "--api-key", "{SECRET}", "--token={SECRET}", "X={SECRET}", "{SECRET}"]
+[agents.main.mcp.files]
+command = ["docker", "-e", "PLAIN={SECRET}", "https://u:{SECRET}@h"]
+env = {{ PLAIN = "{SECRET}" }}
+[agents.main.mcp.web]
+url = "https://h/{SECRET}"
+headers = {{ X-Thing = "{SECRET}" }}
+[web]
+token = "{SECRET}"
+[sources.work]
+kind = "github"
+repo = "a/b"
+token = "{SECRET}"
+[channels.telegram]
+token = "{SECRET}"
+odd = "{SECRET}"
+nested = {{ secret = "{SECRET}", list = [{{ a = "{SECRET}" }}] }}
+[channels.telegram.accounts.work]
+token = "{SECRET}"
+"""
+
+
+def test_no_secret_is_ever_shown_nor_a_part_of_it(tmp_path: Path) -> None:
+    """SPEC SEC-2."""
+    found = view(tmp_path, SECRETS)
+    assert "hush" not in repr(found)
+    masked = {path for path, one in found.items() if one.value == MASK}
+    assert masked >= {
+        "database.url",
+        "agents.main.api_key",
+        "agents.main.base_url",
+        "agents.main.headers.X-Thing",
+        "agents.main.mcp.files.env.PLAIN",
+        "agents.main.mcp.web.url",
+        "web.token",
+        "sources.work.token",
+        "channels.telegram.token",
+        "channels.telegram.odd",
+        "channels.telegram.accounts.work.token",
+    }
+    assert all(found[path].secret for path in masked)
+    run = found["agents.main.command.run"].value
+    assert run == ("tool", "--api-key", MASK, f"--token={MASK}", f"X={MASK}", MASK)
+    assert found["web.token"].kind is OriginKind.FILE
+
+
+def test_settings_made_in_code_show_no_secret_either() -> None:
+    made = Settings(
+        agents={"main": Agent(api_key=SecretStr(SECRET), base_url=f"https://{SECRET}@h")},
+        database=Database(url=SecretStr(SECRET)),
+    )
+    assert "hush" not in repr(shown(made))
+
+
+@pytest.mark.parametrize(
+    ("key", "kind", "origin"),
+    [
+        ('token_file = "/run/token"', OriginKind.SECRET_FILE, "file /run/token"),
+        ('token_env = "TOKEN"', OriginKind.ENVIRONMENT, "environment variable TOKEN"),
+    ],
+)
+def test_a_secret_that_is_kept_elsewhere_says_where_and_is_not_read(
+    tmp_path: Path, key: str, kind: OriginKind, origin: str
+) -> None:
+    found = view(tmp_path, f"[web]\n{key}\n", TOKEN=SECRET)
+    token = found["web.token"]
+    assert (token.value, token.kind, token.origin, token.secret) == (MASK, kind, origin, True)
+    name = key.partition(" ")[0]
+    assert found[f"web.{name}"].kind is OriginKind.FILE
+    assert not found[f"web.{name}"].secret
+
+
+def test_a_channel_tells_where_its_token_is_kept(tmp_path: Path) -> None:
+    found = view(tmp_path, '[channels.telegram]\ntoken_file = "t"\n')
+    assert found["channels.telegram.token"].origin == f"file {tmp_path / 't'}"
+    assert found["channels.telegram.token_file"].value == str(tmp_path / "t")
+
+
+def test_a_secret_that_nobody_has_set_is_not_masked(tmp_path: Path) -> None:
+    found = view(tmp_path, '[agents.main.mcp.x]\ncommand = ["y"]\n')
+    assert found["agents.main.api_key"].value is None
+    assert found["agents.main.api_key"].secret
+    assert found["agents.main.mcp.x.url"].value == ""
+
+
+def test_a_name_that_reads_like_a_secret_hides_nothing(tmp_path: Path) -> None:
+    found = view(tmp_path, "[agents.monkey]\ncontext_window = 2000\n[lanes]\nkeys = 3\n")
+    assert found["agents.monkey.context_window"].value == 2000
+    assert found["lanes.keys"].value == 3
+
+
+def test_arguments_that_are_no_secrets_are_shown(tmp_path: Path) -> None:
+    words = [
+        "/usr/local/bin/a-long-name-of-a-program-2",
+        "-p",
+        "{prompt}",
+        "--output-format",
+        "x y",
+    ]
+    text = f"[agents.main.command]\nrun = {words!r}\n"
+    assert view(tmp_path, text)["agents.main.command.run"].value == tuple(words)

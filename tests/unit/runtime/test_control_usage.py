@@ -1,0 +1,53 @@
+"""What runs have used, as a gateway and the database alone tell it (SPEC OPS-1, AGENT-5)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+
+from goclaw_py.core.errors import BadUsageQuery
+from goclaw_py.core.events import Usage
+from goclaw_py.core.usage_view import Grouping, UsageQuery, Used
+from goclaw_py.ports.agent import AgentResult
+from goclaw_py.runtime.control import StoreControl
+from goclaw_py.testing.agents import Return, ScriptedAgent
+from goclaw_py.testing.clock import START
+from tests.support.harness import a_process
+
+SPENT = Usage(2, 100, 10, 40, Decimal("0.01"))
+
+
+def spending() -> ScriptedAgent:
+    return ScriptedAgent(otherwise=lambda _: Return(AgentResult("spent", usage=SPENT)))
+
+
+async def test_what_a_chat_has_used_is_told_by_who_asked_and_when() -> None:
+    async with a_process(spending()) as gateway:
+        await gateway.ask("one")
+        await gateway.ask("two")
+        query = UsageQuery((Grouping.DAY, Grouping.SENDER, Grouping.TRIGGER), days=1)
+        report = await gateway.control.usage(query)
+        (row,) = report.rows
+        today = START.date()
+        assert (report.since, report.until, report.zone) == (today, today, "UTC")
+        assert row.used == report.total == Used(2, 4, 200, 20, 80, Decimal("0.02"))
+        assert (row.group[Grouping.DAY], row.group[Grouping.TRIGGER]) == (today.isoformat(), "chat")
+        assert row.group[Grouping.SENDER] is not None
+        alone = StoreControl(gateway.store, gateway.clock)
+        assert await alone.usage(query) == report
+
+
+async def test_a_day_without_runs_has_no_rows() -> None:
+    async with a_process(spending()) as gateway:
+        await gateway.ask("one")
+        before = START.date() - timedelta(days=1)
+        report = await gateway.control.usage(UsageQuery(since=before, until=before))
+        assert (report.rows, report.total) == ((), Used())
+
+
+async def test_a_question_about_days_that_have_not_begun_is_refused() -> None:
+    async with a_process(spending()) as gateway:
+        with pytest.raises(BadUsageQuery, match="after the last day"):
+            await gateway.control.usage(UsageQuery(since=START.date() + timedelta(days=1)))

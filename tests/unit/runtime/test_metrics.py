@@ -1,0 +1,358 @@
+"""What happens in a gateway, in figures for Prometheus (SPEC OPS-2)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from goclaw_py.core.errors import AgentError, NotSent, StoreUnavailable, Undeliverable
+from goclaw_py.core.events import Usage
+from goclaw_py.core.ids import MAIN_AGENT
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.ports.agent import AgentResult, Emit, RunRequest, Step
+from goclaw_py.ports.store import OutboxState
+from goclaw_py.testing.agents import Block, Do, Emitting, Fail, Return, Say, ScriptedAgent
+from goclaw_py.testing.channel import RecordingChannel
+from tests.support.beats import beating, saying, until_ended, write
+from tests.support.figures import Scraped, a_meter
+from tests.support.harness import (
+    GatewayProcess,
+    Ways,
+    a_process,
+    here,
+    message,
+    until,
+)
+from tests.support.jobs import OPERATOR, Wanted, at, desk, ends, every, make
+
+AT_ONCE = Ways(QueuePolicy())
+
+
+def chat_run(outcome: str) -> str:
+    """Labels are sorted where they are shown."""
+    return f'{{lane="main",outcome="{outcome}",trigger="chat"}}'
+
+
+@asynccontextmanager
+async def scraped(
+    agent: ScriptedAgent | None = None,
+    ways: Ways = AT_ONCE,
+    channels: tuple[RecordingChannel, ...] = (),
+) -> AsyncIterator[Scraped]:
+    meter = a_meter()
+    async with a_process(agent, ways, channels=channels, meter=meter) as gateway:
+        yield Scraped(gateway, meter)
+
+
+async def settled(gateway: GatewayProcess) -> None:
+    """Nothing runs, and everything is sent or given up."""
+    open_states = (OutboxState.PENDING, OutboxState.SENDING)
+    await until(lambda: not gateway.dispatcher.runs())
+    async with asyncio.timeout(600):
+        while any(row.state in open_states for row in await gateway.store.outbox(limit=1000)):
+            await asyncio.sleep(0.1)
+
+
+# ---------------------------------------------------------------------------- runs
+
+
+async def test_each_run_is_counted_once_by_how_it_ended() -> None:
+    agent = ScriptedAgent(Say("fine"), Fail(AgentError("no", "no")), Block())
+    async with scraped(agent) as made:
+        await made.gateway.ask("one")
+        await made.gateway.ask("two")
+        await made.gateway.say("three")
+        await agent.until_active(1)
+        assert sum((await made.some("goclaw_runs_total")).values()) == 2
+        await made.gateway.say("/stop")
+        await settled(made.gateway)
+        assert await made.some("goclaw_runs_total") == {
+            chat_run("completed"): 1,
+            chat_run("failed"): 1,
+            chat_run("cancelled"): 1,
+        }
+
+
+async def test_a_kind_of_runs_has_all_outcomes_from_its_first_end_on() -> None:
+    """Prometheus sees no rise in a series that begins at 1."""
+    async with scraped() as made:
+        await made.gateway.ask("one")
+        shown = await made.all()
+        assert {key for key in shown if key.startswith("goclaw_runs_total")} == {
+            "goclaw_runs_total" + chat_run(outcome) for outcome in Outcome
+        }
+
+
+async def test_what_was_dropped_counts_though_it_never_ran() -> None:
+    """SPEC QUEUE-5."""
+    agent = ScriptedAgent(Block())
+    async with scraped(agent, Ways(QueuePolicy(capacity=1))) as made:
+        await made.gateway.say("one", "two", "three")
+        await agent.until_active(1)
+        assert await made.some("goclaw_runs_total") == {chat_run("dropped"): 1}
+        agent.release()
+
+
+async def test_messages_that_became_one_turn_are_one_run() -> None:
+    """SPEC QUEUE-6."""
+    async with scraped(ways=Ways()) as made:
+        await made.gateway.say("one", "two", "three")
+        await made.gateway.channel.until_sent(1)
+        await settled(made.gateway)
+        assert await made.some("goclaw_runs_total") == {chat_run("completed"): 1}
+        assert await made.some("goclaw_messages_received_total") == {'{channel="telegram"}': 3}
+
+
+async def test_the_run_of_a_subagent_is_a_run_of_its_own() -> None:
+    async def ask_child(request: RunRequest, _emit: Emit) -> str:
+        return await here(request).children.subagent("look")
+
+    agent = ScriptedAgent(Do(ask_child))
+    meter = a_meter()
+    async with a_process(agent, AT_ONCE, meter=meter) as gateway:
+        await gateway.ask("go")
+        await settled(gateway)
+        ended = await Scraped(gateway, meter).some("goclaw_runs_total")
+    # The harness has no lane for subagents: what cannot run is rejected, and counted.
+    assert sum(ended.values()) == 2
+    assert any('trigger="subagent"' in labels for labels in ended)
+
+
+async def test_what_runs_have_used_is_added_up_also_if_they_failed() -> None:
+    used = Usage(1, 100, 20, 60, Decimal("0.10"))
+    agent = ScriptedAgent(
+        Return(AgentResult("a", usage=used)),
+        Emitting((Step(replace(used, cost_usd=Decimal("0.20")), "m"),), Fail(ValueError("no"))),
+        Return(AgentResult("b", usage=Usage(1, 5, 1))),
+    )
+    async with scraped(agent) as made:
+        for text in ("one", "two", "three"):
+            await made.gateway.ask(text)
+        await settled(made.gateway)
+        assert await made.some("goclaw_tokens_total") == {
+            '{agent="main",kind="input"}': 205,
+            '{agent="main",kind="output"}': 41,
+            '{agent="main",kind="cached"}': 120,
+        }
+        assert await made.some("goclaw_cost_usd_total") == {'{agent="main"}': 0.3}
+
+
+async def test_lanes_are_shown_as_they_are_now() -> None:
+    agent = ScriptedAgent(Block(), Block(), Block())
+    async with scraped(agent) as made:
+        for chat in ("ann", "bob", "cem"):
+            await made.gateway.say("hi", chat=chat)
+        await agent.until_active(2)
+        shown = await made.all()
+        assert shown['goclaw_lane_slots{lane="main"}'] == 2
+        assert shown['goclaw_lane_running{lane="main"}'] == 2
+        assert shown['goclaw_lane_waiting{lane="main"}'] == 1
+        assert shown["goclaw_sessions_waiting"] == 1
+        assert shown['goclaw_lane_running{lane="cron"}'] == 0
+        assert shown["goclaw_inbox_open"] == 3
+        agent.release()
+
+
+async def test_waits_and_durations_are_those_of_the_lane() -> None:
+    agent = ScriptedAgent(Say("a", 20), Say("b", 20), Say("c", 20))
+    async with scraped(agent) as made:
+        for chat in ("ann", "bob", "cem"):
+            await made.gateway.say("hi", chat=chat)
+        await made.gateway.channel.until_sent(3)
+        shown = await made.all()
+        assert shown['goclaw_run_duration_seconds_count{lane="main"}'] == 3
+        assert shown['goclaw_run_duration_seconds_sum{lane="main"}'] == 60
+        assert shown['goclaw_run_duration_seconds_bucket{lane="main",le="10.0"}'] == 0
+        assert shown['goclaw_run_duration_seconds_bucket{lane="main",le="30.0"}'] == 3
+        assert shown['goclaw_run_wait_seconds_sum{lane="main"}'] == 20
+        assert shown['goclaw_run_wait_seconds_bucket{lane="main",le="0.005"}'] == 2
+        assert shown['goclaw_run_wait_seconds_bucket{lane="main",le="+Inf"}'] == 3
+
+
+# ---------------------------------------------------------------------------- in and out
+
+
+async def test_a_message_that_came_twice_was_received_once() -> None:
+    """SPEC IO-1."""
+    async with scraped() as made:
+        one = message("hi")
+        await made.gateway.gateway.accept([one, one])
+        await made.gateway.gateway.accept([one])
+        await made.gateway.gateway.accept([message("/status")])
+        assert await made.some("goclaw_messages_received_total") == {'{channel="telegram"}': 2}
+
+
+async def test_what_strangers_say_was_not_received() -> None:
+    """SPEC CHAN-5."""
+    async with scraped(channels=(RecordingChannel(trusted=False),)) as made:
+        await made.gateway.say("let me in")
+        assert await made.some("goclaw_messages_received_total") == {}
+
+
+async def test_a_message_counts_when_it_is_committed() -> None:
+    """Its channel offers it again until then."""
+    async with scraped() as made:
+        one = message("hi")
+        made.gateway.store.broken.add("accept")
+        with pytest.raises(StoreUnavailable):
+            await made.gateway.gateway.accept([one])
+        assert await made.some("goclaw_messages_received_total") == {}
+        made.gateway.store.broken.clear()
+        await made.gateway.gateway.accept([one])
+        assert await made.some("goclaw_messages_received_total") == {'{channel="telegram"}': 1}
+
+
+async def test_a_message_is_delivered_once_after_the_tries_that_went_wrong() -> None:
+    async with scraped() as made:
+        made.gateway.channel.fail(NotSent("no route"), NotSent("no route"), chat="ann")
+        await made.gateway.say("hi")
+        await settled(made.gateway)
+        (row,) = await made.gateway.store.outbox()
+        assert row.sent_at is not None
+        assert await made.some("goclaw_deliveries_total") == {
+            '{channel="telegram",result="retried"}': 2,
+            '{channel="telegram",result="sent"}': 1,
+        }
+        took_s = (row.sent_at - row.created_at).total_seconds()
+        shown = await made.all()
+        assert shown['goclaw_delivery_delay_seconds_sum{channel="telegram"}'] == took_s > 2
+        assert shown['goclaw_delivery_delay_seconds_count{channel="telegram"}'] == 1
+
+
+async def test_what_can_never_be_delivered_has_failed_until_somebody_gives_it_up() -> None:
+    async with scraped() as made:
+        made.gateway.channel.fail(Undeliverable("too odd"), chat="ann")
+        await made.gateway.say("hi")
+        await settled(made.gateway)
+        failed = {'{channel="telegram",result="failed"}': 1}
+        assert await made.some("goclaw_deliveries_total") == failed
+        assert (await made.all())["goclaw_outbox_dead"] == 1
+        (row,) = await made.gateway.store.outbox()
+        assert await made.gateway.control.drop_outbox([row.id, 999]) == 1
+        assert await made.gateway.control.drop_outbox([row.id]) == 0
+        dropped = {'{channel="telegram",result="dropped"}': 1}
+        assert await made.some("goclaw_deliveries_total") == failed | dropped
+        assert (await made.all())["goclaw_outbox_dead"] == 0
+
+
+async def test_a_mark_that_met_a_bug_is_no_delivery() -> None:
+    async with scraped() as made:
+        broken = {"mark_sent": ValueError("a bug")}
+
+        async def breaks(*_args: object, **_options: object) -> None:
+            raise broken["mark_sent"]
+
+        made.gateway.store.mark_sent = breaks  # type: ignore[method-assign]
+        await made.gateway.say("hi")
+        await until(lambda: made.gateway.store.calls["mark_failed"] > 0)
+        await asyncio.sleep(0)
+        counted = await made.some("goclaw_deliveries_total")
+        assert counted == {'{channel="telegram",result="retried"}': 1}
+        del made.gateway.store.mark_sent
+
+
+# ---------------------------------------------------------------------------- jobs and beats
+
+
+async def test_each_occurrence_is_counted_by_its_status_with_its_lag() -> None:
+    agent = ScriptedAgent(Say("fine"), Fail(AgentError("no", "no")))
+    async with scraped(agent) as made:
+        first = await make(made.gateway, Wanted(at(10), slug="first"))
+        await asyncio.sleep(15)
+        second = await make(made.gateway, Wanted(at(20), slug="second"))
+        await asyncio.sleep(15)
+        assert await ends(made.gateway, first) == ["ok"]
+        assert await ends(made.gateway, second) == ["failed"]
+        counted = await made.some("goclaw_occurrences_total")
+        assert counted == {'{status="ok"}': 1, '{status="failed"}': 1}
+        shown = await made.all()
+        assert shown["goclaw_occurrence_lag_seconds_count"] == 2
+        assert shown["goclaw_occurrence_lag_seconds_sum"] < 2
+        runs = await made.some("goclaw_runs_total")
+        assert runs == {
+            '{lane="cron",outcome="completed",trigger="cron"}': 1,
+            '{lane="cron",outcome="failed",trigger="cron"}': 1,
+        }
+
+
+async def test_a_job_that_waits_for_its_lane_has_a_lag() -> None:
+    agent = ScriptedAgent(Say("slow", 40), Say("late"))
+    async with scraped(agent) as made:
+        await make(made.gateway, Wanted(at(10), slug="one"))
+        await make(made.gateway, Wanted(at(11), slug="two"))
+        await asyncio.sleep(90)
+        lag = (await made.all())["goclaw_occurrence_lag_seconds_sum"]
+        assert 39 <= lag < 41
+
+
+async def test_what_is_run_by_hand_has_no_lag() -> None:
+    async with scraped() as made:
+        job = await make(made.gateway, Wanted(every(3600)))
+        await desk(made.gateway).run_now(job.id, OPERATOR)
+        await settled(made.gateway)
+        assert await made.some("goclaw_occurrences_total") == {'{status="ok"}': 1}
+        assert (await made.all())["goclaw_occurrence_lag_seconds_count"] == 0
+
+
+async def test_beats_are_counted_by_agent_and_status() -> None:
+    meter = a_meter()
+    agent = saying("HEARTBEAT_OK", "the meeting begins in ten minutes, and its room was changed")
+    async with a_process(agent, beating(), meter=meter) as gateway:
+        write(gateway)
+        await gateway.ask("hello")
+        await until_ended(gateway, 2)
+        write(gateway, "")
+        await until_ended(gateway, 3)
+        await settled(gateway)
+        made = Scraped(gateway, meter)
+        assert await made.some("goclaw_beats_total") == {
+            '{agent="main",status="ok"}': 1,
+            '{agent="main",status="alerted"}': 1,
+            '{agent="main",status="skipped"}': 1,
+        }
+        beats = '{lane="cron",outcome="completed",trigger="heartbeat"}'
+        assert (await made.some("goclaw_runs_total"))[beats] == 2
+
+
+# ---------------------------------------------------------------------------- labels
+
+
+def test_a_name_that_the_settings_do_not_have_makes_no_series_of_its_own() -> None:
+    """Series would grow with what people do; see OPS-2."""
+    meter = a_meter()
+    for number in range(50):
+        meter.received(f"channel-{number}")
+    names = {
+        tuple(sample.labels.items())
+        for family in meter.counted()
+        if family.name == "goclaw_messages_received"
+        for sample in family.samples
+    }
+    assert names == {(("channel", "telegram"),), (("channel", "other"),)}
+
+
+async def test_a_thousand_chats_make_no_more_series_than_one() -> None:
+    async with scraped() as made:
+        await made.gateway.ask("hi")
+        few = set(await made.all())
+        for number in range(1000):
+            await made.gateway.say("hi", chat=f"chat-{number}")
+        await settled(made.gateway)
+        assert set(await made.all()) == few
+        # The one before is among them.
+        assert sum((await made.some("goclaw_runs_total")).values()) == 1001
+        assert "chat-7" not in "".join(few)
+
+
+async def test_two_gateways_in_a_process_count_for_themselves() -> None:
+    async with scraped() as one, scraped() as other:
+        await one.gateway.ask("hi")
+        assert await one.some("goclaw_runs_total") != {}
+        assert await other.some("goclaw_runs_total") == {}
+        assert MAIN_AGENT in str(await other.all())
