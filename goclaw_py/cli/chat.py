@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from goclaw_py.cli.context import cli
+from goclaw_py.cli.context import cli, waited_for
 from goclaw_py.cli.exits import ExitCode
-from goclaw_py.core.routing import is_chat_name
 
 if TYPE_CHECKING:
     from goclaw_py.config import Settings
@@ -23,6 +21,8 @@ WAIT_S: Final = 60.0
 
 
 def _chat(name: str) -> str:
+    from goclaw_py.core.routing import is_chat_name  # noqa: PLC0415  (not needed for --help)
+
     if not is_chat_name(name):
         raise typer.BadParameter("must be up to 64 of A-Z a-z 0-9 . _ -")
     return name
@@ -44,7 +44,7 @@ def chat(
 
     path = socket_path(settings.state_folder)
     if is_answered(path):
-        answered = asyncio.run(_talk(path, chat, wait))
+        answered = waited_for(_talk(path, chat, wait))
     else:
         answered = _talk_to_ourselves(settings, chat, wait)
     if not answered:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from goclaw_py.config import Settings
@@ -13,12 +15,18 @@ from goclaw_py.core.errors import ChannelError, NotSent
 from goclaw_py.ports.control import Control
 
 if TYPE_CHECKING:
+    from goclaw_py.app.backup import Saved
+    from goclaw_py.app.progress import Tell
+    from goclaw_py.app.restore import Backup, InTheWay, Restored
     from goclaw_py.app.service import Front
     from goclaw_py.app.simulated_beats import KnownHeartbeat
     from goclaw_py.app.simulation import Assumed, Forecast
     from goclaw_py.core.ids import JobId
     from goclaw_py.core.jobs import Job
+    from goclaw_py.core.secrecy import Hider
+    from goclaw_py.ports.channel import Channel
     from goclaw_py.store.migrate import Status
+    from goclaw_py.store.postgres.checkup import Checkup
     from goclaw_py.store.postgres.pool import Connection
 
 
@@ -74,24 +82,38 @@ async def check_parts(settings: Settings) -> None:
 PROBE_S = 15.0
 
 
-async def probe_channels(settings: Settings) -> list[tuple[str, str | ChannelError]]:
-    """Ask the servers of all channels but the console; by name what each said."""
+async def probe_channels(
+    settings: Settings, limit_s: float | None = None
+) -> list[tuple[str, str | ChannelError]]:
+    """Ask the servers of all channels but the console, all at once; by name what each said.
+
+    ``limit_s``: for each of them, at most and by default ``PROBE_S``.
+    """
     from goclaw_py.app.parts import CONSOLE, build_channels  # noqa: PLC0415
 
-    found: list[tuple[str, str | ChannelError]] = []
-    for (name, account), channel in build_channels(settings).items():
-        try:
-            async with asyncio.timeout(PROBE_S):
-                answer: str | ChannelError = "" if name == CONSOLE else await channel.probe()
-        except ChannelError as error:
-            answer = error
-        except TimeoutError:
-            answer = NotSent(f"no answer within {PROBE_S:.0f} s")
-        finally:
-            await channel.close()
-        if name != CONSOLE:
-            found.append((f"{name}/{account}", answer))
-    return found
+    wait_s = PROBE_S if limit_s is None else min(limit_s, PROBE_S)
+    channels = build_channels(settings)
+    answers = await asyncio.gather(
+        *(_probed(channel, wait_s, ask=place[0] != CONSOLE) for place, channel in channels.items())
+    )
+    names = [(name, f"{name}/{account}") for name, account in channels]
+    return [
+        (shown, answer)
+        for (name, shown), answer in zip(names, answers, strict=True)
+        if name != CONSOLE
+    ]
+
+
+async def _probed(channel: Channel, wait_s: float, *, ask: bool) -> str | ChannelError:
+    try:
+        async with asyncio.timeout(wait_s):
+            return await channel.probe() if ask else ""
+    except ChannelError as error:
+        return error
+    except TimeoutError:
+        return NotSent(f"no answer within {wait_s:.0f} s")
+    finally:
+        await channel.close()
 
 
 @asynccontextmanager
@@ -115,6 +137,27 @@ async def schema(settings: Settings) -> Status:
         return await status(one)
 
 
+async def check_up(settings: Settings) -> Checkup:
+    """Ask the database what it is like. Starts the embedded server if there is no other."""
+    from goclaw_py.app.database import Database  # noqa: PLC0415
+    from goclaw_py.runtime.clock import SystemClock  # noqa: PLC0415
+    from goclaw_py.store.postgres.checkup import check_up as asked  # noqa: PLC0415
+
+    database = Database(settings, say=lambda _line: None)
+    try:
+        return await asked(await database.address(), SystemClock())
+    finally:
+        await database.close()
+
+
+def hider(settings: Settings) -> Hider:
+    """Takes the secrets of the settings out of texts."""
+    from goclaw_py.config.known_secrets import known_secrets  # noqa: PLC0415
+    from goclaw_py.core.secrecy import Hider as Made  # noqa: PLC0415
+
+    return Made(known_secrets(settings, os.environ))
+
+
 async def migrate(settings: Settings) -> list[str]:
     """Bring the schema up to date, as a start does; the names of the files that were run."""
     from goclaw_py.app.database import Database  # noqa: PLC0415
@@ -124,3 +167,33 @@ async def migrate(settings: Settings) -> list[str]:
         return await database.migrate(await database.address())
     finally:
         await database.close()
+
+
+async def back_up(settings: Settings, to: Path | None, *, files: bool, tell: Tell) -> Saved:
+    """Save everything into a file."""
+    from goclaw_py.app.backup import back_up as backed_up  # noqa: PLC0415
+
+    return await backed_up(settings, to, files=files, tell=tell)
+
+
+def examine(file: Path, tell: Tell) -> Backup:
+    """Read a whole backup. Raises ``BackupError`` unless it is one, and undamaged."""
+    from goclaw_py.app.restore import examine as examined  # noqa: PLC0415
+
+    return examined(file, tell)
+
+
+async def in_the_way(settings: Settings, backup: Backup, *, files: bool) -> InTheWay:
+    """What restoring a backup would replace. Raises ``BackupError`` if it cannot be done."""
+    from goclaw_py.app.restore import look  # noqa: PLC0415
+
+    return await look(settings, backup, files=files)
+
+
+async def restore(
+    settings: Settings, backup: Backup, *, replace: bool, files: bool, tell: Tell
+) -> Restored:
+    """Put a backup in the place of what is there."""
+    from goclaw_py.app.restore import restore as restored  # noqa: PLC0415
+
+    return await restored(settings, backup, replace=replace, files=files, tell=tell)

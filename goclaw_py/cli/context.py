@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 
 import typer
+
+from goclaw_py.cli import completion
 
 if TYPE_CHECKING:
     from goclaw_py.config import Settings
@@ -19,6 +21,37 @@ T = TypeVar("T")
 
 AsJson = Annotated[bool, typer.Option("--json", help="For programs: what the HTTP API answers.")]
 Limit = Annotated[int, typer.Option(min=1, max=1000, help="How many at most.")]
+
+
+def _interval(seconds: float | None) -> float | None:
+    if seconds is not None and not (math.isfinite(seconds) and 0.1 <= seconds <= 86_400):
+        raise typer.BadParameter("must be seconds from 0.1 to 86400, such as --watch=5")
+    return seconds
+
+
+Watch = Annotated[
+    float | None,
+    typer.Option(
+        "--watch",
+        metavar="[=SECONDS]",
+        callback=_interval,
+        help="Show it anew every second, or as often as said, until Ctrl-C.",
+    ),
+]
+"""``entry`` makes ``--watch=1`` of ``--watch`` alone."""
+
+
+class Asks(Protocol):
+    """What a command shows with: the settings, and somebody who answers."""
+
+    def settings(self) -> Settings:
+        """Read the settings. Raises ``SettingError``."""
+
+    def ask(self, question: Callable[[Control], Awaitable[T]]) -> T:
+        """Ask the gateway, or the database if no gateway runs."""
+
+
+Show = Callable[[Asks], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +74,14 @@ class Cli:
             async with connected(settings) as control:
                 return await question(control)
 
-        return asyncio.run(asked())
+        return waited_for(asked())
+
+
+def waited_for(work: Coroutine[Any, Any, T]) -> T:
+    """Do work that waits, in a loop of its own."""
+    import asyncio  # noqa: PLC0415  (not needed for --help)
+
+    return asyncio.run(work)
 
 
 def cli(ctx: typer.Context) -> Cli:
@@ -49,6 +89,25 @@ def cli(ctx: typer.Context) -> Cli:
     found = ctx.obj
     assert isinstance(found, Cli)
     return found
+
+
+def look(
+    ctx: typer.Context,
+    show: Show,
+    every_s: float | None,
+    *,
+    as_json: bool,
+    live: bool = False,
+) -> None:
+    """Show something once, or again and again. ``live``: only a gateway can tell it."""
+    options = cli(ctx)
+    if every_s is None:
+        show(options)
+        return
+    from goclaw_py.cli.watch import watch  # noqa: PLC0415
+
+    connect = gateway_alone if live else connected
+    watch(options.settings(), connect, show, every_s=every_s, as_json=as_json)
 
 
 @asynccontextmanager
@@ -67,6 +126,16 @@ async def connected(settings: Settings) -> AsyncIterator[Control]:
 
         async with composition.open_control(settings) as control:
             yield control
+
+
+@asynccontextmanager
+async def gateway_alone(settings: Settings) -> AsyncIterator[Control]:
+    """The gateway of the state folder, whether it answers or not; the database is not opened."""
+    from goclaw_py.cli.remote import RemoteControl  # noqa: PLC0415
+    from goclaw_py.web.sockets import socket_path  # noqa: PLC0415
+
+    async with RemoteControl(socket_path(settings.state_folder)) as remote:
+        yield remote
 
 
 async def is_live(control: Control) -> bool:
@@ -89,4 +158,21 @@ def named(text: str) -> str:
     return text.strip()
 
 
-Name = Annotated[str, typer.Argument(callback=named)]
+SessionName = Annotated[
+    str,
+    typer.Argument(
+        metavar="SESSION",
+        callback=named,
+        autocompletion=completion.sessions,
+        help="Any unique part of its key.",
+    ),
+]
+RunName = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN",
+        callback=named,
+        autocompletion=completion.runs,
+        help="Its id, or a unique beginning of it.",
+    ),
+]

@@ -9,7 +9,7 @@ import typer
 
 from goclaw_py.cli import cron_words as words
 from goclaw_py.cli import post
-from goclaw_py.cli.context import AsJson, Limit, cli, is_live
+from goclaw_py.cli.context import AsJson, Limit, Watch, cli, is_live, look
 from goclaw_py.cli.cron_words import OfJob, Seen, maybe_named, operator, seen
 from goclaw_py.cli.options import with_options
 from goclaw_py.cli.output import one_line, show_json, show_table
@@ -82,7 +82,9 @@ class Filters:
 
 
 @with_options(Filters)
-def list_(ctx: typer.Context, wanted: Filters, *, as_json: AsJson = False) -> None:
+def list_(
+    ctx: typer.Context, wanted: Filters, *, watch: Watch = None, as_json: AsJson = False
+) -> None:
     """List jobs, those that run next first."""
 
     async def ask(control: Control) -> _Page:
@@ -94,7 +96,10 @@ def list_(ctx: typer.Context, wanted: Filters, *, as_json: AsJson = False) -> No
             await is_live(control),
         )
 
-    found = cli(ctx).ask(ask)
+    look(ctx, lambda asks: _show_all(asks.ask(ask), as_json=as_json), watch, as_json=as_json)
+
+
+def _show_all(found: _Page, *, as_json: bool) -> None:
     if as_json:
         show_json(list[dict[str, object]], [words.document(one) for one in found.jobs])
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goclaw_py.cli import post
+from goclaw_py.cli import completion, post
 from goclaw_py.cli.context import named
 from goclaw_py.cli.output import duration, one_line, plain, show_json
 
@@ -51,11 +51,21 @@ def _maybe_asked_for(text: str | None) -> str | None:
 
 JobName = Annotated[
     str,
-    typer.Argument(metavar="JOB", callback=asked_for, help="Its short name, or its id."),
+    typer.Argument(
+        metavar="JOB",
+        callback=asked_for,
+        autocompletion=completion.jobs,
+        help="Its short name, or its id.",
+    ),
 ]
 OfJob = Annotated[
     str | None,
-    typer.Option("--job", callback=_maybe_asked_for, help="Only of this job."),
+    typer.Option(
+        "--job",
+        callback=_maybe_asked_for,
+        autocompletion=completion.jobs,
+        help="Only of this job.",
+    ),
 ]
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 import typer
 
-from goclaw_py.cli.context import cli
+from goclaw_py.cli.context import AsJson, cli, waited_for
 from goclaw_py.cli.exits import ExitCode
+from goclaw_py.cli.output import show_json
+from goclaw_py.cli.progress import working
 
 
 def migrate(
@@ -17,18 +18,29 @@ def migrate(
     status: Annotated[
         bool, typer.Option("--status", help="Only show; exit code 1 if something is pending.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Bring the database up to this release."""
     settings = cli(ctx).settings()
     from goclaw_py.cli import composition  # noqa: PLC0415
 
     if not status:
-        done = asyncio.run(composition.migrate(settings))
-        typer.echo("\n".join(f"ran {name}" for name in done) or "nothing to do")
+        with working("bringing the database up to date"):
+            done = waited_for(composition.migrate(settings))
+        if as_json:
+            show_json(dict[str, list[str]], {"ran": done})
+        else:
+            typer.echo("\n".join(f"ran {name}" for name in done) or "nothing to do")
         return
-    found = asyncio.run(composition.schema(settings))
-    typer.echo(f"the database is at version {found.current}, this release at {found.latest}")
-    for name in found.pending:
-        typer.echo(f"pending {name}")
+    with working("asking the database"):
+        found = waited_for(composition.schema(settings))
+    if as_json:
+        from goclaw_py.store.migrate import Status  # noqa: PLC0415
+
+        show_json(Status, found)
+    else:
+        typer.echo(f"the database is at version {found.current}, this release at {found.latest}")
+        for name in found.pending:
+            typer.echo(f"pending {name}")
     if found.pending:
         raise typer.Exit(ExitCode.FAILED)

@@ -7,6 +7,7 @@ from enum import IntEnum
 from goclaw_py.core.errors import (
     BadJob,
     BadSchedule,
+    BadUsageQuery,
     HeartbeatError,
     SettingError,
     StoreUnavailable,
@@ -36,7 +37,10 @@ def code_of(error: BaseException) -> ExitCode:
     from goclaw_py.ports.control import NoGateway  # noqa: PLC0415  (not needed for --help)
 
     # What is more than a heartbeat error was well asked for: it is not there, or has no room.
-    if isinstance(error, SettingError | BadSchedule | BadJob) or type(error) is HeartbeatError:
+    if (
+        isinstance(error, SettingError | BadSchedule | BadJob | BadUsageQuery)
+        or type(error) is HeartbeatError
+    ):
         return ExitCode.USAGE
     if isinstance(error, NoGateway | StoreUnavailable):
         return ExitCode.UNREACHABLE

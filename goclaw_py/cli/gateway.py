@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goclaw_py.cli.context import AsJson, Name, cli
+from goclaw_py.cli.context import AsJson, Asks, SessionName, Watch, cli, look
 from goclaw_py.cli.output import duration, plain, show_facts, show_json, show_table
 
 if TYPE_CHECKING:
@@ -51,19 +51,22 @@ def say(line: str) -> None:
     typer.echo(line, err=True)
 
 
-def status(ctx: typer.Context, *, as_json: AsJson = False) -> None:
+def status(ctx: typer.Context, *, watch: Watch = None, as_json: AsJson = False) -> None:
     """Show what the gateway is doing."""
 
     async def ask(control: Control) -> Status:
         return await control.status()
 
-    found = cli(ctx).ask(ask)
-    if as_json:
-        from goclaw_py.core.status import Status  # noqa: PLC0415
+    def show(asks: Asks) -> None:
+        found = asks.ask(ask)
+        if as_json:
+            from goclaw_py.core.status import Status  # noqa: PLC0415
 
-        show_json(Status, found)
-        return
-    _show_status(found)
+            show_json(Status, found)
+        else:
+            _show_status(found)
+
+    look(ctx, show, watch, as_json=as_json, live=True)
 
 
 def _show_status(status: Status) -> None:
@@ -110,11 +113,12 @@ def _backlog(backlog: Backlog | None) -> str:
 
 def stop(
     ctx: typer.Context,
-    session: Name,
+    session: SessionName,
     *,
     everything: Annotated[
         bool, typer.Option("--all", help="Every run and everything that waits.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Stop the oldest run of a session, by any unique part of its key."""
 
@@ -122,7 +126,13 @@ def stop(
         found = await control.session(session)
         return await control.stop(found.key, everything=everything)
 
-    typer.echo(words(cli(ctx).ask(ask)))
+    report = cli(ctx).ask(ask)
+    if as_json:
+        from goclaw_py.ports.control import StopReport  # noqa: PLC0415
+
+        show_json(StopReport, report)
+        return
+    typer.echo(words(report))
 
 
 def words(report: StopReport) -> str:

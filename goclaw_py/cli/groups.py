@@ -10,7 +10,7 @@ from unicodedata import normalize
 import typer
 
 from goclaw_py.cli import post
-from goclaw_py.cli.context import AsJson, Name, cli
+from goclaw_py.cli.context import AsJson, cli, named
 from goclaw_py.cli.output import one_line, show_json, show_table
 
 if TYPE_CHECKING:
@@ -30,6 +30,10 @@ _Where = tuple[str | None, str | None]
 """Channel and account; None is any."""
 
 Channel = Annotated[str | None, typer.Option(help="Only on this channel.")]
+Group = Annotated[
+    str,
+    typer.Argument(callback=named, help="Its id, or a unique beginning of its id or name."),
+]
 Account = Annotated[str | None, typer.Option(help="Only on this account.")]
 
 
@@ -124,30 +128,42 @@ def _where(chat: Chat) -> str:
 
 @app.command(context_settings=_IDS)
 def allow(
-    ctx: typer.Context, group: Name, channel: Channel = None, account: Account = None
+    ctx: typer.Context,
+    group: Group,
+    channel: Channel = None,
+    account: Account = None,
+    *,
+    as_json: AsJson = False,
 ) -> None:
     """Let the agent listen in a group, by its id, or a unique beginning of its id or name.
 
     One that the bot was never seen in needs its whole id and --channel.
     """
-    _decide(ctx, group, (channel, account), allowed=True)
+    _decide(ctx, group, (channel, account), allowed=True, as_json=as_json)
 
 
 @app.command(context_settings=_IDS)
-def deny(ctx: typer.Context, group: Name, channel: Channel = None, account: Account = None) -> None:
+def deny(
+    ctx: typer.Context,
+    group: Group,
+    channel: Channel = None,
+    account: Account = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
     """Let the agent be silent in a group, by its id, or a unique beginning of its id or name.
 
     One that the bot was never seen in needs its whole id and --channel.
     """
-    _decide(ctx, group, (channel, account), allowed=False)
+    _decide(ctx, group, (channel, account), allowed=False, as_json=as_json)
 
 
-def _decide(ctx: typer.Context, group: str, where: _Where, *, allowed: bool) -> None:
+def _decide(ctx: typer.Context, group: str, where: _Where, *, allowed: bool, as_json: bool) -> None:
     from goclaw_py.core.routing import DEFAULT_ACCOUNT  # noqa: PLC0415
 
     accounts = _accounts(ctx)
 
-    async def ask(control: Control) -> Chat | None:
+    async def ask(control: Control) -> tuple[Chat | None, Place, str]:
         found = _find(await _groups(control), group, where)
         if found is not None:
             channel, account, chat = found.channel, found.account, found.chat
@@ -155,20 +171,31 @@ def _decide(ctx: typer.Context, group: str, where: _Where, *, allowed: bool) -> 
             channel, account, chat = where[0] or "", where[1] or DEFAULT_ACCOUNT, group
             _check_unseen(chat, (channel, account), accounts)
         await control.allow_chat(channel, account, chat, allowed=allowed)
-        return found
+        return found, (channel, account), chat
 
-    found = cli(ctx).ask(ask)
+    found, place, chat_id = cli(ctx).ask(ask)
+    if as_json:
+        decided = dict(zip(("channel", "account", "chat"), (*place, chat_id), strict=True))
+        show_json(dict[str, str | bool], {**decided, "allowed": allowed})
+    else:
+        _tell(found, place, chat_id, allowed=allowed)
     if found is None:
-        name = post.cell(f"{group} on {where[0]}/{where[1] or DEFAULT_ACCOUNT}")
-        typer.echo(f"{name} is {_STATES[allowed]}; the bot was not seen in it yet")
         return
-    already = " already" if found.allowed is allowed else ""
-    typer.echo(f"{_called(found)} on {_where(found)} is {_STATES[allowed]}{already}")
     verdict = _verdict(replace(found, allowed=allowed), accounts)
     if verdict.listens is not allowed:
         typer.echo(f"but the settings go before that, and there it is {verdict.words}", err=True)
     if allowed and found.gone:
         typer.echo(f"but it cannot be written to: {post.cell(found.gone)}", err=True)
+
+
+def _tell(found: Chat | None, place: Place, chat: str, *, allowed: bool) -> None:
+    """Say what was decided. ``found`` is None for a group that was never seen."""
+    if found is None:
+        name = post.cell(f"{chat} on {'/'.join(place)}")
+        typer.echo(f"{name} is {_STATES[allowed]}; the bot was not seen in it yet")
+        return
+    already = " already" if found.allowed is allowed else ""
+    typer.echo(f"{_called(found)} on {_where(found)} is {_STATES[allowed]}{already}")
 
 
 def _check_unseen(chat: str, place: Place, accounts: Collection[Place]) -> None:

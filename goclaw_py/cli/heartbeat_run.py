@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -108,6 +107,8 @@ async def _ended(desk: HeartbeatDesk, begun: BeatBegun | NoBeat, patience: float
 
     if not isinstance(begun, BeatBegun) or not patience:
         return None
+    import asyncio  # noqa: PLC0415  (not needed for --help)
+
     clock = asyncio.get_running_loop().time
     give_up_at = clock() + patience
     found = await desk.beat(begun.beat)

@@ -10,7 +10,7 @@ import typer
 
 from goclaw_py.cli import cron_words, post
 from goclaw_py.cli import heartbeat_words as words
-from goclaw_py.cli.context import AsJson, Limit, cli, is_live
+from goclaw_py.cli.context import AsJson, Asks, Limit, Watch, cli, is_live, look
 from goclaw_py.cli.heartbeat_words import AgentArgument
 from goclaw_py.cli.output import plain, show_facts, show_json, show_table
 
@@ -43,7 +43,13 @@ class _Seen:
     live: bool
 
 
-def status(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson = False) -> None:
+def status(
+    ctx: typer.Context,
+    agent: AgentArgument = None,
+    *,
+    watch: Watch = None,
+    as_json: AsJson = False,
+) -> None:
     """Show how the heartbeat of an agent stands, or those of all."""
 
     async def ask(control: Control) -> _Seen:
@@ -53,10 +59,17 @@ def status(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson =
         log = await desk.log(agents[0], limit=_LAST_BEATS) if len(agents) == 1 else []
         return _Seen(views, log, await is_live(control))
 
-    found = cli(ctx).ask(ask)
-    if as_json:
-        _show_json(found.views, one=agent is not None)
-        return
+    def show_all(asks: Asks) -> None:
+        found = asks.ask(ask)
+        if as_json:
+            _show_json(found.views, one=agent is not None)
+        else:
+            _show_status(found)
+
+    look(ctx, show_all, watch, as_json=as_json)
+
+
+def _show_status(found: _Seen) -> None:
     if not found.live:
         typer.echo(words.NO_GATEWAY, err=True)
     if len(found.views) != 1:

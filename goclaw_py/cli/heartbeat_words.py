@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goclaw_py.cli import cron_words, post
+from goclaw_py.cli import completion, cron_words, post
 from goclaw_py.cli.context import named
 from goclaw_py.cli.output import duration, one_line, show_table
 
@@ -28,12 +28,21 @@ def _maybe_named(text: str | None) -> str | None:
 
 AgentArgument = Annotated[
     str | None,
-    typer.Argument(metavar="[AGENT]", callback=_maybe_named, show_default=False),
+    typer.Argument(
+        metavar="[AGENT]",
+        callback=_maybe_named,
+        show_default=False,
+        autocompletion=completion.agents,
+        help="Whose; main, or the only one, or all where that can be.",
+    ),
 ]
 """Whose heartbeat; ``main``, or the only one there is."""
 
 AgentOption = Annotated[
-    str | None, typer.Option("--agent", callback=_maybe_named, help="Default main.")
+    str | None,
+    typer.Option(
+        "--agent", callback=_maybe_named, autocompletion=completion.agents, help="Default main."
+    ),
 ]
 
 

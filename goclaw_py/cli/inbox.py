@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from goclaw_py.cli import post
-from goclaw_py.cli.context import AsJson, Limit, cli
+from goclaw_py.cli.context import AsJson, Asks, Limit, Watch, cli, look
 from goclaw_py.cli.output import clock, show_facts, show_json, show_table
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def list_(
     limit: Limit = 50,
     *,
     waiting: Annotated[bool, typer.Option("--waiting", help="Those that are not done.")] = False,
+    watch: Watch = None,
     as_json: AsJson = False,
 ) -> None:
     """List messages that could not be worked on, the newest first."""
@@ -38,15 +39,18 @@ def list_(
     async def ask(control: Control) -> list[Letter]:
         return await control.letters(waiting=waiting, limit=limit)
 
-    found = cli(ctx).ask(ask)
-    if as_json:
-        from goclaw_py.ports.store import Letter  # noqa: PLC0415
+    def show_all(asks: Asks) -> None:
+        found = asks.ask(ask)
+        if as_json:
+            from goclaw_py.ports.store import Letter  # noqa: PLC0415
 
-        show_json(list[Letter], found)
-        return
-    seen_at = post.now()
-    empty = "no message is waiting" if waiting else "every message could be worked on"
-    show_table(_COLUMNS, [_row(one, seen_at) for one in found], empty=empty)
+            show_json(list[Letter], found)
+            return
+        seen_at = post.now()
+        empty = "no message is waiting" if waiting else "every message could be worked on"
+        show_table(_COLUMNS, [_row(one, seen_at) for one in found], empty=empty)
+
+    look(ctx, show_all, watch, as_json=as_json)
 
 
 def _row(letter: Letter, seen_at: datetime) -> tuple[str, ...]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goclaw_py.cli.context import AsJson, Name, cli
+from goclaw_py.cli import completion
+from goclaw_py.cli.context import AsJson, Asks, Watch, cli, look, named
 from goclaw_py.cli.output import clock, duration, plain, show_json, table_text
 
 if TYPE_CHECKING:
@@ -34,32 +35,28 @@ _TYPICAL, _NEARLY_ALL = 0.5, 0.95
 def lanes(
     ctx: typer.Context,
     *,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Show it anew every second, until Ctrl-C.")
-    ] = False,
+    watch: Watch = None,
     as_json: AsJson = False,
 ) -> None:
     """Show who is in which lane and who waits; resize one with: lanes set."""
     if ctx.invoked_subcommand is not None:
-        if watch or as_json:
+        if watch is not None or as_json:
             raise typer.BadParameter("options stand behind the last word: lanes set … --json")
-        return
-    if watch:
-        from goclaw_py.cli.watch import watch_lanes  # noqa: PLC0415
-
-        watch_lanes(cli(ctx).settings(), as_json=as_json, draw=lanes_text)
         return
 
     async def ask(control: Control) -> LanesView:
         return await control.lanes()
 
-    found = cli(ctx).ask(ask)
-    if as_json:
-        from goclaw_py.core.status import LanesView  # noqa: PLC0415
+    def show(asks: Asks) -> None:
+        found = asks.ask(ask)
+        if as_json:
+            from goclaw_py.core.status import LanesView  # noqa: PLC0415
 
-        show_json(LanesView, found)
-        return
-    typer.echo(lanes_text(found))
+            show_json(LanesView, found)
+        else:
+            typer.echo(lanes_text(found))
+
+    look(ctx, show, watch, as_json=as_json, live=True)
 
 
 def _size(text: str) -> str:
@@ -75,7 +72,12 @@ def _size(text: str) -> str:
 @app.command("set", context_settings={"ignore_unknown_options": True})
 def set_(
     ctx: typer.Context,
-    name: Name,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="LANE", callback=named, autocompletion=completion.lanes, help="Its name."
+        ),
+    ],
     size: Annotated[str, typer.Argument(callback=_size, help="How many runs at once.")],
     *,
     as_json: AsJson = False,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from goclaw_py.cli import post
-from goclaw_py.cli.context import AsJson, Limit, cli
+from goclaw_py.cli.context import AsJson, Asks, Limit, Watch, cli, look
 from goclaw_py.cli.output import clock, one_line, show_facts, show_json, show_table
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def list_(
     ] = None,
     limit: Limit = 50,
     *,
+    watch: Watch = None,
     as_json: AsJson = False,
 ) -> None:
     """List messages, the newest first."""
@@ -72,17 +73,20 @@ def list_(
         in_chat = sum(_goes_to(row.message.target, chat) for row in dead)
         return _Listed(rows[:limit], in_chat, len(found) < post.PAGE or len(rows) >= limit)
 
-    found = cli(ctx).ask(ask)
-    if chat is not None and not found.searched_all:
-        typer.echo(f"only the newest {post.PAGE} messages were looked through", err=True)
-    if as_json:
-        show_json(list[OutboxRow], found.rows)
-        return
-    if found.dead:
-        what = post.count_of(found.dead)
-        typer.echo(f"{what} could not be sent; see: goclaw outbox list --state dead", err=True)
-    seen_at = post.now()
-    show_table(_COLUMNS, [_row(one, seen_at) for one in found.rows], empty="no messages")
+    def show_all(asks: Asks) -> None:
+        found = asks.ask(ask)
+        if chat is not None and not found.searched_all:
+            typer.echo(f"only the newest {post.PAGE} messages were looked through", err=True)
+        if as_json:
+            show_json(list[OutboxRow], found.rows)
+            return
+        if found.dead:
+            what = post.count_of(found.dead)
+            typer.echo(f"{what} could not be sent; see: goclaw outbox list --state dead", err=True)
+        seen_at = post.now()
+        show_table(_COLUMNS, [_row(one, seen_at) for one in found.rows], empty="no messages")
+
+    look(ctx, show_all, watch, as_json=as_json)
 
 
 def _goes_to(target: Target, chat: str | None) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from goclaw_py.cli import post
-from goclaw_py.cli.context import AsJson, Name, cli
+from goclaw_py.cli.context import AsJson, cli, named
 from goclaw_py.cli.output import clock, show_json, show_table
 
 if TYPE_CHECKING:
@@ -85,9 +85,12 @@ def _where(one: Person | Asking) -> str:
 @app.command()
 def approve(
     ctx: typer.Context,
-    code: Name,
+    code: Annotated[
+        str, typer.Argument(callback=named, help="The code that the person was shown.")
+    ],
     *,
     guest: Annotated[bool, typer.Option("--guest", help="May talk, is no owner.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Let the person with this code talk."""
 
@@ -95,15 +98,20 @@ def approve(
         return await control.approve(code, guest=guest)
 
     person = cli(ctx).ask(ask)
+    if as_json:
+        _show_person(person)
+        return
     typer.echo(f"{post.who(person.sender)} is {person.standing.value} on {person.channel}")
 
 
 @app.command()
 def revoke(
     ctx: typer.Context,
-    who: Name,
+    who: Annotated[str, typer.Argument(callback=named, help="An id, or @username.")],
     channel: Annotated[str | None, typer.Option(help="Only on this channel.")] = None,
     account: Annotated[str | None, typer.Option(help="Only on this account.")] = None,
+    *,
+    as_json: AsJson = False,
 ) -> None:
     """Forget a person, by id or @username."""
 
@@ -126,4 +134,13 @@ def revoke(
         return person
 
     person = cli(ctx).ask(ask)
+    if as_json:
+        _show_person(person)
+        return
     typer.echo(f"{post.who(person.sender)} may not talk any more on {person.channel}")
+
+
+def _show_person(person: Person) -> None:
+    from goclaw_py.ports.store import Person  # noqa: PLC0415
+
+    show_json(Person, person)

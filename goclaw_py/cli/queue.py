@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from goclaw_py.cli.context import AsJson, Name, cli
+from goclaw_py.cli.context import AsJson, Asks, SessionName, Watch, look
 from goclaw_py.cli.output import clock, duration, one_line, show_facts, show_json, show_table
 
 if TYPE_CHECKING:
@@ -21,19 +21,24 @@ _WAITING = ("PLACE", "WAITING", "SINCE", "FOR", "ANSWERS", "WAITS FOR")
 _TEXT = 48
 
 
-def queue(ctx: typer.Context, session: Name, *, as_json: AsJson = False) -> None:
+def queue(
+    ctx: typer.Context, session: SessionName, *, watch: Watch = None, as_json: AsJson = False
+) -> None:
     """Show what runs and waits in a session, by any unique part of its key."""
 
     async def ask(control: Control) -> QueueView:
         return await control.queue(session)
 
-    found = cli(ctx).ask(ask)
-    if as_json:
-        from goclaw_py.ports.control import QueueView  # noqa: PLC0415
+    def show(asks: Asks) -> None:
+        found = asks.ask(ask)
+        if as_json:
+            from goclaw_py.ports.control import QueueView  # noqa: PLC0415
 
-        show_json(QueueView, found)
-        return
-    _show(found)
+            show_json(QueueView, found)
+        else:
+            _show(found)
+
+    look(ctx, show, watch, as_json=as_json)
 
 
 def _show(found: QueueView) -> None:

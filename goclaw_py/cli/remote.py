@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Self, TypeVar
-from urllib.parse import quote
 
 import httpx
 
 from goclaw_py.cli.refusals import NotTaken, Refused
+from goclaw_py.cli.remote_ask import Params, given
 from goclaw_py.cli.remote_heartbeats import RemoteHeartbeats
-from goclaw_py.cli.remote_jobs import Params, RemoteDesk
+from goclaw_py.cli.remote_jobs import RemoteDesk
+from goclaw_py.cli.remote_lists import RemoteLists, segment
+from goclaw_py.cli.remote_usage import ask_usage
 from goclaw_py.core.errors import GoclawError, StoreUnavailable
 from goclaw_py.core.ids import LaneName, SessionKey
 from goclaw_py.core.live import LiveEvent
 from goclaw_py.core.status import ActiveRuns, LanesView, Status
+from goclaw_py.core.usage_view import UsageQuery, UsageReport
 from goclaw_py.ports.control import (
     Asking,
     ChatEvent,
@@ -29,15 +32,7 @@ from goclaw_py.ports.control import (
     Submitted,
 )
 from goclaw_py.ports.store import (
-    Chat,
-    Heard,
-    Letter,
-    OutboxRow,
-    OutboxState,
     Person,
-    Run,
-    Session,
-    StoredEntry,
 )
 from goclaw_py.web import heartbeat_faults, job_faults, wire
 from goclaw_py.web.sockets import short_path
@@ -63,7 +58,7 @@ _KIND_OF: dict[int, type[GoclawError]] = {
 _KIND_OF_WORD = {word: kind for kind, word in wire.CODE_OF}
 
 
-class RemoteControl:
+class RemoteControl(RemoteLists):
     """Use it in ``async with``. Every method raises ``NoGateway`` when nobody answers."""
 
     def __init__(self, path: Path) -> None:
@@ -73,6 +68,7 @@ class RemoteControl:
         self._confirming: set[asyncio.Task[None]] = set()
         self._attached: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
         self._client: httpx.AsyncClient
+        super().__init__(self._request)
         self._jobs = RemoteDesk(self._request)
         self._heartbeats = RemoteHeartbeats(self._request)
 
@@ -114,7 +110,7 @@ class RemoteControl:
 
     async def resize_lane(self, name: LaneName, concurrency: int) -> Resized:
         """Give a lane another size."""
-        path, body = f"/api/lanes/{_segment(name)}", wire.ResizeBody(concurrency)
+        path, body = f"/api/lanes/{segment(name)}", wire.ResizeBody(concurrency)
         return wire.read(Resized, await self._request("PUT", path, body))
 
     async def active(self) -> ActiveRuns:
@@ -123,72 +119,42 @@ class RemoteControl:
 
     async def queue(self, key: str) -> QueueView:
         """One session from near."""
-        return await self._get(QueueView, f"/api/sessions/{_segment(key)}/queue")
+        return await self._get(QueueView, f"/api/sessions/{segment(key)}/queue")
 
     async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
         """Stop one run of a session, or everything in it."""
-        path = f"/api/sessions/{_segment(session)}/stop"
+        path = f"/api/sessions/{segment(session)}/stop"
         return await self._post(StopReport, path, wire.StopBody(everything=everything))
-
-    async def sessions(self, *, limit: int = 50) -> list[Session]:
-        """Sessions, the last active first."""
-        return await self._get(list[Session], "/api/sessions", {"limit": limit})
-
-    async def session(self, key: str) -> Session:
-        """The session with this key or unique part of a key."""
-        return await self._get(Session, f"/api/sessions/{_segment(key)}")
-
-    async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
-        """A session's history, oldest first."""
-        path = f"/api/sessions/{_segment(key)}/history"
-        return await self._get(list[StoredEntry], path, {"limit": limit})
 
     async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
         """Let the agent work on a message in a session."""
-        path = f"/api/sessions/{_segment(key)}/messages"
+        path = f"/api/sessions/{segment(key)}/messages"
         raw = await self._request("POST", path, {"prompt": text}, params={"queue": queue})
         sent = wire.read(wire.Sent, raw)
         return Submitted(SessionKey(sent.sessionId), sent.runId)
 
     async def reset(self, key: SessionKey) -> None:
         """Begin a fresh history."""
-        await self._request("POST", f"/api/sessions/{_segment(key)}/reset")
+        await self._request("POST", f"/api/sessions/{segment(key)}/reset")
 
-    async def runs(
-        self, *, limit: int = 50, session: SessionKey | None = None, active: bool = False
-    ) -> list[Run]:
-        """Runs, the newest first."""
-        params: dict[str, str | int | bool] = {"limit": limit, "active": active}
-        if session is not None:
-            params["session"] = session
-        return await self._get(list[Run], "/api/runs", params)
+    async def usage(self, query: UsageQuery) -> UsageReport:
+        """What runs have used."""
+        return await ask_usage(self._request, query)
 
-    async def run(self, prefix: str) -> Run:
-        """The run whose id starts with this."""
-        return await self._get(Run, f"/api/runs/{_segment(prefix)}")
-
-    async def follow(self, session: str | None = None) -> AsyncGenerator[LiveEvent]:
+    async def follow(
+        self, session: str | None = None, *, after: str | None = None
+    ) -> AsyncGenerator[LiveEvent]:
         """What runs do. Raises ``NoGateway`` when the gateway goes away."""
-        params = {} if session is None else {"session": session}
+        params = given(session=session)
+        headers = {} if after is None else {"Last-Event-ID": after}
         reader = wire.EventReader(wire.LIVE_EVENTS)
         with _translated():
             async with AsyncExitStack() as exits:
-                response = await self._open(exits, "/api/runs/events", params)
+                response = await self._open(exits, "/api/runs/events", params, headers)
                 async for chunk in while_alive(response.aiter_bytes()):
                     for event in reader.feed(chunk):
                         yield event
         raise NoGateway("the gateway has gone away")
-
-    async def outbox(self, *, limit: int = 50, state: OutboxState | None = None) -> list[OutboxRow]:
-        """Messages on their way out, the newest first."""
-        params: dict[str, str | int | bool] = {"limit": limit}
-        if state is not None:
-            params["state"] = state.value
-        return await self._get(list[OutboxRow], "/api/outbox", params)
-
-    async def outbox_row(self, row_id: int) -> OutboxRow:
-        """One of them."""
-        return await self._get(OutboxRow, f"/api/outbox/{row_id}")
 
     async def retry_outbox(self, ids: Collection[int]) -> int:
         """Try dead and dropped messages again."""
@@ -200,15 +166,6 @@ class RemoteControl:
         body = wire.RowsBody(list(ids))
         return (await self._post(wire.Dropped, "/api/outbox/drop", body)).dropped
 
-    async def letters(self, *, waiting: bool = False, limit: int = 50) -> list[Letter]:
-        """Messages that could not be worked on, or that are not done."""
-        params: Params = {"waiting": waiting, "limit": limit}
-        return await self._get(list[Letter], "/api/inbox", params)
-
-    async def letter(self, row_id: int) -> Letter:
-        """One message that came in."""
-        return await self._get(Letter, f"/api/inbox/{row_id}")
-
     async def retry_letters(self, ids: Collection[int]) -> int:
         """Let messages that ended without an answer run again."""
         body = wire.RowsBody(list(ids))
@@ -218,10 +175,6 @@ class RemoteControl:
         """Show messages that ended without an answer no more."""
         body = wire.RowsBody(list(ids))
         return (await self._post(wire.Dropped, "/api/inbox/drop", body)).dropped
-
-    async def people(self) -> list[Person]:
-        """Who may talk to the agent."""
-        return await self._get(list[Person], "/api/people")
 
     async def pairing_requests(self) -> list[Asking]:
         """Who asked to."""
@@ -237,14 +190,6 @@ class RemoteControl:
         body = wire.RevokeBody(channel, account, sender_id)
         await self._request("POST", "/api/people/revoke", body)
 
-    async def heard(self, *, limit: int = 50) -> list[Heard]:
-        """Chats and threads in which somebody who may talk spoke, the last one first."""
-        return await self._get(list[Heard], "/api/heard", {"limit": limit})
-
-    async def chats(self, *, limit: int = 1000) -> list[Chat]:
-        """Known chats, the last seen first."""
-        return await self._get(list[Chat], "/api/chats", {"limit": limit})
-
     async def allow_chat(self, channel: str, account: str, chat: str, *, allowed: bool) -> None:
         """Decide whether the agent listens in a group."""
         body = wire.AllowBody(channel, account, chat, allowed)
@@ -257,7 +202,7 @@ class RemoteControl:
         reader = wire.EventReader(wire.CHAT_EVENTS)
         with _translated():
             async with AsyncExitStack() as exits:
-                response = await self._open(exits, f"/api/chat/{_segment(chat)}/events")
+                response = await self._open(exits, f"/api/chat/{segment(chat)}/events")
                 try:
                     async for chunk in while_alive(response.aiter_bytes()):
                         # The first bytes say that the terminal is attached.
@@ -275,7 +220,7 @@ class RemoteControl:
                 await self._attached[chat].wait()
         except TimeoutError:
             raise StoreUnavailable("this terminal is not attached") from None
-        path = f"/api/chat/{_segment(chat)}/messages"
+        path = f"/api/chat/{segment(chat)}/messages"
         await self._request("POST", path, wire.SayBody(message_id, text))
 
     def confirm(self, receipt: str) -> None:
@@ -296,13 +241,17 @@ class RemoteControl:
     # ------------------------------------------------------------------ HTTP
 
     async def _open(
-        self, exits: AsyncExitStack, path: str, params: Params | None = None
+        self,
+        exits: AsyncExitStack,
+        path: str,
+        params: Params | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
         """An event stream, from its first line on; ``exits`` closes it."""
         timeout = httpx.Timeout(TIMEOUT_S, read=None)
         async with asyncio.timeout(STREAM_SILENCE_S):
             response = await exits.enter_async_context(
-                self._client.stream("GET", path, params=params, timeout=timeout)
+                self._client.stream("GET", path, params=params, headers=headers, timeout=timeout)
             )
         if response.is_error:
             await response.aread()
@@ -349,10 +298,6 @@ async def while_alive(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 async def _give_up(reading: asyncio.Future[bytes | None]) -> None:
     if reading.cancel():
         await asyncio.wait([reading])
-
-
-def _segment(text: str) -> str:
-    return quote(text, safe="")
 
 
 def _raise_for(response: httpx.Response) -> None:

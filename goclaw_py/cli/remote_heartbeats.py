@@ -8,12 +8,13 @@ from typing import Final
 from urllib.parse import quote
 
 from goclaw_py.cli.refusals import NotTaken
-from goclaw_py.cli.remote_jobs import Ask, Params
+from goclaw_py.cli.remote_ask import Ask, Params, given
 from goclaw_py.core.beats import Beat, Event
 from goclaw_py.core.checklist import Checklist, parse
 from goclaw_py.core.errors import BadChecklist, GoclawError, HeartbeatError, UnknownAgent
 from goclaw_py.core.heartbeat_view import HeartbeatView, Rehearsal
 from goclaw_py.core.ids import AgentName, BeatId
+from goclaw_py.core.pages import Cursor
 from goclaw_py.ports.control import NotFound
 from goclaw_py.ports.heartbeat import BeatBegun, NoBeat
 from goclaw_py.web import heartbeats_wire, wire
@@ -46,13 +47,16 @@ class RemoteHeartbeats:
         return wire.read(HeartbeatView, await self._request("GET", _path(agent)))
 
     async def log(
-        self, agent: AgentName | None, *, limit: int = 50, outcome: str | None = None
+        self,
+        agent: AgentName | None,
+        *,
+        limit: int = 50,
+        outcome: str | None = None,
+        before: Cursor | None = None,
     ) -> list[Beat]:
         """See ``HeartbeatDesk``."""
         path = "/api/beats" if agent is None else _path(agent, "beats")
-        params: dict[str, str | int | bool | list[str]] = {"limit": limit}
-        if outcome is not None:
-            params["outcome"] = outcome
+        params = given(limit=limit, outcome=outcome, before=before)
         return wire.read(list[Beat], await self._request("GET", path, params=params))
 
     async def beat(self, beat: BeatId) -> Beat | None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote
 
 from goclaw_py.cli.refusals import NotTaken
+from goclaw_py.cli.remote_ask import Ask, Params, given
 from goclaw_py.core.errors import BadJob, GoclawError
 from goclaw_py.core.ids import OccurrenceId
 from goclaw_py.core.job_json import job_of
 from goclaw_py.core.jobs import Job, JobState
 from goclaw_py.core.occurrence import JobStats, Logged, Status
+from goclaw_py.core.pages import Cursor
 from goclaw_py.core.policy import Profile
 from goclaw_py.core.schedule import upcoming
 from goclaw_py.core.targets import target_text
@@ -22,18 +23,7 @@ from goclaw_py.ports.store import JobPage, JobQuery
 from goclaw_py.runtime.clock import SystemClock
 from goclaw_py.web import jobs_wire, wire
 
-Params = Mapping[str, str | int | bool | list[str]]
-
 _CLOCK = SystemClock()
-
-
-class Ask(Protocol):
-    """Sends a request to the gateway; the body of a good answer, else the error it tells of."""
-
-    def __call__(
-        self, method: str, path: str, body: object = None, *, params: Params | None = None
-    ) -> Awaitable[bytes]:
-        """Raises ``NoGateway`` as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +102,17 @@ class RemoteDesk:
         return JobPage(tuple(job_of(one) for one in page["jobs"]), page["total"])
 
     async def log(
-        self, asked: str | None, by: Asker, *, limit: int = 50, status: Status | None = None
+        self,
+        asked: str | None,
+        by: Asker,
+        *,
+        limit: int = 50,
+        status: Status | None = None,
+        before: Cursor | None = None,
     ) -> list[Logged]:
         """See ``JobDesk``."""
         path = "/api/occurrences" if asked is None else f"{_path(asked)}/log"
-        params: dict[str, str | int | bool | list[str]] = {"limit": limit}
-        if status is not None:
-            params["status"] = status.value
+        params = given(limit=limit, status=status, before=before)
         return wire.read(list[Logged], await self._request("GET", path, by, params=params))
 
     async def logged(self, occurrence: OccurrenceId, by: Asker) -> Logged:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goclaw_py.cli.context import AsJson, Limit, Name, cli, named
+from goclaw_py.cli import completion
+from goclaw_py.cli.context import AsJson, Asks, Limit, RunName, Watch, cli, look, named
 from goclaw_py.cli.output import clock, duration, show_facts, show_json, show_table
 
 if TYPE_CHECKING:
@@ -73,11 +74,16 @@ def _show_active(found: ActiveRuns) -> None:
 def list_(
     ctx: typer.Context,
     session: Annotated[
-        str | None, typer.Option(help="Only of this session: any unique part of its key.")
+        str | None,
+        typer.Option(
+            autocompletion=completion.sessions,
+            help="Only of this session: any unique part of its key.",
+        ),
     ] = None,
     limit: Limit = 50,
     *,
     active: Annotated[bool, typer.Option("--active", help="Only those that work now.")] = False,
+    watch: Watch = None,
     as_json: AsJson = False,
 ) -> None:
     """List runs, the newest first."""
@@ -86,20 +92,23 @@ def list_(
         key = None if session is None else (await control.session(session)).key
         return await control.runs(limit=limit, session=key, active=active)
 
-    found = cli(ctx).ask(ask)
-    if as_json:
-        from goclaw_py.ports.store import Run  # noqa: PLC0415
+    def show_all(asks: Asks) -> None:
+        found = asks.ask(ask)
+        if as_json:
+            from goclaw_py.ports.store import Run  # noqa: PLC0415
 
-        show_json(list[Run], found)
-        return
-    rows = [
-        (one.id, one.session, clock(one.started_at), _took(one), _outcome(one)) for one in found
-    ]
-    show_table(("RUN", "SESSION", "STARTED", "TOOK", "OUTCOME"), rows, empty="no runs yet")
+            show_json(list[Run], found)
+            return
+        rows = [
+            (one.id, one.session, clock(one.started_at), _took(one), _outcome(one)) for one in found
+        ]
+        show_table(("RUN", "SESSION", "STARTED", "TOOK", "OUTCOME"), rows, empty="no runs yet")
+
+    look(ctx, show_all, watch, as_json=as_json)
 
 
 @app.command()
-def show(ctx: typer.Context, run: Name, *, as_json: AsJson = False) -> None:
+def show(ctx: typer.Context, run: RunName, *, as_json: AsJson = False) -> None:
     """Show a run, by its id or a unique beginning of it."""
 
     async def ask(control: Control) -> Run:
@@ -146,7 +155,11 @@ def follow(
     ctx: typer.Context,
     session: Annotated[
         str | None,
-        typer.Argument(callback=_maybe_named, help="Only this one: any unique part of its key."),
+        typer.Argument(
+            callback=_maybe_named,
+            autocompletion=completion.sessions,
+            help="Only this one: any unique part of its key.",
+        ),
     ] = None,
     *,
     as_json: Annotated[

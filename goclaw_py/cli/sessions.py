@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from goclaw_py.cli.context import AsJson, Limit, Name, cli
+from goclaw_py.cli.context import AsJson, Limit, SessionName, cli
 from goclaw_py.cli.output import clock, plain, show_facts, show_json, show_table
 
 if TYPE_CHECKING:
@@ -38,7 +38,9 @@ def list_(ctx: typer.Context, limit: Limit = 50, *, as_json: AsJson = False) -> 
 
 
 @app.command()
-def show(ctx: typer.Context, session: Name, limit: Limit = 20, *, as_json: AsJson = False) -> None:
+def show(
+    ctx: typer.Context, session: SessionName, limit: Limit = 20, *, as_json: AsJson = False
+) -> None:
     """Show a session, by any unique part of its key, with the end of its history."""
 
     async def ask(control: Control) -> tuple[Session, list[StoredEntry]]:
@@ -68,7 +70,7 @@ def show(ctx: typer.Context, session: Name, limit: Limit = 20, *, as_json: AsJso
 
 
 @app.command()
-def reset(ctx: typer.Context, session: Name) -> None:
+def reset(ctx: typer.Context, session: SessionName, *, as_json: AsJson = False) -> None:
     """Stop what runs and waits in a session and begin a fresh history."""
 
     async def ask(control: Control) -> str:
@@ -76,4 +78,8 @@ def reset(ctx: typer.Context, session: Name) -> None:
         await control.reset(found.key)
         return found.key
 
-    typer.echo(f"reset {plain(cli(ctx).ask(ask))}")
+    key = cli(ctx).ask(ask)
+    if as_json:
+        show_json(dict[str, str], {"reset": key})
+    else:
+        typer.echo(f"reset {plain(key)}")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from importlib.metadata import version as installed_version
 from pathlib import Path
 
 import typer
 
 import goclaw_py
-from goclaw_py.cli.context import cli
+from goclaw_py.cli.context import AsJson, cli
+from goclaw_py.cli.output import show_json
 from goclaw_py.core.errors import GoclawError
 from goclaw_py.core.ids import MAIN_AGENT
 
@@ -17,12 +17,18 @@ HEARTBEAT = "HEARTBEAT.md"
 _EXAMPLE = "HEARTBEAT.md.example"
 
 
-def version() -> None:
+def version(*, as_json: AsJson = False) -> None:
     """Show the release."""
-    typer.echo(f"goclaw_py {installed_version('goclaw_py')}")
+    from importlib.metadata import version as installed_version  # noqa: PLC0415
+
+    release = installed_version("goclaw_py")
+    if as_json:
+        show_json(dict[str, str], {"release": release})
+    else:
+        typer.echo(f"goclaw_py {release}")
 
 
-def init(ctx: typer.Context) -> None:
+def init(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     """Write a settings file and a workspace to start from; overwrites nothing."""
     from goclaw_py.cli.example import EXAMPLE  # noqa: PLC0415
     from goclaw_py.config import find_file, load  # noqa: PLC0415
@@ -36,8 +42,18 @@ def init(ctx: typer.Context) -> None:
         env.pop("GOCLAW_CONFIG", None)
     # What is there and wrong is told before anything is written.
     workspace = load(config, env).workspace(MAIN_AGENT)
-    _write(file, EXAMPLE, mode=0o600)  # tokens will be put in
-    _write(workspace / HEARTBEAT, heartbeat_example(), mode=0o644)
+    checklist = workspace / HEARTBEAT
+    wrote = {
+        str(file): _write(file, EXAMPLE, mode=0o600),  # tokens will be put in
+        str(checklist): _write(checklist, heartbeat_example(), mode=0o644),
+    }
+    if as_json:
+        show_json(
+            dict[str, str], {name: "wrote" if is_new else "kept" for name, is_new in wrote.items()}
+        )
+        return
+    for name, is_new in wrote.items():
+        typer.echo(f"{'wrote ' if is_new else 'kept  '} {name}")
     typer.echo("next: goclaw run")
 
 
@@ -51,13 +67,13 @@ def heartbeat_example() -> str:
     raise GoclawError(f"the installation is incomplete: {_EXAMPLE} is missing")
 
 
-def _write(file: Path, text: str, *, mode: int) -> None:
+def _write(file: Path, text: str, *, mode: int) -> bool:
+    """Write a file that is not there yet; False if it is."""
     file.parent.mkdir(parents=True, exist_ok=True)
     try:
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     except FileExistsError:
-        typer.echo(f"kept   {file}")
-        return
+        return False
     with os.fdopen(handle, "w", encoding="utf-8") as out:
         out.write(text)
-    typer.echo(f"wrote  {file}")
+    return True

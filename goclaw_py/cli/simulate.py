@@ -12,7 +12,7 @@ import typer
 
 from goclaw_py.cli.context import AsJson, cli
 from goclaw_py.cli.output import clock, duration, one_line, show_json, show_table
-from goclaw_py.cli.simulate_known import Guess, known
+from goclaw_py.cli.progress import working
 from goclaw_py.cli.simulate_words import beats_row, heart_name, reach, row, total
 
 if TYPE_CHECKING:
@@ -58,18 +58,20 @@ def simulate(
     Nothing is sent or stored. Each run takes and costs what those of the last 30 days did.
     """
     from goclaw_py.cli import composition  # noqa: PLC0415
+    from goclaw_py.cli.simulate_known import Guess, known  # noqa: PLC0415
 
     guess = Guess(seconds, None if usd is None else Decimal(str(usd)))
     settings = cli(ctx).settings()
     at_first = cli(ctx).ask(lambda control: known(control, tuple(settings.agents), guess))
-    found = composition.simulate(
-        settings,
-        at_first.jobs,
-        at_first.assumed,
-        at_first.heartbeats,
-        since=at_first.now.replace(microsecond=0),
-        days=days,
-    )
+    with working(f"simulating {days} {'day' if days == 1 else 'days'}"):
+        found = composition.simulate(
+            settings,
+            at_first.jobs,
+            at_first.assumed,
+            at_first.heartbeats,
+            since=at_first.now.replace(microsecond=0),
+            days=days,
+        )
     if html is not None:
         from goclaw_py.cli.simulate_page import page  # noqa: PLC0415
 

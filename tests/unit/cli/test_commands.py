@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -176,6 +177,26 @@ def test_stop_takes_any_unique_part_of_a_session_key(goclaw: Shell, gateway: Thr
     assert gateway.control.calls[-1] == ("stop", fakes.SESSION, True)
     assert goclaw("stop", "console").out == "already stopping\n"
     assert goclaw("stop", "agent:main").code == 1
+
+
+def test_a_message_is_sent_into_a_conversation(goclaw: Shell, gateway: ThreadGateway) -> None:
+    got = goclaw("send", "console", "what is new?", "--queue")
+    assert got.out == "run 0190-aaaa\n"
+    call = ("send_message", fakes.SESSION, "what is new?", True)
+    assert gateway.control.calls[-1] == call
+    busy = goclaw("send", "console", "what is new?")
+    assert (busy.code, "busy" in busy.err) == (1, True)
+    assert goclaw("send", "api", "hello").code == 1
+    assert goclaw("send", "nowhere", "hello").code == 1
+    assert goclaw("send", "console", " ").code == 2
+
+
+def test_what_is_sent_can_come_from_a_pipe(
+    goclaw: Shell, gateway: ThreadGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("from a pipe\n"))
+    assert goclaw("send", "console", "-", "--queue").code == 0
+    assert gateway.control.calls[-1][2] == "from a pipe\n"
 
 
 # ---------------------------------------------------------------------------- lists

@@ -14,16 +14,12 @@ import sys
 import termios
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from goclaw_py.cli.lanes import lanes_text
 from goclaw_py.cli.output import clock
-from goclaw_py.cli.watch import Display, Lines, Paper
-from goclaw_py.core.status import LanesView
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
@@ -156,63 +152,6 @@ def test_set_takes_a_name_and_a_size(
 
 
 # ---------------------------------------------------------------------------- watch
-
-
-def drawn(_found: LanesView) -> str:
-    return "\n".join(f"line {number}" for number in range(100))
-
-
-def test_a_display_shows_what_fits_and_counts_the_rest(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LINES", "10")
-    monkeypatch.setenv("COLUMNS", "12")
-    display = Display(drawn)
-    display.show(fakes.LANES)
-    first = capsys.readouterr().out
-    assert first.startswith("\x1b[H\x1b[2J")
-    assert first.count("\n") == 9
-    assert "line 5" in first
-    assert "… and 94 lines more" in first
-    assert "Ctrl-C" not in first  # the terminal is too narrow for it
-    display.show(fakes.LANES)
-    assert "\x1b[2J" not in capsys.readouterr().out
-
-
-def test_a_display_shows_no_old_numbers_when_the_gateway_is_gone(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    display = Display(lanes_text)
-    display.show(fakes.LANES)
-    capsys.readouterr()
-    display.gone("no gateway answers")
-    out = capsys.readouterr().out
-    assert "no gateway answers" in out
-    assert "waiting for a gateway" in out
-    assert f"the last answer was of {clock(fakes.NOW)}" in out
-    assert out.endswith("\x1b[J")  # what stood below is wiped
-
-
-def test_on_paper_a_missing_gateway_is_told_once_and_again_after_it_was_there(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    paper = Paper(lanes_text)
-    paper.gone("gone")
-    paper.gone("gone")
-    paper.show(fakes.LANES)
-    paper.gone("gone")
-    out, err = capsys.readouterr()
-    assert err == "goclaw: gone; waiting for a gateway\n" * 2
-    assert out.startswith(clock(fakes.NOW) + "\nLANE")
-
-
-def test_for_programs_each_look_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = Lines()
-    lines.show(fakes.LANES)
-    lines.show(replace(fakes.LANES, lanes=()))
-    first, second = capsys.readouterr().out.splitlines()
-    assert json.loads(first)["lanes"][0]["lane"]["name"] == "main"
-    assert json.loads(second)["lanes"] == []
 
 
 class Watcher:

@@ -6,13 +6,17 @@ import json
 import re
 import sys
 import tomllib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from goclaw_py.agents.models import catalog
-from goclaw_py.cli import composition, doctor, main, setup
+from goclaw_py.cli import composition, main, setup
+from goclaw_py.cli.doctor import machine
+from goclaw_py.cli.doctor.agents import check_budgets, check_heartbeats
 from goclaw_py.cli.entry import run
 from goclaw_py.cli.example import EXAMPLE
 from goclaw_py.config import Settings, heartbeat_policy, job_profile, load
@@ -27,8 +31,12 @@ from goclaw_py.core.errors import (
 from goclaw_py.core.heartbeat import A_BEAT, HeartbeatPolicy
 from goclaw_py.core.ids import MAIN_AGENT
 from goclaw_py.core.policy import DEFAULT_PROFILE
+from goclaw_py.ports.control import Control
 from goclaw_py.store.migrate import Status as Schema
+from goclaw_py.store.postgres.checkup import Checkup
+from tests.support.doctor import SERVER, Place
 from tests.unit.cli.conftest import Shell, ThreadGateway
+from tests.unit.cli.cron_desk import JobControl
 
 pytestmark = pytest.mark.real_time
 
@@ -38,15 +46,21 @@ pytestmark = pytest.mark.real_time
 
 @pytest.fixture
 def healthy(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def schema(settings: Settings) -> Schema:
-        return Schema(1, 1, ())
+    async def check_up(settings: Settings) -> Checkup:
+        return SERVER
 
     async def check_parts(settings: Settings) -> None:
         return None
 
-    monkeypatch.setattr(composition, "schema", schema)
+    monkeypatch.setattr(composition, "check_up", check_up)
 
-    async def probe(settings: Settings) -> list[tuple[str, str | ChannelError]]:
+    @asynccontextmanager
+    async def open_control(settings: Settings) -> AsyncIterator[Control]:
+        yield JobControl()
+
+    monkeypatch.setattr(composition, "open_control", open_control)
+
+    async def probe(settings: Settings, limit_s: float) -> list[tuple[str, str | ChannelError]]:
         return [("telegram/default", "@GoclawBot")]
 
     monkeypatch.setattr(composition, "check_parts", check_parts)
@@ -117,9 +131,7 @@ def test_the_doctor_says_how_an_agent_beats_and_where_no_alert_arrives(
 ) -> None:
     """SPEC HB-8."""
     channel = "[channels.telegram]\ntoken = 't'\naccounts.work = { enabled = false }\n"
-    (tmp_path / "goclaw.toml").write_text(f"[heartbeat]\n{text}\n{channel}")
-    settings = load(env={"GOCLAW_HOME": str(tmp_path)})
-    (finding,) = doctor.check_heartbeats(settings)
+    (finding,) = check_heartbeats(Place(tmp_path).world(f"[heartbeat]\n{text}\n{channel}"))
     assert (finding.fact, finding.cure) == expected
     assert finding.subject == "agent main, heartbeat"
     assert not finding.is_hint
@@ -139,13 +151,10 @@ def test_the_doctor_says_where_a_budget_of_money_cannot_hold(
 ) -> None:
     """SPEC AGENT-5."""
     text = f'[agents.main]\nmodel = "{model}"\nbudget.day.usd = 1\n{more}\n'
-    (tmp_path / "goclaw.toml").write_text(text)
-    settings = load(env={"GOCLAW_HOME": str(tmp_path)})
-    found = list(doctor.check_prices(settings))
+    (finding,) = check_budgets(Place(tmp_path).world(text))
     if said is None:
-        assert found == []
+        assert finding.cure == ""
     else:
-        (finding,) = found
         assert "day.usd cannot hold" in finding.fact
         assert finding.cure == "set agents.main.budget.tokens too"
         assert finding.is_hint is (said == "hint")
@@ -165,10 +174,10 @@ def test_the_doctor_knows_how_a_missing_library_is_installed(
 def test_the_doctor_finds_a_database_that_is_away(
     goclaw: Shell, healthy: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def schema(settings: Settings) -> Schema:
+    async def check_up(settings: Settings) -> Checkup:
         raise StoreUnavailable("connection refused")
 
-    monkeypatch.setattr(composition, "schema", schema)
+    monkeypatch.setattr(composition, "check_up", check_up)
     assert "embedded: connection refused" in goclaw("doctor").out
     monkeypatch.setenv("GOCLAW_DATABASE_URL", "postgresql://u:hunter2@h/d")
     got = goclaw("doctor")
@@ -179,10 +188,10 @@ def test_the_doctor_finds_a_database_that_is_away(
 def test_the_doctor_only_mentions_what_run_does_by_itself(
     goclaw: Shell, healthy: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def schema(settings: Settings) -> Schema:
-        return Schema(0, 1, ("0001_initial",))
+    async def check_up(settings: Settings) -> Checkup:
+        return replace(SERVER, schema=Schema(0, 1, ("0001_initial",)))
 
-    monkeypatch.setattr(composition, "schema", schema)
+    monkeypatch.setattr(composition, "check_up", check_up)
     got = goclaw("doctor")
     assert (got.code, "hint   migrations: 1 pending: 0001_initial" in got.out) == (0, True)
 
@@ -190,10 +199,10 @@ def test_the_doctor_only_mentions_what_run_does_by_itself(
 def test_the_doctor_lets_channels_judge_their_own_settings(
     goclaw: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def schema(settings: Settings) -> Schema:
-        return Schema(1, 1, ())
+    async def check_up(settings: Settings) -> Checkup:
+        raise StoreUnavailable("not asked here")
 
-    monkeypatch.setattr(composition, "schema", schema)
+    monkeypatch.setattr(composition, "check_up", check_up)
     (goclaw.home / "goclaw.toml").write_text("[channels.nothing]\n")
     got = goclaw("doctor")
     assert got.code == 1
@@ -227,7 +236,7 @@ def test_the_doctor_asks_telegram_where_no_gateway_runs(
 ) -> None:
     """SPEC CHAN-8, OPS-4."""
 
-    async def probe(settings: Settings) -> list[tuple[str, str | ChannelError]]:
+    async def probe(settings: Settings, limit_s: float) -> list[tuple[str, str | ChannelError]]:
         return [("telegram/default", said)]
 
     monkeypatch.setattr(composition, "probe_channels", probe)
@@ -261,7 +270,7 @@ def test_the_doctor_asks_for_a_key_exactly_when_the_agent_does(
 
 def test_the_doctor_speaks_json(goclaw: Shell, healthy: None) -> None:
     findings = json.loads(goclaw("doctor", "--json").out)
-    assert {"subject": "python"}.items() <= findings[0].items()
+    assert {"id": "python", "level": "ok", "subject": "python"}.items() <= findings[0].items()
 
 
 # ---------------------------------------------------------------------------- init
@@ -355,18 +364,18 @@ def test_the_shipped_checklist_has_nothing_but_headings_and_one_comment() -> Non
 
 @pytest.mark.parametrize("version", [(3, 10), (3, 15), (4, 0)])
 def test_a_python_that_does_not_fit_has_a_cure(version: tuple[int, int]) -> None:
-    assert "3.11 to 3.14" in doctor.check_python(version).cure
+    assert "3.11 to 3.14" in machine.check_python(version).cure
 
 
 def test_a_foreign_channels_package_in_front_of_ours_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert doctor.check_channels_package().cure == ""
+    assert machine.check_channels_package().cure == ""
     (tmp_path / "channels").mkdir()
     (tmp_path / "channels" / "__init__.py").touch()
     for name in [name for name in sys.modules if name.partition(".")[0] == "channels"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.syspath_prepend(str(tmp_path))
-    finding = doctor.check_channels_package()
+    finding = machine.check_channels_package()
     assert str(tmp_path / "channels") in finding.fact
     assert finding.cure == "install goclaw_py into an environment of its own"

@@ -1,0 +1,170 @@
+"""``goclaw config``: the settings, where each comes from, and whether a file is right."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from goclaw_py.cli import completion
+from goclaw_py.cli.context import AsJson, cli, named, waited_for
+from goclaw_py.cli.exits import ExitCode
+from goclaw_py.cli.output import one_line, show_json, show_table
+from goclaw_py.core.errors import SettingError
+
+if TYPE_CHECKING:
+    from goclaw_py.ports.settings import Setting
+
+app = typer.Typer(help="The settings, and where each comes from.", no_args_is_help=True)
+
+_VALUE = 60
+_ABOUT = 100
+
+
+def _maybe_named(text: str | None) -> str | None:
+    return None if text is None else named(text)
+
+
+# ---------------------------------------------------------------------------- show
+
+
+@app.command()
+def show(
+    ctx: typer.Context,
+    section: Annotated[
+        str | None,
+        typer.Argument(
+            callback=_maybe_named,
+            autocompletion=completion.sections,
+            help="Only this section or setting: lanes, agents.main, agents.main.model.",
+        ),
+    ] = None,
+    *,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also what is not set, with what it is for.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show every setting with its value and what has set it. Secrets are never shown.
+
+    For example: goclaw config show agents.main --all
+    """
+    from goclaw_py.config import shown  # noqa: PLC0415
+
+    found = _below(shown(cli(ctx).settings()), section)
+    found = [one for one in found if everything or _says_something(one)]
+    if as_json:
+        from goclaw_py.ports.settings import Setting  # noqa: PLC0415
+
+        show_json(list[Setting], found)
+        return
+    rows = [(one.path, _value(one), one.origin) for one in found]
+    empty = "nothing is set there; see: goclaw config show --all"
+    show_table(("SETTING", "VALUE", "FROM"), rows, empty=empty)
+
+
+def _below(settings: Sequence[Setting], section: str | None) -> list[Setting]:
+    """The settings of a section. Raises ``BadParameter`` if there is none of that name."""
+    if section is None:
+        return list(settings)
+    found = [one for one in settings if one.path == section or one.path.startswith(f"{section}.")]
+    if not found:
+        from goclaw_py.config.load import unknown_key  # noqa: PLC0415
+        from goclaw_py.config.sources import SECTIONS  # noqa: PLC0415
+
+        if section in SECTIONS:
+            return []
+        known = {".".join(one.path.split(".")[:2]) for one in settings if "." in one.path}
+        raise typer.BadParameter(f"{section!r}: {unknown_key(section, known | {*SECTIONS})}")
+    return found
+
+
+def _says_something(one: Setting) -> bool:
+    from goclaw_py.ports.settings import OriginKind  # noqa: PLC0415
+
+    return one.kind is not OriginKind.DEFAULT or one.value not in (None, "", ())
+
+
+def _value(one: Setting) -> str:
+    """The value as people write it."""
+    match one.value:
+        case None:
+            about = f": {one_line(one.about, _ABOUT)}" if one.about else ""
+            return f"not set{about}"
+        case bool():
+            return str(one.value).lower()
+        case tuple():
+            import orjson  # noqa: PLC0415
+
+            return one_line(orjson.dumps(one.value).decode(), _VALUE)
+        case "":
+            return '""'
+        case _:
+            return one_line(str(one.value), _VALUE)
+
+
+# ---------------------------------------------------------------------------- path
+
+
+@app.command()
+def path(ctx: typer.Context, *, as_json: AsJson = False) -> None:
+    """Show which settings file is read, such as for: $EDITOR "$(goclaw config path)"."""
+    from goclaw_py.config import find_file  # noqa: PLC0415
+
+    named_file = cli(ctx).config
+    home, found = find_file(named_file, os.environ)
+    file = found or home / "goclaw.toml"
+    if as_json:
+        origin = "environment variable GOCLAW_CONFIG" if os.environ.get("GOCLAW_CONFIG") else "home"
+        origin = origin if named_file is None else "--config"
+        is_there = file.exists()
+        facts = {"file": str(file), "exists": is_there, "home": str(home), "origin": origin}
+        show_json(dict[str, str | bool], facts)
+        return
+    typer.echo(str(file))
+    if not file.exists():
+        typer.echo("there is no such file; goclaw init writes one", err=True)
+
+
+# ---------------------------------------------------------------------------- check
+
+
+@app.command()
+def check(
+    ctx: typer.Context,
+    file: Annotated[
+        Path | None, typer.Argument(help="Default: the settings file.", dir_okay=False)
+    ] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Check a settings file as a start would, with the environment as it is here.
+
+    Tells every mistake and what is allowed there; exit code 2 if there is one. Starts nothing.
+    """
+    from goclaw_py.cli import composition  # noqa: PLC0415
+    from goclaw_py.config import SettingErrors, load  # noqa: PLC0415
+
+    errors: tuple[SettingError, ...] = ()
+    name = "the defaults"
+    try:
+        settings = load(file or cli(ctx).config)
+        name = str(settings.file or name)
+        waited_for(composition.check_parts(settings))
+    except SettingErrors as several:
+        errors = several.errors
+    except SettingError as error:
+        errors = (error,)
+    if as_json:
+        lines = [str(each) for each in errors]
+        show_json(dict[str, object], {"file": str(file or name), "ok": not lines, "errors": lines})
+    else:
+        for each in errors:
+            typer.echo(f"goclaw: {each}", err=True)
+    if errors:
+        raise typer.Exit(ExitCode.USAGE)
+    if not as_json:
+        typer.echo(f"{name}: nothing is wrong")

@@ -1,0 +1,273 @@
+"""Checks of agents: models, keys, budgets, programs, instructions, heartbeats."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from goclaw_py.cli.doctor.finding import Finding, World
+from goclaw_py.core.errors import GoclawError, SettingError
+
+if TYPE_CHECKING:
+    from goclaw_py.config.budgets import DayBudget
+
+_CORRECT: Final = "correct this setting"
+_UNITS: Final = ("turns", "tokens", "usd")
+_LIKE_AN_INTERVAL: Final = re.compile(
+    r"(?i)(?:every|each|daily|hourly|weekly|monthly|weekdays?|weekends?|(?:mon|tues|wednes|thurs|"
+    r"fri|satur|sun)days?)\b[^:\n]{0,40}:\s"
+)
+
+
+def check_parts(world: World) -> Iterator[Finding]:
+    """What only a channel or an agent can judge about its settings."""
+    from goclaw_py.cli import composition  # noqa: PLC0415
+
+    settings = world.settings
+    try:
+        asyncio.run(composition.check_parts(settings))
+    except GoclawError as error:
+        yield Finding("channels and agents", str(error), _CORRECT)
+        return
+    names = [*settings.channels, *(f"agent {name}" for name in settings.agents)]
+    yield Finding("channels and agents", ", ".join(names))
+
+
+def check_keys(world: World) -> Iterator[Finding]:
+    """Whether every model of an agent has a library, and a key or a server that may need none."""
+    from goclaw_py.config import api_key  # noqa: PLC0415
+    from goclaw_py.core.ids import AgentName  # noqa: PLC0415
+
+    for name, agent in world.settings.agents.items():
+        subject, place = f"agent {name}", f"agents.{name}"
+        try:
+            key = api_key(world.settings, AgentName(name), world.env)
+        except SettingError as error:
+            yield Finding(subject, str(error), _CORRECT)
+            continue
+        given = None if key is None else key.get_secret_value()
+        yield _check_model(world, subject, agent.model, (given, agent.base_url), place)
+        for other in agent.fallback:
+            yield _check_model(world, f"{subject}, fallback", other, (None, None))
+
+
+def _check_model(
+    world: World, subject: str, model: str, given: tuple[str | None, str | None], place: str = ""
+) -> Finding:
+    """One model. ``given``: its key and address in the settings, which are at ``place``."""
+    from goclaw_py.agents.models import (  # noqa: PLC0415
+        find_key,
+        find_url,
+        is_sendable,
+        lacks,
+        read_model,
+    )
+
+    read = read_model(model)
+    if read is None:
+        # ``check_parts`` has judged it.
+        return Finding(subject, model)
+    provider, (key, base_url) = read[0], given
+    if not provider.is_installed:
+        return Finding(subject, f"{model} without its library", provider.install)
+    found = find_key(provider, key, world.env)
+    missing = lacks(provider, found, find_url(provider, base_url, world.env))
+    if missing is not None:
+        is_key = missing in provider.key_variables
+        what, setting = ("a key", "api_key_file") if is_key else ("an address", "base_url")
+        cure = f"set {missing}, or {place}.{setting}" if place else f"set {missing}"
+        return Finding(subject, f"{model} without {what}", cure)
+    if not is_sendable(found):
+        return Finding(subject, f"{model} with a key that is none", "correct the key")
+    return Finding(subject, model)
+
+
+def check_budgets(world: World) -> Iterator[Finding]:
+    """Whether budgets can hold (SPEC AGENT-5): prices are known, and no limit hides another."""
+    is_well = True
+    for finding in (*_unpriced(world), *_hidden_limits(world)):
+        is_well = False
+        yield finding
+    if is_well:
+        yield Finding("budgets", "all of them can hold")
+
+
+def _unpriced(world: World) -> Iterator[Finding]:
+    from goclaw_py.agents.models import find_url, is_priced, read_model  # noqa: PLC0415
+
+    for name, agent in world.settings.agents.items():
+        budget = agent.budget
+        parts = (("", budget), ("session_day.", budget.session_day), ("day.", budget.day))
+        in_usd = [f"{part}usd" for part, one in parts if one.usd is not None]
+        for place, model in enumerate((agent.model, *agent.fallback)):
+            read = read_model(model)
+            if read is None or not in_usd:
+                continue
+            url = find_url(read[0], None if place else agent.base_url, world.env)
+            if not is_priced(*read, url):
+                fact = f"the price of {model} is not known, so {', '.join(in_usd)} cannot hold"
+                cure = f"set agents.{name}.budget.tokens too"
+                yield Finding(f"agent {name}, budget", fact, cure, is_hint=bool(budget.tokens))
+
+
+def _hidden_limits(world: World) -> Iterator[Finding]:
+    """Limits that nothing reaches, since a wider one is smaller."""
+    for name, agent in world.settings.agents.items():
+        budget = agent.budget
+        levels: list[tuple[str, DayBudget]] = [
+            ("", budget),
+            ("session_day.", budget.session_day),
+            ("day.", budget.day),
+        ]
+        for number, (part, one) in enumerate(levels):
+            for wide, other in levels[number + 1 :]:
+                for unit in _UNITS:
+                    limit, above = getattr(one, unit), getattr(other, unit)
+                    if limit is not None and above is not None and limit > above:
+                        fact = f"{part}{unit} = {limit} is never reached: {wide}{unit} = {above}"
+                        cure = f"set agents.{name}.budget.{part}{unit} to {above} or less"
+                        yield Finding(f"agent {name}, budget", fact, cure, is_hint=True)
+
+
+# ---------------------------------------------------------------------------- programs
+
+
+def check_programs(world: World) -> Iterator[Finding]:
+    """Whether the programs that answer as agents are there."""
+    from goclaw_py.core.ids import AgentName  # noqa: PLC0415
+
+    is_used = False
+    for name, agent in world.settings.agents.items():
+        if agent.model != "command" or not agent.command.run:
+            continue
+        is_used = True
+        place = f"agents.{name}.command.run"
+        folder = world.settings.workspace(AgentName(name))
+        yield _check_program(world, f"agent {name}, program", agent.command.run[0], folder, place)
+    if not is_used:
+        yield Finding("programs", "no agent is one")
+
+
+def check_tool_servers(world: World) -> Iterator[Finding]:
+    """Whether the programs that serve tools are there (SPEC AGENT-6)."""
+    is_used = False
+    for name, agent in world.settings.agents.items():
+        for server, given in agent.mcp.items():
+            is_used = True
+            subject = f"agent {name}, tools of {server}"
+            if given.url:
+                yield Finding(subject, "at an address, asked by the first run")
+                continue
+            place = f"agents.{name}.mcp.{server}.command"
+            yield _check_program(world, subject, given.command[0], Path.cwd(), place)
+    if not is_used:
+        yield Finding("tool servers", "none")
+
+
+def _check_program(world: World, subject: str, program: str, folder: Path, place: str) -> Finding:
+    is_path = "/" in program
+    found = shutil.which(
+        str(folder / program) if is_path else program, path=world.env.get("PATH", "")
+    )
+    if found is not None:
+        return Finding(subject, found)
+    if is_path and (folder / program).is_file():
+        return Finding(subject, f"{program} cannot be executed", f"chmod +x {folder / program}")
+    where = f"in {folder}" if is_path else "in PATH"
+    return Finding(subject, f"{program} is not {where}", f"install it, or correct {place}")
+
+
+# ---------------------------------------------------------------------------- what they are told
+
+
+def check_instructions(world: World) -> Iterator[Finding]:
+    """Whether the files that agents are told are there."""
+    from goclaw_py.core.errors import AgentError  # noqa: PLC0415
+    from goclaw_py.core.ids import AgentName  # noqa: PLC0415
+    from goclaw_py.runtime.instructions import Instructions  # noqa: PLC0415
+
+    settings = world.settings
+    names = [AgentName(name) for name in settings.agents]
+    read = Instructions(
+        {name: settings.workspace(name) for name in names},
+        {name: settings.agents[name].instructions for name in names},
+    )
+    for name in names:
+        subject = f"agent {name}, instructions"
+        try:
+            texts = asyncio.run(read.read(name))
+        except AgentError as error:
+            cure = f"write the file, or correct agents.{name}.instructions"
+            yield Finding(subject, str(error), cure)
+        else:
+            count = sum(map(len, texts))
+            yield Finding(subject, f"{count:,} characters" if texts else "none")
+
+
+def check_heartbeats(world: World) -> Iterator[Finding]:
+    """How each agent beats, and whether the channel of its alerts is switched on (SPEC HB-8)."""
+    from goclaw_py.config import heartbeat_policy, switched_off  # noqa: PLC0415
+    from goclaw_py.core.heartbeat_target import heartbeat_target_text  # noqa: PLC0415
+    from goclaw_py.core.ids import AgentName  # noqa: PLC0415
+    from goclaw_py.core.intervals import in_words  # noqa: PLC0415
+
+    settings = world.settings
+    for name in map(AgentName, settings.agents):
+        policy = heartbeat_policy(settings, name, world.env)
+        subject = f"agent {name}, heartbeat"
+        if policy.interval is None:
+            yield Finding(subject, "off")
+            continue
+        hours = "" if policy.hours is None else f", {policy.hours}"
+        to = heartbeat_target_text(policy.target)
+        fact = f"{in_words(policy.interval)}{hours}, target {to}"
+        off = switched_off(settings, policy.target)
+        cure = f"set {off} = true, or another target" if off else ""
+        yield Finding(subject, f"{fact}, which is switched off" if off else fact, cure)
+
+
+def check_checklists(world: World) -> Iterator[Finding]:
+    """Whether the HEARTBEAT.md of each agent that beats can be read, and says what it seems to."""
+    from goclaw_py.config import heartbeat_policy  # noqa: PLC0415
+    from goclaw_py.core.beats import Skip  # noqa: PLC0415
+    from goclaw_py.core.ids import AgentName  # noqa: PLC0415
+    from goclaw_py.runtime.heartbeat.checklists import Checklists, Trouble  # noqa: PLC0415
+
+    settings = world.settings
+    names = [AgentName(name) for name in settings.agents]
+    lists = Checklists({name: settings.workspace(name) for name in names})
+    for name in names:
+        if heartbeat_policy(settings, name, world.env).interval is None:
+            continue
+        subject = f"agent {name}, checklist"
+        file = settings.workspace(name) / "HEARTBEAT.md"
+        found = asyncio.run(lists.read(name))
+        if isinstance(found, Trouble):
+            is_missing = found.skip is Skip.NO_FILE
+            cure = f"write {file}; without it no beat asks the agent"
+            if not is_missing:
+                cure = f"correct {file}"
+            yield Finding(subject, found.detail or f"no {file}", cure, is_hint=is_missing)
+            continue
+        wrong = [item for item in found.items if not item.every and _seems_timed(item.text)]
+        for item in wrong:
+            cure = f"write it in one of these forms: {_forms()}"
+            fact = f"item {item.number} has no interval that is understood: {item.text[:60]}"
+            yield Finding(subject, fact, cure, is_hint=True)
+        if not wrong:
+            many = len(found.items)
+            yield Finding(subject, "empty" if found.is_empty else f"{many} items to look after")
+
+
+def _seems_timed(text: str) -> bool:
+    return _LIKE_AN_INTERVAL.match(text) is not None
+
+
+def _forms() -> str:
+    from goclaw_py.core.checklist_times import FORMS  # noqa: PLC0415
+
+    return FORMS

@@ -1,0 +1,212 @@
+"""Checks of the ways in: channels, webhooks, the web address, and who may talk."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from goclaw_py.cli.doctor.finding import Finding, World
+from goclaw_py.core.errors import ChannelRefused, SettingError
+
+if TYPE_CHECKING:
+    from goclaw_py.config import ChannelAccount
+    from goclaw_py.core.errors import ChannelError
+    from goclaw_py.core.status import Status
+
+_TELEGRAM_PORTS: Final = frozenset({80, 88, 443, 8443})
+_SHORT_TOKEN: Final = 24
+_FEW_CHARACTERS: Final = 8
+_TROUBLE: Final = "Telegram says: "
+"""With this a channel's probe tells why its server could not deliver."""
+
+
+def check_channels(world: World) -> Iterator[Finding]:
+    """What the running gateway says of its channels, or else what their servers say."""
+    if not any(account.channel == "telegram" for account in _accounts(world)):
+        cure = "get a token from @BotFather, set GOCLAW_TELEGRAM_TOKEN or channels.telegram.token"
+        yield Finding("telegram", "not set up", cure, is_hint=True)
+    elif isinstance(world.gateway, str):
+        yield Finding("channels", world.gateway, "goclaw status")
+    elif world.gateway is not None:
+        yield from _at_work(world.gateway)
+    else:
+        for name, answer in world.probes or ():
+            yield _probed(name, answer)
+
+
+def _accounts(world: World) -> list[ChannelAccount]:
+    from goclaw_py.config import accounts  # noqa: PLC0415
+
+    return list(accounts(world.settings))
+
+
+def _at_work(gateway: Status) -> Iterator[Finding]:
+    for view in gateway.channels:
+        fact = f"{view.state}{', ' if view.detail else ''}{view.detail}"
+        cure = "see the log of the gateway; it tries again by itself" if view.detail else ""
+        if view.state == "stopped":
+            cure = "correct the token and start the gateway again"
+        is_hint = view.state == "waiting"
+        yield Finding(f"channel {view.name}/{view.account}", fact, cure, is_hint=is_hint)
+
+
+def _probed(name: str, answer: str | ChannelError) -> Finding:
+    match answer:
+        case str():
+            return Finding(f"channel {name}", answer)
+        case ChannelRefused():
+            cure = "get a token from @BotFather and correct token or token_file"
+        case _:
+            cure = "check the network of this machine, and base_url"
+    return Finding(f"channel {name}", str(answer), cure)
+
+
+def check_webhooks(world: World) -> Iterator[Finding]:
+    """Whether servers can deliver where the settings let them (SPEC CHAN-2)."""
+    is_used = False
+    answers = dict(world.probes or ())
+    for account in _accounts(world):
+        url = account.options.get("webhook_url")
+        if not isinstance(url, str) or not url:
+            continue
+        is_used = True
+        name = f"{account.channel}/{account.name}"
+        said = answers.get(name, "")
+        yield _check_webhook(f"webhook of {name}", url, said if isinstance(said, str) else "")
+    if not is_used:
+        yield Finding("webhooks", "none: channels ask for what is new")
+
+
+def _check_webhook(subject: str, url: str, said: str) -> Finding:
+    read = urlsplit(url)
+    place = f"{read.scheme}://{read.netloc}"
+    if read.scheme != "https":
+        return Finding(subject, f"{place} is not https", "set webhook_url to an https address")
+    if (read.port or 443) not in _TELEGRAM_PORTS:
+        ports = ", ".join(map(str, sorted(_TELEGRAM_PORTS)))
+        return Finding(subject, f"{place}: no such port is called", f"use one of {ports}")
+    if _is_private(read.hostname or ""):
+        cure = "set a name that leads to your reverse proxy from outside, or poll without it"
+        return Finding(subject, f"{place} cannot be reached from outside", cure)
+    if _TROUBLE in said:
+        cure = "let the reverse proxy pass this path to web.host and web.port; see its log"
+        return Finding(subject, said.partition(_TROUBLE)[2], cure)
+    return Finding(subject, place)
+
+
+def _is_private(host: str) -> bool:
+    try:
+        return not ipaddress.ip_address(host).is_global
+    except ValueError:
+        return host == "localhost" or "." not in host
+
+
+# ---------------------------------------------------------------------------- the web address
+
+
+def check_address(world: World) -> Iterator[Finding]:
+    """Whether the gateway can listen where the settings want it."""
+    from goclaw_py.web.tcp import CannotListen, listen_tcp  # noqa: PLC0415
+
+    web = world.settings.web
+    has_hooks = any(account.options.get("webhook_url") for account in _accounts(world))
+    shown = f"{web.host}:{web.port}"
+    if not web.serves_api(has_hooks=has_hooks) and not has_hooks:
+        yield Finding("web address", "not used: the API is served on the socket alone")
+    elif world.gateway is not None:
+        yield Finding("web address", f"{shown}, the gateway's")
+    else:
+        try:
+            listen_tcp(web.host, web.port).close()
+        except CannotListen as error:
+            fact, _, cure = str(error).rpartition("; ")
+            cure = cure or "set web.host = 127.0.0.1 and another web.port"
+            yield Finding("web address", fact or str(error), cure, is_hint=web.is_chance)
+        else:
+            yield Finding("web address", f"{shown} is free")
+
+
+def check_token(world: World) -> Iterator[Finding]:
+    """Whether callers need a token, and one that nobody guesses (SPEC SEC-1)."""
+    from goclaw_py.config import web_token  # noqa: PLC0415
+
+    web = world.settings.web
+    try:
+        token = web_token(world.settings, world.env)
+    except SettingError as error:
+        yield Finding("web token", str(error), "correct this setting")
+        return
+    new = 'make one: python -c "import secrets; print(secrets.token_urlsafe(32))"'
+    if token is None:
+        outside = bool(web.api) and not web.is_loopback
+        fact = f"none, and {web.host} is reached from outside" if outside else "none is needed"
+        yield Finding("web token", fact, new if outside else "")
+        return
+    text = token.get_secret_value()
+    if len(text) < _SHORT_TOKEN or len(set(text)) < _FEW_CHARACTERS:
+        yield Finding("web token", "it can be guessed", new, is_hint=web.is_loopback)
+    else:
+        yield Finding("web token", "it is long enough")
+
+
+def check_names(world: World) -> Iterator[Finding]:
+    """Whether the names by which the API is called are let in: others are refused (SPEC OPS-2)."""
+    web = world.settings.web
+    if not web.api or web.is_loopback:
+        yield Finding("web names", ", ".join(("localhost", *web.hosts)))
+        return
+    if web.hosts:
+        yield Finding("web names", ", ".join((web.host, *web.hosts)))
+        return
+    cure = 'name it: web.hosts = ["bot.example.org"]'
+    fact = f"no name leads to {web.host}; requests by any name but localhost are refused"
+    yield Finding("web names", fact, cure, is_hint=True)
+
+
+# ---------------------------------------------------------------------------- people
+
+
+def check_owners(world: World) -> Iterator[Finding]:
+    """Whether anybody is told when something needs an owner (SPEC CHAN-5, CHAN-10)."""
+    from goclaw_py.ports.store import Standing  # noqa: PLC0415
+
+    if world.work is None or not _accounts(world):
+        return
+    owners = [one for one in world.work.people if one.standing is Standing.OWNER]
+    if owners:
+        yield Finding("owners", ", ".join(one.sender.name or one.sender.id for one in owners))
+    elif world.work.asking:
+        who = ", ".join(one.sender.name or one.sender.id for one in world.work.asking)
+        cure = "goclaw pairing approve CODE, with the code that they were told"
+        yield Finding("owners", f"nobody; {who} asked to be", cure, is_hint=True)
+    else:
+        cure = "write to the bot and approve the code that it answers: goclaw pairing approve CODE"
+        yield Finding("owners", "nobody is told of trouble", cure, is_hint=True)
+
+
+def check_groups(world: World) -> Iterator[Finding]:
+    """Whether groups wait to be allowed or denied (SPEC CHAN-5)."""
+    from goclaw_py.core.messages import PeerKind  # noqa: PLC0415
+    from goclaw_py.core.routing import GroupPolicy  # noqa: PLC0415
+
+    if world.work is None:
+        return
+    asked = {
+        (one.channel, one.name): one
+        for one in _accounts(world)
+        if one.groups is GroupPolicy.ALLOWLIST
+    }
+    waiting = [
+        chat.name or chat.chat
+        for chat in world.work.chats
+        if chat.peer is PeerKind.GROUP
+        and chat.allowed is None
+        and not chat.gone
+        and (account := asked.get((chat.channel, chat.account))) is not None
+        and chat.chat not in account.chats
+    ]
+    fact = f"undecided: {', '.join(waiting[:5])}" if waiting else "all are decided"
+    cure = "goclaw groups list, then goclaw groups allow or deny" if waiting else ""
+    yield Finding("groups", fact, cure, is_hint=True)

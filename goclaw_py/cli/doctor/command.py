@@ -1,0 +1,39 @@
+"""The command. What the checks need is imported only when it is called: ``--help`` is quick."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from goclaw_py.cli.context import cli
+from goclaw_py.cli.exits import ExitCode
+from goclaw_py.cli.output import plain, show_json
+
+if TYPE_CHECKING:
+    from goclaw_py.cli.doctor.checks import Report
+
+_MARKS = {"ok": "ok   ", "hint": "hint ", "wrong": "WRONG"}
+
+
+def doctor(
+    ctx: typer.Context,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Check the installation, the settings and what they lead to."""
+    from goclaw_py.cli.doctor.checks import Report, examine  # noqa: PLC0415
+
+    reports = list(examine(cli(ctx)))
+    if as_json:
+        show_json(list[Report], reports)
+    else:
+        for report in reports:
+            typer.echo(_words(report))
+    if any(report.level == "wrong" for report in reports):
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _words(report: Report) -> str:
+    text = f"{_MARKS[report.level]}  {report.subject}: {plain(report.fact)}"
+    return f"{text}\n       → {plain(report.cure)}" if report.cure else text

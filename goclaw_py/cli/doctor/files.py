@@ -1,0 +1,120 @@
+"""Checks of files and folders: who may read them, and whether we can write."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from goclaw_py.cli.doctor.finding import Finding, World
+
+_BY_OTHERS: Final = stat.S_IRGRP | stat.S_IROTH
+_WRITE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
+_LISTED: Final = 3
+
+
+def check_folder(folder: Path) -> Finding:
+    """Whether the state folder can be written to."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return Finding("state folder", str(folder))
+    except OSError as error:
+        cure = "make it writable, or set state.folder"
+        return Finding("state folder", f"{folder}: {error.strerror}", cure)
+
+
+def check_folder_rights(world: World) -> Iterator[Finding]:
+    """Whether others may change the state folder, or read what lies in it."""
+    folder = world.settings.state_folder
+    if not folder.is_dir():
+        return  # ``check_folder`` has said why
+    mode = folder.stat().st_mode
+    cure = f"chmod 700 {folder}"
+    if mode & _WRITE_BY_OTHERS:
+        yield Finding("rights of the state folder", f"others may write into {folder}", cure)
+        return
+    is_closed = not mode & (stat.S_IXGRP | stat.S_IXOTH)
+    open_files = [] if is_closed else [one.name for one in folder.iterdir() if _is_readable(one)]
+    if open_files:
+        fact = f"others may read {', '.join(sorted(open_files)[:_LISTED])} in {folder}"
+        yield Finding("rights of the state folder", fact, cure, is_hint=True)
+    else:
+        yield Finding("rights of the state folder", "nothing in it can be read by others")
+
+
+def _is_readable(path: Path) -> bool:
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and bool(found.st_mode & _BY_OTHERS)
+
+
+def check_secret_files(world: World) -> Iterator[Finding]:
+    """Whether files with secrets are there, and for their owner alone (SPEC SEC-2)."""
+    from goclaw_py.config.secrets import secret_files  # noqa: PLC0415
+
+    subject = "secret files"
+    files = sorted(secret_files(world.settings))
+    if world.settings.file is not None and _holds_secret(world):
+        files.append(world.settings.file)
+    is_well = True
+    for file in files:
+        try:
+            mode = file.expanduser().stat().st_mode
+        except OSError as error:
+            yield Finding(subject, f"{file}: {error.strerror}", "write it, or correct the setting")
+        else:
+            if not mode & _BY_OTHERS:
+                continue
+            yield Finding(subject, f"others may read {file}", f"chmod 600 {file}")
+        is_well = False
+    if is_well:
+        words = "for their owner alone" if files else "none: secrets come from the environment"
+        yield Finding(subject, words)
+
+
+def _holds_secret(world: World) -> bool:
+    """Whether a secret stands in the settings file itself."""
+    from goclaw_py.config.secrets import secrets_in  # noqa: PLC0415
+
+    assert world.settings.file is not None
+    return bool(secrets_in(world.settings.file.read_text("utf-8")))
+
+
+def check_log(world: World) -> Iterator[Finding]:
+    """Whether log lines can be written."""
+    file = world.settings.log.file
+    if file is None:
+        yield Finding("log", "standard error, or goclaw.log in the state folder for `goclaw run`")
+        return
+    there = file if file.exists() else next(p for p in file.parents if p.exists())
+    is_possible = there.is_file() if there == file else there.is_dir()
+    if not is_possible or not os.access(there, os.W_OK):
+        fact = f"{file} cannot be written to"
+        yield Finding("log", fact, "make it writable, or correct log.file")
+    else:
+        yield Finding("log", str(file))
+
+
+def check_workspaces(world: World) -> Iterator[Finding]:
+    """Whether each agent has a folder that it can work in."""
+    from goclaw_py.core.ids import AgentName  # noqa: PLC0415
+
+    for name in map(AgentName, world.settings.agents):
+        folder = world.settings.workspace(name)
+        subject = f"agent {name}, workspace"
+        if not folder.exists():
+            yield Finding(subject, f"{folder} is not there", f"mkdir -p {folder}", is_hint=True)
+        elif not folder.is_dir():
+            cure = f"move it away, or correct agents.{name}.workspace"
+            yield Finding(subject, f"{folder} is no folder", cure)
+        elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            cure = f"make it readable and writable, or correct agents.{name}.workspace"
+            yield Finding(subject, f"{folder} cannot be used by this user", cure)
+        else:
+            yield Finding(subject, str(folder))

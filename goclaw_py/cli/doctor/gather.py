@@ -1,0 +1,155 @@
+"""Asks machine, database, gateway and channels, each for a few seconds at most."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import resource
+import sys
+import zoneinfo
+from collections.abc import Coroutine, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from goclaw_py.cli import composition
+from goclaw_py.cli.context import connected
+from goclaw_py.cli.doctor.finding import Machine, Work, World
+from goclaw_py.core.errors import ChannelError, GoclawError
+
+if TYPE_CHECKING:
+    from goclaw_py.config import Settings
+    from goclaw_py.core.status import Status
+    from goclaw_py.ports.control import Control
+    from goclaw_py.store.postgres.checkup import Checkup
+
+T = TypeVar("T")
+
+LIMIT_S = 4.0
+"""For each of two rounds of questions; an embedded server takes what it needs to start."""
+
+_MOST = 1000
+
+
+def this_machine() -> Machine:
+    """This one."""
+    return Machine(
+        python=sys.version_info[:2],
+        release=version("goclaw_py"),
+        open_files=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        memory=_memory(),
+        zones=len(zoneinfo.available_timezones()),
+        is_root=os.geteuid() == 0,
+        in_container=_in_container(),
+        has_uvloop=importlib.util.find_spec("uvloop") is not None,
+    )
+
+
+def _memory() -> int | None:
+    try:
+        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
+    except OSError:
+        return None
+    return next((int(one.split()[1]) * 1024 for one in lines if one.startswith("MemAvail")), None)
+
+
+def _in_container() -> bool:
+    marks = (Path("/.dockerenv"), Path("/run/.containerenv"))
+    return "KUBERNETES_SERVICE_HOST" in os.environ or any(mark.exists() for mark in marks)
+
+
+async def look_around(settings: Settings, env: Mapping[str, str], machine: Machine) -> World:
+    """Ask everybody; who does not answer in time is one of the findings."""
+    from goclaw_py.web.sockets import is_answered, socket_path  # noqa: PLC0415
+
+    runs = await asyncio.to_thread(is_answered, socket_path(settings.state_folder))
+    limit_s = LIMIT_S if settings.database.url is not None else None
+    database, gateway, probes = await asyncio.gather(
+        _asked(composition.check_up(settings), limit_s),
+        _gateway(settings) if runs else _nothing(),
+        # A gateway that runs says it better, and a bot may be asked by one program at a time.
+        _nothing() if runs else _probes(settings),
+    )
+    work = await _work(settings, database, gateway, limit_s)
+    return World(
+        settings=settings,
+        env=env,
+        machine=machine,
+        database=database,
+        gateway=gateway,
+        probes=probes,
+        work=work,
+    )
+
+
+async def _nothing() -> None:
+    return None
+
+
+async def _asked(question: Coroutine[Any, Any, T], limit_s: float | None = LIMIT_S) -> T | str:
+    """The answer, or why there is none."""
+    try:
+        async with asyncio.timeout(limit_s):
+            return await question
+    except TimeoutError:
+        return f"no answer within {limit_s:.0f} s"
+    except GoclawError as error:
+        return str(error)
+    except Exception as error:
+        # A boundary: a bug in what is asked is a finding like any other.
+        return f"{type(error).__name__}: {error}"
+
+
+async def _probes(settings: Settings) -> list[tuple[str, str | ChannelError]] | None:
+    try:
+        return await composition.probe_channels(settings, LIMIT_S)
+    except GoclawError:
+        return None  # settings that the channel refuses, which is a check of its own
+
+
+async def _gateway(settings: Settings) -> Status | str:
+    async def ask() -> Status:
+        async with connected(settings) as control:
+            return await control.status()
+
+    return await _asked(ask())
+
+
+async def _work(
+    settings: Settings,
+    database: Checkup | str,
+    gateway: Status | str | None,
+    limit_s: float | None,
+) -> Work | None:
+    """What waits.
+
+    Without a gateway only of a database that needs no migration: to look at it must not change it.
+    """
+    if gateway is None and (isinstance(database, str) or database.schema.pending):
+        return None
+    if isinstance(gateway, str):
+        return None
+
+    async def ask() -> Work:
+        async with connected(settings) as control:
+            return await _looked_at(control)
+
+    found = await _asked(ask(), limit_s)
+    return None if isinstance(found, str) else found
+
+
+async def _looked_at(control: Control) -> Work:
+    from goclaw_py.core.jobs import Maker  # noqa: PLC0415
+    from goclaw_py.ports.jobs import Asker  # noqa: PLC0415
+    from goclaw_py.ports.store import JobQuery, OutboxState  # noqa: PLC0415
+
+    page = await control.jobs.search(JobQuery(limit=_MOST), Asker(None, Maker.OPERATOR))
+    return Work(
+        jobs=page.jobs,
+        chats=await control.chats(),
+        people=await control.people(),
+        asking=await control.pairing_requests(),
+        dead=len(await control.outbox(limit=_MOST, state=OutboxState.DEAD)),
+        unanswered=len(await control.letters(limit=_MOST)),
+    )

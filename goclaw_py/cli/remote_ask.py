@@ -1,0 +1,39 @@
+"""Questions to a gateway, and what is given with them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from datetime import datetime
+from typing import Protocol
+
+from goclaw_py.core.pages import Cursor
+
+Value = str | int | bool | datetime | Cursor
+Params = Mapping[str, str | int | bool | list[str]]
+
+
+class Ask(Protocol):
+    """Sends a request to the gateway; the body of a good answer, else the error it tells of."""
+
+    def __call__(
+        self, method: str, path: str, body: object = None, *, params: Params | None = None
+    ) -> Awaitable[bytes]:
+        """Raises ``NoGateway`` as well."""
+
+
+def given(**params: Value | None) -> Params:
+    """The parameters that have a value, as they stand in an address."""
+    return {name: _text(value) for name, value in params.items() if value is not None}
+
+
+def _text(value: Value) -> str | int | bool:
+    match value:
+        case datetime():
+            return value.isoformat()
+        case Cursor():
+            return str(value)
+        case str():
+            # Also of an enum, which httpx would write by its name.
+            return str.__str__(value)
+        case _:
+            return value

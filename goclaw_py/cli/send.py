@@ -1,0 +1,45 @@
+"""``goclaw send``: say something to the agent in one of its conversations (SPEC OPS-1, CRON-19)."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from goclaw_py.cli.context import AsJson, SessionName, cli
+from goclaw_py.cli.output import show_json
+
+if TYPE_CHECKING:
+    from goclaw_py.ports.control import Control, Submitted
+
+
+def send(
+    ctx: typer.Context,
+    session: SessionName,
+    text: Annotated[str, typer.Argument(help="What to say; - reads it from standard input.")],
+    *,
+    queue: Annotated[
+        bool, typer.Option("--queue", help="Wait behind what runs or waits there already.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Let the agent work on a message as if it came into the chat of a session.
+
+    The reply goes to that chat. Example: goclaw send telegram:direct:1001 "what is new?"
+    """
+    words = sys.stdin.read() if text == "-" else text
+    if not words.strip():
+        raise typer.BadParameter("there is nothing to say")
+
+    async def ask(control: Control) -> Submitted:
+        found = await control.session(session)
+        return await control.send_message(found.key, words, queue=queue)
+
+    done = cli(ctx).ask(ask)
+    if as_json:
+        from goclaw_py.ports.control import Submitted  # noqa: PLC0415
+
+        show_json(Submitted, done)
+        return
+    typer.echo(f"run {done.run}" if done.run else "stored; another process works on this session")

@@ -1,0 +1,129 @@
+"""``goclaw usage``: what runs have used and cost, by whom and for what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from goclaw_py.cli.context import AsJson, cli
+from goclaw_py.cli.options import with_options
+from goclaw_py.cli.output import one_line, show_json, show_table
+
+if TYPE_CHECKING:
+    from goclaw_py.core.usage_view import Grouping, UsageQuery, UsageReport, UsageRow, Used
+    from goclaw_py.ports.control import Control
+
+_USED = ("RUNS", "REQUESTS", "INPUT", "CACHED", "OUTPUT", "USD")
+_LONG = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to add up."""
+
+    by: Annotated[
+        str,
+        typer.Option(help="Any of agent, job, sender, day, model, trigger, lane; as agent,day."),
+    ] = "agent"
+    days: Annotated[
+        int | None, typer.Option(help="The last so many days, up to 366. [default: 7]")
+    ] = None
+    since: Annotated[str | None, typer.Option(help="The first day, such as 2026-01-31.")] = None
+    until: Annotated[str | None, typer.Option(help="The last day. [default: today]")] = None
+    tz: Annotated[str, typer.Option(help="The zone in which days begin.")] = "UTC"
+
+
+@with_options(Options)
+def usage(ctx: typer.Context, options: Options, *, as_json: AsJson = False) -> None:
+    """Show what runs have used and cost, added up; each run counts once, when it has ended."""
+    query = _query(options)
+
+    async def ask(control: Control) -> UsageReport:
+        return await control.usage(query)
+
+    found = cli(ctx).ask(ask)
+    if as_json:
+        from goclaw_py.core.usage_view import UsageReport  # noqa: PLC0415
+
+        show_json(UsageReport, found)
+        return
+    _show(found)
+
+
+def _query(options: Options) -> UsageQuery:
+    """Raises ``BadUsageQuery``."""
+    from goclaw_py.core.usage_view import UsageQuery, groupings, read_day  # noqa: PLC0415
+
+    return UsageQuery(
+        by=groupings(options.by),
+        since=None if options.since is None else read_day("since", options.since),
+        until=None if options.until is None else read_day("until", options.until),
+        days=options.days,
+        zone=options.tz,
+    )
+
+
+def _show(found: UsageReport) -> None:
+    period = f"{found.since} to {found.until}, days in {found.zone}"
+    if not found.total.runs:
+        typer.echo(f"no run has ended that began in these days: {period}")
+        typer.echo("look further back with --days 90, or let one run: goclaw chat")
+        return
+    typer.echo(f"{period}\n")
+    rows = [(*_group(row, found.by), *_columns(row.used)) for row in found.rows if found.by]
+    if found.others is not None:
+        rows.append((*_label(f"{found.left_out:,} more", found.by), *_columns(found.others)))
+    rows.append((*_label("total", found.by), *_columns(found.total)))
+    heads = tuple(one.value.upper() for one in found.by) or ("",)
+    show_table((*heads, *_USED), rows, empty="")
+    for note in _notes(found):
+        typer.echo(f"\n{note}")
+
+
+def _notes(found: UsageReport) -> list[str]:
+    notes = []
+    if found.total.unpriced:
+        runs = f"{found.total.unpriced:,} of {found.total.runs:,} runs"
+        notes.append(
+            f"{runs} used tokens whose price is not known (?): their cost is in no sum.\n"
+            "goclaw doctor names the models; a budget of tokens holds for them too."
+        )
+    if found.others is not None:
+        notes.append("Shown are the groups that cost most; ask for fewer days or groupings.")
+    return notes
+
+
+def _label(text: str, by: tuple[Grouping, ...]) -> list[str]:
+    """A text in the first of the columns for groupings."""
+    return [text, *[""] * (len(by) - 1)]
+
+
+def _group(row: UsageRow, by: tuple[Grouping, ...]) -> list[str]:
+    return [_value(row, one) for one in by]
+
+
+def _value(row: UsageRow, grouping: Grouping) -> str:
+    from goclaw_py.core.usage_view import Grouping  # noqa: PLC0415
+
+    value, name = row.group[grouping], row.names.get(grouping)
+    if value is None:
+        return "-"
+    value = one_line(value, _LONG)
+    if name is None:
+        return value or "unknown"
+    # Anybody may have the name of somebody else.
+    return f"{one_line(name)} ({value})" if grouping is Grouping.SENDER else one_line(name)
+
+
+def _columns(used: Used) -> tuple[str, ...]:
+    counts = (used.runs, used.turns, used.input_tokens, used.cached_tokens, used.output_tokens)
+    return (*(f"{count:,}" for count in counts), _usd(used))
+
+
+def _usd(used: Used) -> str:
+    if used.cost_usd is None:
+        return "?" if used.unpriced else "-"
+    cost = f"{used.cost_usd:.2f}" if used.cost_usd >= 1 else f"{used.cost_usd:.4f}"
+    return f"{cost} + ?" if used.unpriced else cost

@@ -1,0 +1,228 @@
+"""``goclaw backup`` and ``restore``: what they say, ask and answer (SPEC DB-5, OPS-1)."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import typer
+
+from goclaw_py.app.backup import Saved
+from goclaw_py.app.progress import Step, Tell
+from goclaw_py.app.restore import Backup, InTheWay, Restored
+from goclaw_py.cli import composition
+from goclaw_py.cli.backup import telling
+from goclaw_py.core.errors import BackupError, StoreUnavailable
+from goclaw_py.store.backup.manifest import Applied, Manifest
+from tests.unit.cli.conftest import Shell
+
+pytestmark = pytest.mark.real_time
+
+FILE = Path("/b/backup.tar.gz")
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+MANIFEST = Manifest("1.2", NOW, 160004, (Applied(1, "initial", "abc"),), {}, {}, {}, None, ())
+ROWS = {"inbox": 1000, "runs": 1}
+SAVED = Saved(FILE, 1234, "1.2", NOW, 3, ROWS, {"main": 2}, False, ("left out: \x1b[2Jx",))
+NOTHING = InTheWay((), ())
+BACKUP = Backup(FILE, 1234, MANIFEST, None)
+
+
+@dataclass
+class Work:
+    """What the commands ask for; it answers at once."""
+
+    there: InTheWay = NOTHING
+    failure: Exception | None = None
+    asked: list[tuple[object, ...]] = field(default_factory=list)
+
+    def _note(self, *asked: object) -> None:
+        self.asked.append(asked)
+        if self.failure:
+            raise self.failure
+
+    async def back_up(self, _: object, to: Path | None, *, files: bool, tell: Tell) -> Saved:
+        tell(Step("inbox", 10))
+        self._note("backup", to, files)
+        return SAVED
+
+    def examine(self, file: Path, tell: Tell) -> Backup:
+        tell(Step("checking", 10, 100))
+        self._note("examine", file)
+        return BACKUP
+
+    async def in_the_way(self, _settings: object, _backup: Backup, *, files: bool) -> InTheWay:
+        self.asked.append(("look", files))
+        return self.there
+
+    async def restore(
+        self, _settings: object, backup: Backup, *, replace: bool, files: bool, tell: Tell
+    ) -> Restored:
+        self.asked.append(("restore", replace, files))
+        return Restored(SAVED, "managed", ("0002_x.up.sql",), {"main": 2}, Path("/h/goclaw.toml"))
+
+
+@pytest.fixture
+def work(monkeypatch: pytest.MonkeyPatch) -> Work:
+    made = Work()
+    for name in ("back_up", "examine", "in_the_way", "restore"):
+        monkeypatch.setattr(composition, name, getattr(made, name))
+    return made
+
+
+def restored(work: Work) -> bool:
+    return any(asked[0] == "restore" for asked in work.asked)
+
+
+def test_a_backup_says_what_is_in_it_and_what_is_not(goclaw: Shell, work: Work) -> None:
+    got = goclaw("backup")
+    assert got.code == 0
+    assert "rows      1,001 in 2 tables" in got.out
+    assert "files     2 of main" in got.out
+    # SEC-1: a name of a file cannot take over the terminal. In a pipe there is no progress.
+    assert got.err == "note: left out: [2Jx\n"
+    assert goclaw("backup", "there", "--no-files").code == 0
+    assert work.asked == [("backup", None, True), ("backup", Path("there"), False)]
+
+
+def test_a_program_reads_json(goclaw: Shell, work: Work) -> None:
+    for command in (["backup"], ["restore", "x", "--check"]):
+        found = json.loads(goclaw(*command, "--json").out)
+        assert found["file"] == str(FILE)
+    assert json.loads(goclaw("restore", "x", "--json").out)["migrated"] == ["0002_x.up.sql"]
+
+
+def test_check_only_reads(goclaw: Shell, work: Work) -> None:
+    got = goclaw("restore", "x", "--check")
+    assert (got.code, work.asked) == (0, [("examine", Path("x"))])
+
+
+def test_into_an_empty_place_it_is_restored_without_a_question(goclaw: Shell, work: Work) -> None:
+    got = goclaw("restore", "x", "--no-files")
+    assert (got.code, got.err) == (0, "")
+    assert "restored 1,001 rows of" in got.out
+    assert "ran 0002_x.up.sql" in got.out
+    assert work.asked[1:] == [("look", False), ("restore", False, False)]
+
+
+@pytest.mark.parametrize(
+    ("there", "said"),
+    [
+        (InTheWay(("inbox",), ()), "the database is not empty (inbox)"),
+        (InTheWay((), (Path("/w"),)), "there are files in /w"),
+    ],
+)
+def test_what_is_there_is_not_replaced_unasked(
+    goclaw: Shell, work: Work, there: InTheWay, said: str
+) -> None:
+    work.there = there
+    got = goclaw("restore", "x")
+    assert (got.code, restored(work)) == (1, False)
+    assert said in got.err
+    assert "--replace" in got.err
+    assert got.err.count("\n") == 1
+
+
+def test_a_person_at_a_terminal_is_asked_before_anything_is_replaced(
+    goclaw: Shell, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work.there = InTheWay(("inbox", "runs"), (Path("/w"),))
+    asked: list[str] = []
+
+    def confirm(text: str, **_: object) -> None:
+        asked.append(text)
+        if len(asked) == 1:
+            raise typer.Abort
+
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr("typer.confirm", confirm)
+    assert (goclaw("restore", "x", "--replace").code, restored(work)) == (1, False)
+    assert asked[0].startswith("Replace 2 tables with rows and the files in /w by the backup of 20")
+    assert goclaw("restore", "x", "--replace").code == 0
+    assert goclaw("restore", "x", "--replace", "--yes").code == 0
+    work.there = replace(work.there, tables=(), folders=())
+    assert goclaw("restore", "x", "--replace").code == 0
+    assert len(asked) == 2
+
+
+def test_a_program_has_made_up_its_mind(
+    goclaw: Shell, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work.there = InTheWay(("inbox",), ())
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: False)
+    assert goclaw("restore", "x", "--replace").code == 0
+    assert restored(work)
+
+
+@pytest.mark.parametrize(
+    ("failure", "code"),
+    [(BackupError("x: is not a backup of goclaw"), 1), (StoreUnavailable("away"), 3)],
+)
+def test_an_error_is_one_line(goclaw: Shell, work: Work, failure: Exception, code: int) -> None:
+    work.failure = failure
+    for command in (["backup"], ["restore", "x"]):
+        got = goclaw(*command)
+        assert (got.code, got.out, got.err) == (code, "", f"goclaw: {failure}\n")
+
+
+@pytest.mark.parametrize("arguments", [["restore"], ["restore", "a", "b"], ["backup", "a", "b"]])
+def test_wrong_usage_is_exit_code_2(goclaw: Shell, work: Work, arguments: list[str]) -> None:
+    assert (goclaw(*arguments).code, work.asked) == (2, [])
+
+
+def test_what_is_no_backup_is_refused_before_the_settings_are_read(
+    goclaw: Shell, tmp_path: Path
+) -> None:
+    """The real thing: nothing is started, nothing is made."""
+    (tmp_path / "x").write_text("hello")
+    for name, said in (("x", "is not a backup of goclaw"), ("y", "there is no such file")):
+        got = goclaw("restore", str(tmp_path / name), "--replace", "--yes")
+        assert (got.code, got.err) == (1, f"goclaw: {tmp_path / name}: {said}\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_a_file_that_is_there_is_not_overwritten(goclaw: Shell, tmp_path: Path) -> None:
+    (tmp_path / "good.tar.gz").write_text("good")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    for name in ("good.tar.gz", "link"):
+        got = goclaw("backup", str(tmp_path / name))
+        assert (got.code, "there is such a file already" in got.err) == (1, True)
+    assert (tmp_path / "good.tar.gz").read_text() == "good"
+
+
+SHOWING = """
+from goclaw_py.app.progress import Step
+from goclaw_py.cli.backup import telling
+with telling() as tell:
+    tell(Step("inbox [red]", 2_000_000, 4_000_000))
+print("done")
+"""
+
+
+def test_progress_is_shown_on_a_terminal_only() -> None:
+    ours, theirs = pty.openpty()
+    env = os.environ | {"TERM": "xterm", "COLUMNS": "120"}
+    code = [sys.executable, "-c", SHOWING]
+    out = subprocess.run(code, stdout=subprocess.PIPE, stderr=theirs, env=env, check=True).stdout
+    os.close(theirs)
+    shown = os.read(ours, 65536).decode()
+    os.close(ours)
+    assert "inbox [red]" in shown
+    assert "2.0/4.0 MB" in shown
+    assert out == b"done\n"
+    piped = subprocess.run(code, capture_output=True, env=env, check=True)
+    assert (piped.stdout, piped.stderr) == (b"done\n", b"")
+
+
+def test_the_same_holds_in_this_process(capsys: pytest.CaptureFixture[str]) -> None:
+    used: Callable[[Step], None]
+    with telling() as used:
+        used(Step("x", 1))
+    assert capsys.readouterr() == ("", "")

@@ -1,0 +1,300 @@
+"""The commands as a whole: help, ``--json``, verbs, exit codes, and the page about them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from goclaw_py.cli import composition
+from goclaw_py.cli.entry import app
+from goclaw_py.cli.exits import EXPLAINED, ExitCode
+from goclaw_py.config import Settings
+from goclaw_py.store.migrate import Status as Schema
+from tests.unit.cli.conftest import Shell, ThreadGateway
+from tests.unit.cli.cron_desk import JobControl
+from tests.unit.web import fakes
+from tests.unit.web.fakes import FakeControl
+
+pytestmark = pytest.mark.real_time
+
+GUIDE = (Path(__file__).parents[3] / "docs" / "guide" / "cli.md").read_text("utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One that can be called."""
+
+    name: str
+    help: str
+    parameters: tuple[Any, ...]
+
+    @property
+    def options(self) -> set[str]:
+        return {name for each in self.parameters for name in each.opts}
+
+
+def commands() -> Iterator[Command]:
+    def below(command: Any, path: tuple[str, ...]) -> Iterator[Command]:
+        groups = getattr(command, "commands", {})
+        if path and (not groups or command.invoke_without_command):
+            yield Command(" ".join(path), command.help or "", tuple(command.params))
+        for name, each in groups.items():
+            yield from below(each, (*path, name))
+
+    return below(typer.main.get_command(app), ())
+
+
+ALL = {command.name: command for command in commands()}
+
+GO_ON = {"run", "chat"}
+"""They talk with a person until the end; there is no answer to make a document of."""
+
+WRITES_JSON = {"cron export"}
+"""JSON is what it is for."""
+
+WATCHED = {
+    *("status", "lanes", "queue", "runs list", "inbox list", "outbox list", "cron list"),
+    "heartbeat status",
+}
+
+VERBS = {
+    *("list", "show", "add", "edit", "rm", "set", "pause", "resume", "run", "retry", "drop"),
+    *("import", "export", "follow", "reset", "allow", "deny", "approve", "revoke", "mute"),
+    *("on", "off", "auto", "done", "check", "status", "why", "logs", "next", "path"),
+    *("runs", "people", "events"),
+}
+"""Second words. The last line are lists of something else than the noun before them."""
+
+
+# ---------------------------------------------------------------------------- help
+
+
+def test_the_tree_is_walked() -> None:
+    assert {"status", "cron add", "lanes", "lanes set", "config show"} <= ALL.keys()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_command_says_what_it_does_and_what_each_word_means(name: str) -> None:
+    command = ALL[name]
+    assert re.match(r"[A-Z].*[.:]", command.help), "a sentence"
+    assert "SPEC" not in command.help
+    assert [each.name for each in command.parameters if not each.help] == []
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if " " in name])
+def test_second_words_are_of_one_vocabulary(name: str) -> None:
+    assert name.partition(" ")[2] in VERBS
+
+
+def test_help_is_told_for_every_command(goclaw: Shell) -> None:
+    for name in ALL:
+        got = goclaw(*name.split(), "--help")
+        assert (got.code, got.err) == (0, ""), name
+        assert got.out.startswith(f"Usage: goclaw {name} "), name
+
+
+# ---------------------------------------------------------------------------- --json, --watch
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_command_that_tells_something_has_json(name: str) -> None:
+    assert ("--json" in ALL[name].options) == (name not in GO_ON | WRITES_JSON)
+
+
+def test_what_changes_by_itself_can_be_watched() -> None:
+    assert {name for name, command in ALL.items() if "--watch" in command.options} == WATCHED
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if "--yes" in ALL[name].options])
+def test_what_asks_first_can_be_told_not_to(name: str) -> None:
+    assert "--json" in ALL[name].options
+
+
+GATEWAY = {
+    "status": "",
+    "send": "console hello --queue",
+    "stop": "console",
+    "lanes": "",
+    "lanes set": "main 3",
+    "queue": "console",
+    "event": "the build is red",
+    "sessions list": "",
+    "sessions show": "console",
+    "sessions reset": "console",
+    "runs": "--active",
+    "runs list": "",
+    "runs show": "0190-a",
+    "inbox list": "",
+    "inbox show": "8",
+    "inbox retry": "8",
+    "inbox drop": "8 --yes",
+    "outbox list": "",
+    "outbox show": str(fakes.DEAD.id),
+    "outbox retry": str(fakes.DEAD.id),
+    "outbox drop": f"{fakes.DEAD.id} --yes",
+    "heartbeat status": "",
+    "heartbeat why": "",
+    "heartbeat logs": "",
+    "heartbeat run": "main --dry-run",
+    "heartbeat on": "main",
+    "heartbeat off": "main",
+    "heartbeat auto": "main",
+    "heartbeat mute": "30m",
+    "heartbeat show": "main",
+    "heartbeat add": "is the build green?",
+    "heartbeat done": "1",
+    "heartbeat events": "main",
+    "pairing list": "",
+    "pairing people": "",
+    "pairing approve": "ABCD2345",
+    "pairing revoke": "42",
+    "groups list": "",
+    "config show": "lanes",
+    "config path": "",
+    "config check": "",
+    "version": "",
+    "init": "",
+}
+"""What each command is called with; with a gateway, or without anything."""
+
+JOBS = {
+    "cron list": "",
+    "cron show": "tea",
+    "cron add": "water --every 2h -- drink",
+    "cron edit": "tea --every 3h",
+    "cron pause": "tea",
+    "cron resume": "tea",
+    "cron runs": "",
+    "cron next": "",
+    "cron rm": "tea --yes",
+    "cron import": "FILE --dry-run",
+    "simulate": "--days 1",
+}
+DATABASE = {"migrate": "", "groups allow": "-1001", "groups deny": "-1001"}
+ELSEWHERE = {
+    # What they need is more than a fake: see their own tests.
+    *("cron run", "runs follow", "usage", "backup", "restore", "doctor"),
+}
+
+
+def test_the_document_of_every_command_is_looked_at() -> None:
+    tried = GATEWAY.keys() | JOBS.keys() | DATABASE.keys() | ELSEWHERE
+    with_json = {name for name, command in ALL.items() if "--json" in command.options}
+    assert tried == with_json
+
+
+def called(name: str, words: str) -> list[str]:
+    """The command line, with ``--json`` before what is no option any more."""
+    before, dashes, after = words.partition("-- ")
+    return [*name.split(), "--json", *before.split(), *([dashes.strip(), after] if dashes else [])]
+
+
+@pytest.mark.parametrize("name", GATEWAY)
+def test_the_document_of_a_command_can_be_read(
+    goclaw: Shell, gateway: ThreadGateway, name: str
+) -> None:
+    got = goclaw(*called(name, GATEWAY[name]))
+    assert got.code == 0, got.err
+    assert isinstance(json.loads(got.out), dict | list)
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_the_document_of_a_command_about_jobs_can_be_read(
+    goclaw: Shell, cron: JobControl, tmp_path: Path, name: str
+) -> None:
+    assert goclaw("cron", "add", "tea", "--every", "2h", "--", "drink").code == 0
+    exported = goclaw("cron", "export")
+    assert isinstance(json.loads(exported.out), list)
+    (tmp_path / "jobs.json").write_text(exported.out)
+    words = JOBS[name].replace("FILE", str(tmp_path / "jobs.json"))
+    got = goclaw(*called(name, words))
+    assert got.code == 0, got.err
+    assert isinstance(json.loads(got.out), dict | list)
+
+
+@pytest.mark.parametrize("name", DATABASE)
+def test_the_document_of_a_command_on_the_database_can_be_read(
+    goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    async def migrate(_settings: Settings) -> list[str]:
+        return ["0001_x.up.sql"]
+
+    async def schema(_settings: Settings) -> Schema:
+        return Schema(1, 2, ("0002_y",))
+
+    monkeypatch.setattr(composition, "migrate", migrate)
+    monkeypatch.setattr(composition, "schema", schema)
+    got = goclaw(*called(name, DATABASE[name]))
+    assert got.code == 0, got.err
+    assert isinstance(json.loads(got.out), dict)
+    assert json.loads(goclaw("migrate", "--status", "--json").out)["pending"] == ["0002_y"]
+
+
+# ---------------------------------------------------------------------------- what was done
+
+
+def test_what_was_done_is_told_to_programs(goclaw: Shell, gateway: ThreadGateway) -> None:
+    assert json.loads(goclaw("stop", "console", "--all", "--json").out) == {
+        "stopped": [fakes.RUN_ID],
+        "dropped": ["d1", "d2"],
+        "already_stopping": False,
+    }
+    assert json.loads(goclaw("sessions", "reset", "console", "--json").out) == {
+        "reset": fakes.SESSION
+    }
+    revoked = json.loads(goclaw("pairing", "revoke", "42", "--json").out)
+    assert revoked["sender"]["id"] == "42"
+
+
+def test_a_decision_about_a_group_is_told_to_programs(goclaw: Shell, database: FakeControl) -> None:
+    got = json.loads(goclaw("groups", "deny", "-1001", "--json").out)
+    assert (got["chat"], got["allowed"]) == ("-1001", False)
+
+
+def test_what_init_wrote_is_told_to_programs(goclaw: Shell) -> None:
+    first = json.loads(goclaw("init", "--json").out)
+    again = json.loads(goclaw("init", "--json").out)
+    assert (set(first.values()), set(again.values())) == ({"wrote"}, {"kept"})
+    assert str(goclaw.home / "goclaw.toml") in first
+
+
+# ---------------------------------------------------------------------------- the page
+
+
+def test_the_page_names_every_command_and_no_other() -> None:
+    table = GUIDE.partition("## Exit codes")[0]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `goclaw ")]
+    named = [name for row in rows for name in re.findall(r"`goclaw ([a-z ]+)`", row)]
+    assert len(named) == len(set(named))
+    assert set(named) == ALL.keys()
+
+
+def test_the_page_has_the_exit_codes_there_are() -> None:
+    rows = re.findall(r"^\| (\d+) \| (\w+) \| .+ \|$", GUIDE, re.MULTILINE)
+    assert [(int(code), name) for code, name in rows] == [
+        (code.value, code.name.lower()) for code in ExitCode
+    ]
+    assert [int(code) for code in re.findall(r"\b(\d) ", EXPLAINED)] == list(ExitCode)
+
+
+def test_the_page_names_what_can_be_watched() -> None:
+    (line,) = (line for line in GUIDE.splitlines() if line.endswith("have it."))
+    assert set(re.findall(r"`([a-z ]+)`", line)) == WATCHED
+
+
+def test_the_page_uses_options_that_there_are() -> None:
+    for line in GUIDE.splitlines():
+        if not line.startswith("$ goclaw "):
+            continue
+        words = line.removeprefix("$ goclaw ").partition(" | ")[0].split()
+        name = next((n for n in (" ".join(words[:2]), words[0]) if n in ALL), None)
+        given = {word.partition("=")[0] for word in words if word.startswith("--")}
+        known = ALL[name].options if name else {"--install-completion", "--show-completion"}
+        assert given <= known, line

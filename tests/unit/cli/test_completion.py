@@ -1,0 +1,211 @@
+"""Shell completion: the scripts, and names that a gateway knows (SPEC OPS-1)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from goclaw_py.cli import completion
+from goclaw_py.core.ids import SessionKey
+from goclaw_py.web.sockets import listen_unix, socket_path
+from tests.unit.cli.conftest import Shell, ThreadGateway
+from tests.unit.web import fakes
+
+pytestmark = pytest.mark.real_time
+
+PROGRAM = [sys.executable, "-m", "goclaw_py"]
+
+
+def complete(*words: str, shell: str = "bash") -> subprocess.CompletedProcess[str]:
+    """What a shell is answered to these words, the last of which is not complete."""
+    line = " ".join(["goclaw", *words])
+    env = {
+        "_GOCLAW_COMPLETE": f"complete_{shell}",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(words)),
+        "_TYPER_COMPLETE_ARGS": line,
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+    }
+    return subprocess.run(
+        PROGRAM, env=os.environ | env, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def offered(*words: str) -> list[str]:
+    got = complete(*words)
+    assert got.stderr == ""
+    return got.stdout.split()
+
+
+def offered_at_last(*words: str) -> list[str]:
+    """On a slow machine the answer may come too late; a person presses Tab again then."""
+    for _ in range(20):
+        if names := offered(*words):
+            return names
+    return []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_has_its_script(home: Path, shell: str) -> None:
+    env = os.environ | {"_GOCLAW_COMPLETE": f"source_{shell}"}
+    got = subprocess.run(PROGRAM, env=env, capture_output=True, text=True, check=True)
+    assert "_GOCLAW_COMPLETE" in got.stdout
+    assert "goclaw" in got.stdout
+
+
+@pytest.mark.parametrize(
+    ("shell", "file"),
+    [
+        ("bash", ".bash_completions/goclaw.sh"),
+        ("zsh", ".zfunc/_goclaw"),
+        ("fish", ".config/fish/completions/goclaw.fish"),
+    ],
+)
+def test_a_shell_is_set_up_in_the_home_of_its_user(
+    home: Path, tmp_path: Path, shell: str, file: str
+) -> None:
+    # What typer has for its own tests: else it looks at the processes above this one.
+    env = os.environ | {"HOME": str(tmp_path), "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    command = [*PROGRAM, "--install-completion", shell]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "_GOCLAW_COMPLETE" in (tmp_path / file).read_text()
+
+
+def test_bash_takes_its_script(home: Path) -> None:
+    env = os.environ | {"_GOCLAW_COMPLETE": "source_bash"}
+    script = subprocess.run(PROGRAM, env=env, capture_output=True, text=True, check=True).stdout
+    got = subprocess.run(
+        ["bash", "--norc", "-c", f"{script}\ncomplete -p goclaw"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert got.stdout.strip().endswith("goclaw")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_commands_are_completed_in_each_shell(home: Path, shell: str) -> None:
+    got = complete("outb", shell=shell)
+    assert "outbox" in got.stdout
+    assert "inbox" not in got.stdout
+
+
+def test_options_are_completed(home: Path) -> None:
+    assert offered("runs", "list", "--wa") == ["--watch"]
+
+
+def test_names_come_from_the_gateway(gateway: ThreadGateway) -> None:
+    assert offered_at_last("runs", "show", "0190-a") == [fakes.RUN_ID]
+    assert offered_at_last("queue", "agent:main:console") == [fakes.SESSION]
+    assert offered_at_last("queue", "''") == [
+        "local"
+    ]  # the end of its key; the other key is not safe
+
+
+def test_names_of_the_settings_need_no_gateway(home: Path) -> None:
+    (home / "goclaw.toml").write_text("[agents.helper]\n[lanes]\nfast = 1\n")
+    assert offered("heartbeat", "why", "h") == ["helper"]
+    assert offered("lanes", "set", "f") == ["fast"]
+    assert offered("config", "show", "la") == ["lanes"]
+
+
+def test_the_settings_that_are_named_are_those_that_count(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "other.toml").write_text("[agents.elsewhere]\n")
+    words = ("--config", str(tmp_path / "other.toml"), "heartbeat", "why", "e")
+    assert offered(*words) == ["elsewhere"]
+
+
+def test_without_a_gateway_nothing_is_offered_and_nothing_is_said(home: Path) -> None:
+    got = complete("runs", "show", "0")
+    assert (got.stdout.strip(), got.stderr) == ("", "")
+
+
+def test_wrong_settings_are_no_error_for_a_shell(home: Path) -> None:
+    (home / "goclaw.toml").write_text("[lanes\n")
+    for words in (("runs", "show", "0"), ("heartbeat", "why", "m")):
+        got = complete(*words)
+        assert (got.stdout.strip(), got.stderr) == ("", "")
+
+
+@contextmanager
+def odd_gateway(home: Path, answer: bytes | None) -> Iterator[None]:
+    """One that answers with these bytes, or keeps silent."""
+    listener = listen_unix(socket_path(home / "state"))
+    listener.socket.settimeout(None)
+    ended = threading.Event()
+
+    def serve() -> None:
+        with listener.socket.accept()[0] as connection:
+            connection.recv(4096)
+            if answer is None:
+                ended.wait(30)
+            else:
+                connection.sendall(answer)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(10)
+        listener.close()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        b"",
+        b"x",
+        b"HTTP/1.1 500 no\r\n\r\n[]",
+        b"HTTP/1.1 200 OK\r\n\r\n{",
+        b'HTTP/1.1 200 OK\r\n\r\n{"id": 1}',
+        b'HTTP/1.1 200 OK\r\n\r\n[1, {"id": 2}, {"id": null}]',
+        b"\xff" * 100_000,
+    ],
+)
+def test_a_gateway_that_answers_badly_or_not_at_all_is_no_error(
+    home: Path, answer: bytes | None
+) -> None:
+    with odd_gateway(home, answer):
+        got = complete("runs", "show", "0")
+    assert (got.stdout.strip(), got.stderr) == ("", "")
+
+
+async def test_a_silent_gateway_is_waited_for_so_long_and_no_longer(home: Path) -> None:
+    with odd_gateway(home, None):
+        path = socket_path(home / "state")
+        # Only its own limit can raise this: the other side keeps silent.
+        with pytest.raises(TimeoutError):
+            await completion._answer(str(path), "/api/runs")
+
+
+@pytest.mark.parametrize(
+    "name", ["$(rm -rf x)", "a b", "a;b", "'a", 'a"', "a`b`", "a\nb", "\x1b[2J", "-x", "", "a\\b"]
+)
+def test_what_a_shell_could_run_is_never_offered(name: str) -> None:
+    """SPEC SEC-1: chats choose parts of keys of sessions, and shells evaluate what is offered."""
+    assert completion._fitting([name, "good:1"], "") == ["good:1"]
+
+
+def test_an_end_of_a_key_is_offered_only_where_it_is_unique() -> None:
+    keys = ["agent:main:telegram:direct:12", "agent:main:telegram:direct:123", "agent:x:c:y"]
+    assert [completion._end(key, keys) for key in keys] == [keys[0], "123", "y"]
+
+
+def test_sessions_with_odd_keys_do_no_harm(goclaw: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    evil = replace(fakes.FULL, key=SessionKey("agent:main:x:$(touch /tmp/x)"))
+    monkeypatch.setattr(fakes, "FULL", evil)
+    gateway = ThreadGateway(goclaw.home)
+    with gateway.running():
+        assert offered("queue", "agent") == []

@@ -1,0 +1,147 @@
+"""``goclaw config``: what it prints, and what it refuses (SPEC OPS-1, SEC-2)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.unit.cli.conftest import Shell
+
+pytestmark = pytest.mark.real_time
+
+TEXT = '[lanes]\nmain = 3\n[web]\ntoken = "hush-hush-hush-hush"\n[agents.main]\nmodel = "offline"\n'
+
+
+@pytest.fixture
+def file(goclaw: Shell) -> str:
+    (goclaw.home / "goclaw.toml").write_text(TEXT)
+    return str(goclaw.home / "goclaw.toml")
+
+
+def test_each_setting_is_a_row_with_its_value_and_origin(
+    goclaw: Shell, file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOCLAW_LANE_CRON", "9")
+    got = goclaw("config", "show")
+    assert (got.code, got.err) == (0, "")
+    rows = {
+        line.split()[0]: line.split(maxsplit=2)[1:]
+        for line in map(str.rstrip, got.out.splitlines())
+    }
+    assert rows["lanes.main"] == ["3", f"{file}:2"]
+    assert rows["lanes.cron"] == ["9", "environment variable GOCLAW_LANE_CRON"]
+    assert rows["lanes.subagent"][1] == "default"
+    assert rows["web.token"] == ["••••", f"{file}:4"]
+    assert "hush" not in got.out
+    assert "queue.mode" not in rows
+
+
+def test_with_all_what_is_not_set_says_what_it_is_for(goclaw: Shell, file: str) -> None:
+    out = goclaw("config", "show", "queue", "--all").out
+    assert "queue.capacity" in out
+    assert "not set: how many messages may wait in a session; default 10" in out
+
+
+@pytest.mark.parametrize("section", ["lanes", "lanes.main", "agents.main"])
+def test_one_section_shows_that_and_nothing_else(goclaw: Shell, file: str, section: str) -> None:
+    _, *rows = goclaw("config", "show", section).out.splitlines()
+    assert rows
+    for row in rows:
+        assert (row.split()[0] + ".").startswith(f"{section}.")
+
+
+def test_a_section_without_settings_says_so(goclaw: Shell, file: str) -> None:
+    assert goclaw("config", "show", "queue").out.startswith("nothing is set there")
+    assert goclaw("config", "show", "channels").code == 0
+
+
+@pytest.mark.parametrize("section", ["lane", "lanes.", "agents.mani", " "])
+def test_an_unknown_section_is_wrong_usage(goclaw: Shell, file: str, section: str) -> None:
+    got = goclaw("config", "show", section)
+    assert (got.code, got.out) == (2, "")
+
+
+def test_a_slip_of_the_finger_is_told(goclaw: Shell, file: str) -> None:
+    assert "did you mean lanes?" in goclaw("config", "show", "lanse").err
+
+
+def test_settings_are_json_for_programs(goclaw: Shell, file: str) -> None:
+    found = {one["path"]: one for one in json.loads(goclaw("config", "show", "--json").out)}
+    assert found["lanes.main"] | {"about": ""} == {
+        "path": "lanes.main",
+        "value": 3,
+        "kind": "file",
+        "origin": f"{file}:2",
+        "secret": False,
+        "about": "",
+    }
+    assert found["web.token"]["value"] == "••••"
+
+
+def test_wrong_settings_are_told_as_every_command_tells_them(goclaw: Shell) -> None:
+    (goclaw.home / "goclaw.toml").write_text("[lanes]\nmain = 0\n")
+    for verb in ("show", "check"):
+        got = goclaw("config", verb)
+        assert (got.code, got.out) == (2, "")
+        assert "lanes.main = 0: must be a whole number" in got.err
+
+
+# ---------------------------------------------------------------------------- path
+
+
+def test_the_path_is_one_line_for_scripts(goclaw: Shell, file: str) -> None:
+    assert goclaw("config", "path").out == f"{file}\n"
+    assert goclaw("config", "path").err == ""
+
+
+def test_a_file_that_is_not_there_is_named_and_told(goclaw: Shell) -> None:
+    got = goclaw("config", "path")
+    assert got.out == f"{goclaw.home / 'goclaw.toml'}\n"
+    assert "goclaw init" in got.err
+
+
+def test_the_path_says_who_has_chosen_it(goclaw: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOCLAW_CONFIG", "/x/y.toml")
+    found = json.loads(goclaw("config", "path", "--json").out)
+    assert found["file"] == "/x/y.toml"
+    assert found["origin"] == "environment variable GOCLAW_CONFIG"
+    found = json.loads(goclaw("--config", "/z.toml", "config", "path", "--json").out)
+    assert (found["file"], found["exists"], found["origin"]) == ("/z.toml", False, "--config")
+
+
+# ---------------------------------------------------------------------------- check
+
+
+def test_a_file_that_is_right_is_said_to_be(goclaw: Shell, file: str) -> None:
+    got = goclaw("config", "check")
+    assert (got.code, got.out, got.err) == (0, f"{file}: nothing is wrong\n", "")
+
+
+def test_another_file_is_checked_without_being_used(goclaw: Shell, file: str) -> None:
+    other = goclaw.home / "new.toml"
+    other.write_text('[lanes]\nmain = "x"\n[log]\nlevel = "loud"\n')
+    got = goclaw("config", "check", str(other))
+    assert got.code == 2
+    assert [line.split(":")[2].split()[0] for line in got.err.splitlines()] == [
+        "lanes.main",
+        "log.level",
+    ]
+    found = json.loads(goclaw("config", "check", str(other), "--json").out)
+    assert (found["file"], found["ok"], len(found["errors"])) == (str(other), False, 2)
+
+
+def test_what_only_a_channel_can_judge_is_checked_too(goclaw: Shell) -> None:
+    (goclaw.home / "goclaw.toml").write_text('[channels.telegram]\ntoken = "x"\n')
+    got = goclaw("config", "check")
+    assert got.code == 2
+    assert "channels.telegram.token = ***" in got.err
+
+
+@pytest.mark.parametrize("text", ["[lanes", None])
+def test_a_file_that_cannot_be_read_is_one_mistake(goclaw: Shell, text: str | None) -> None:
+    file = goclaw.home / "bad.toml"
+    if text is not None:
+        file.write_text(text)
+    got = goclaw("config", "check", str(file))
+    assert (got.code, got.err.count("\n")) == (2, 1)

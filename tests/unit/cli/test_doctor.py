@@ -1,0 +1,644 @@
+"""Every check of ``goclaw doctor``: silent where all is well, with a cure where it is not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from goclaw_py.cli import composition
+from goclaw_py.cli.doctor import gather as gathering
+from goclaw_py.cli.doctor.checks import CHECKS, FIRST, Check, found
+from goclaw_py.cli.doctor.finding import Finding, Level, Work, World
+from goclaw_py.cli.entry import run
+from goclaw_py.config import Settings, load
+from goclaw_py.core.errors import ChannelError, ChannelRefused, NotSent, StoreUnavailable
+from goclaw_py.core.ids import AgentName, JobId
+from goclaw_py.core.jobs import OPERATOR, Job, JobSpec, JobState, Maker, Message
+from goclaw_py.core.messages import PeerKind, Sender, Target
+from goclaw_py.core.schedule import Every
+from goclaw_py.core.status import ChannelView
+from goclaw_py.ports.control import Asking
+from goclaw_py.ports.store import Chat
+from goclaw_py.store import embedded_files
+from goclaw_py.store.migrate import Status as Schema
+from goclaw_py.store.postgres.checkup import Checkup
+from goclaw_py.testing.clock import START
+from tests.support.doctor import MACHINE, SERVER, Place, machine, place, server
+from tests.support.guides import ROOT
+from tests.unit.cli.conftest import Shell, ThreadGateway
+from tests.unit.web.fakes import STATUS
+
+pytestmark = pytest.mark.real_time
+
+BY_ID = {check.id: check for check in CHECKS}
+TELEGRAM = '[channels.telegram]\ntoken = "123456789:' + 'AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw_"\n'
+MANAGED = '[database]\nurl = "postgresql://me@db/goclaw"\n'
+WEB = "[web]\napi = true\nport = 0\n"
+GOOD_TOKEN = "Zx9-Qw3_er7Ty1ui0Op5As8d"
+HOOK = TELEGRAM + 'webhook_url = "{}/hook"\n'
+JOB = Job(
+    JobId("j-1"),
+    OPERATOR,
+    Maker.OPERATOR,
+    JobSpec("tea", Every(timedelta(hours=1)), "UTC", Message("tea")),
+    START,
+    START,
+    next_run_at=START,
+)
+GROUP = Chat("telegram", "default", "-5", PeerKind.GROUP, "The group", None, "", START, START)
+FRESH = replace(STATUS, started_at=datetime.now(UTC) + timedelta(days=1), release="1.0")
+ASKS = Asking("telegram", "default", Sender("7", "Bob"), START, START)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """How a world is broken, and what is said of it. ``cure`` "" is a world where all is well."""
+
+    check: str
+    make: Callable[[Place], World]
+    fact: str
+    cure: str = ""
+    level: Level = Level.WRONG
+
+
+def ok(check: str, make: Callable[[Place], World], fact: str) -> Case:
+    return Case(check, make, fact, "", Level.OK)
+
+
+def hint(check: str, make: Callable[[Place], World], fact: str, cure: str) -> Case:
+    return Case(check, make, fact, cure, Level.HINT)
+
+
+def plain(at: Place) -> World:
+    return at.world()
+
+
+def says(text: str, **env: str) -> Callable[[Place], World]:
+    return lambda at: at.world(text, **env)
+
+
+def on(**changes: object) -> Callable[[Place], World]:
+    return lambda at: machine(at.world(), **changes)
+
+
+def asked(text: str = MANAGED, **changes: object) -> Callable[[Place], World]:
+    return lambda at: server(at.world(text), **changes)
+
+
+def working(text: str = "", **changes: object) -> Callable[[Place], World]:
+    return lambda at: replace(at.world(text), work=Work(**changes))  # type: ignore[arg-type]
+
+
+def running(text: str = "", **changes: object) -> Callable[[Place], World]:
+    return lambda at: replace(
+        at.world(text),
+        gateway=replace(FRESH, **changes),  # type: ignore[arg-type]
+    )
+
+
+def probed(text: str, answer: str | ChannelError) -> Callable[[Place], World]:
+    return lambda at: replace(at.world(text), probes=[("telegram/default", answer)])
+
+
+def a_file(name: str, mode: int, text: str = "x") -> Callable[[Place], None]:
+    def write(at: Place) -> None:
+        file = at.home / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+        file.chmod(mode)
+
+    return write
+
+
+def after(*steps: Callable[[Place], None], text: str = "") -> Callable[[Place], World]:
+    def make(at: Place) -> World:
+        for step in steps:
+            step(at)
+        return at.world(text.replace("HOME", str(at.home)))
+
+    return make
+
+
+def open_to_all(at: Place) -> None:
+    at.state.chmod(0o777)
+
+
+def readable(at: Place) -> None:
+    at.state.chmod(0o755)
+
+
+def no_workspace(at: Place) -> None:
+    (at.workspace / "HEARTBEAT.md").unlink()
+    at.workspace.rmdir()
+
+
+def no_checklist(at: Place) -> None:
+    (at.workspace / "HEARTBEAT.md").unlink()
+
+
+def a_taken_port(at: Place) -> World:
+    taken = socket.create_server(("127.0.0.1", 0))
+    HELD.append(taken)
+    return at.world(f"[web]\napi = true\nport = {taken.getsockname()[1]}\n")
+
+
+HELD: list[socket.socket] = []
+PROGRAM = '[agents.main]\nmodel = "command"\ncommand.run = ["answer"]\n'
+BESIDE = '[agents.main]\nmodel = "command"\ncommand.run = ["./answer"]\n'
+SERVED = '[agents.main.mcp.files]\ncommand = ["serve"]\n'
+TO_CHAT = replace(JOB.spec, target=Target("telegram", "default", "-5"))
+
+CASES = [
+    ok("state-folder-rights", plain, "nothing in it can be read by others"),
+    ok("state-folder-rights", after(a_file("state/goclaw.log", 0o644)), "nothing in it"),
+    Case("state-folder-rights", after(open_to_all), "others may write", "chmod 700 "),
+    hint(
+        "state-folder-rights",
+        after(readable, a_file("state/goclaw.log", 0o644)),
+        "others may read goclaw.log",
+        "chmod 700 ",
+    ),
+    ok("secret-files", plain, "from the environment"),
+    ok(
+        "secret-files",
+        after(a_file("token", 0o600), text='[web]\ntoken_file = "HOME/token"\n'),
+        "for their owner alone",
+    ),
+    Case(
+        "secret-files",
+        after(a_file("token", 0o644), text='[web]\ntoken_file = "HOME/token"\n'),
+        "others may read",
+        "chmod 600 ",
+    ),
+    Case(
+        "secret-files",
+        says('[web]\ntoken_file = "/not/there"\n'),
+        "/not/there: No such file",
+        "correct the setting",
+    ),
+    Case(
+        "secret-files",
+        lambda at: _open(at.world(f'[web]\ntoken = "{GOOD_TOKEN}"\n')),
+        "others may read",
+        "chmod 600 ",
+    ),
+    ok("secret-files", lambda at: _open(at.world("[lanes]\nmain = 2\n")), "environment"),
+    ok("log", plain, "standard error"),
+    ok("log", lambda at: at.world(f'[log]\nfile = "{at.home}/logs/a.log"\n'), "/logs/a.log"),
+    Case(
+        "log",
+        after(a_file("f", 0o644), text='[log]\nfile = "HOME/f/a.log"\n'),
+        "cannot be written to",
+        "log.file",
+    ),
+    ok("time-zones", plain, "500 are known; jobs use UTC"),
+    Case("time-zones", on(zones=0), "none are known", "pip install tzdata"),
+    ok("open-files", plain, "at most 4096"),
+    ok("open-files", on(open_files=-1), "no limit"),
+    hint("open-files", on(open_files=512), "at most 512", "ulimit -n 4096"),
+    Case("open-files", on(open_files=64), "at most 64", "LimitNOFILE"),
+    ok("memory", plain, "16384 MB left"),
+    ok("memory", on(memory=None), "does not tell"),
+    hint("memory", on(memory=50 << 20), "50 MB left", "add memory or swap"),
+    ok("user", plain, "not root"),
+    ok("user", on(is_root=True, in_container=True), "in a container"),
+    hint("user", on(is_root=True), "root", "a user of its own"),
+    ok("event-loop", plain, "uvloop"),
+    hint("event-loop", on(has_uvloop=False), "that of Python", "pip install uvloop"),
+    ok("parts", plain, "agent main"),
+    Case("parts", says("[channels.nothing]\n"), "no such channel", "correct this setting"),
+    hint("channels", plain, "not set up", "@BotFather"),
+    ok("channels", probed(TELEGRAM, "@TheBot"), "@TheBot"),
+    Case("channels", probed(TELEGRAM, ChannelRefused("refused")), "refused", "@BotFather"),
+    Case("channels", probed(TELEGRAM, NotSent("no answer")), "no answer", "check the network"),
+    ok(
+        "channels",
+        running(TELEGRAM, channels=(ChannelView("telegram", "default", "working", ""),)),
+        "working",
+    ),
+    Case(
+        "channels",
+        running(TELEGRAM, channels=(ChannelView("telegram", "default", "stopped", "401"),)),
+        "stopped, 401",
+        "correct the token",
+    ),
+    hint(
+        "channels",
+        running(TELEGRAM, channels=(ChannelView("telegram", "default", "waiting", "409"),)),
+        "waiting, 409",
+        "see the log",
+    ),
+    Case(
+        "channels",
+        lambda at: replace(at.world(TELEGRAM), gateway="no answer within 4 s"),
+        "no answer",
+        "goclaw status",
+    ),
+    ok("webhooks", plain, "none"),
+    ok("webhooks", says(HOOK.format("https://bot.example.org")), "https://bot.example.org"),
+    Case("webhooks", says(HOOK.format("http://b.example.org")), "is not https", "https address"),
+    Case("webhooks", says(HOOK.format("https://b.example.org:9")), "no such port", "443"),
+    Case("webhooks", says(HOOK.format("https://10.0.0.7")), "from outside", "poll without it"),
+    Case(
+        "webhooks",
+        probed(
+            HOOK.format("https://b.example.org"), "@b; 3 updates wait; Telegram says: 502 from you"
+        ),
+        "502 from you",
+        "reverse proxy",
+    ),
+    ok("web-address", says(WEB), "is free"),
+    ok("web-address", says("[web]\napi = false\n"), "not used"),
+    ok("web-address", running(WEB), "the gateway's"),
+    Case("web-address", a_taken_port, "another program listens there", "set another port"),
+    Case("web-address", says(f'{WEB}host = "203.0.113.9"\ntoken = "{GOOD_TOKEN}"\n'), "", "127.0"),
+    ok("web-token", says(WEB), "none is needed"),
+    ok("web-token", says(f'{WEB}token = "{GOOD_TOKEN}"\n'), "long enough"),
+    hint("web-token", says(f'{WEB}token = "aaaaaaaaaaaaaaaaaaaaaaaaaaaa"\n'), "guessed", "secrets"),
+    Case(
+        "web-token",
+        says(f'{WEB}host = "0.0.0.0"\ntoken = "short-0123456789"\n'),
+        "it can be guessed",
+        "token_urlsafe",
+    ),
+    Case("web-token", says(f'{WEB}token_env = "NOT_SET"\n'), "not set", "correct this setting"),
+    ok("web-names", says(WEB), "localhost"),
+    ok(
+        "web-names",
+        says(f'{WEB}host = "0.0.0.0"\ntoken = "{GOOD_TOKEN}"\nhosts = ["b.example.org"]\n'),
+        "b.example.org",
+    ),
+    hint(
+        "web-names",
+        says(f'{WEB}host = "0.0.0.0"\ntoken = "{GOOD_TOKEN}"\n'),
+        "are refused",
+        "web.hosts",
+    ),
+    ok("models", plain, "offline"),
+    Case("models", says('[agents.main]\nmodel = "openai:x"\n'), "without a key", "OPENAI_API_KEY"),
+    ok("models", says('[agents.main]\nmodel = "openai:x"\n', OPENAI_API_KEY="k"), "openai:x"),
+    ok("budgets", says("[agents.main.budget]\ntokens = 5\nday.tokens = 9\n"), "can hold"),
+    hint(
+        "budgets",
+        says("[agents.main.budget]\ntokens = 9\nday.tokens = 5\n"),
+        "tokens = 9 is never reached: day.tokens = 5",
+        "agents.main.budget.tokens to 5",
+    ),
+    Case(
+        "budgets",
+        says('[agents.main]\nmodel = "openai:nobody-knows"\nbudget.usd = 1\n'),
+        "is not known",
+        "budget.tokens",
+    ),
+    ok("programs", plain, "no agent is one"),
+    ok("programs", after(a_file("bin/answer", 0o755), text=PROGRAM), "bin/answer"),
+    Case("programs", says(PROGRAM), "answer is not in PATH", "agents.main.command.run"),
+    Case("programs", says(BESIDE), "./answer is not in ", "agents.main.command.run"),
+    ok("programs", after(a_file("workspace/answer", 0o755), text=BESIDE), "answer"),
+    ok("tool-servers", plain, "none"),
+    ok("tool-servers", after(a_file("bin/serve", 0o755), text=SERVED), "bin/serve"),
+    ok("tool-servers", says('[agents.main.mcp.a]\nurl = "https://a.example.org"\n'), "at an"),
+    Case("tool-servers", says(SERVED), "serve is not in PATH", "agents.main.mcp.files.command"),
+    ok("workspaces", plain, "workspace"),
+    hint("workspaces", after(no_workspace), "is not there", "mkdir -p"),
+    Case(
+        "workspaces",
+        after(a_file("f", 0o644), text='[agents.main]\nworkspace = "HOME/f"\n'),
+        "is no folder",
+        "agents.main.workspace",
+    ),
+    ok("instructions", plain, "none"),
+    ok("instructions", after(a_file("workspace/AGENTS.md", 0o644, "Be kind.")), "8 characters"),
+    Case(
+        "instructions",
+        says('[agents.main]\ninstructions = ["SOUL.md"]\n'),
+        "SOUL.md",
+        "agents.main.instructions",
+    ),
+    ok("heartbeats", plain, "every 30 minutes, target last"),
+    Case(
+        "heartbeats",
+        says('[heartbeat]\ntarget = "telegram"\n[channels.telegram]\nenabled = false\n'),
+        "which is switched off",
+        "set channels.telegram.enabled = true",
+    ),
+    ok("checklists", plain, "1 items"),
+    ok("checklists", after(a_file("workspace/HEARTBEAT.md", 0o644, "# Title\n")), "empty"),
+    hint("checklists", after(no_checklist), "no such file", "no beat asks the agent"),
+    Case(
+        "checklists",
+        after(a_file("workspace/HEARTBEAT.md", 0o644, "a\0b")),
+        "a NUL",
+        "HEARTBEAT.md",
+    ),
+    hint(
+        "checklists",
+        after(a_file("workspace/HEARTBEAT.md", 0o644, "- every fortnight: the mail\n")),
+        "item 1 has no interval that is understood",
+        "every 2h",
+    ),
+    ok("database-programs", plain, "PostgreSQL"),
+    ok("database-programs", says(MANAGED), "not needed"),
+    ok("database", plain, "embedded, version 1"),
+    Case(
+        "database",
+        lambda at: replace(at.world(MANAGED), database="connection refused"),
+        "managed: connection refused",
+        "database.url",
+    ),
+    Case(
+        "database",
+        lambda at: replace(at.world(), database="it does not start"),
+        "embedded: it does not start",
+        "GOCLAW_DATABASE_URL",
+    ),
+    ok("migrations", plain, "none pending"),
+    hint("migrations", asked("", schema=Schema(0, 1, ("0001",))), "1 pending: 0001", "migrate"),
+    ok("database-server", asked(), "PostgreSQL 16"),
+    ok("database-server", asked("", version=130_000), "our own"),
+    Case("database-server", asked(version=130_011), "PostgreSQL 13", "PostgreSQL 14 or later"),
+    ok("database-rights", asked(), "tables can be made"),
+    Case("database-rights", asked(may_create=False), "no tables", "GRANT CREATE"),
+    Case("database-rights", asked(encoding="SQL_ASCII"), "SQL_ASCII", "ENCODING 'UTF8'"),
+    ok("database-writes", asked(), "takes changes"),
+    Case("database-writes", asked(is_standby=True), "a standby", "primary"),
+    Case("database-writes", asked(is_read_only=True), "read-only", "default_transaction_read_only"),
+    ok("database-notices", asked(), "they arrive"),
+    Case("database-notices", asked(notices=False), "a pooler", "session mode"),
+    ok("database-clock", asked(), "as here"),
+    hint("database-clock", asked(skew_s=1.0), "1.0 s ahead of", "timedatectl"),
+    Case("database-clock", asked(skew_s=-60.0), "60.0 s behind", "timedatectl"),
+    ok("database-connections", asked(), "1 of 100"),
+    Case("database-connections", asked(used=95), "95 of 100", "max_connections"),
+    ok("gateway", running(), "runs"),
+    hint("gateway", plain, "does not run", "goclaw run"),
+    Case("gateway", lambda at: replace(at.world(), gateway="no answer"), "no answer", "its log"),
+    ok("release", plain, "1.0"),
+    ok("release", running(), "1.0"),
+    hint("release", running(release="0.9"), "the gateway is 0.9", "start the gateway again"),
+    ok("settings-in-use", plain, "no gateway"),
+    ok("settings-in-use", running(), "as in the file"),
+    hint("settings-in-use", running(started_at=START), "goclaw.toml", "start the gateway again"),
+    ok("owners", says(TELEGRAM), "Ann"),
+    hint("owners", working(TELEGRAM), "nobody is told", "goclaw pairing approve"),
+    hint("owners", working(TELEGRAM, asking=[ASKS]), "Bob asked", "goclaw pairing approve"),
+    ok("groups", plain, "all are decided"),
+    ok("groups", working(TELEGRAM, chats=[replace(GROUP, allowed=False)]), "all are decided"),
+    ok("groups", working(TELEGRAM + 'groups = "open"\n', chats=[GROUP]), "all are decided"),
+    hint("groups", working(TELEGRAM, chats=[GROUP]), "The group", "goclaw groups allow"),
+    ok("jobs", working(jobs=[JOB]), "1, none of them"),
+    ok("jobs", working(jobs=[replace(JOB, state=JobState.PAUSED)]), "1, none of them"),
+    hint(
+        "jobs",
+        working(jobs=[replace(JOB, state=JobState.DISABLED, last_error="boom")]),
+        "disabled: boom",
+        "goclaw cron runs --job tea",
+    ),
+    hint(
+        "jobs",
+        working("[scheduler]\nenabled = false\n", jobs=[JOB]),
+        "the scheduler is off",
+        "scheduler.enabled",
+    ),
+    hint(
+        "jobs",
+        working(jobs=[replace(JOB, spec=replace(JOB.spec, agent=AgentName("gone")))]),
+        "no agent gone",
+        "goclaw cron edit tea --agent",
+    ),
+    hint(
+        "jobs",
+        working(jobs=[replace(JOB, spec=TO_CHAT)]),
+        "telegram/default is not set up",
+        "goclaw cron edit tea --to",
+    ),
+    hint(
+        "jobs",
+        working(
+            TELEGRAM, jobs=[replace(JOB, spec=TO_CHAT)], chats=[replace(GROUP, gone="blocked")]
+        ),
+        "cannot be written to: blocked",
+        "--to",
+    ),
+    hint("jobs", working(jobs=[replace(JOB, next_run_at=None)]), "never due", "goclaw cron show"),
+    ok("deliveries", plain, "none has failed"),
+    hint("deliveries", working(dead=2), "2 could not be delivered", "goclaw outbox retry"),
+    ok("messages", plain, "none is left"),
+    hint("messages", working(unanswered=3), "3 could not be worked on", "goclaw inbox retry"),
+]
+
+
+def _open(world: World) -> World:
+    assert world.settings.file is not None
+    world.settings.file.chmod(0o644)
+    return world
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Iterator[Place]:
+    yield place(tmp_path)
+    while HELD:
+        HELD.pop().close()
+
+
+def named(case: Case) -> str:
+    return f"{case.check}, {case.level}: {case.fact}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=named)
+def test_each_check_says_what_is_so_and_what_to_do(whole: Place, case: Case) -> None:
+    """SPEC OPS-4."""
+    findings = found(BY_ID[case.check], case.make(whole))
+    (finding,) = [one for one in findings if one.level is case.level and case.fact in one.fact]
+    assert case.cure in finding.cure
+    if case.level is Level.OK:
+        assert [one for one in findings if one.cure] == []
+
+
+def test_the_disk_is_judged_by_what_is_free(whole: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    for free, level in ((1 << 34, Level.OK), (500 << 20, Level.HINT), (1 << 20, Level.WRONG)):
+        usage = type("Usage", (), {"free": free})
+        monkeypatch.setattr("shutil.disk_usage", lambda path, usage=usage: usage)
+        (finding,) = found(BY_ID["disk"], whole.world())
+        assert finding.level is level
+        assert ("make room" in finding.cure) is (level is not Level.OK)
+
+
+def test_the_programs_of_the_embedded_server_are_looked_for(
+    whole: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded_files, "_PACKAGE", "not_there")
+    (finding,) = found(BY_ID["database-programs"], whole.world())
+    assert "is not installed" in finding.fact
+    assert "pip install" in finding.cure
+
+
+def test_every_check_is_tried_in_a_world_that_is_well_and_in_one_that_is_not() -> None:
+    tried = {(case.check, case.level is Level.OK) for case in CASES}
+    apart = {"disk": {True, False}, "database-programs": {False}}
+    for check in CHECKS:
+        ways = {is_ok for id_, is_ok in tried if id_ == check.id} | apart.get(check.id, set())
+        assert ways == {True, False}, check.id
+
+
+def test_there_are_twenty_checks_with_names_that_stay() -> None:
+    ids = [*FIRST, *(check.id for check in CHECKS)]
+    assert len(set(ids)) == len(ids) >= 20
+    assert [id_ for id_ in ids if not re.fullmatch("[a-z]+(-[a-z]+)*", id_)] == []
+
+
+def test_the_guide_describes_every_check() -> None:
+    guide = (ROOT / "docs" / "guide" / "troubleshooting.md").read_text(encoding="utf-8")
+    described = re.findall(r"^\| `([a-z-]+)` \|", guide, re.MULTILINE)
+    assert described == [*FIRST, *(check.id for check in CHECKS)]
+
+
+COMMAND = re.compile(r"goclaw ((?:[a-z]+ ?){1,2})((?: ?--[a-z-]+)*)")
+
+
+def commands() -> list[str]:
+    """Those that the guide names, and those that are cures."""
+    guide = (ROOT / "docs" / "guide" / "troubleshooting.md").read_text(encoding="utf-8")
+    folder = ROOT / "goclaw_py" / "cli" / "doctor"
+    cures = "\n".join(path.read_text(encoding="utf-8") for path in folder.glob("*.py"))
+    named = re.findall(r"`(goclaw [^`]+)`", guide) + re.findall(
+        r'(goclaw (?:cron|outbox|inbox|groups|pairing) [^";,]+)', cures
+    )
+    return sorted(set(named))
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_command_that_is_named_exists_with_its_options(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = command.split()[1:]
+    path: list[str] = []
+    for word in words:
+        if not re.fullmatch("[a-z]+", word) or run([*path, word, "--help"]) != 0:
+            break
+        path.append(word)
+    assert path, command
+    capsys.readouterr()
+    run([*path, "--help"])
+    help_text = capsys.readouterr().out
+    for option in re.findall(r"--[a-z-]+", command):
+        assert option in help_text, option
+
+
+def test_a_check_that_breaks_is_a_finding_and_the_others_come(whole: Place) -> None:
+    def broken(world: World) -> Iterator[Finding]:
+        yield Finding("so far", "so good")
+        raise RuntimeError("a bug")
+
+    (finding,) = found(Check("broken", broken), whole.world())
+    assert finding.fact == "this check broke: RuntimeError: a bug"
+    assert finding.level is Level.HINT
+
+
+@pytest.mark.parametrize("text", ["", TELEGRAM, MANAGED, WEB, HOOK.format("https://a.b")])
+def test_nothing_breaks_where_nobody_answers(whole: Place, text: str) -> None:
+    world = replace(whole.world(text), database="away", work=None, probes=None)
+    said = [one.fact for check in CHECKS for one in found(check, world)]
+    assert [fact for fact in said if "broke" in fact] == []
+
+
+# ---------------------------------------------------------------------------- asking
+
+
+def test_the_machine_is_this_one() -> None:
+    here = gathering.this_machine()
+    assert here.python >= (3, 11)
+    assert here.zones > 300
+    assert here.memory is None or here.memory > 0
+    assert MACHINE.release != here.release
+
+
+async def never(*_: object, **__: object) -> object:
+    return await asyncio.Event().wait()
+
+
+def test_those_who_never_answer_are_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is asked for a limited time, and all of them at once."""
+    monkeypatch.setattr(gathering, "LIMIT_S", 0.05)
+    monkeypatch.setattr(composition, "check_up", never)
+    monkeypatch.setattr("channels.telegram.adapter.TelegramChannel.probe", never)
+    settings = Place(tmp_path).world(TELEGRAM + MANAGED).settings
+    world = asyncio.run(gathering.look_around(settings, {}, MACHINE))
+    assert world.database == "no answer within 0 s"
+    assert world.probes is not None
+    ((name, answer),) = world.probes
+    assert (name, isinstance(answer, NotSent)) == ("telegram/default", True)
+    assert (world.gateway, world.work) == (None, None)
+
+
+def test_two_rounds_of_questions_take_less_than_ten_seconds() -> None:
+    assert 2 * gathering.LIMIT_S < 10
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("away"), ValueError("a bug")])
+def test_what_a_database_raises_is_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    async def check_up(settings: Settings) -> Checkup:
+        raise error
+
+    monkeypatch.setattr(composition, "check_up", check_up)
+    settings = load(env={"GOCLAW_HOME": str(tmp_path)})
+    world = asyncio.run(gathering.look_around(settings, {}, MACHINE))
+    assert isinstance(world.database, str)
+    assert str(error) in world.database
+
+
+def test_a_database_that_waits_for_its_migration_is_not_migrated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def check_up(settings: Settings) -> Checkup:
+        return replace(SERVER, schema=Schema(0, 1, ("0001",)))
+
+    def open_control(settings: Settings) -> None:
+        raise AssertionError("opening it migrates it")
+
+    monkeypatch.setattr(composition, "check_up", check_up)
+    monkeypatch.setattr(composition, "open_control", open_control)
+    settings = load(env={"GOCLAW_HOME": str(tmp_path)})
+    assert asyncio.run(gathering.look_around(settings, {}, MACHINE)).work is None
+
+
+def test_no_finding_has_a_secret_in_it(goclaw: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SPEC SEC-2."""
+
+    async def check_up(settings: Settings) -> Checkup:
+        raise StoreUnavailable("cannot connect to postgresql://me:hunter2-hunter2@db")
+
+    monkeypatch.setattr(composition, "check_up", check_up)
+    monkeypatch.setenv("GOCLAW_DATABASE_URL", "postgresql://me:hunter2-hunter2@db/x")
+    for flags in ((), ("--json",)):
+        got = goclaw("doctor", *flags)
+        assert got.code == 1
+        assert "hunter2" not in got.out
+        assert "postgresql://me:[hidden]@db" in got.out
+
+
+def test_programs_read_ids_and_levels(
+    goclaw: Shell, gateway: ThreadGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def check_up(settings: Settings) -> Checkup:
+        return SERVER
+
+    monkeypatch.setattr(composition, "check_up", check_up)
+    reports = json.loads(goclaw("doctor", "--json").out)
+    assert {tuple(report) for report in reports} == {("id", "level", "subject", "fact", "cure")}
+    assert {report["level"] for report in reports} <= {"ok", "hint", "wrong"}
+    assert {"gateway", "python", "owners", "jobs"} - {report["id"] for report in reports} == {
+        "owners"  # nobody can write here
+    }

@@ -1,0 +1,150 @@
+"""``goclaw usage``: what it prints, and what it refuses (SPEC OPS-1)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+
+import pytest
+
+from goclaw_py.core.usage_view import Grouping, UsageQuery, UsageReport, UsageRow, Used
+from tests.unit.cli.conftest import Shell, ThreadGateway
+from tests.unit.web import fake_post, fake_usage
+from tests.unit.web.fakes import FakeControl
+
+pytestmark = pytest.mark.real_time
+
+JOB = Grouping.JOB
+A_DAY = UsageReport((JOB,), date(2026, 1, 2), date(2026, 1, 2), "Europe/Berlin", (), Used())
+
+
+def rows_of(out: str) -> list[list[str]]:
+    """The lines of the table, its head included."""
+    table = out.split("\n\n")[1]
+    return [line.split() for line in table.splitlines()]
+
+
+def test_groups_have_a_line_each_and_the_total_is_the_last(
+    goclaw: Shell, database: FakeControl
+) -> None:
+    got = goclaw("usage", "--by", "day,sender")
+    assert got.code == 0
+    assert got.out.startswith("2026-01-01 to 2026-01-02, days in UTC\n")
+    head, ann, nobody, others, total = rows_of(got.out)
+    assert head == ["DAY", "SENDER", "RUNS", "REQUESTS", "INPUT", "CACHED", "OUTPUT", "USD"]
+    assert ann[-7:] == ["(telegram/work/7)", "3", "9", "12,000", "4,000", "800", "0.0605"]
+    assert nobody == ["2026-01-02", "-", "2", "4", "3,000", "0", "200", "1.50", "+", "?"]
+    assert others == ["12", "more", "1", "2", "1,000", "0", "100", "?"]
+    assert total == ["total", "6", "15", "16,000", "4,000", "1,100", "1.56", "+", "?"]
+
+
+def test_prices_that_are_not_known_and_groups_left_out_are_told(
+    goclaw: Shell, database: FakeControl
+) -> None:
+    out = goclaw("usage").out
+    assert "2 of 6 runs used tokens whose price is not known (?): their cost is in no sum." in out
+    assert "Shown are the groups that cost most" in out
+    database.report = replace(fake_usage.BY_DAY, total=fake_usage.PRICED, left_out=0, others=None)
+    out = goclaw("usage").out
+    assert "not known" not in out
+    assert "Shown are" not in out
+
+
+def test_names_from_chats_cannot_take_over_the_terminal_or_be_other_rows(
+    goclaw: Shell, database: FakeControl
+) -> None:
+    """SEC-1."""
+    sender = Grouping.SENDER
+    row = UsageRow({sender: "c/a/1\n2 \x1b[2J"}, Used(1), {sender: fake_post.FOOL})
+    database.report = replace(A_DAY, by=(sender,), rows=(row,), total=Used(1))
+    got = goclaw("usage", "--by", "sender")
+    assert not set("\x1b\u202e") & set(got.out)
+    assert len(rows_of(got.out)) == 3
+
+
+def test_a_job_is_shown_by_its_slug_and_by_its_id_when_that_is_forgotten(
+    goclaw: Shell, database: FakeControl
+) -> None:
+    rows = (
+        UsageRow({JOB: "0190-aa"}, Used(1, cost_usd=Decimal(2)), {JOB: "tea"}),
+        UsageRow({JOB: "0190-bb"}, Used(1, cost_usd=Decimal(1))),
+        UsageRow({JOB: None}, Used(4)),
+    )
+    database.report = replace(A_DAY, rows=rows, total=Used(6, cost_usd=Decimal(3)))
+    got = rows_of(goclaw("usage", "--by", "job").out)
+    assert [line[0] for line in got] == ["JOB", "tea", "0190-bb", "-", "total"]
+    assert [line[-1] for line in got] == ["USD", "2.00", "1.00", "-", "3.00"]
+
+
+def test_the_sum_alone_is_one_line(goclaw: Shell, database: FakeControl) -> None:
+    database.report = replace(
+        A_DAY, by=(), rows=(UsageRow({}, fake_usage.PRICED),), total=fake_usage.PRICED
+    )
+    head, total = rows_of(goclaw("usage", "--by", "").out)
+    assert head[0] == "RUNS"
+    assert total == ["total", "3", "9", "12,000", "4,000", "800", "0.0605"]
+
+
+def test_where_nothing_was_used_it_says_what_to_do(goclaw: Shell, database: FakeControl) -> None:
+    database.report = A_DAY
+    got = goclaw("usage")
+    assert got.code == 0
+    assert "2026-01-02 to 2026-01-02, days in Europe/Berlin" in got.out
+    assert "--days 90" in got.out
+    assert "goclaw chat" in got.out
+
+
+def test_usage_is_json_for_programs(goclaw: Shell, gateway: ThreadGateway) -> None:
+    found = json.loads(goclaw("usage", "--json").out)
+    assert found["rows"][0]["group"]["day"] == "2026-01-01"
+    assert found["total"]["unpriced"] == 2
+
+
+def test_options_become_the_question(goclaw: Shell, gateway: ThreadGateway) -> None:
+    goclaw("usage")
+    goclaw("usage", "--by", "Agent, day", "--days", "90", "--tz", "Europe/Berlin")
+    goclaw("usage", "--since", "2025-12-01", "--until", "2026-01-01")
+    assert gateway.control.calls == [
+        ("usage", UsageQuery((Grouping.AGENT,))),
+        ("usage", UsageQuery((Grouping.AGENT, Grouping.DAY), days=90, zone="Europe/Berlin")),
+        (
+            "usage",
+            UsageQuery((Grouping.AGENT,), since=date(2025, 12, 1), until=date(2026, 1, 1)),
+        ),
+    ]
+
+
+BAD = [
+    (["--by", "person"], "by: 'person' is none of agent, job, sender, day, model, trigger, lane"),
+    (["--by", "day,day"], "by: day is named twice"),
+    (["--since", "2026-02-01", "--until", "2026-01-31"], "since: 2026-02-01 is after the last day"),
+    (["--since", "2030-01-01"], "since: 2030-01-01 is after the last day"),
+    (["--since", "2016-01-01", "--until", "2025-12-31"], "more than 366 days"),
+    (["--since", "last week"], "since: a date such as 2026-01-31, not 'last week'"),
+    (["--since", "\x1b[2J"], "since: a date such as 2026-01-31, not '\\x1b[2J'"),
+    (["--since", "2026-01-01", "--days", "3"], "days: give days or since, not both"),
+    (["--tz", "Berlin"], "did you mean Europe/Berlin?"),
+    (["--days", "3650"], "days: from 1 to 366, not 3650"),
+    (["--days", "0"], "days: from 1 to 366, not 0"),
+    (["--days", "many"], "--days"),
+]
+
+
+@pytest.mark.parametrize(("options", "says"), BAD)
+def test_options_that_make_no_sense_are_refused_with_a_gateway(
+    goclaw: Shell, gateway: ThreadGateway, options: list[str], says: str
+) -> None:
+    got = goclaw("usage", *options)
+    assert (got.code, got.out) == (2, "")
+    assert says in got.err
+
+
+@pytest.mark.parametrize(("options", "says"), BAD)
+def test_options_that_make_no_sense_are_refused_without_one(
+    goclaw: Shell, database: FakeControl, options: list[str], says: str
+) -> None:
+    got = goclaw("usage", *options)
+    assert (got.code, got.out) == (2, "")
+    assert says in got.err
