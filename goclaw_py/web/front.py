@@ -1,11 +1,13 @@
-"""What strangers reach over TCP: the hooks of channels, and the guarded API beside them."""
+"""What strangers reach over TCP: the hooks of channels, and the guarded API and dashboard."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Final
 
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -16,14 +18,30 @@ from goclaw_py.web.guard import Guard
 from goclaw_py.web.hooks import HookApp
 from goclaw_py.web.server import HttpServer
 
+_OF_THE_API: Final = ("/api/", "/healthz", "/readyz", "/metrics", "/openapi.json")
+
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How the API may be called over TCP; see ``Guard``."""
+    """How API and dashboard may be called over TCP; see ``Guard``."""
 
     address: str
     hosts: tuple[str, ...] = ()
     token: str = field(default="", repr=False)
+    now_s: Callable[[], float] = time.time
+
+
+class Halves:
+    """The API for programs, and everything else from the dashboard for people."""
+
+    def __init__(self, api: ASGIApp, site: ASGIApp) -> None:
+        self._api = api
+        self._site = site
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        is_api = scope["type"] != "http" or scope["path"].startswith(_OF_THE_API)
+        await (self._api if is_api else self._site)(scope, receive, send)
 
 
 class Front:
@@ -43,13 +61,26 @@ class Front:
 
 
 def tcp_server(
-    listener: socket.socket, hooks: Iterable[Hook], app: FastAPI, access: Access | None
+    listener: socket.socket,
+    hooks: Iterable[Hook],
+    app: FastAPI,
+    access: Access | None,
+    site: ASGIApp | None = None,
 ) -> HttpServer:
-    """The server for a TCP socket: of hooks only, if nobody may have ``access`` to the API."""
+    """The server for a TCP socket: of hooks only, if nobody may have ``access`` to the API.
+
+    ``site`` answers what is not the API's.
+    """
     hook_app = HookApp(hooks)
     if access is None:
         return HttpServer(hook_app, listener, strangers=True)
-    guard = Guard(app, address=access.address, hosts=access.hosts, token=access.token)
+    guard = Guard(
+        app if site is None else Halves(app, site),
+        address=access.address,
+        hosts=access.hosts,
+        token=access.token,
+        now_s=access.now_s,
+    )
     # Its event streams end with the server, as those on the unix socket do.
     closing: asyncio.Event = closing_of(app)
     front = Front(hook_app, guard)

@@ -11,17 +11,25 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import urlencode
 
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from goclaw_py.web.signin import cookie_of, is_signed_in
 from goclaw_py.web.wire import ApiError, dump
 
-OPEN_PATHS: Final = frozenset({"/healthz"})
-"""What needs no token: it tells nothing but that something answers."""
+OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
+"""What needs no token: it tells nothing but that something answers, and whether it can work."""
+
+SIGN_IN_PATH: Final = "/login"
+"""Where a browser shows the token; who asks for a page without it is sent there."""
+
+_OPEN_PLACES: Final = ("/static/",)
+"""Where nothing but files of the release lies."""
 
 _LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -49,10 +57,17 @@ class Guard:
             this machine a name, but no address.
         hosts: Further names by which it may be called, without ports.
         token: What callers have to know, "" for nothing: then only this machine may reach it.
+        now_s: Tells the Unix time in seconds, by which a browser's sign-in ends.
     """
 
     def __init__(
-        self, app: ASGIApp, *, address: str, hosts: Iterable[str] = (), token: str = ""
+        self,
+        app: ASGIApp,
+        *,
+        address: str,
+        hosts: Iterable[str] = (),
+        token: str = "",
+        now_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._app = app
         self._names = {_plain(name) for name in (*_LOCAL, *hosts)}
@@ -60,6 +75,7 @@ class Guard:
         if not self._by_any_address:
             self._names.add(_plain(address))
         self._token = token.encode()
+        self._now_s = now_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -73,6 +89,10 @@ class Guard:
         refusal = self.refusal(scope)
         if refusal is None:
             await self._app(scope, receive, send)
+            return
+        if refusal.status == 401 and _wants_page(scope):
+            target = f"{SIGN_IN_PATH}?{urlencode({'next': scope['path']})}"
+            await RedirectResponse(target, status_code=303)(scope, receive, send)
             return
         headers = {"connection": "close"}
         if refusal.status == 401:
@@ -97,7 +117,13 @@ class Guard:
         if origins and not (len(origins) == 1 and _is_same(origins[0], authority)):
             return Refusal(403, "requests from pages of other sites are not served")
         if self._token:
-            return self._without_token(scope)
+            if self._has_token(scope):
+                # No other site can make a browser send this header.
+                return None
+            if not (_is_open(scope) or self._is_signed_in(scope)):
+                return Refusal(
+                    401, "this needs the header Authorization: Bearer <token>, with the token"
+                )
         if scope["method"] in _READING or origins or _only(scope, b"sec-fetch-site") in _OWN_SITE:
             return None
         return Refusal(
@@ -111,15 +137,27 @@ class Guard:
             return True
         return self._by_any_address and _is_address(name) and not _is_any(name)
 
-    def _without_token(self, scope: Scope) -> Refusal | None:
-        if scope["path"] in OPEN_PATHS and scope["method"] in _READING:
-            return None
+    def _has_token(self, scope: Scope) -> bool:
         scheme, _, given = (_only(scope, b"authorization") or b"").partition(b" ")
         # Compared whatever the scheme, so that the time tells nothing.
         is_right = hmac.compare_digest(given.strip(b" "), self._token)
-        if is_right and scheme.lower() == b"bearer":
-            return None
-        return Refusal(401, "this needs the header Authorization: Bearer <token>, with the token")
+        return is_right and scheme.lower() == b"bearer"
+
+    def _is_signed_in(self, scope: Scope) -> bool:
+        return is_signed_in(cookie_of(scope["headers"]), self._token, self._now_s())
+
+
+def _is_open(scope: Scope) -> bool:
+    path: str = scope["path"]
+    if path == SIGN_IN_PATH:
+        return True
+    is_open = path in OPEN_PATHS or path.startswith(_OPEN_PLACES)
+    return is_open and scope["method"] in _READING
+
+
+def _wants_page(scope: Scope) -> bool:
+    """Whether a browser asks, on behalf of a person, for a page."""
+    return scope["method"] == "GET" and b"text/html" in b",".join(_all(scope, b"accept"))
 
 
 def _all(scope: Scope, name: bytes) -> list[bytes]:

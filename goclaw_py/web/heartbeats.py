@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
 from goclaw_py.core.beats import Beat, Event
@@ -29,9 +29,9 @@ from goclaw_py.web.heartbeats_wire import (
     muted_until,
     ran_beat,
 )
-from goclaw_py.web.wire import MAX_LIMIT, dump
+from goclaw_py.web.paging import LINK, Before, Limit, cursor, page
+from goclaw_py.web.wire import dump
 
-Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
 Outcome = Annotated[
     str | None, Query(max_length=64, pattern=r"^[a-z_:]+$", examples=["ok", "skipped:empty"])
 ]
@@ -66,11 +66,14 @@ def _looking(api: APIRouter, control: Control) -> None:
         """How one stands, why its last beat came to what it did, and when the next is due."""
         return await _view(control.heartbeats.view(AgentName(agent)))
 
-    @api.get("/{agent}/beats", response_model=list[Beat])
-    async def beats(agent: Agent, limit: Limit = 50, outcome: Outcome = None) -> Response:
-        """What became of its beats, the newest first; ``outcome`` as in ``skipped:empty``."""
-        desk = control.heartbeats
-        return _answer(list[Beat], await desk.log(AgentName(agent), limit=limit, outcome=outcome))
+    @api.get("/{agent}/beats", response_model=list[Beat], responses=LINK)
+    async def beats(
+        request: Request, agent: Agent, before: Before, limit: Limit = 50, outcome: Outcome = None
+    ) -> Response:
+        """What became of its beats, the newest first; `outcome` as in `skipped:empty`."""
+        name = AgentName(agent)
+        rows = await control.heartbeats.log(name, limit=limit + 1, outcome=outcome, before=before)
+        return page(Beat, rows, limit, request, cursor)
 
     @api.get("/{agent}/rehearsal", response_model=Rehearsal)
     async def rehearsal(agent: Agent) -> Response:
@@ -123,11 +126,13 @@ def beat_routes(control: Control) -> APIRouter:
     """The routes below ``/api/beats``."""
     api = APIRouter(tags=["heartbeats"])
 
-    @api.get("", response_model=list[Beat])
-    async def log(limit: Limit = 50, outcome: Outcome = None) -> Response:
+    @api.get("", response_model=list[Beat], responses=LINK)
+    async def log(
+        request: Request, before: Before, limit: Limit = 50, outcome: Outcome = None
+    ) -> Response:
         """What became of the beats of all agents, the newest first."""
-        rows = await control.heartbeats.log(None, limit=limit, outcome=outcome)
-        return _answer(list[Beat], rows)
+        rows = await control.heartbeats.log(None, limit=limit + 1, outcome=outcome, before=before)
+        return page(Beat, rows, limit, request, cursor)
 
     @api.get("/{beat}", response_model=Beat)
     async def one(beat: Beats) -> Response:

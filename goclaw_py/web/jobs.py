@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import Response
 from pydantic import AwareDatetime
 
@@ -37,9 +37,9 @@ from goclaw_py.web.jobs_wire import (
     draft_of,
     ran_now,
 )
-from goclaw_py.web.wire import MAX_LIMIT, dump
+from goclaw_py.web.paging import LINK, Before, Limit, cursor, page
+from goclaw_py.web.wire import dump
 
-Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
 Offset = Annotated[int, Query(ge=0, le=1_000_000_000)]
 Count = Annotated[int, Query(ge=1, le=MAX_TIMES)]
 Since = Annotated[AwareDatetime, Query(examples=["2026-01-01T00:00:00Z"])]
@@ -89,6 +89,7 @@ def job_routes(control: Control) -> APIRouter:
     """The routes below ``/api/jobs``."""
     api = APIRouter(responses=_FAULTS, tags=["jobs"])
     _looking(api, control)
+    _history(api, control)
     _changing(api, control)
     return api
 
@@ -124,11 +125,20 @@ def _looking(api: APIRouter, control: Control) -> None:
         """One job, by its id, the beginning of its id, or its slug."""
         return _job(await control.jobs.get(job, by))
 
-    @api.get("/{job}/log", response_model=list[Logged])
-    async def log(job: Asked, by: By, limit: Limit = 50, status: Status | None = None) -> Response:
+
+def _history(api: APIRouter, control: Control) -> None:
+    @api.get("/{job}/log", response_model=list[Logged], responses=LINK)
+    async def log(
+        request: Request,
+        job: Asked,
+        by: By,
+        before: Before,
+        limit: Limit = 50,
+        status: Status | None = None,
+    ) -> Response:
         """What became of the times it was due, the newest first."""
-        rows = await control.jobs.log(job, by, limit=limit, status=status)
-        return _answer(list[Logged], rows)
+        rows = await control.jobs.log(job, by, limit=limit + 1, status=status, before=before)
+        return page(Logged, rows, limit, request, cursor)
 
     @api.get("/{job}/stats", response_model=JobStats)
     async def stats(job: Asked, since: Since, by: By) -> Response:
@@ -169,11 +179,17 @@ def occurrence_routes(control: Control) -> APIRouter:
     """The routes below ``/api/occurrences``."""
     api = APIRouter(responses=_FAULTS, tags=["jobs"])
 
-    @api.get("", response_model=list[Logged])
-    async def log(by: By, limit: Limit = 50, status: Status | None = None) -> Response:
+    @api.get("", response_model=list[Logged], responses=LINK)
+    async def log(
+        request: Request,
+        by: By,
+        before: Before,
+        limit: Limit = 50,
+        status: Status | None = None,
+    ) -> Response:
         """What became of the times that jobs were due, of all of them, the newest first."""
-        rows = await control.jobs.log(None, by, limit=limit, status=status)
-        return _answer(list[Logged], rows)
+        rows = await control.jobs.log(None, by, limit=limit + 1, status=status, before=before)
+        return page(Logged, rows, limit, request, cursor)
 
     @api.get("/{occurrence}", response_model=Logged)
     async def one(occurrence: Asked, by: By) -> Response:

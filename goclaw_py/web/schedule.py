@@ -31,6 +31,7 @@ from goclaw_py.core.policy import SessionKind
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.jobs import KEEP, Asker, JobChange, JobDesk, JobDraft, Keep, RunNow
 from goclaw_py.ports.store import JobQuery, Session
+from goclaw_py.web.content import NOT_JSON, is_json
 from goclaw_py.web.schedule_wire import (
     Accepted,
     Deleted,
@@ -83,6 +84,8 @@ class _Route(APIRoute):
             try:
                 return await handler(request)
             except RequestValidationError as error:
+                if not is_json(request):
+                    return _fault(415, Fault(error=NOT_JSON))
                 return _fault(400, Fault(error=words(error.errors())))
             except Wrong as error:
                 return _fault(400, Fault(error=str(error)))

@@ -5,6 +5,7 @@ Imports no web framework, so that the client does not pay for one.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -12,7 +13,7 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from goclaw_py.core.errors import GoclawError, StoreUnavailable
+from goclaw_py.core.errors import BadUsageQuery, GoclawError, StoreUnavailable
 from goclaw_py.core.events import RunEnded, RunStarted, RunText, RunTool
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.jobs import MAX_TEXT_CHARS
@@ -191,6 +192,7 @@ class Unreadable(GoclawError):
 
 STATUS_OF: tuple[tuple[type[GoclawError], int], ...] = (
     (NotFound, 404),
+    (BadUsageQuery, 422),
     (NoGateway, 409),
     (StoreUnavailable, 503),
 )
@@ -237,7 +239,31 @@ _NAMES: Mapping[type, str] = {
 def encode_event(event: ChatEvent | LiveEvent) -> bytes:
     """Write an event as one server-sent event."""
     kind = type(event)
-    return b"event: %s\ndata: %s\n\n" % (_NAMES[kind].encode(), dump(kind, event))
+    place: str = getattr(event, "id", "")
+    line = f"id: {place}\n" if place else ""
+    return b"%sevent: %s\ndata: %s\n\n" % (line.encode(), _NAMES[kind].encode(), dump(kind, event))
+
+
+class Encoder:
+    """Writes an event that many are told once. Keeps the newest ones."""
+
+    def __init__(self, most: int = 512) -> None:
+        self._most = most
+        self._known: OrderedDict[str, tuple[LiveEvent, bytes]] = OrderedDict()
+
+    def __call__(self, event: LiveEvent) -> bytes:
+        """The event as one server-sent event."""
+        place = "" if isinstance(event, LiveNow | LiveMissed) else event.id
+        known = self._known.get(place)
+        # The object itself is compared: two gateways in one process may use the same id.
+        if known is not None and known[0] is event:
+            return known[1]
+        encoded = encode_event(event)
+        if place:
+            self._known[place] = (event, encoded)
+            if len(self._known) > self._most:
+                self._known.popitem(last=False)
+        return encoded
 
 
 class EventReader(Generic[T]):

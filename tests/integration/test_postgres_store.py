@@ -402,6 +402,7 @@ async def test_open_rows_are_found_without_reading_the_finished_ones(
         ("records", "spent"),
         ("records", "spent_by"),
         ("records", "unannounced"),
+        ("usage", "usage"),
         ("moves", "merge_history"),
         ("moves", "rename_payers"),
     ],

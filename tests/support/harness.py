@@ -49,6 +49,7 @@ from goclaw_py.runtime.gateway import Gateway
 from goclaw_py.runtime.heartbeat.service import HeartbeatSetup
 from goclaw_py.runtime.jobs.office import JobSetup
 from goclaw_py.runtime.ledger import Limits
+from goclaw_py.runtime.meter import NO_METER, Meter
 from goclaw_py.runtime.outbox import Outbox
 from goclaw_py.runtime.policies import ChatRules
 from goclaw_py.runtime.runner import Runner
@@ -167,6 +168,7 @@ class GatewayProcess:
     workspace: Path
     others: Mapping[AgentName, AgentLoop] = field(default_factory=dict)
     spans: Spans = NO_SPANS
+    meter: Meter = NO_METER
     store: FlakyStore = field(init=False)
     clock: LoopClock = field(init=False)
     cluster: Cluster = field(init=False)
@@ -204,6 +206,7 @@ class GatewayProcess:
             outage_hold_s=self.ways.outage_hold_s,
             run_timeout_s=self.ways.run_timeout_s,
             spans=self.spans,
+            meter=self.meter,
             jobs=self.ways.jobs,
             heartbeats=replace(self.ways.heartbeats, workspaces=workspaces),
         )
@@ -402,6 +405,7 @@ async def a_process(
     channels: tuple[RecordingChannel, ...] = (),
     others: Mapping[AgentName, AgentLoop] | None = None,
     spans: Spans = NO_SPANS,
+    meter: Meter = NO_METER,
 ) -> AsyncIterator[GatewayProcess]:
     """A started process with one trusted channel and an echoing agent, unless told otherwise."""
     made = channels or (RecordingChannel(),)
@@ -414,6 +418,7 @@ async def a_process(
             workspace=Path(folder),
             others=others or {},
             spans=spans,
+            meter=meter,
         )
         await process.start()
         try:

@@ -14,6 +14,7 @@ from goclaw_py.core.heartbeat import HeartbeatPolicy
 from goclaw_py.core.heartbeat_view import HeartbeatView, Rehearsal, Route
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, BeatId
 from goclaw_py.core.messages import Target
+from goclaw_py.core.pages import Cursor
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.heartbeat import BeatBegun, NoBeat
 from goclaw_py.testing.clock import LoopClock
@@ -67,9 +68,16 @@ class FakeHeartbeats:
         return HeartbeatView(heart, policy, self.route, now, last=self.last)
 
     async def log(
-        self, agent: AgentName | None, *, limit: int = 50, outcome: str | None = None
+        self,
+        agent: AgentName | None,
+        *,
+        limit: int = 50,
+        outcome: str | None = None,
+        before: Cursor | None = None,
     ) -> list[Beat]:
         if self.last is None or limit < 1 or agent not in (None, self.last.agent):
+            return []
+        if before is not None and self.last.cursor >= before:
             return []
         return [self.last] if outcome in (None, self.last.outcome) else []
 

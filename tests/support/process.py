@@ -102,7 +102,8 @@ class Home:
         keep = ("PATH", "LANG", "TMPDIR", "COVERAGE_PROCESS_START", "COVERAGE_FILE")
         self.env = {key: os.environ[key] for key in keep if key in os.environ}
         coverage = {k: v for k, v in os.environ.items() if k.startswith("COVERAGE_")}
-        self.env |= coverage | {"HOME": str(folder), "GOCLAW_HOME": str(folder), **settings}
+        own = {"HOME": str(folder), "GOCLAW_HOME": str(folder), "GOCLAW_WEB__API": "false"}
+        self.env |= coverage | own | settings
 
     @property
     def state(self) -> Path:

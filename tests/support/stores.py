@@ -49,6 +49,11 @@ def at(seconds: float) -> datetime:
     return T0 + timedelta(seconds=seconds)
 
 
+def an_id(number: int) -> str:
+    """An id as programs make them."""
+    return f"00000000-0000-7000-8000-{number:012}"
+
+
 def key_of(target: Target) -> SessionKey:
     return SessionKey(f"agent:default:telegram:direct:{target.chat}")
 

@@ -27,7 +27,9 @@ from goclaw_py.core.heartbeat_view import HeartbeatView, Rehearsal, Route
 from goclaw_py.core.hours import ActiveHours
 from goclaw_py.core.ids import AgentName, BeatId, NodeId, RunId
 from goclaw_py.core.messages import Target
+from goclaw_py.core.pages import Cursor
 from goclaw_py.ports.heartbeat import BeatBegun, NoBeat
+from tests.unit.web.fake_post import behind
 
 AT = datetime(2026, 3, 3, 8, 0, tzinfo=UTC)
 """09:00 in Berlin, a Tuesday."""
@@ -123,10 +125,16 @@ class FakeHeartbeats:
         return replace(self.views[agent], events=len(self.told[agent]))
 
     async def log(
-        self, agent: AgentName | None, *, limit: int = 50, outcome: str | None = None
+        self,
+        agent: AgentName | None,
+        *,
+        limit: int = 50,
+        outcome: str | None = None,
+        before: Cursor | None = None,
     ) -> list[Beat]:
         self._called("log", agent, limit, outcome, known=agent)
-        found = [beat for beat in self.beats if agent in (None, beat.agent)]
+        beats = behind(self.beats, before)
+        found = [beat for beat in beats if agent in (None, beat.agent)]
         return [beat for beat in found if outcome in (None, beat.outcome)][:limit]
 
     async def beat(self, beat: BeatId) -> Beat | None:

@@ -5,9 +5,10 @@ Names and texts are such as somebody would choose who wants to fool an operator.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Protocol, TypeVar
 
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import (
@@ -22,6 +23,7 @@ from goclaw_py.core.messages import (
     Target,
 )
 from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.pages import Cursor
 from goclaw_py.ports.control import NotFound
 from goclaw_py.ports.store import Chat, Heard, Letter, OutboxRow, OutboxState, Unanswered
 
@@ -101,6 +103,20 @@ DIRECT = replace(FAMILY, chat="42", peer=PeerKind.DIRECT, name="Family of one", 
 SPOKE = Heard(Target("telegram", "default", "42"), PeerKind.DIRECT, AgentName("main"), "42", AT)
 
 
+class _Placed(Protocol):
+    @property
+    def cursor(self) -> Cursor: ...
+
+
+P = TypeVar("P", bound=_Placed)
+
+
+def behind(rows: Sequence[P], before: Cursor | None) -> list[P]:
+    """What comes behind a row in a list, in whatever order that is."""
+    places = [row.cursor for row in rows]
+    return list(rows[places.index(before) + 1 :] if before in places else rows)
+
+
 class FakePost:
     """The part of ``FakeControl`` that is about messages, chats and where people spoke."""
 
@@ -119,9 +135,18 @@ class FakePost:
         if self.failure is not None:
             raise self.failure
 
-    async def outbox(self, *, limit: int = 50, state: OutboxState | None = None) -> list[OutboxRow]:
+    async def outbox(
+        self,
+        *,
+        limit: int = 50,
+        state: OutboxState | None = None,
+        run: RunId | None = None,
+        before: int | None = None,
+    ) -> list[OutboxRow]:
         self._called("outbox", limit, state)
-        return [row for row in self.rows if state in (None, row.state)][:limit]
+        found = [row for row in self.rows if state in (None, row.state)]
+        found = [row for row in found if run in (None, row.message.run_id)]
+        return [row for row in found if before is None or row.id < before][:limit]
 
     async def outbox_row(self, row_id: int) -> OutboxRow:
         self._called("outbox_row", row_id)
@@ -143,10 +168,13 @@ class FakePost:
         self.rows = [replace(row, state=state) if row.id in ids else row for row in self.rows]
         return count - self.overtaken
 
-    async def letters(self, *, waiting: bool = False, limit: int = 50) -> list[Letter]:
+    async def letters(
+        self, *, waiting: bool = False, limit: int = 50, before: int | None = None
+    ) -> list[Letter]:
         self._called("letters", waiting, limit)
-        ended = [one for one in self.mail if one.row.outcome not in (None, Outcome.COMPLETED)]
-        return ([one for one in self.mail if one.row.outcome is None] if waiting else ended)[:limit]
+        mail = [one for one in self.mail if before is None or one.row.id < before]
+        ended = [one for one in mail if one.row.outcome not in (None, Outcome.COMPLETED)]
+        return ([one for one in mail if one.row.outcome is None] if waiting else ended)[:limit]
 
     async def letter(self, row_id: int) -> Letter:
         self._called("letter", row_id)
@@ -168,13 +196,13 @@ class FakePost:
         self.mail = [one for one in self.mail if one.row.id not in ids]
         return before - len(self.mail)
 
-    async def heard(self, *, limit: int = 50) -> list[Heard]:
+    async def heard(self, *, limit: int = 50, before: Cursor | None = None) -> list[Heard]:
         self._called("heard", limit)
-        return self.spoke[:limit]
+        return behind(self.spoke, before)[:limit]
 
-    async def chats(self, *, limit: int = 1000) -> list[Chat]:
+    async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
         self._called("chats", limit)
-        return self.known_chats[:limit]
+        return behind(self.known_chats, before)[:limit]
 
     async def allow_chat(self, channel: str, account: str, chat: str, *, allowed: bool) -> None:
         self._called("allow_chat", channel, account, chat, allowed)

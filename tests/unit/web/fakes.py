@@ -27,6 +27,7 @@ from goclaw_py.core.live import (
 )
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
+from goclaw_py.core.pages import Cursor
 from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.core.status import (
     ActiveRuns,
@@ -48,6 +49,7 @@ from goclaw_py.ports.control import (
     NotFound,
     QueueView,
     Resized,
+    RunRecord,
     SessionBusy,
     StopReport,
     Submitted,
@@ -55,10 +57,13 @@ from goclaw_py.ports.control import (
 from goclaw_py.ports.heartbeat import HeartbeatDesk
 from goclaw_py.ports.jobs import JobDesk
 from goclaw_py.ports.store import (
+    ALL_RUNS,
     OutboxRow,
     OutboxState,
     Person,
     Run,
+    RunFilter,
+    RunSpan,
     Session,
     Standing,
     StoredEntry,
@@ -67,7 +72,8 @@ from goclaw_py.ports.store import (
 )
 from tests.unit.web.fake_heartbeats import FakeHeartbeats
 from tests.unit.web.fake_jobs import Jobs
-from tests.unit.web.fake_post import FakePost
+from tests.unit.web.fake_post import behind
+from tests.unit.web.fake_usage import FakeUsage
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SESSION = SessionKey("agent:main:console:direct:local")
@@ -186,6 +192,20 @@ ENDED = Run(
 )
 ACTIVE = replace(ENDED, id=RunId("0190-bbbb"), finished_at=None, outcome=None, reason=None)
 ACTIVE = replace(ACTIVE, usage=None, first_text_at=None, tools=())
+SPAN = RunSpan(
+    ENDED.id,
+    SESSION,
+    ENDED.agent,
+    ENDED.lane,
+    ENDED.trigger,
+    ENDED.outcome,
+    None,
+    ENDED.submitted_at,
+    NOW,
+    ENDED.finished_at,
+    Decimal("0.0123"),
+)
+ACTIVE_SPAN = replace(SPAN, id=ACTIVE.id, outcome=None, finished_at=None, cost_usd=None)
 HISTORY = [
     StoredEntry(HistoryEntry(Role.USER, "Grüße \x1b[2J", None, None), NOW, None),
     StoredEntry(HistoryEntry(Role.ASSISTANT, "yes", b'{"a": "\xc3\xa4"}', "native"), NOW, RUN_ID),
@@ -230,10 +250,11 @@ FOLLOWED: list[LiveEvent] = [
 ]
 """What is told of runs, with what somebody would say who wants to fool an operator."""
 ANN = Person("telegram", "default", Sender("42", "Ann", "ann"), Standing.OWNER, NOW)
+EVE = Person("console", "default", Sender("local", "Eve"), Standing.GUEST, NOW)
 ASKED = Asking("telegram", "default", Sender("43", "Bob"), NOW, NOW)
 
 
-class FakeControl(FakePost):
+class FakeControl(FakeUsage):
     """Implements ``Control``. Set ``failure`` to make every method raise it."""
 
     def __init__(self) -> None:
@@ -241,6 +262,7 @@ class FakeControl(FakePost):
         self.snapshot = STATUS
         self.size = 1
         self.rows = [DEAD]
+        self.approved = [ANN]
         self.gateway = True
         self.following = 0
         self.made = Jobs()
@@ -292,9 +314,9 @@ class FakeControl(FakePost):
             return StopReport((RUN_ID,), (RunId("d1"), RunId("d2")))
         return StopReport(already_stopping=True)
 
-    async def sessions(self, *, limit: int = 50) -> list[Session]:
+    async def sessions(self, *, limit: int = 50, before: Cursor | None = None) -> list[Session]:
         self._called("sessions", limit)
-        return [FULL, BARE][:limit]
+        return behind([FULL, BARE], before)[:limit]
 
     async def session(self, key: str) -> Session:
         self._called("session", key)
@@ -331,10 +353,26 @@ class FakeControl(FakePost):
         self._called("reset", key)
 
     async def runs(
-        self, *, limit: int = 50, session: SessionKey | None = None, active: bool = False
+        self,
+        *,
+        limit: int = 50,
+        session: SessionKey | None = None,
+        active: bool = False,
+        only: RunFilter = ALL_RUNS,
+        before: Cursor | None = None,
     ) -> list[Run]:
-        self._called("runs", limit, session, active)
-        return [ACTIVE] if active else [ACTIVE, ENDED][:limit]
+        self._called("runs", limit, session, active, only)
+        return [ACTIVE] if active else behind([ACTIVE, ENDED], before)[:limit]
+
+    async def runs_between(
+        self, since: datetime, until: datetime, *, limit: int = 2000, after: Cursor | None = None
+    ) -> list[RunSpan]:
+        self._called("runs_between", since, until, limit)
+        found = [span for span in (SPAN, ACTIVE_SPAN) if after is None or span.cursor > after]
+        return [span for span in found if span.started_at < until][:limit]
+
+    async def run_record(self, prefix: str) -> RunRecord:
+        return RunRecord(await self.run(prefix), tuple(HISTORY), (DEAD,))
 
     async def run(self, prefix: str) -> Run:
         self._called("run", prefix)
@@ -343,8 +381,10 @@ class FakeControl(FakePost):
             raise NotFound(f"no run, or several, with {prefix!r}")
         return found[0]
 
-    async def follow(self, session: str | None = None) -> AsyncGenerator[LiveEvent]:
-        self._called("follow", session)
+    async def follow(
+        self, session: str | None = None, *, after: str | None = None
+    ) -> AsyncGenerator[LiveEvent]:
+        self._called("follow", session, *([] if after is None else [after]))
         if not self.gateway:
             raise NoGateway("no gateway is running here")
         if session is not None and session not in SESSION:
@@ -357,9 +397,9 @@ class FakeControl(FakePost):
         finally:
             self.following -= 1
 
-    async def people(self) -> list[Person]:
+    async def people(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Person]:
         self._called("people")
-        return [ANN]
+        return behind(self.approved, before)[:limit]
 
     async def pairing_requests(self) -> list[Asking]:
         self._called("pairing_requests")

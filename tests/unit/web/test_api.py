@@ -12,11 +12,12 @@ import pytest
 from goclaw_py.cli.refusals import Refused
 from goclaw_py.cli.remote import RemoteControl
 from goclaw_py.core.errors import GoclawError, StoreUnavailable
-from goclaw_py.core.ids import LaneName, SessionKey
+from goclaw_py.core.ids import AgentName, LaneName, SessionKey
+from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.ports.control import NoGateway, NotFound, StopReport
-from goclaw_py.ports.store import OutboxState, Standing
+from goclaw_py.ports.store import ALL_RUNS, OutboxState, RunFilter, Standing
 from goclaw_py.web import wire
-from goclaw_py.web.api import make_api
+from tests.support.apps import lend_api
 from tests.unit.web import fake_post, fakes
 from tests.unit.web.fake_terminals import FakeTerminals
 from tests.unit.web.fakes import FakeControl
@@ -27,12 +28,13 @@ pytestmark = pytest.mark.real_time
 
 def http(control: FakeControl | None = None) -> httpx.AsyncClient:
     """A client of the app itself, without a server in between."""
-    app = make_api(control or FakeControl(), FakeTerminals(), release="1.2.3")
+    app = lend_api(control or FakeControl(), FakeTerminals())
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     return httpx.AsyncClient(transport=transport, base_url="http://x")
 
 
 async def test_everything_that_can_be_asked_comes_back_as_it_was(tmp_path: Path) -> None:
+    few = RunFilter(AgentName("a b&c"), Trigger.CRON, Outcome.TIMED_OUT)
     async with connected(tmp_path) as (made, remote):
         assert await remote.status() == fakes.STATUS
         assert await remote.lanes() == fakes.LANES
@@ -41,6 +43,7 @@ async def test_everything_that_can_be_asked_comes_back_as_it_was(tmp_path: Path)
         assert await remote.sessions(limit=7) == [fakes.FULL, fakes.BARE]
         assert await remote.runs() == [fakes.ACTIVE, fakes.ENDED]
         assert await remote.runs(limit=3, session=fakes.SESSION, active=True) == [fakes.ACTIVE]
+        assert await remote.runs(only=few) == [fakes.ACTIVE, fakes.ENDED]
         assert await remote.run("0190-a") == fakes.ENDED
         assert await remote.outbox(state=OutboxState.DEAD) == [fakes.DEAD]
         assert await remote.outbox(limit=2) == [fakes.DEAD]
@@ -52,12 +55,14 @@ async def test_everything_that_can_be_asked_comes_back_as_it_was(tmp_path: Path)
         assert await remote.chats(limit=2) == [fake_post.FAMILY, fake_post.DIRECT]
         assert await remote.people() == [fakes.ANN]
         assert await remote.pairing_requests() == [fakes.ASKED]
-    assert ("sessions", 7) in made.control.calls
-    assert ("runs", 3, fakes.SESSION, True) in made.control.calls
-    assert ("runs", 50, None, False) in made.control.calls
-    assert ("outbox", 2, None) in made.control.calls
-    assert ("letters", False, 9) in made.control.calls
-    assert ("heard", 50) in made.control.calls
+    # One more than was asked for tells whether there is another page.
+    assert ("sessions", 8) in made.control.calls
+    assert ("runs", 4, fakes.SESSION, True, ALL_RUNS) in made.control.calls
+    assert ("runs", 51, None, False, ALL_RUNS) in made.control.calls
+    assert ("runs", 51, None, False, few) in made.control.calls
+    assert ("outbox", 3, None) in made.control.calls
+    assert ("letters", False, 10) in made.control.calls
+    assert ("heard", 51) in made.control.calls
 
 
 async def test_everything_that_can_be_done_is_done(tmp_path: Path) -> None:
@@ -293,7 +298,7 @@ async def test_a_body_without_content_type_is_not_read_as_json() -> None:
     """SPEC SEC-1: a page of another site can send such a request without asking."""
     async with http() as client:
         answer = await client.post("/api/pairing/approve", content=b'{"code": "X"}')
-        assert answer.status_code == 400
+        assert answer.status_code == 415
 
 
 async def test_a_body_over_the_limit_is_refused_whether_announced_or_not() -> None:
@@ -346,7 +351,7 @@ async def test_the_api_describes_itself() -> None:
 
 
 async def test_without_terminals_there_is_no_chat() -> None:
-    app = make_api(FakeControl())
+    app = lend_api(FakeControl())
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
         assert (await client.get("/api/chat/local/events")).status_code == 404

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from goclaw_py.cli.remote_ask import Params
 from goclaw_py.cli.remote_heartbeats import RemoteHeartbeats
-from goclaw_py.cli.remote_jobs import Params
 from goclaw_py.core import errors
 from goclaw_py.core.beats import BeatStatus, Skip
 from goclaw_py.core.budget import Budget

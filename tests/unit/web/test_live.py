@@ -186,7 +186,7 @@ async def test_the_api_describes_the_stream() -> None:
     async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
         described = (await client.get("/openapi.json")).json()
     route = described["paths"]["/api/runs/events"]["get"]
-    assert [parameter["name"] for parameter in route["parameters"]] == ["session"]
+    assert [parameter["name"] for parameter in route["parameters"]] == ["session", "Last-Event-ID"]
     answers = route["responses"]
     schema = answers["200"]["content"]["text/event-stream"]["schema"]
     schemas = described["components"]["schemas"]

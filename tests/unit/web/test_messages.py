@@ -13,6 +13,7 @@ import pytest
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import JobId, SessionKey
 from goclaw_py.core.jobs import Prompt
+from goclaw_py.core.pages import Cursor
 from goclaw_py.core.routing import job_session
 from goclaw_py.core.schedule import Every
 from goclaw_py.ports.control import (
@@ -24,7 +25,7 @@ from goclaw_py.ports.control import (
 )
 from goclaw_py.ports.jobs import Asker, JobDraft
 from goclaw_py.ports.store import Session
-from goclaw_py.web.api import make_api
+from tests.support.apps import lend_api
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.harness import connected
@@ -33,7 +34,7 @@ PATH = f"/api/sessions/{fakes.SESSION}/messages"
 
 
 async def post(control: FakeControl, path: str, body: object) -> tuple[int, Any]:
-    transport = httpx.ASGITransport(make_api(control))
+    transport = httpx.ASGITransport(lend_api(control))
     async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
         answer = await client.post(path, json=body)
     return answer.status_code, answer.json()
@@ -128,7 +129,7 @@ class Listing(FakeControl):
         super().__init__()
         self.listed: list[Session] = []
 
-    async def sessions(self, *, limit: int = 50) -> list[Session]:
+    async def sessions(self, *, limit: int = 50, before: Cursor | None = None) -> list[Session]:
         return self.listed[:limit]
 
 
@@ -139,7 +140,7 @@ async def test_sessions_of_jobs_show_slug_and_next_run() -> None:
     gone = job_session(job.spec.agent, JobId("019c0000-0000-7000-8000-000000000000"))
     keys = (job_session(job.spec.agent, job.id), gone, fakes.SESSION, SessionKey("cron:standup"))
     control.listed = [replace(fakes.BARE, key=key) for key in keys]
-    transport = httpx.ASGITransport(make_api(control))
+    transport = httpx.ASGITransport(lend_api(control))
     async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
         answer = (await client.get("/api/sessions")).json()
     shown = [(one["scheduleSlug"], one["scheduleNextRun"]) for one in answer]

@@ -1,0 +1,1 @@
+"""What lists of the HTTP API cost when there is much in them."""

@@ -1,0 +1,22 @@
+"""What kind of content a request has."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from fastapi import Request
+
+_OF_JSON: Final = re.compile(r"application/[^/]*\+json")
+NOT_JSON: Final = "the body must be JSON, with the header Content-Type: application/json"
+
+
+def is_json(request: Request) -> bool:
+    """Whether a body that is there is said to be JSON; true of a request without one."""
+    has_body = request.headers.get("content-length", "0") != "0"
+    if not has_body and "transfer-encoding" not in request.headers:
+        return True
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind == "application/json" or (
+        kind.startswith("application/") and kind.endswith("+json")
+    )

@@ -1,0 +1,178 @@
+"""The description of the API: what FastAPI finds, and what it cannot know (SPEC OPS-2).
+
+Over TCP every request passes the guard, whose refusals belong to every operation; and a description
+without examples is hard to read. These are whole answers of a gateway, in ``examples.json``, by the
+names of their schemas.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from copy import deepcopy
+from functools import cache
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+
+from fastapi import FastAPI
+
+from goclaw_py.web.guard import OPEN_PATHS
+
+_Json = dict[str, Any]
+
+JSON: Final = "application/json"
+METHODS: Final = ("get", "put", "post", "delete", "patch")
+_EXAMPLES: Final = Path(__file__).with_name("examples.json")
+_ERROR: Final[_Json] = {"$ref": "#/components/schemas/ApiError"}
+_REFUSED: Final = {
+    401: "The token is missing or wrong. Only over TCP.",
+    403: "Another site asks, or nobody knows which. Only over TCP.",
+    421: "The name in `Host` is none of this gateway. Only over TCP.",
+}
+_SAID: Final = {
+    400: "the body is no JSON",
+    401: "this needs the header Authorization: Bearer <token>, with the token",
+    403: "requests from pages of other sites are not served",
+    404: "there is no run '0190'",
+    405: "Method Not Allowed",
+    409: "no gateway is running here",
+    413: "the body is longer than 1265536 bytes",
+    415: "the body must be JSON, with the header Content-Type: application/json",
+    421: "this is not evil.example; call it localhost or by its address",
+    422: "limit: Input should be less than or equal to 1000",
+    500: "internal error; the gateway's log has it",
+    503: "the database does not answer",
+}
+_ABOUT: Final = """\
+What an operator can see and do. Over TCP a request needs the token, if one is set:
+`Authorization: Bearer <token>`. Every answer that is not 2xx is `{"error": "a sentence"}`, some
+with more. Long lists come in pages: `limit` says how long one may be, the header `Link` has the
+next.
+"""
+_FIRST: Final = re.compile(r"(.+?[.:;])(?:\s+|$)(.*)", re.DOTALL)
+
+
+def describe(app: FastAPI) -> None:
+    """Let an app describe itself in full. Call it when all routes are there."""
+    found = app.openapi
+
+    def whole() -> _Json:
+        if app.openapi_schema is None:
+            app.openapi_schema = _complete(deepcopy(found()))
+        return app.openapi_schema
+
+    app.openapi = whole  # type: ignore[method-assign]  # as FastAPI's manual has it
+
+
+def operations(document: _Json) -> Iterator[tuple[str, str, _Json]]:
+    """Path, method and description of each operation."""
+    for path, item in document["paths"].items():
+        for method in METHODS:
+            if method in item:
+                yield path, method, item[method]
+
+
+def _complete(document: _Json) -> _Json:
+    document["info"]["description"] = _ABOUT
+    schemas = document["components"]["schemas"]
+    schemas.setdefault("ApiError", _schema_of_error())
+    for path, _, operation in operations(document):
+        _in_words(operation)
+        operation.setdefault("tags", ["gateway"])
+        _with_refusals(path, operation)
+        _with_examples(operation, schemas)
+    for left_over in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(left_over, None)
+    return document
+
+
+def _schema_of_error() -> _Json:
+    text = {"type": "string", "title": "Error"}
+    return {
+        "type": "object",
+        "title": "ApiError",
+        "properties": {"error": text},
+        "required": ["error"],
+    }
+
+
+def _in_words(operation: _Json) -> None:
+    """The first sentence sums up; FastAPI makes the summary of the function's name."""
+    text = operation.get("description", "").replace("``", "`").strip()
+    found = _FIRST.match(text)
+    if found:
+        operation["summary"] = " ".join(found[1].rstrip(".:;").split())
+    operation["description"] = text
+
+
+def _with_refusals(path: str, operation: _Json) -> None:
+    responses = operation["responses"]
+    invalid = responses.get("422", {}).get("content", {}).get(JSON, {}).get("schema", {})
+    if invalid.get("$ref", "").endswith("/HTTPValidationError"):
+        # These routes answer 400.
+        del responses["422"]
+    for status, about in _REFUSED.items():
+        if status == 401 and path in OPEN_PATHS:
+            continue
+        known = responses.get(str(status))
+        if known is None:
+            responses[str(status)] = _refusal(about)
+        else:
+            schema = known["content"][JSON]["schema"]
+            known["content"][JSON]["schema"] = {"anyOf": [schema, _ERROR]}
+    if "requestBody" in operation:
+        responses["415"] = _refusal("The body is not said to be JSON.")
+    for code in [*responses]:
+        responses[code].setdefault("description", HTTPStatus(int(code)).phrase)
+    operation["responses"] = dict(sorted(responses.items()))
+
+
+def _refusal(about: str) -> _Json:
+    return {"description": about, "content": {JSON: {"schema": _ERROR}}}
+
+
+def _with_examples(operation: _Json, schemas: _Json) -> None:
+    body = operation.get("requestBody", {}).get("content", {}).get(JSON)
+    if body is not None:
+        _add(body, schemas)
+    for code, response in operation["responses"].items():
+        content = response.get("content", {}).get(JSON)
+        if content is None:
+            continue
+        if int(code) < 400:
+            _add(content, schemas)
+        else:
+            content.setdefault("example", _error_example(content["schema"], int(code)))
+
+
+def _error_example(schema: _Json, code: int) -> object:
+    name = _name(schema["anyOf"][0] if "anyOf" in schema else schema)
+    return _known().get(name, {"error": _SAID.get(code, HTTPStatus(code).phrase)})
+
+
+def _add(content: _Json, schemas: _Json) -> None:
+    """Give a body an example, unless it has one."""
+    schema = content.get("schema", {})
+    is_list = schema.get("type") == "array"
+    name = _name(schema["items"] if is_list else schema)
+    # Ours first: FastAPI leaves the nulls out of those that stand in a schema.
+    example = _known().get(name.rpartition("__")[2])
+    if example is None and "examples" in schemas.get(name, {}):
+        example = schemas[name]["examples"][0]
+    if example is not None:
+        content.setdefault("example", [example] if is_list else example)
+
+
+def _name(schema: _Json) -> str:
+    """The name of the schema that is meant, "" for one that has none."""
+    reference: str = schema.get("$ref", "")
+    return reference.rpartition("/")[2]
+
+
+@cache
+def _known() -> _Json:
+    """Examples by the names of schemas."""
+    known: _Json = json.loads(_EXAMPLES.read_text())
+    return known

@@ -1,0 +1,234 @@
+"""What the pages about heartbeats say of beats, cards, and a run that is only rehearsed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from goclaw_py.core.beats import Beat, BeatKind, BeatStatus, Skip
+from goclaw_py.core.events import Usage
+from goclaw_py.core.heartbeat_reply import without_token
+from goclaw_py.core.heartbeat_view import HeartbeatView, Rehearsal
+from goclaw_py.core.intervals import in_words
+from goclaw_py.core.wording_heartbeat_view import (
+    advice,
+    is_undelivered,
+    money,
+    outcome_words,
+    rehearsal_lines,
+    route_words,
+    spent_words,
+    state_words,
+    why,
+)
+from goclaw_py.core.wording_times import at, local
+
+_SIGNS: Final[Mapping[BeatStatus, tuple[str, str]]] = {
+    BeatStatus.RUNNING: ("busy", "…"),
+    BeatStatus.DEFERRED: ("busy", "…"),
+    BeatStatus.OK: ("good", "✓"),
+    BeatStatus.ALERTED: ("told", "!"),
+    BeatStatus.DUPLICATE: ("idle", "="),
+    BeatStatus.NO_ROUTE: ("bad", "✕"),
+    BeatStatus.SKIPPED: ("idle", "-"),
+    BeatStatus.CANCELLED: ("idle", "✕"),
+    BeatStatus.FAILED: ("bad", "✕"),
+    BeatStatus.DELIVERY_FAILED: ("bad", "✕"),
+    BeatStatus.LOST: ("bad", "?"),
+}
+"""The colour of each status, and a sign for whoever does not see colours."""
+
+_KINDS: Final[Mapping[BeatKind, str]] = {
+    BeatKind.INTERVAL: "",
+    BeatKind.MANUAL: "by hand",
+    BeatKind.EVENT: "for an event",
+    BeatKind.JOB: "after a job",
+}
+
+OUTCOMES: Final = (
+    *(each.value for each in BeatStatus if each is not BeatStatus.SKIPPED),
+    *(f"{BeatStatus.SKIPPED}:{skip}" for skip in Skip),
+)
+"""What a log may be asked for; see ``Beat.outcome``."""
+
+
+@dataclass(frozen=True, slots=True)
+class BeatLine:
+    """A beat as people read it.
+
+    Args:
+        meaning, sign: Its colour, and a sign.
+        outcome: How it stands or ended, in a word or two.
+        words: What came of it and why, in a clause.
+        took_s: How long its agent worked, in seconds; None if it did not, or still does.
+        cost: Money, or tokens where the price is not known; "" for neither.
+        said: What its agent had to say, "" if nothing.
+    """
+
+    beat: Beat
+    meaning: str
+    sign: str
+    outcome: str
+    began_at: str
+    kind: str
+    words: str
+    advice: str
+    took_s: float | None
+    cost: str
+    said: str
+
+
+def beat_line(beat: Beat, view: HeartbeatView) -> BeatLine:
+    """What is said of a beat."""
+    status = BeatStatus.DELIVERY_FAILED if is_undelivered(beat) else beat.status
+    meaning, sign = _SIGNS[status]
+    outcome = status.value if beat.skip is None else f"{status.value}: {beat.skip.value}"
+    took = None
+    if beat.started_at is not None and beat.finished_at is not None:
+        took = max(0.0, (beat.finished_at - beat.started_at).total_seconds())
+    return BeatLine(
+        beat=beat,
+        meaning=meaning,
+        sign=sign,
+        outcome=outcome.replace("_", " "),
+        began_at=local(beat.claimed_at, view.policy.zone),
+        kind=_KINDS[beat.kind],
+        words=outcome_words(beat),
+        advice=advice(beat, view.heartbeat),
+        took_s=took,
+        cost=_cost(beat.usage),
+        said=without_token(beat.reply).strip(),
+    )
+
+
+def _cost(used: Usage | None) -> str:
+    if used is None:
+        return ""
+    return money(used) or (f"{used.tokens:,} tokens" if used.tokens else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """How a heartbeat stands, in words.
+
+    Args:
+        interval: "" if the settings switch it off.
+        next_at: In its zone, "" if none is planned; ``due`` is the same as an instant.
+        muted_until: "" if it is not muted.
+        strip: Its last beats, the oldest first.
+    """
+
+    view: HeartbeatView
+    state: str
+    interval: str
+    next_at: str
+    due: datetime | None
+    route: str
+    is_reached: bool
+    spent: str
+    why: tuple[str, str]
+    muted_until: str
+    strip: tuple[BeatLine, ...]
+
+
+def card_of(view: HeartbeatView, newest_first: list[Beat]) -> Card:
+    """What is said of a heartbeat."""
+    heartbeat, zone = view.heartbeat, view.policy.zone
+    due = heartbeat.next_at if heartbeat.is_on else None
+    muted = heartbeat.muted_until
+    is_muted = muted is not None and muted > view.now
+    return Card(
+        view=view,
+        state=state_words(view),
+        interval="" if heartbeat.interval is None else in_words(heartbeat.interval),
+        next_at=at(due, zone) if due else "",
+        due=due,
+        route=route_words(view.route, view.policy),
+        is_reached=view.route.target is not None and not view.route.problem,
+        spent=spent_words(view),
+        why=why(view),
+        muted_until=at(muted, zone) if muted is not None and is_muted else "",
+        strip=tuple(beat_line(beat, view) for beat in reversed(newest_first)),
+    )
+
+
+# ---------------------------------------------------------------------------- rehearsal
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A check: what it asks, a word for how it went, its colour, and what there is to say."""
+
+    asks: str
+    went: str
+    meaning: str
+    detail: str = ""
+
+
+_PASSED: Final = ("passed", "good")
+_ASKED: Final = "Would its agent be asked?"
+_NOT_REACHED: Final = ("not reached", "idle")
+_CHECKS: Final = (
+    ("Is it on?", frozenset({Skip.DISABLED})),
+    (
+        "Is there something to look at: an item of HEARTBEAT.md that is due, or an event?",
+        frozenset({Skip.NO_FILE, Skip.UNREADABLE, Skip.EMPTY, Skip.NOTHING_DUE}),
+    ),
+    ("Is nobody talking to the agent?", None),
+    ("Is something left of what its beats may use on a day?", frozenset({Skip.BUDGET})),
+)
+"""The checks in their order, with what they end in; None: the one that lets a beat wait."""
+
+
+def steps_of(rehearsal: Rehearsal, view: HeartbeatView) -> tuple[Step, ...]:
+    """What a run by hand would do now, check by check (SPEC HB-1)."""
+    verdict = rehearsal_lines(rehearsal, view.heartbeat)[0]
+    steps: list[Step] = []
+    is_over = False
+    for asks, skips in _CHECKS:
+        if is_over:
+            steps.append(Step(asks, *_NOT_REACHED))
+        elif rehearsal.status is BeatStatus.DEFERRED and skips is None:
+            is_over = True
+            steps.append(Step(asks, "waits here", "busy", verdict))
+        elif skips is not None and rehearsal.skip in skips:
+            is_over = True
+            steps.append(Step(asks, "ends here", "bad", verdict))
+        else:
+            steps.append(Step(asks, *_PASSED))
+        if len(steps) == 1:
+            steps += _unheeded(view)
+    if is_over:
+        steps.append(Step(_ASKED, *_NOT_REACHED))
+    else:
+        steps.append(Step(_ASKED, "yes", "good", rehearsal.detail))
+    return (*steps, _route_step(rehearsal, view))
+
+
+def _unheeded(view: HeartbeatView) -> list[Step]:
+    """What skips regular beats only: a beat by hand comes all the same."""
+    muted, hours = view.heartbeat.muted_until, view.policy.hours
+    is_muted = muted is not None and muted > view.now
+    is_out = hours is not None and not hours.holds(view.now)
+    regular = "a regular beat would be skipped now"
+    return [
+        Step("Is it not muted?", "not heeded by hand", "idle", regular if is_muted else ""),
+        Step(
+            "Is it within its active hours?",
+            "not heeded by hand",
+            "idle",
+            f"{regular}: they are {hours}" if is_out else "",
+        ),
+    ]
+
+
+def _route_step(rehearsal: Rehearsal, view: HeartbeatView) -> Step:
+    route = rehearsal.route
+    is_reached = route.target is not None and not route.problem
+    went, meaning = ("found", "good") if is_reached else ("nowhere", "idle")
+    if route.problem:
+        went, meaning = "would not arrive", "bad"
+    detail = f"An alert goes {route_words(route, view.policy)}."
+    return Step("Where would an alert go?", went, meaning, detail)

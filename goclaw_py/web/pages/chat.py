@@ -1,0 +1,53 @@
+"""Talking to an agent in the browser, by the channel that terminals have (SPEC CHAN-9)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.routing import CHAT_NAME
+from goclaw_py.ports.store import StoredEntry
+from goclaw_py.web.pages.desk import Desk
+
+CHAT: Final = "browser"
+"""The name of the chat unless the address says another one."""
+
+SHOWN: Final = 50
+
+LOOKED_AT: Final = 1000
+"""So many sessions, the last active ones, are searched for what was said in a chat."""
+
+
+def routes(desk: Desk) -> list[Route]:
+    """The page; its script talks by the routes that terminals have."""
+
+    async def show(request: Request) -> Response:
+        name = request.query_params.get("name", CHAT)
+        _check(name)
+        facts = {"title": "Chat", "path": "/chat", "chat": name}
+        return desk.answer(request, "chat.html", facts | {"history": await _history(desk, name)})
+
+    return [Route("/chat", show)]
+
+
+def _check(name: str) -> None:
+    if not re.fullmatch(CHAT_NAME, name):
+        raise HTTPException(422, "a chat's name has up to 64 of A-Z a-z 0-9 . _ -")
+
+
+async def _history(desk: Desk, name: str) -> list[StoredEntry]:
+    """What was said so far; nothing where nobody has said anything, or the database is away."""
+    try:
+        sessions = await desk.control.sessions(limit=LOOKED_AT)
+        for session in sessions:
+            if session.key.endswith(f":console:direct:{name}"):
+                return await desk.control.history(session.key, limit=SHOWN)
+    except StoreUnavailable:
+        return []
+    return []

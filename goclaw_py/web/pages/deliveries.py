@@ -1,0 +1,95 @@
+"""What could not be delivered or answered, first of all; and everything else on its way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from typing import Final
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from goclaw_py.ports.control import Control
+from goclaw_py.ports.store import OutboxState
+from goclaw_py.web.pages.desk import Desk, Facts, Page, Query, back_to, form
+from goclaw_py.web.wire import MAX_ROW_ID
+
+SHOWN: Final = 50
+
+_STATES: Final = {
+    "failed": OutboxState.DEAD,
+    "waiting": OutboxState.PENDING,
+    "sending": OutboxState.SENDING,
+    "sent": OutboxState.SENT,
+    "dropped": OutboxState.DROPPED,
+}
+
+Act = Callable[[Collection[int]], Awaitable[int]]
+
+
+def routes(desk: Desk) -> list[Route]:
+    """The page, and trying again or giving up."""
+    control = desk.control
+
+    async def look(query: Query) -> Facts:
+        show = query.get("show", "failed")
+        state = _STATES.get(show, OutboxState.DEAD)
+        before = _row(query["before"]) if "before" in query else None
+        rows, letters = await asyncio.gather(
+            control.outbox(limit=SHOWN + 1, state=state, before=before),
+            control.letters(waiting=show == "waiting", limit=SHOWN),
+        )
+        return {
+            "show": show if show in _STATES else "failed",
+            "states": tuple(_STATES),
+            "rows": rows[:SHOWN],
+            "next": rows[SHOWN - 1].id if len(rows) > SHOWN else None,
+            "letters": letters if show in ("failed", "waiting") else (),
+        }
+
+    def act(how: Act, notice: str) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            fields = await form(request)
+            done = await how([_row(fields.get("id", ""))])
+            return back_to("/deliveries", notice if done else "nothing")
+
+        return answer
+
+    acts: dict[str, tuple[Act, str]] = {
+        "/outbox/retry": (control.retry_outbox, "retried"),
+        "/outbox/drop": (control.drop_outbox, "dropped"),
+        "/inbox/retry": (control.retry_letters, "retried"),
+        "/inbox/drop": (control.dismiss_letters, "dropped"),
+    }
+    page = Page("/deliveries", "deliveries", "Deliveries", look, ("show", "before"), every_s=3.0)
+    return [
+        *desk.routes(page),
+        Route("/deliveries/all", _all(control), methods=["POST"]),
+        *(
+            Route(f"/deliveries{path}", act(how, notice), methods=["POST"])
+            for path, (how, notice) in acts.items()
+        ),
+    ]
+
+
+def _all(control: Control) -> Callable[[Request], Awaitable[Response]]:
+    """Try again whatever has failed, up to as many as the API gives at once."""
+
+    async def answer(request: Request) -> Response:
+        await form(request)
+        rows, letters = await asyncio.gather(
+            control.outbox(limit=1000, state=OutboxState.DEAD), control.letters(limit=1000)
+        )
+        done = await control.retry_outbox([row.id for row in rows]) if rows else 0
+        done += await control.retry_letters([one.row.id for one in letters]) if letters else 0
+        return back_to("/deliveries", "retried" if done else "nothing")
+
+    return answer
+
+
+def _row(text: str) -> int:
+    if text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= MAX_ROW_ID:
+        return int(text)
+    raise HTTPException(422, "a message has a number")

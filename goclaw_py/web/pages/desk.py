@@ -1,0 +1,185 @@
+"""What every page needs: to be rendered, to be kept up to date, to take forms."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from goclaw_py.core.pages import MAX_CURSOR_CHARS, Cursor
+from goclaw_py.ports.control import Control
+from goclaw_py.web.pages.hub import Hub, Part
+from goclaw_py.web.pages.rendering import Assets, Pages
+from goclaw_py.web.wire import MAX_BODY_BYTES
+
+MAX_FORM_BYTES: Final = MAX_BODY_BYTES
+MAX_FIELDS: Final = 200
+
+Facts = Mapping[str, object]
+Query = Mapping[str, str]
+Look = Callable[[Query], Awaitable[Facts]]
+"""Gathers what the live part of a page shows; ``Query`` has only the page's own parameters."""
+
+NOTICES: Final = {
+    "stopped": "Stopped.",
+    "nothing": "There was nothing to do.",
+    "saved": "Saved.",
+    "asked": "Asked for; it begins as soon as it may.",
+    "retried": "Will be tried again.",
+    "dropped": "Dropped.",
+    "removed": "Removed.",
+    "approved": "Approved.",
+    "welcome": "Signed in.",
+    "made": "Made.",
+    "done": "Done.",
+    "paused": "Paused.",
+    "resumed": "It is active again.",
+    "muted": "Muted.",
+    "unmuted": "It is not muted any more.",
+    "told": "It is told with its next beat.",
+}
+"""What a page says after an action. The address names one of these and can say nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page with a live part.
+
+    Args:
+        path: Where it is; it has no parameters of its own.
+        name: Its templates are ``NAME.html`` and, for the live part, ``NAME_live.html``.
+        title: For people.
+        look: Gathers the facts of both.
+        params: The parameters of the query that choose what is shown; all others are ignored.
+        every_s: How often the live part is looked at, in seconds.
+    """
+
+    path: str
+    name: str
+    title: str
+    look: Look
+    params: tuple[str, ...] = ()
+    every_s: float = 1.0
+
+
+class Desk:
+    """The parts that pages share.
+
+    Args:
+        now_s: Tells the Unix time in seconds.
+    """
+
+    def __init__(
+        self, control: Control, hub: Hub, assets: Assets, now_s: Callable[[], float]
+    ) -> None:
+        self.control = control
+        self.hub = hub
+        self._pages = Pages(assets)
+        self._now_s = now_s
+
+    def now(self) -> datetime:
+        """This instant."""
+        return datetime.fromtimestamp(self._now_s(), UTC)
+
+    def routes(self, page: Page) -> list[Route]:
+        """The page itself and the stream that keeps it up to date."""
+
+        async def show(request: Request) -> Response:
+            query = _own(page, request)
+            return self.answer(request, f"{page.name}.html", await self.facts(page, query))
+
+        async def live(request: Request) -> Response:
+            query = _own(page, request)
+            key = (page.name, *(f"{name}={value}" for name, value in sorted(query.items())))
+
+            async def make() -> str:
+                return self.render(f"{page.name}_live.html", await page.look(query))
+
+            seen = request.headers.get("last-event-id", "")
+            return LiveStream(self.hub.stream(Part(key, make, page.every_s), seen))
+
+        return [Route(page.path, show), Route(f"/live/{page.name}", live)]
+
+    async def facts(self, page: Page, query: Query) -> Facts:
+        """What the templates of a page need."""
+        source = f"/live/{page.name}" + (f"?{urlencode(sorted(query.items()))}" if query else "")
+        own = {"title": page.title, "path": page.path, "live": source, "query": query}
+        return own | dict(await page.look(query))
+
+    def render(self, template: str, facts: Facts) -> str:
+        """Fill a template."""
+        return self._pages.render(template, facts)
+
+    def answer(self, request: Request, template: str, facts: Facts, status: int = 200) -> Response:
+        """A whole page, with the notice that the address asks for."""
+        notice = NOTICES.get(request.query_params.get("notice", ""), "")
+        whole = {"notice": notice, "error": "", "live": "", "query": {}} | dict(facts)
+        return HTMLResponse(self.render(template, whole), status)
+
+
+class LiveStream(StreamingResponse):
+    """Server-sent events whose iterator is closed when the browser has gone."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, events: AsyncGenerator[bytes]) -> None:
+        self._events = events
+        super().__init__(events, headers={"Cache-Control": "no-store"})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._events.aclose()
+
+
+async def form(request: Request) -> dict[str, str]:
+    """The fields of a submitted form; of a name that comes twice the last one.
+
+    Raises ``HTTPException``: 415 for another content type, 413 and 400 for what cannot be read.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/x-www-form-urlencoded":
+        raise HTTPException(415, "a form comes as application/x-www-form-urlencoded")
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_FORM_BYTES:
+            raise HTTPException(413, f"the form is longer than {MAX_FORM_BYTES} bytes")
+    try:
+        pairs = parse_qsl(
+            body.decode("utf-8"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=MAX_FIELDS,
+        )
+    except ValueError as error:
+        raise HTTPException(400, "the form cannot be read") from error
+    return dict(pairs)
+
+
+def back_to(path: str, notice: str, **query: str) -> Response:
+    """Go to a page of ours after an action; the notice is one of ``NOTICES``."""
+    return RedirectResponse(f"{path}?{urlencode({**query, 'notice': notice})}", status_code=303)
+
+
+def place(text: str | None) -> Cursor | None:
+    """Where a page of a list goes on, as its address says. Raises ``HTTPException`` (422)."""
+    try:
+        return None if text is None else Cursor.parse(text)
+    except ValueError as error:
+        raise HTTPException(422, str(error)) from error
+
+
+def _own(page: Page, request: Request) -> dict[str, str]:
+    given = request.query_params
+    return {name: given[name][:MAX_CURSOR_CHARS] for name in page.params if given.get(name)}

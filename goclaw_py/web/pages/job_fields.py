@@ -1,0 +1,297 @@
+"""The fields of the form for a job: what stands in them, and the job that they mean.
+
+``Typed`` is what somebody has typed, by the names of the fields; all of them are there.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, TypeVar
+
+from goclaw_py.core.errors import BadJob, BadMoment
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.jobs import (
+    Job,
+    JobTarget,
+    Message,
+    Notify,
+    Payload,
+    Program,
+    Prompt,
+    TargetKind,
+)
+from goclaw_py.core.messages import PeerKind
+from goclaw_py.core.moments import parse_moment
+from goclaw_py.core.policy import SessionKind
+from goclaw_py.core.schedule import At, Cron, Every, Schedule, interval_text, parse_interval
+from goclaw_py.core.targets import TARGET_FORM, parse_target, target_text
+from goclaw_py.core.wording_times import zone_or_utc
+from goclaw_py.ports.jobs import KEEP, JobChange, JobDraft, Keep
+from goclaw_py.ports.store import Chat
+
+Typed = Mapping[str, str]
+
+POLICY: Final = (
+    "on_busy",
+    "misfire",
+    "retries",
+    "auto_disable_after",
+    "run_timeout_s",
+    "turns",
+    "usd",
+)
+"""Keys of a policy that have a field of their own; ``session`` has one too."""
+
+_WHOLE: Final = frozenset({"retries", "auto_disable_after", "turns"})
+MORE: Final = ("slug", "model", "session", "session_key", "max_runs", "not_after", "source")
+"""What most jobs do without, besides ``POLICY``."""
+
+_TEXTS: Final = ("name", "agent", "text", "expression", "zone", "target")
+_CHOICES: Final = {"does": "prompt", "kind": "cron", "notify": "always", "session": ""}
+_FLAGS: Final = ("wake_heartbeat", "paused")
+_KEPT: Final = ("revision",)
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+def blank(zone: str) -> dict[str, str]:
+    """The form for a new job."""
+    names = (*_TEXTS, *MORE, *POLICY, *_FLAGS, *_KEPT)
+    return {**dict.fromkeys(names, ""), **_CHOICES, "zone": zone, "target": TargetKind.LAST.value}
+
+
+def given(fields: Mapping[str, str]) -> dict[str, str]:
+    """What was submitted. What is missing is empty, or as it is in a new form."""
+    empty = {**blank(""), "target": TargetKind.LAST.value}
+    # Browsers end each line of a text with two characters.
+    return {name: fields.get(name, empty[name]).replace("\r\n", "\n") for name in empty}
+
+
+def typed_of(job: Job) -> dict[str, str]:
+    """The form for a job that there is."""
+    spec, payload = job.spec, job.spec.payload
+    kind, expression = _schedule_text(spec.schedule, spec.zone)
+    policy = {key: _plain(spec.policy[key]) for key in POLICY if key in spec.policy}
+    return {
+        **blank(spec.zone),
+        **policy,
+        "name": spec.name,
+        "slug": spec.slug,
+        "agent": spec.agent,
+        "does": _does(payload),
+        "text": shlex.join(payload.argv) if isinstance(payload, Program) else payload.text,
+        "model": payload.model if isinstance(payload, Prompt) else "",
+        "kind": kind,
+        "expression": expression,
+        "target": _target_words(spec.target),
+        "notify": spec.notify.value,
+        "session": str(spec.policy.get("session", "")),
+        "session_key": spec.session,
+        "max_runs": str(spec.max_runs or ""),
+        "not_after": _clock_text(spec.not_after, spec.zone) if spec.not_after else "",
+        "wake_heartbeat": "yes" if spec.wake_heartbeat else "",
+        "source": spec.source,
+        "revision": str(job.revision),
+    }
+
+
+# ---------------------------------------------------------------------------- what they mean
+
+
+def draft_of(typed: Typed, chats: Iterable[Chat], *, now: datetime, zone: str) -> JobDraft:
+    """The job that is meant, in ``zone`` unless it names one. Raises ``JobError``."""
+    zone = typed["zone"].strip() or zone
+    target = _target(typed["target"])
+    return JobDraft(
+        schedule=_schedule(typed, now=now, zone=zone),
+        payload=_payload(typed) if typed["text"].strip() else None,
+        slug=typed["slug"].strip(),
+        name=typed["name"],
+        zone=zone,
+        agent=AgentName(typed["agent"]) if typed["agent"] else None,
+        target=target,
+        peer=_peer(target, chats),
+        notify=_member("notify", Notify, typed["notify"]),
+        session=_session_key(typed),
+        policy={key: value for key, value in _policy(typed).items() if value is not None},
+        max_runs=_count("max_runs", typed["max_runs"]),
+        not_after=_end(typed["not_after"], now=now, zone=zone),
+        wake_heartbeat=bool(typed["wake_heartbeat"]),
+        source=typed["source"].strip(),
+        paused=bool(typed["paused"]),
+    )
+
+
+def timing_of(typed: Typed, *, now: datetime, zone: str) -> JobDraft:
+    """As much of it as decides when it runs, for a preview. Raises ``JobError``."""
+    zone = typed["zone"].strip() or zone
+    return JobDraft(
+        schedule=_schedule(typed, now=now, zone=zone),
+        payload=Message("-"),
+        zone=zone,
+        not_after=_end(typed["not_after"], now=now, zone=zone),
+    )
+
+
+def change_of(job: Job, typed: Typed, chats: Iterable[Chat], *, now: datetime) -> JobChange:
+    """What an edit changes: fields that were left as they were change nothing.
+
+    Raises ``JobError``.
+    """
+    before, zone = typed_of(job), typed["zone"].strip() or job.spec.zone
+    new = {name for name, text in typed.items() if text != before[name]}
+    timed = bool(new & {"kind", "expression"}) or ("zone" in new and typed["kind"] == "at")
+    ends = "not_after" in new or ("zone" in new and typed["not_after"] != "")
+    target: JobTarget | Keep = _target(typed["target"]) if "target" in new else KEEP
+    said = bool(new & {"does", "text", "model"}) and typed["does"] != "command"
+    return JobChange(
+        slug=typed["slug"].strip() if "slug" in new else KEEP,
+        name=typed["name"] if "name" in new else KEEP,
+        schedule=_schedule(typed, now=now, zone=zone) if timed else KEEP,
+        zone=zone,
+        payload=_payload(typed) if said else KEEP,
+        agent=AgentName(typed["agent"]) if "agent" in new else KEEP,
+        target=target,
+        peer=KEEP if target is KEEP else _peer(target, chats) or PeerKind.DIRECT,
+        notify=_member("notify", Notify, typed["notify"]) if "notify" in new else KEEP,
+        session=_session_key(typed) if new & {"session", "session_key"} else KEEP,
+        policy={key: value for key, value in _policy(typed).items() if key in new} or KEEP,
+        max_runs=_count("max_runs", typed["max_runs"]) if "max_runs" in new else KEEP,
+        not_after=_end(typed["not_after"], now=now, zone=zone) if ends else KEEP,
+        wake_heartbeat=bool(typed["wake_heartbeat"]) if "wake_heartbeat" in new else KEEP,
+        source=typed["source"].strip() if "source" in new else KEEP,
+        revision=_count("revision", typed["revision"]),
+    )
+
+
+def _schedule(typed: Typed, *, now: datetime, zone: str) -> Schedule:
+    text = typed["expression"].strip()
+    if not text:
+        raise BadJob("expression", "say when it is to run")
+    match typed["kind"]:
+        case "at":
+            return At(parse_moment(text, now=now, zone=zone))
+        case "every":
+            return Every(parse_interval(text))
+        case "cron":
+            return Cron(text)
+    raise BadJob("kind", "must be one of at, every, cron")
+
+
+def _payload(typed: Typed) -> Payload:
+    match typed["does"]:
+        case "prompt":
+            return Prompt(typed["text"], typed["model"].strip())
+        case "message":
+            return Message(typed["text"])
+    raise BadJob("does", "must be prompt or message")
+
+
+def _target(text: str) -> JobTarget:
+    plain = text.strip()
+    if plain in tuple(TargetKind):
+        return TargetKind(plain)
+    if (target := parse_target(plain)) is None:
+        raise BadJob("target", f"must be last, none, or {TARGET_FORM}")
+    return target
+
+
+def _peer(target: JobTarget | Keep, chats: Iterable[Chat]) -> PeerKind | None:
+    """With whom a chat is, as far as it is known."""
+    if isinstance(target, StrEnum):
+        return None
+    place = (target.channel, target.account, target.chat)
+    known = (chat.peer for chat in chats if (chat.channel, chat.account, chat.chat) == place)
+    return next(known, PeerKind.DIRECT)
+
+
+def _session_key(typed: Typed) -> str:
+    return typed["session_key"].strip() if typed["session"] == SessionKind.KEY else ""
+
+
+def _policy(typed: Typed) -> dict[str, object]:
+    """Its keys with a field; None where the field is empty, so that the settings hold."""
+    policy: dict[str, object] = {"session": typed["session"] or None}
+    for key in POLICY:
+        text = typed[key].strip()
+        policy[key] = _number(key, text) if text else None
+    return policy
+
+
+def _number(key: str, text: str) -> object:
+    """Money stays a text: it has no exact number. The policy judges what is no number."""
+    if key in _WHOLE:
+        return _whole(text)
+    try:
+        return float(text) if key.endswith("_s") else text
+    except ValueError:
+        return text
+
+
+def _whole(text: str) -> int | str:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 9 else text
+
+
+def _count(key: str, text: str) -> int | None:
+    text = text.strip()
+    if not text:
+        return None
+    number = _whole(text)
+    if isinstance(number, str):
+        raise BadJob(key, "must be a whole number from 1 to 999999999")
+    return number
+
+
+def _end(text: str, *, now: datetime, zone: str) -> datetime | None:
+    if not text.strip():
+        return None
+    try:
+        return parse_moment(text, now=now, zone=zone)
+    except BadMoment as error:
+        raise BadJob("not_after", str(error)) from error
+
+
+def _member(key: str, kind: type[Choice], text: str) -> Choice:
+    try:
+        return kind(text)
+    except ValueError:
+        raise BadJob(key, f"must be one of {', '.join(kind)}") from None
+
+
+# ---------------------------------------------------------------------------- what stands in them
+
+
+def _schedule_text(schedule: Schedule, zone: str) -> tuple[str, str]:
+    match schedule:
+        case At(at):
+            return "at", _clock_text(at, zone)
+        case Every(interval):
+            return "every", interval_text(interval)
+        case Cron(expression):
+            return "cron", expression
+
+
+def _clock_text(instant: datetime, zone: str) -> str:
+    there = instant.astimezone(zone_or_utc(zone)[0])
+    return f"{there:%Y-%m-%d %H:%M:%S}" if there.second else f"{there:%Y-%m-%d %H:%M}"
+
+
+def _does(payload: Payload) -> str:
+    match payload:
+        case Prompt():
+            return "prompt"
+        case Message():
+            return "message"
+        case Program():
+            return "command"
+
+
+def _target_words(target: JobTarget) -> str:
+    return target.value if isinstance(target, TargetKind) else target_text(target)
+
+
+def _plain(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,187 @@
+"""The form for a job, with a preview of when it would run (SPEC CRON-1, CRON-2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from goclaw_py.core.errors import (
+    BadJob,
+    BadSchedule,
+    JobChanged,
+    JobError,
+    SlugTaken,
+    StoreUnavailable,
+    UnknownZone,
+)
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.jobs import Job
+from goclaw_py.core.schedule import describe
+from goclaw_py.core.targets import target_text
+from goclaw_py.core.wording_times import at
+from goclaw_py.web.pages import job_fields
+from goclaw_py.web.pages.desk import Desk, Facts, back_to, form
+from goclaw_py.web.pages.job_page import AHEAD, BY, found, status_of
+
+_SUGGESTED: Final = 50
+_FIELD_OF: Final = {"prompt": "text", "message": "text", "key": "session_key"}
+"""Where a key of a job is typed, if the field has another name."""
+
+_MEANWHILE: Final = (
+    "Below is what you have typed. Saving it again puts it in the place of what is there now."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """When a job would run: the plan in words with its next times, or what is wrong with it."""
+
+    plan: str = ""
+    times: tuple[tuple[str, datetime], ...] = ()
+    error: str = ""
+
+
+def routes(desk: Desk) -> list[Route]:
+    """The form for a new job, for one that there is, and the preview of both."""
+
+    async def new(request: Request) -> Response:
+        typed = job_fields.blank(await desk.control.jobs.zone(BY))
+        return await _answer(desk, request, typed, None)
+
+    async def create(request: Request) -> Response:
+        fields = await form(request)
+        typed = job_fields.given(fields)
+        if fields.get("do") == "preview":
+            return await _answer(desk, request, typed, None)
+        try:
+            job = await _create(desk, typed)
+        except JobError as error:
+            return await _answer(desk, request, typed, None, error)
+        return back_to(f"/jobs/{job.id}", "made")
+
+    async def edit(request: Request) -> Response:
+        job = await found(desk, request.path_params["job"])
+        return await _answer(desk, request, job_fields.typed_of(job), job)
+
+    async def save(request: Request) -> Response:
+        fields = await form(request)
+        job = await found(desk, request.path_params["job"])
+        typed = job_fields.given(fields)
+        if fields.get("do") == "preview":
+            return await _answer(desk, request, typed, job)
+        try:
+            await _save(desk, job, typed)
+        except JobError as error:
+            return await _answer(desk, request, typed, job, error)
+        return back_to(f"/jobs/{job.id}", "saved")
+
+    async def preview(request: Request) -> Response:
+        typed = job_fields.given(request.query_params)
+        facts = {"preview": await _preview(desk, typed)}
+        return HTMLResponse(desk.render("job_preview.html", facts))
+
+    return [
+        Route("/jobs/new", new, methods=["GET"]),
+        Route("/jobs/new", create, methods=["POST"]),
+        Route("/jobs/preview", preview, methods=["GET"]),
+        Route("/jobs/{job}/edit", edit, methods=["GET"]),
+        Route("/jobs/{job}/edit", save, methods=["POST"]),
+    ]
+
+
+async def _create(desk: Desk, typed: job_fields.Typed) -> Job:
+    jobs = desk.control.jobs
+    chats = await desk.control.chats()
+    zone = await jobs.zone(BY)
+    return await jobs.create(job_fields.draft_of(typed, chats, now=jobs.now(), zone=zone), BY)
+
+
+async def _save(desk: Desk, job: Job, typed: job_fields.Typed) -> None:
+    jobs = desk.control.jobs
+    chats = await desk.control.chats()
+    await jobs.edit(job.id, job_fields.change_of(job, typed, chats, now=jobs.now()), BY)
+
+
+async def _preview(desk: Desk, typed: job_fields.Typed) -> Preview | None:
+    """None while nothing is said of when it runs."""
+    if not typed["expression"].strip():
+        return None
+    jobs = desk.control.jobs
+    try:
+        draft = job_fields.timing_of(typed, now=jobs.now(), zone=await jobs.zone(BY))
+        times = await jobs.preview(draft, BY, AHEAD)
+        plan = describe(draft.schedule, draft.zone)
+    except JobError as error:
+        return Preview(error=_sentence(error))
+    return Preview(plan, tuple((at(each, draft.zone), each) for each in times))
+
+
+async def _answer(
+    desk: Desk,
+    request: Request,
+    typed: Mapping[str, str],
+    job: Job | None,
+    error: JobError | None = None,
+) -> Response:
+    """The form; after an ``error`` with its sentence and what was typed."""
+    hint = ""
+    if isinstance(error, JobChanged) and job is not None:
+        typed, hint = {**typed, "revision": str(job.revision)}, _MEANWHILE
+    facts: Facts = {
+        "title": "New job" if job is None else f"Edit {job.spec.title}",
+        "path": "/jobs",
+        "job": job,
+        "typed": typed,
+        "error": "" if error is None else _sentence(error),
+        "hint": hint,
+        "wrong": _wrong(error),
+        "preview": await _preview(desk, typed),
+        **await _suggestions(desk, typed),
+    }
+    return desk.answer(request, "job_form.html", facts, 200 if error is None else status_of(error))
+
+
+async def _suggestions(desk: Desk, typed: Mapping[str, str]) -> dict[str, object]:
+    """What may be chosen, and what holds where nothing is."""
+    known = (*desk.control.heartbeats.agents, AgentName(typed["agent"]))
+    try:
+        heard = await desk.control.heard(limit=_SUGGESTED)
+    except StoreUnavailable:
+        heard = []
+    profile = desk.control.jobs.profile
+    return {
+        "agents": list(dict.fromkeys(name for name in known if name)),
+        "targets": list(dict.fromkeys(target_text(each.target) for each in heard)),
+        "base": profile.policy,
+        "profile": profile.name,
+        "default_prompt": profile.default_prompt,
+        "more": (*job_fields.POLICY, *job_fields.MORE),
+    }
+
+
+def _sentence(error: JobError) -> str:
+    text = str(error)
+    # The key of a job begins it as it is written everywhere.
+    text = text if isinstance(error, BadJob) else text[:1].upper() + text[1:]
+    return text + ("" if text.endswith((".", "!", "?")) else ".")
+
+
+def _wrong(error: JobError | None) -> str:
+    """The field that an error is about, "" if it is about none."""
+    match error:
+        case BadJob(key=key):
+            return _FIELD_OF.get(key, key)
+        case UnknownZone():
+            return "zone"
+        case BadSchedule():
+            return "expression"
+        case SlugTaken():
+            return "slug"
+        case _:
+            return ""

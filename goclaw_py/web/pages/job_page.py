@@ -1,0 +1,136 @@
+"""What the page of one job shows: everything about it, and what became of its runs (CRON-12)."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Final
+
+from goclaw_py.core.errors import JobError, UnknownJob
+from goclaw_py.core.jobs import SLUG, Job, Maker, Notify, Prompt
+from goclaw_py.core.occurrence import Status
+from goclaw_py.core.wording_times import at
+from goclaw_py.ports.control import NotFound
+from goclaw_py.ports.jobs import Asker
+from goclaw_py.web.job_faults import STATUS_OF
+from goclaw_py.web.pages.desk import Desk, Facts, Query
+from goclaw_py.web.pages.desk import place as place_in
+from goclaw_py.web.pages.durations import plot_of
+from goclaw_py.web.pages.job_words import (
+    STATES,
+    kind_and_text,
+    logged_line,
+    place,
+    plan,
+    remark,
+)
+
+BY: Final = Asker(owner=None, maker=Maker.OPERATOR)
+"""Whoever looks at the dashboard is an operator."""
+
+SHOWN: Final = 50
+AHEAD: Final = 5
+STATISTICS_DAYS: Final = 30
+
+_TOLD: Final = {
+    Notify.ALWAYS: "always",
+    Notify.CONDITIONAL: "when the agent says so",
+    Notify.NEVER: "never",
+}
+
+
+def status_of(error: JobError) -> int:
+    """The HTTP status of an error about a job."""
+    return next(status for kind, status in STATUS_OF if isinstance(error, kind))
+
+
+async def found(desk: Desk, asked: str) -> Job:
+    """A job by id, beginning of an id, or slug. Raises ``NotFound``."""
+    if not SLUG.fullmatch(asked):
+        raise NotFound("there is no such job")
+    try:
+        return await desk.control.jobs.get(asked, BY)
+    except UnknownJob as error:
+        raise NotFound(str(error)) from error
+
+
+async def look_at(desk: Desk, query: Query) -> Facts:
+    """The job that ``id`` names, with a page of its history."""
+    jobs = desk.control.jobs
+    job = await found(desk, query.get("id", ""))
+    status = next((one for one in Status if one == query.get("status")), None)
+    before = place_in(query.get("before"))
+    since = jobs.now() - timedelta(days=STATISTICS_DAYS)
+    rows, stats = await asyncio.gather(
+        jobs.log(job.id, BY, limit=SHOWN + 1, status=status, before=before),
+        jobs.stats(job.id, BY, since=since),
+    )
+    lines = [logged_line(row, job.spec.zone) for row in rows[:SHOWN]]
+    kind, text = kind_and_text(job.spec.payload)
+    return {
+        "title": job.spec.title,
+        "path": "/jobs",
+        "job": job,
+        "meaning": STATES[job.state],
+        "plan": plan(job),
+        "remark": remark(jobs, job),
+        "kind": kind,
+        "text": text,
+        "ahead": _ahead(desk, job),
+        "facts": _facts(job),
+        "stats": stats,
+        "days": STATISTICS_DAYS,
+        "lines": lines,
+        "plot": plot_of(lines),
+        "next": rows[SHOWN - 1].cursor if len(rows) > SHOWN else None,
+        "later": before is not None,
+        "statuses": list(Status),
+        "status": status,
+    }
+
+
+def _ahead(desk: Desk, job: Job) -> list[tuple[str, datetime]]:
+    """Its next times, in its zone and as they are."""
+    try:
+        coming = desk.control.jobs.upcoming(job, AHEAD)
+    except JobError:
+        # What is wrong with it is told where its schedule is.
+        return []
+    return [(at(each, job.spec.zone), each) for each in coming]
+
+
+def _facts(job: Job) -> dict[str, str]:
+    """What people have decided of it, by names for people; what is not decided is left out."""
+    spec, payload = job.spec, job.spec.payload
+    facts = {
+        "Short name": spec.slug,
+        "Agent": spec.agent,
+        "Time zone": spec.zone,
+        "Results go": place(job),
+        "They are told": _TOLD[spec.notify],
+        "Model": payload.model if isinstance(payload, Prompt) else "",
+        "Conversation": spec.session,
+        "Work source": spec.source,
+        "Ends after": f"{spec.max_runs} runs" if spec.max_runs else "",
+        "Not after": at(spec.not_after, spec.zone) if spec.not_after else "",
+        "Wakes the heartbeat": "yes" if spec.wake_heartbeat else "",
+        "Behaviour of its own": ", ".join(
+            f"{key} = {_value(value)}" for key, value in sorted(spec.policy.items())
+        ),
+        "Owner": job.owner,
+        "Made by": f"{job.maker.value}, {at(job.created_at, spec.zone)}",
+        "Changed": at(job.updated_at, spec.zone) if job.updated_at != job.created_at else "",
+        "Runs so far": f"{job.runs:,}",
+        "Firings that came together": f"{job.coalesced:,}" if job.coalesced else "",
+        "Id": job.id,
+    }
+    return {name: value for name, value in facts.items() if value}
+
+
+def _value(value: object) -> str:
+    if isinstance(value, tuple | list):
+        return "/".join(map(_value, value))
+    if isinstance(value, float):
+        return f"{value:g}"
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)

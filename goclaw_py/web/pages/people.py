@@ -1,0 +1,64 @@
+"""Who may talk to the agent, who asks to, and in which groups it listens."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from goclaw_py.core.messages import PeerKind
+from goclaw_py.ports.store import Chat
+from goclaw_py.web.pages.desk import Desk, Facts, Page, Query, back_to, form
+
+_ROLES = ("owner", "guest")
+
+
+def routes(desk: Desk) -> list[Route]:
+    """The page, and letting in, forgetting, and choosing groups."""
+    control = desk.control
+
+    async def look(_query: Query) -> Facts:
+        people, asking, chats = await asyncio.gather(
+            control.people(), control.pairing_requests(), control.chats(limit=200)
+        )
+        groups = [chat for chat in chats if chat.peer is not PeerKind.DIRECT]
+        return {"people": people, "asking": asking, "groups": sorted(groups, key=_undecided_first)}
+
+    async def approve(request: Request) -> Response:
+        fields = await form(request)
+        code, role = fields.get("code", "").strip(), fields.get("role", "")
+        if not code or role not in _ROLES:
+            raise HTTPException(422, "who is to be approved needs a code, and is owner or guest")
+        await control.approve(code, guest=role == "guest")
+        return back_to("/people", "approved")
+
+    async def revoke(request: Request) -> Response:
+        fields = await form(request)
+        names = [fields.get(name, "") for name in ("channel", "account", "sender")]
+        if not all(names):
+            raise HTTPException(422, "a person has a channel, an account and an id")
+        await control.revoke(*names)
+        return back_to("/people", "removed")
+
+    async def allow(request: Request) -> Response:
+        fields = await form(request)
+        names = [fields.get(name, "") for name in ("channel", "account", "chat")]
+        if not all(names) or fields.get("allowed") not in ("yes", "no"):
+            raise HTTPException(422, "a group has a channel, an account and an id")
+        channel, account, chat = names
+        await control.allow_chat(channel, account, chat, allowed=fields["allowed"] == "yes")
+        return back_to("/people", "saved")
+
+    return [
+        *desk.routes(Page("/people", "people", "People", look, every_s=3.0)),
+        Route("/people/approve", approve, methods=["POST"]),
+        Route("/people/revoke", revoke, methods=["POST"]),
+        Route("/people/groups", allow, methods=["POST"]),
+    ]
+
+
+def _undecided_first(chat: Chat) -> tuple[bool, float]:
+    return chat.allowed is not None, -chat.last_seen_at.timestamp()

@@ -1,0 +1,129 @@
+"""Templates, and how values look on a page. The only door to ``jinja2``.
+
+Everything that is put into a template is text: it is escaped there, whatever a chat user, a job's
+name or a model has in it (SPEC SEC-1).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from importlib.resources import files
+from typing import Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+NONE: Final = "\u2013"
+"""A dash, where there is no value."""
+
+_DAY_S: Final = 86_400
+_SHORT_ID: Final = 13
+"""Ids begin with the time in milliseconds: less of them would name all runs of a minute."""
+
+NAVIGATION: Final = (
+    ("/", "Now"),
+    ("/timeline", "Timeline"),
+    ("/sessions", "Sessions"),
+    ("/jobs", "Jobs"),
+    ("/heartbeats", "Heartbeats"),
+    ("/deliveries", "Deliveries"),
+    ("/chat", "Chat"),
+    ("/people", "People"),
+    ("/health", "Health"),
+)
+"""The pages, in the order of the menu."""
+
+
+class Pages:
+    """Renders templates of this package."""
+
+    def __init__(self, assets: Assets) -> None:
+        self._templates = Environment(
+            loader=PackageLoader(__package__, "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+        self._templates.filters.update(
+            when=when, lasts=lasts, seconds=seconds, short=short, usd=usd, count=count
+        )
+        self._templates.globals.update(navigation=NAVIGATION, assets=assets.version)
+
+    def render(self, template: str, facts: Mapping[str, object]) -> str:
+        """Fill a template; every value it names must be among ``facts``."""
+        return self._templates.get_template(template).render(facts)
+
+
+class Assets:
+    """Style, script and picture, read once; ``version`` changes whenever one of them does."""
+
+    TYPES: Final = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+
+    def __init__(self) -> None:
+        folder = files(__package__) / "static"
+        self.contents = {
+            each.name: each.read_bytes()
+            for each in sorted(folder.iterdir(), key=lambda each: each.name)
+            if each.name.rpartition(".")[2] in self.TYPES
+        }
+        digest = hashlib.sha256(b"\0".join(self.contents.values()))
+        self.version = digest.hexdigest()[:12]
+
+    def type_of(self, name: str) -> str:
+        """The media type of a file."""
+        return self.TYPES[name.rpartition(".")[2]]
+
+
+def when(value: datetime | None, *, relative: bool = False) -> Markup:
+    """A moment; the browser shows it in its own zone, and as an age where ``relative``."""
+    if value is None:
+        return Markup('<span class="none">{}</span>').format(NONE)
+    utc = value.astimezone(UTC)
+    return Markup('<time datetime="{}"{}>{}</time>').format(
+        utc.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        Markup(" data-relative") if relative else "",
+        f"{utc:%Y-%m-%d %H:%M:%S} UTC",
+    )
+
+
+def lasts(value: timedelta | None) -> str:
+    """A duration in words."""
+    return NONE if value is None else seconds(value.total_seconds())
+
+
+def seconds(value: float | None) -> str:
+    """A duration in words: ``0.42 s``, ``12 s``, ``3 min 05 s``, ``2 h 10 min``, ``3 d 4 h``."""
+    if value is None:
+        return NONE
+    if value < 10:
+        return f"{value:.2f} s" if value < 1 else f"{value:.1f} s"
+    whole = round(value)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02} s"
+    if whole < _DAY_S:
+        return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+    return f"{whole // _DAY_S} d {whole % _DAY_S // 3600} h"
+
+
+def short(value: object) -> str:
+    """The beginning of an id; as a prefix it is mostly unique."""
+    return str(value)[:_SHORT_ID]
+
+
+def usd(value: Decimal | None) -> str:
+    """Money in US dollars; a dash where it is not known."""
+    if value is None:
+        return NONE
+    return f"${value:.2f}" if value >= 1 else f"${value:.4f}"
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    """``1 run``, ``2 runs``; without ``many`` an s is added."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -1,0 +1,180 @@
+"""The dashboard as one web app (SPEC OPS-3)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fastapi import FastAPI
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from goclaw_py.core.errors import GoclawError
+from goclaw_py.ports.control import Control
+from goclaw_py.ports.health import Health
+from goclaw_py.ports.settings import Setting
+from goclaw_py.web.api import closing_of
+from goclaw_py.web.front import Access
+from goclaw_py.web.pages import (
+    chat,
+    deliveries,
+    heartbeats,
+    job_form,
+    jobs,
+    now,
+    people,
+    runs,
+    sessions,
+    timeline,
+)
+from goclaw_py.web.pages import health as health_page
+from goclaw_py.web.pages.desk import Desk
+from goclaw_py.web.pages.hub import Hub
+from goclaw_py.web.pages.rendering import Assets
+from goclaw_py.web.pages.sign import Gate, sign_routes
+from goclaw_py.web.wire import STATUS_OF, ApiError, dump
+
+log = logging.getLogger(__name__)
+
+_POLICY: Final = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+    )
+)
+_HEADERS: Final = (
+    (b"content-security-policy", _POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+
+_MODULES: Final = (
+    now,
+    timeline,
+    runs,
+    sessions,
+    # Its paths are also such as those of a job look.
+    job_form,
+    jobs,
+    heartbeats,
+    deliveries,
+    people,
+)
+"""Modules of pages that need nothing but the desk."""
+
+
+def make_site(
+    control: Control,
+    api: FastAPI,
+    access: Access,
+    *,
+    has_chat: bool = False,
+    health: Health | None = None,
+    settings: Sequence[Setting] = (),
+) -> ASGIApp:
+    """Make the app.
+
+    Args:
+        control: What the pages show and do.
+        api: Its streams and those of the site end together.
+        access: Tells what callers need to know.
+        has_chat: Whether the API has the routes of a chat, which the chat page needs.
+        health: What the health page asks.
+        settings: What it lists: without secrets.
+    """
+    assets = Assets()
+    desk = Desk(control, Hub(closing_of(api)), assets, access.now_s)
+    gate = Gate(access.token, access.now_s) if access.token else None
+    routes = [Route("/static/{name}", _static(assets)), *sign_routes(desk, gate)]
+    for module in _MODULES:
+        routes += module.routes(desk)
+    routes += health_page.routes(desk, health, settings)
+    if has_chat:
+        routes += chat.routes(desk)
+    handlers = _Faults(desk)
+    app = Starlette(
+        routes=routes,
+        exception_handlers={
+            HTTPException: handlers.refused,
+            GoclawError: handlers.failed,
+            Exception: handlers.broken,
+        },
+    )
+    return _Sealed(app)
+
+
+@dataclass(frozen=True, slots=True)
+class _Faults:
+    """Errors as pages for people, and as the API has them for programs."""
+
+    desk: Desk
+
+    async def refused(self, request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        text = "there is no such page" if error.status_code == 404 else str(error.detail)
+        return self._answer(request, error.status_code, text, error.headers)
+
+    async def failed(self, request: Request, error: Exception) -> Response:
+        code = next((code for kind, code in STATUS_OF if isinstance(error, kind)), 409)
+        return self._answer(request, code, str(error))
+
+    async def broken(self, request: Request, _error: Exception) -> Response:
+        # Starlette raises it again after this answer, so the server logs it.
+        return self._answer(request, 500, "internal error; the gateway's log has it")
+
+    def _answer(
+        self, request: Request, status: int, text: str, headers: Mapping[str, str] | None = None
+    ) -> Response:
+        if "text/html" in request.headers.get("accept", ""):
+            facts = {"title": "Not possible", "path": "", "error": text, "status": status}
+            answer = self.desk.answer(request, "error.html", facts, status)
+        else:
+            body = dump(ApiError, ApiError(text))
+            answer = Response(body, status, media_type="application/json")
+        answer.headers.update(headers or {})
+        return answer
+
+
+class _Sealed:
+    """Tells browsers to run and load nothing but what is ours, and to keep no page."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def sealed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = [*message.get("headers", ()), *_HEADERS]
+                if not any(name.lower() == b"cache-control" for name, _ in headers):
+                    headers.append((b"cache-control", b"no-store"))
+                message = {**message, "headers": headers}
+            await send(message)
+
+        await self._app(scope, receive, sealed)
+
+
+def _static(assets: Assets) -> Callable[[Request], Awaitable[Response]]:
+    async def serve(request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in assets.contents:
+            raise HTTPException(404)
+        is_pinned = request.query_params.get("v") == assets.version
+        keep = "public, max-age=31536000, immutable" if is_pinned else "no-cache"
+        kind = assets.type_of(name)
+        return Response(assets.contents[name], media_type=kind, headers={"Cache-Control": keep})
+
+    return serve

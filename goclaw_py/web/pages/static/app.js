@@ -1,0 +1,173 @@
+// Keeps the live part of a page up to date, and shows times in the zone of whoever looks.
+// Every page works without it: it is rendered by the server, and actions are plain forms.
+"use strict";
+
+// ---------------------------------------------------------------- times
+
+const AGES = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+
+function age(seconds) {
+  const ahead = seconds < 0;
+  const [size, unit] = AGES.find(([size]) => Math.abs(seconds) >= size) ?? [1, "s"];
+  const text = `${Math.floor(Math.abs(seconds) / size)} ${unit}`;
+  return ahead ? `in ${text}` : `${text} ago`;
+}
+
+function showTime(element) {
+  const moment = new Date(element.dateTime);
+  if (Number.isNaN(moment.getTime())) return;
+  const local = moment.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+  const text = "relative" in element.dataset ? age((Date.now() - moment.getTime()) / 1000) : local;
+  if (element.textContent !== text) element.textContent = text;
+  element.title = `${local} (${moment.toISOString()})`;
+}
+
+function showTimes(root) {
+  for (const element of root.querySelectorAll("time[datetime]")) showTime(element);
+}
+
+setInterval(() => {
+  for (const element of document.querySelectorAll("time[data-relative]")) showTime(element);
+}, 1000);
+
+// ---------------------------------------------------------------- the live part
+
+// Makes `old` look like `fresh` and keeps what is the same, so that focus, selection, scroll
+// positions and opened details stay.
+function morph(old, fresh) {
+  const known = new Map();
+  for (const child of old.children) if (child.id) known.set(child.id, child);
+  let here = old.firstChild;
+  for (const wanted of [...fresh.childNodes]) {
+    const match = wanted.id ? known.get(wanted.id) : here && same(here, wanted) ? here : null;
+    if (!match) {
+      old.insertBefore(wanted, here);
+      continue;
+    }
+    if (match !== here) old.insertBefore(match, here);
+    else here = here.nextSibling;
+    update(match, wanted);
+  }
+  while (here) {
+    const next = here.nextSibling;
+    here.remove();
+    here = next;
+  }
+}
+
+function same(one, other) {
+  return one.nodeType === other.nodeType && one.nodeName === other.nodeName && !one.id && !other.id;
+}
+
+function update(old, fresh) {
+  if (old.nodeType !== Node.ELEMENT_NODE) {
+    if (old.nodeValue !== fresh.nodeValue) old.nodeValue = fresh.nodeValue;
+    return;
+  }
+  // What the person has opened or typed is theirs.
+  const kept = old.nodeName === "DETAILS" ? ["open"] : old.type !== "hidden" && ["INPUT", "TEXTAREA", "SELECT"].includes(old.nodeName) ? ["value", "checked"] : [];
+  if (old.nodeName === "TIME" && old.dateTime === fresh.dateTime) return;
+  for (const { name } of [...old.attributes]) {
+    if (!fresh.hasAttribute(name) && !kept.includes(name) && !(old.nodeName === "TIME" && name === "title")) old.removeAttribute(name);
+  }
+  for (const { name, value } of fresh.attributes) {
+    if (!kept.includes(name) && old.getAttribute(name) !== value) old.setAttribute(name, value);
+  }
+  morph(old, fresh);
+}
+
+function follow(part) {
+  const link = document.getElementById("link");
+  let source = null;
+  let again = 0;
+  let away = ""; // why there is nothing new; the same reason is not sent again
+  const say = (text, lost) => {
+    if (!link) return;
+    if (link.textContent !== text) link.textContent = text;
+    link.classList.toggle("lost", lost);
+  };
+  const open = () => {
+    if (source) return;
+    source = new EventSource(part.dataset.live);
+    source.onopen = () => say(away || "live", away !== "");
+    source.onerror = () => {
+      say("reconnecting…", true);
+      // A browser gives up for good where something else answers, such as a proxy.
+      if (source?.readyState !== EventSource.CLOSED) return;
+      close();
+      again = setTimeout(open, 3000);
+    };
+    source.addEventListener("part", ({ data }) => {
+      const fresh = document.createElement("template");
+      fresh.innerHTML = data;
+      showTimes(fresh.content);
+      morph(part, fresh.content);
+      away = "";
+      say("live", false);
+    });
+    source.addEventListener("away", ({ data }) => say((away = data), true));
+  };
+  const close = () => {
+    clearTimeout(again);
+    source?.close();
+    source = null;
+  };
+  // A page that nobody sees costs the gateway nothing.
+  document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+  window.addEventListener("pagehide", close);
+  window.addEventListener("pageshow", () => document.hidden || open());
+  if (!document.hidden) open();
+}
+
+// ---------------------------------------------------------------- forms
+
+document.addEventListener("submit", (event) => {
+  const ask = event.submitter?.dataset.ask;
+  if (ask && !window.confirm(ask)) event.preventDefault();
+});
+
+// A form with data-preview shows in the named element what the server makes of it so far.
+function preview(form) {
+  const target = document.getElementById(form.dataset.previewInto);
+  let timer = 0;
+  let last = 0;
+  const show = async () => {
+    const mine = (last += 1);
+    const fields = new URLSearchParams(new FormData(form));
+    // An address has no room for long texts, and what a preview is about is short.
+    for (const text of form.querySelectorAll("textarea[name]")) fields.delete(text.name);
+    try {
+      const answer = await fetch(`${form.dataset.preview}?${fields}`, { headers: { accept: "text/html" } });
+      const text = await answer.text();
+      if (mine !== last) return;
+      target.innerHTML = text;
+      showTimes(target);
+    } catch {
+      if (mine === last) target.textContent = "The gateway does not answer.";
+    }
+  };
+  form.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(show, 250);
+  });
+  show();
+}
+
+// A list of time zones is filled here: the browser knows them all.
+function offerZones(list) {
+  list.append(...Intl.supportedValuesOf("timeZone").map((name) => new Option(name, name)));
+}
+
+// ---------------------------------------------------------------- begin
+
+showTimes(document);
+for (const form of document.querySelectorAll("form[data-preview]")) preview(form);
+for (const list of document.querySelectorAll("datalist[data-zones]")) offerZones(list);
+// On a phone the menu is wider than the screen. (scrollIntoView would let the first Tab begin there.)
+const here = document.querySelector("nav a[aria-current]");
+if (here) {
+  const menu = here.parentElement;
+  menu.scrollLeft += here.getBoundingClientRect().left - menu.getBoundingClientRect().left - (menu.clientWidth - here.offsetWidth) / 2;
+}
+const part = document.querySelector("[data-live]");
+if (part?.dataset.live) follow(part);

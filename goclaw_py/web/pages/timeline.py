@@ -1,0 +1,162 @@
+"""Runs over the last hours as lines in time, one swim lane for each lane of the scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from starlette.routing import Route
+
+from goclaw_py.core.ids import LaneName
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.ports.store import RunSpan
+from goclaw_py.web.pages.desk import Desk, Facts, Page, Query
+from goclaw_py.web.pages.rendering import seconds
+
+SPANS: Final = {
+    "10m": timedelta(minutes=10),
+    "1h": timedelta(hours=1),
+    "6h": timedelta(hours=6),
+    "24h": timedelta(days=1),
+}
+WIDTH: Final = 1000
+"""Units across; a unit is about a pixel of a wide screen."""
+
+MOST: Final = 2000
+ROWS: Final = 12
+"""So many lines of a lane are drawn one below the other; those beyond share the last."""
+
+_ROW: Final = 14
+_TICKS: Final = 6
+_NARROWEST: Final = 3.0
+_BAD: Final = frozenset({Outcome.FAILED, Outcome.TIMED_OUT, Outcome.LOST, Outcome.ABANDONED})
+
+
+@dataclass(frozen=True, slots=True)
+class Stroke:
+    """One run as a rectangle, in units of the picture."""
+
+    run: RunSpan
+    x: float
+    y: float
+    width: float
+    height: float
+    meaning: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Swim:
+    """The runs of one lane with the place of their part of the picture."""
+
+    lane: LaneName
+    top: float
+    height: float
+    strokes: tuple[Stroke, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A moment below the picture."""
+
+    x: float
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """All of it: ``height`` in the same units as everything in it."""
+
+    swims: tuple[Swim, ...]
+    ticks: tuple[Tick, ...]
+    height: float
+
+
+def routes(desk: Desk) -> list[Route]:
+    """The page; ``span`` chooses how far back it looks."""
+
+    async def look(query: Query) -> Facts:
+        name = query.get("span", "1h")
+        span = SPANS.get(name, SPANS["1h"])
+        # In steps, so that nothing is sent anew only because the picture has moved by a hair.
+        step = span.total_seconds() / 200
+        until = datetime.fromtimestamp((desk.now().timestamp() // step + 1) * step, UTC)
+        since = until - span
+        runs = await desk.control.runs_between(since, until, limit=MOST)
+        return {
+            "spans": tuple(SPANS),
+            "span": name if name in SPANS else "1h",
+            "runs": runs,
+            "most": MOST,
+            "picture": draw(runs, since, until),
+            "since": since,
+            "until": until,
+        }
+
+    return desk.routes(Page("/timeline", "timeline", "Timeline", look, ("span",), every_s=2.0))
+
+
+def draw(runs: Iterable[RunSpan], since: datetime, until: datetime) -> Picture:
+    """Lay runs out: of a lane, those that work at the same time lie below each other."""
+    scale = WIDTH / (until - since).total_seconds()
+    lanes: dict[LaneName, list[RunSpan]] = {}
+    for run in runs:
+        lanes.setdefault(run.lane, []).append(run)
+    swims, top = [], 0.0
+    for lane, members in sorted(lanes.items()):
+        strokes, rows = _lay_out(members, since, until, scale, top + 4)
+        height = rows * _ROW + 8.0
+        swims.append(Swim(lane, top, height, tuple(strokes)))
+        top += height
+    step = (until - since) / _TICKS
+    ticks = tuple(Tick(WIDTH * n / _TICKS, since + n * step) for n in range(_TICKS + 1))
+    return Picture(tuple(swims), ticks, top)
+
+
+def _lay_out(
+    runs: list[RunSpan], since: datetime, until: datetime, scale: float, top: float
+) -> tuple[list[Stroke], int]:
+    free: list[float] = []  # up to where each row is taken
+    strokes = []
+    for run in sorted(runs, key=lambda one: one.started_at):
+        left = max(0.0, (run.started_at - since).total_seconds() * scale)
+        right = min(float(WIDTH), ((run.finished_at or until) - since).total_seconds() * scale)
+        width = max(_NARROWEST, right - left)
+        left = min(left, WIDTH - width)
+        row = next((n for n, end in enumerate(free) if end <= left), len(free))
+        if row == len(free):
+            if row < ROWS:
+                free.append(0.0)
+            else:
+                row = ROWS - 1
+        free[row] = max(free[row], left + width)
+        strokes.append(
+            Stroke(
+                run,
+                round(left, 1),
+                top + row * _ROW,
+                round(width, 1),
+                _ROW - 3.0,
+                _meaning(run),
+                _words(run),
+            )
+        )
+    return strokes, max(1, len(free))
+
+
+def _meaning(run: RunSpan) -> str:
+    if run.outcome is None:
+        return "busy"
+    if run.outcome is Outcome.COMPLETED:
+        return "good"
+    return "bad" if run.outcome in _BAD else "idle"
+
+
+def _words(run: RunSpan) -> str:
+    became = "works" if run.outcome is None else run.outcome.value.replace("_", " ")
+    if run.finished_at is None:
+        return f"{run.session}: {became}"
+    lasted = seconds((run.finished_at - run.started_at).total_seconds())
+    return f"{run.session}: {became} after {lasted}"

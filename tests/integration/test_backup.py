@@ -1,0 +1,469 @@
+"""Backups of real databases, and what comes back of them (SPEC DB-5)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from unittest.mock import patch
+from uuid import uuid4
+
+import pytest
+from pydantic import SecretStr
+
+from goclaw_py.app import restore as restoring
+from goclaw_py.app.backup import Saved, back_up
+from goclaw_py.app.database import Database as AppDatabase
+from goclaw_py.app.restore import Backup, Restored, examine, look, restore
+from goclaw_py.app.workspaces import Staging
+from goclaw_py.config import Settings
+from goclaw_py.config.models import Database as DatabaseSection
+from goclaw_py.core.errors import BackupError, MigrationError, StoreUnavailable
+from goclaw_py.runtime.clock import SystemClock
+from goclaw_py.store import migrate
+from goclaw_py.store.postgres import Address, connection
+from tests.support.filled import all_rows, fill, next_numbers
+from tests.support.postgres import Database, Server, run_sql
+
+pytest_plugins = ["tests.support.embedded_fixtures"]
+pytestmark = pytest.mark.real_time
+
+LATEST = migrate.known()[-1].version
+
+
+def settings_of(address: Address | None, home: Path) -> Settings:
+    """A home on a managed database, or on its own embedded one."""
+    if address is None:
+        return Settings(home=home)
+    url = f"postgresql://{address.user}@/{address.database}?host={address.host}"
+    return Settings(home=home, database=DatabaseSection(url=SecretStr(url)))
+
+
+def quiet(_step: object) -> None:
+    pass
+
+
+async def save(settings: Settings, to: Path, *, files: bool = True) -> Saved:
+    to.parent.mkdir(parents=True, exist_ok=True)
+    return await back_up(settings, to, files=files, tell=quiet)
+
+
+async def bring_back(settings: Settings, file: Path, *, replace: bool = False) -> Restored:
+    backup = await asyncio.to_thread(examine, file, quiet)
+    return await restore(settings, backup, replace=replace, files=True, tell=quiet)
+
+
+@pytest.fixture
+async def filled(postgres_database: Database) -> Address:
+    await fill(postgres_database.address)
+    return postgres_database.address
+
+
+@pytest.fixture
+async def other(postgres_server: Server) -> AsyncIterator[Address]:
+    """One more empty database."""
+    name = f"backup_{uuid4().hex}"
+    await run_sql(postgres_server.address, f"create database {name}")
+    yield postgres_server.at(name)
+    await run_sql(postgres_server.address, f"drop database {name} with (force)")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "backup.tar.gz"
+
+
+async def test_every_row_and_every_number_comes_back(
+    filled: Address, other: Address, file: Path, tmp_path: Path
+) -> None:
+    """DB-5. Texts with all that COPY has to escape are among the rows."""
+    before = await all_rows(filled)
+    assert [table for table, rows in before.items() if not rows] == [], "fill these tables too"
+    saved = await save(settings_of(filled, tmp_path / "a"), file)
+    assert saved.tables == {table: len(rows) for table, rows in before.items()}
+
+    restored = await bring_back(settings_of(other, tmp_path / "b"), file)
+    assert (restored.backup, restored.migrated) == (saved, ())
+    assert await all_rows(other) == before
+    async with connection(filled) as one, connection(other) as two:
+        numbers = await next_numbers(one)
+        assert await next_numbers(two) == numbers
+        assert numbers["inbox.id"] == 3
+        assert numbers["heartbeat_events.id"] == 41
+        assert (await migrate.status(two)).pending == ()
+
+
+async def test_each_table_that_a_migration_makes_is_known(postgres_database: Database) -> None:
+    """What is not known would be in no backup."""
+    there = await tables(postgres_database.address)
+    assert sorted({*there} - {"schema_migrations"}) == migrate.tables(migrate.known())
+
+
+async def test_only_its_owner_can_read_a_backup(
+    filled: Address, file: Path, tmp_path: Path
+) -> None:
+    before = os.umask(0)
+    try:
+        await save(settings_of(filled, tmp_path), file)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert list(file.parent.glob("*.part")) == list(file.parent.glob(".*.part")) == []
+
+
+async def test_a_backup_while_others_write_is_of_one_moment(
+    filled: Address, other: Address, file: Path, tmp_path: Path
+) -> None:
+    """Each transaction writes a row into two tables: both are there, or none."""
+    write = (
+        "with n as (insert into work_items (queue, title) values ('pair', 't') returning id) "
+        "insert into incidents select 'pair ' || id, 't', 'epoch' from n"
+    )
+    written = asyncio.Event()
+    count = 0
+
+    async def writer() -> None:
+        nonlocal count
+        async with connection(filled) as one:
+            while True:
+                await one.script(write)
+                count += 1
+                if count == 20:
+                    written.set()
+
+    async with asyncio.TaskGroup() as group:
+        writers = [group.create_task(writer()) for _ in range(3)]
+        await written.wait()
+        first = count
+        await save(settings_of(filled, tmp_path / "a"), file)
+        for task in writers:
+            task.cancel()
+    await bring_back(settings_of(other, tmp_path / "b"), file)
+    async with connection(other) as two:
+        items = await two.fetch("select id from work_items where queue = 'pair'")
+        told = await two.fetch("select key from incidents where key like 'pair %'")
+        assert {f"pair {row['id']}" for row in items} == {row["key"] for row in told}
+        assert len(items) >= first - 3
+        # No number is given out twice: a sequence is never behind the rows.
+        await two.script(write)
+
+
+async def test_from_embedded_to_managed_and_back(root: Path, other: Address, file: Path) -> None:
+    home = settings_of(None, root / "a")
+    await save_empty(home)
+    async with embedded(home) as address:
+        await fill(address)
+        before = await all_rows(address)
+    there = await save(home, file, files=False)
+    assert (await bring_back(settings_of(other, root / "m"), file)).database == "managed"
+    assert await all_rows(other) == before
+
+    back = root / "back.tar.gz"
+    assert (await save(settings_of(other, root / "m"), back)).tables == there.tables
+    second = settings_of(None, root / "b")
+    assert (await bring_back(second, back)).database == "embedded"
+    async with embedded(second) as address:
+        assert await all_rows(address) == before
+
+
+async def save_empty(home: Settings) -> None:
+    async with embedded(home) as address, connection(address) as one:
+        await migrate.migrate(one)
+
+
+@asynccontextmanager
+async def embedded(home: Settings) -> AsyncIterator[Address]:
+    database = AppDatabase(home, say=quiet)
+    try:
+        yield await database.address()
+    finally:
+        await database.close()
+
+
+@pytest.mark.parametrize("version", [1, 6, 8, LATEST - 1])
+async def test_a_backup_of_an_older_schema_is_brought_up_to_date(
+    empty_database: Database, other: Address, file: Path, tmp_path: Path, version: int
+) -> None:
+    """DB-5, DB-2."""
+    async with connection(empty_database.address) as one:
+        await migrate.migrate(one, to=version)
+        await one.script(
+            "insert into sessions (key, agent, created_at, last_active_at) "
+            "values ('s', 'x', 'epoch', 'epoch'); "
+            "insert into history (session, epoch, role, text, at) "
+            "values ('s', 0, 'user', 'hello', 'epoch')"
+        )
+    saved = await save(settings_of(empty_database.address, tmp_path / "a"), file)
+    assert saved.schema == version
+    # The target may be up to date already, or empty: both ways lead to the same.
+    for target in (other, other):
+        restored = await bring_back(settings_of(target, tmp_path / "b"), file, replace=True)
+        assert len(restored.migrated) == LATEST - version
+        rows = await all_rows(target)
+        assert (len(rows["sessions"]), len(rows["history"])) == (1, 1)
+        async with connection(target) as two:
+            assert (await migrate.status(two)).pending == ()
+
+
+async def test_a_backup_of_a_newer_release_is_refused(
+    filled: Address, file: Path, tmp_path: Path
+) -> None:
+    await save(settings_of(filled, tmp_path), file)
+    with (
+        patch.object(migrate, "known", return_value=migrate.known()[:-1]),
+        pytest.raises(BackupError, match="newer than this release: its schema is at") as refused,
+    ):
+        examine(file, quiet)
+    assert "\n" not in str(refused.value)
+
+
+async def test_a_database_of_a_newer_release_is_saved_by_that_release_only(
+    filled: Address, file: Path, tmp_path: Path
+) -> None:
+    await run_sql(filled, "insert into schema_migrations values (999, 'next', 'x')")
+    with pytest.raises(MigrationError, match="newer than this release"):
+        await save(settings_of(filled, tmp_path), file)
+    assert not file.exists()
+
+
+async def test_an_empty_database_has_nothing_to_back_up(
+    empty_database: Database, file: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(BackupError, match="nothing to back up"):
+        await save(settings_of(empty_database.address, tmp_path), file)
+    assert not file.exists()
+
+
+# ---------------------------------------------------------------------------- what is in the way
+
+
+async def test_nothing_is_replaced_unasked(
+    filled: Address, postgres_server: Server, file: Path, tmp_path: Path
+) -> None:
+    home = settings_of(filled, tmp_path)
+    await save(home, file)
+    await run_sql(
+        filled, "update incidents set text = 'newer'", "delete from nodes where id = 'n2'"
+    )
+    before = await all_rows(filled)
+    found = await look(home, examine(file, quiet), files=True)
+    assert "incidents" in found.tables
+    assert not {"nodes", "leases"} & set(found.tables)
+    with pytest.raises(BackupError, match="the database is not empty"):
+        await bring_back(home, file)
+    assert await all_rows(filled) == before
+
+
+async def test_with_replace_all_is_as_in_the_backup(
+    filled: Address, file: Path, tmp_path: Path
+) -> None:
+    """Tables of other programs in the same database are left alone, and so are their views."""
+    home = settings_of(filled, tmp_path)
+    await run_sql(
+        filled,
+        "create table theirs (id integer primary key); insert into theirs values (1); "
+        "create view my_view as select key from sessions",
+    )
+    before = await all_rows(filled)
+    await save(home, file)
+    await run_sql(
+        filled,
+        "insert into history (session, epoch, role, text, at) "
+        "select 's2', 0, 'user', 'later', 'epoch' from generate_series(1, 50)",
+        "delete from incidents",
+    )
+    await bring_back(home, file, replace=True)
+    assert await all_rows(filled) == before
+    async with connection(filled) as one:
+        assert len(await one.fetch("select from theirs")) == 1
+        assert len(await one.fetch("select from my_view")) == 2
+        assert (await next_numbers(one))["history.id"] == 4
+
+
+@pytest.mark.parametrize("replaces", [True, False])
+async def test_nothing_is_restored_under_a_gateway_that_works(
+    filled: Address, other: Address, file: Path, tmp_path: Path, replaces: bool
+) -> None:
+    """Wherever it runs: its lease says so."""
+    await save(settings_of(filled, tmp_path / "a"), file)
+    async with connection(other) as two:
+        await migrate.migrate(two)
+    until = datetime.now(UTC) + timedelta(seconds=30)
+    await run_sql(
+        other, f"insert into nodes values ('g', 'far/1/2', 4711, '1', 'epoch', '{until}')"
+    )
+    before = await all_rows(other)
+    home = settings_of(other, tmp_path / "b")
+    for attempt in (
+        bring_back(home, file, replace=replaces),
+        look(home, examine(file, quiet), files=True),
+    ):
+        with pytest.raises(BackupError, match=r"a gateway works .*\(process 4711 on far\)"):
+            await attempt
+    assert await all_rows(other) == before
+    await run_sql(other, "update nodes set lease_until = 'epoch'")
+    await bring_back(home, file, replace=replaces)
+
+
+async def test_work_that_ran_is_taken_over_as_after_a_crash(
+    filled: Address, other: Address, file: Path, tmp_path: Path
+) -> None:
+    """IO-2, IO-5: a backup of a gateway at work, restored a moment later."""
+    until = datetime.now(UTC) + timedelta(seconds=60)
+    await run_sql(filled, f"update nodes set lease_until = '{until}'")
+    await save(settings_of(filled, tmp_path / "a"), file)
+    await bring_back(settings_of(other, tmp_path / "b"), file)
+    store = await Database(other).open()
+    try:
+        # Its lease would not have ended for a minute.
+        recovery = await store.recover(now=SystemClock().now(), max_attempts=3, apology="sorry")
+        assert set(recovery.nodes) == {"n1", "n2"}
+        assert [run.outcome.value for run in recovery.cut_runs] == ["lost"]
+        sending, pending = (await all_rows(other))["outbox"]
+        assert '"possible_duplicate": true' in sending
+        assert '"possible_duplicate": false' in pending
+    finally:
+        await store.close()
+
+
+# ---------------------------------------------------------------------------- going wrong
+
+
+class _Stop(Exception):
+    pass
+
+
+@pytest.mark.parametrize("moment", ["copy", "_copied", "finish", "swap"])
+async def test_a_restore_that_fails_leaves_everything_as_it_was(
+    filled: Address, file: Path, tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = settings_of(filled, tmp_path / "a")
+    workspace = home.home / "workspace"
+    (workspace / "deep").mkdir(parents=True)
+    (workspace / "deep" / "file").write_text("old")
+    await save(home, file)
+    (workspace / "deep" / "file").write_text("new")
+    await run_sql(filled, "update incidents set text = 'newer'", "delete from work_items")
+    rows, kept = await all_rows(filled), tree(workspace)
+
+    async def fail(*_: object, **__: object) -> None:
+        raise _Stop
+
+    match moment:
+        case "copy":
+            monkeypatch.setattr("goclaw_py.store.postgres.copying.Replacement.copy", fail)
+        case "_copied":
+            done = restoring._Restoring._copy
+
+            async def after(self: restoring._Restoring, *arguments: object) -> None:
+                await done(self, *arguments)  # type: ignore[arg-type]
+                raise _Stop
+
+            monkeypatch.setattr(restoring._Restoring, "_copy", after)
+        case "finish":
+            monkeypatch.setattr("goclaw_py.store.postgres.copying.Replacement.finish", fail)
+        case _:
+            swap = Staging.swap
+
+            def swapped(self: Staging) -> None:
+                swap(self)
+                raise _Stop
+
+            monkeypatch.setattr(Staging, "swap", swapped)
+    with pytest.raises(_Stop):
+        await bring_back(home, file, replace=True)
+    assert await all_rows(filled) == rows
+    assert tree(workspace) == kept
+    async with connection(filled) as one:
+        assert (await next_numbers(one))["work_items.id"] == 3
+    monkeypatch.undo()
+    await bring_back(home, file, replace=True)
+    assert (workspace / "deep" / "file").read_text() == "old"
+
+
+async def test_a_restore_that_is_interrupted_leaves_everything_as_it_was(
+    filled: Address, file: Path, tmp_path: Path
+) -> None:
+    """Ctrl-C cancels it, here in the middle of a table."""
+    home = settings_of(filled, tmp_path / "a")
+    await save(home, file)
+    await run_sql(filled, "update incidents set text = 'newer'")
+    before = await all_rows(filled)
+    backup = examine(file, quiet)
+    task: asyncio.Task[Restored]
+
+    def interrupt(step: object) -> None:
+        if getattr(step, "what", "") == "outbox":
+            task.cancel()
+
+    task = asyncio.create_task(restore(home, backup, replace=True, files=True, tell=interrupt))
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await all_rows(filled) == before
+    await bring_back(home, file, replace=True)
+    assert await all_rows(filled) != before
+
+
+async def test_a_backup_that_is_interrupted_leaves_no_file(
+    filled: Address, file: Path, tmp_path: Path
+) -> None:
+    task: asyncio.Task[Saved]
+
+    def interrupt(_step: object) -> None:
+        task.cancel()
+
+    home = settings_of(filled, tmp_path)
+    task = asyncio.create_task(back_up(home, file, files=True, tell=interrupt))
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == []
+
+
+async def test_a_file_that_was_exchanged_meanwhile_is_not_restored(
+    filled: Address, other: Address, file: Path, tmp_path: Path
+) -> None:
+    home, there = settings_of(filled, tmp_path / "a"), settings_of(other, tmp_path / "b")
+    await save(home, file)
+    backup: Backup = examine(file, quiet)
+    await run_sql(filled, "delete from heartbeat_items")
+    file.unlink()
+    await save(home, file)
+    with pytest.raises(BackupError, match="changed meanwhile"):
+        await restore(there, backup, replace=False, files=True, tell=quiet)
+    assert await tables(other) == []
+
+
+async def test_rows_that_the_schema_does_not_take_leave_nothing(
+    filled: Address, other: Address, file: Path, tmp_path: Path
+) -> None:
+    await run_sql(filled, "alter table incidents alter text drop not null")
+    await run_sql(filled, "update incidents set text = null")
+    await save(settings_of(filled, tmp_path / "a"), file)
+    with pytest.raises(BackupError, match="does not take it: null value in column") as refused:
+        await bring_back(settings_of(other, tmp_path / "b"), file)
+    assert "\n" not in str(refused.value)
+    assert await tables(other) == []
+
+
+async def test_a_database_that_is_away_is_unavailable(tmp_path: Path, file: Path) -> None:
+    nowhere = Address(host=str(tmp_path), user="x", database="y")
+    with pytest.raises(StoreUnavailable):
+        await save(settings_of(nowhere, tmp_path), file)
+    assert not file.exists()
+
+
+async def tables(address: Address) -> list[str]:
+    async with connection(address) as one:
+        rows = await one.fetch("select tablename as t from pg_tables where schemaname = 'public'")
+        return [row["t"] for row in rows]
+
+
+def tree(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): path.read_text() if path.is_file() else ""
+        for path in folder.rglob("*")
+    }

@@ -1,0 +1,93 @@
+"""A database in which every table has rows, odd ones among them, and how to compare two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from goclaw_py.store import migrate
+from goclaw_py.store.postgres import Address, Connection, connection
+
+ROWS = r"""
+insert into nodes values
+    ('n1', 'host/boot', 7, '0.1', '2026-01-01', '2026-01-01 00:00:10.123456+00'),
+    ('n2', 'host/boot', 8, '0.1', '2026-01-01', '2026-01-01 00:00:11+02');
+insert into leases values ('bot', 'n1', 3), ('free', null, 9);
+insert into sessions (key, agent, channel, account, chat, created_at, last_active_at, owner, pinned)
+values ('s1', 'main', 'c', 'a', '1', 'epoch', '2026-01-01', 'n1', array['x', E'y,"\n\\N']),
+       ('s2', 'main', null, null, null, 'epoch', '2026-01-01', null, '{}');
+insert into history (session, epoch, role, text, native, at)
+values ('s1', 0, 'user', E'tab\t, newline\n \\N \\. \r back\\slash é 😀', '\x00ff0a09', 'epoch'),
+       ('s1', 0, 'assistant', '', null, '2026-01-01'), ('s1', 0, 'user', '\N', '\x', '2026-01-01');
+insert into inbox (channel, account, external_id, session, agent, kind, state, message, run_id,
+    received_at)
+values ('c', 'a', '1', 's1', 'main', 'message', 'pending', '{"text": "a\nb\tc\"\\"}', 'r1',
+    'epoch');
+insert into runs (id, session, agent, trigger, lane, node, fence, epoch, model, started_at,
+    cost_usd, requests, input_tokens, output_tokens, cached_tokens, tools)
+values ('r1', 's1', 'main', 'chat', 'main', 'n1', 1, 0, 'm', '2026-01-01', 0.1000000000000000001,
+    1, 2, 3, 4, '[{"name": "read"}]');
+insert into outbox (channel, account, chat, session, message, state, owner, created_at,
+    next_attempt_at)
+values ('c', 'a', '1', 's1', '{"text": "hi"}', 'sending', 'n1', 'epoch', 'epoch'),
+       ('c', 'a', '1', 's1', '{"text": "next"}', 'pending', null, 'epoch', 'epoch');
+insert into people values ('c', 'a', '7', 'Ann', null, 'owner', '-infinity');
+insert into pairing_requests values ('c', 'a', '8', 'Ben', 'ben', 'abc', 'epoch', 'infinity');
+insert into chats (channel, account, chat, peer, first_seen_at, last_seen_at)
+values ('c', 'a', '1', 'direct', 'epoch', 'epoch');
+insert into moved_sessions values ('old', 's1');
+insert into drafts values ('r1', '{1,2}', 'c', 'a', '1', null, null, 'epoch');
+insert into incidents values ('k', 'text', 'epoch');
+insert into cron_jobs (id, owner, slug, name, words, agent, kind, spec, maker, notify, state,
+    revision, created_at, updated_at, next_run_at)
+values ('j1', 'o', 'news', 'news', 'w', 'main', 'every', '{"every": "1h"}', 'o', 'chat', 'active',
+    1, 'epoch', 'epoch', '2026-01-01');
+insert into cron_run_logs (id, job, slug, owner, scheduled_at, claimed_at, status, node,
+    definition)
+values ('l1', 'j1', 'news', 'o', 'epoch', 'epoch', 'running', 'n1', '{}');
+insert into owner_zones values ('o', 'Europe/Berlin');
+insert into work_items (queue, title) values ('q', 't'), ('q', 'u');
+insert into heartbeats (agent, interval_us, beat, node) values ('main', 1, 'b1', 'n1');
+insert into heartbeat_run_logs (id, agent, kind, due_at, claimed_at, status, node)
+values ('b1', 'main', 'regular', 'epoch', 'epoch', 'running', 'n1');
+insert into heartbeat_events (agent, text, at) values ('main', 'e', 'epoch');
+insert into heartbeat_items values ('main', 'k', 'epoch');
+-- A number that was given out and rolled back, and one that nobody has used yet.
+select nextval(pg_get_serial_sequence('inbox', 'id'));
+alter table heartbeat_events alter column id restart with 41;
+"""
+
+Rows = dict[str, list[str]]
+
+
+async def fill(address: Address) -> None:
+    async with connection(address) as one:
+        await one.script(ROWS)
+
+
+async def all_rows(address: Address, *, but: str = "") -> Rows:
+    """Every row of each table of ours as text, sorted; without the column ``but``."""
+    async with connection(address) as one:
+        return {
+            table: [row["row"] for row in await one.fetch(_row_query(table), but)]
+            for table in migrate.tables(migrate.known())
+        }
+
+
+def _row_query(table: str) -> str:
+    return f"select (to_jsonb(t) - $1)::text as row from {table} as t order by 1"
+
+
+async def next_numbers(one: Connection) -> dict[str, Any]:
+    """The next number of each identity column; it is used up by that."""
+    columns = await one.fetch(
+        "select table_name, column_name from information_schema.columns "
+        "where table_schema = 'public' and is_identity = 'YES' order by 1"
+    )
+    found = {}
+    for row in columns:
+        table, column = row["table_name"], row["column_name"]
+        query = f"select nextval(pg_get_serial_sequence('{table}', '{column}')) as next"
+        number = await one.row(query)
+        assert number is not None
+        found[f"{table}.{column}"] = number["next"]
+    return found

@@ -1,0 +1,46 @@
+"""What runs have used, and a control that tells it."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+from goclaw_py.core.usage_view import Grouping, UsageQuery, UsageReport, UsageRow, Used, span_of
+from tests.unit.web.fake_post import FOOL, FakePost
+
+DAY = Grouping.DAY
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+PRICED = Used(3, 9, 12_000, 800, 4_000, Decimal("0.0605"))
+PARTLY = Used(2, 4, 3_000, 200, 0, Decimal("1.5"), unpriced=1)
+UNPRICED = Used(1, 2, 1_000, 100, 0, None, unpriced=1)
+
+BY_DAY = UsageReport(
+    by=(DAY, Grouping.SENDER),
+    since=date(2026, 1, 1),
+    until=date(2026, 1, 2),
+    zone="UTC",
+    rows=(
+        UsageRow(
+            {DAY: "2026-01-01", Grouping.SENDER: "telegram/work/7"},
+            PRICED,
+            {Grouping.SENDER: FOOL},
+        ),
+        UsageRow({DAY: "2026-01-02", Grouping.SENDER: None}, PARTLY),
+    ),
+    total=PRICED.plus(PARTLY).plus(UNPRICED),
+    left_out=12,
+    others=UNPRICED,
+)
+
+
+class FakeUsage(FakePost):
+    """The part of ``FakeControl`` that is about usage. It judges a question as a gateway does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.report = BY_DAY
+
+    async def usage(self, query: UsageQuery) -> UsageReport:
+        self._called("usage", query)
+        span_of(query, NOON)
+        return self.report

@@ -1,0 +1,84 @@
+"""The dashboard over fakes, made once: to make it costs more than to ask it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from urllib.parse import urlencode
+
+import httpx
+import pytest
+from starlette.types import ASGIApp
+
+from goclaw_py.web.api import make_api
+from goclaw_py.web.front import Access, Halves
+from goclaw_py.web.guard import Guard
+from goclaw_py.web.pages import make_site
+from tests.unit.web.fakes import NOW, FakeControl
+
+TOKEN = "0123456789abcdef"
+HTML = {"accept": "text/html,application/xhtml+xml"}
+ORIGIN = {"origin": "http://localhost:8420"}
+
+
+class World:
+    """One control behind a dashboard that needs no token, and behind one that does."""
+
+    def __init__(self) -> None:
+        self.control = FakeControl()
+        self.now_s = NOW.timestamp()
+        self.open = self._app("")
+        self.locked = self._app(TOKEN)
+
+    def _app(self, token: str) -> ASGIApp:
+        access = Access("127.0.0.1", (), token, lambda: self.now_s)
+        api = make_api(self.control)
+        site = make_site(self.control, api, access, has_chat=True)
+        halves = Halves(api, site)
+        return Guard(halves, address=access.address, token=token, now_s=access.now_s)
+
+    def reset(self) -> None:
+        """As it was at first."""
+        vars(self.control).update(vars(FakeControl()))
+        self.now_s = NOW.timestamp()
+
+
+class Browser(httpx.AsyncClient):
+    """Asks for pages as a browser does, and sends forms from pages of the site."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        super().__init__(transport=transport, base_url="http://localhost:8420", headers=HTML)
+
+    async def send_form(self, path: str, **fields: object) -> httpx.Response:
+        content = urlencode(fields).encode()
+        kind = {"content-type": "application/x-www-form-urlencoded"}
+        return await self.post(path, content=content, headers={**ORIGIN, **kind})
+
+
+_world: World | None = None
+
+
+@pytest.fixture
+def world() -> World:
+    global _world  # noqa: PLW0603  (made when the first test wants it)
+    if _world is None:
+        _world = World()
+    _world.reset()
+    return _world
+
+
+@pytest.fixture
+def control(world: World) -> FakeControl:
+    return world.control
+
+
+@pytest.fixture
+async def browser(world: World) -> AsyncIterator[Browser]:
+    async with Browser(world.open) as made:
+        yield made
+
+
+@pytest.fixture
+async def locked(world: World) -> AsyncIterator[Browser]:
+    async with Browser(world.locked) as made:
+        yield made

@@ -1,0 +1,152 @@
+"""Live parts are rendered once for all who look, and nobody misses a change (SPEC OPS-3)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.web.pages.hub import PING, PING_S, Hub, Part
+
+
+class Page:
+    """A part whose text changes when the test says so."""
+
+    def __init__(self) -> None:
+        self.text = "one"
+        self.made = 0
+        self.failure: Exception | None = None
+
+    async def make(self) -> str:
+        self.made += 1
+        if self.failure is not None:
+            raise self.failure
+        return self.text
+
+    def part(self, *key: str) -> Part:
+        return Part(key or ("now",), self.make, every_s=1.0)
+
+
+@pytest.fixture
+def page() -> Page:
+    return Page()
+
+
+async def begun(events: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    assert (await anext(events)).startswith(b"retry: ")
+    return events
+
+
+def data(event: bytes) -> str:
+    lines = event.decode().splitlines()
+    return "\n".join(line.removeprefix("data: ") for line in lines if line.startswith("data: "))
+
+
+def id_of(event: bytes) -> str:
+    return event.decode().splitlines()[0].removeprefix("id: ")
+
+
+async def test_a_part_comes_at_once_and_then_only_when_it_has_changed(page: Page) -> None:
+    events = await begun(Hub(asyncio.Event()).stream(page.part()))
+    assert data(await anext(events)) == "one"
+    waiting = asyncio.ensure_future(anext(events))
+    await asyncio.sleep(5)
+    assert not waiting.done()
+    assert page.made > 4
+    page.text = "two"
+    assert data(await waiting) == "two"
+    await events.aclose()
+
+
+async def test_twenty_who_look_cost_one_rendering_a_tick(page: Page) -> None:
+    hub = Hub(asyncio.Event())
+    streams = [await begun(hub.stream(page.part())) for _ in range(20)]
+    assert {data(await anext(events)) for events in streams} == {"one"}
+    page.made = 0
+    await asyncio.sleep(10.5)
+    assert page.made in (10, 11)
+    for events in streams:
+        await events.aclose()
+
+
+async def test_nothing_is_made_for_nobody(page: Page) -> None:
+    hub = Hub(asyncio.Event())
+    events = await begun(hub.stream(page.part()))
+    await anext(events)
+    await events.aclose()
+    assert hub.watched == 0
+    page.made = 0
+    await asyncio.sleep(10)
+    assert page.made == 0
+
+
+async def test_whoever_comes_back_is_told_only_what_is_new(page: Page) -> None:
+    hub = Hub(asyncio.Event())
+    first = await begun(hub.stream(page.part()))
+    seen = id_of(await anext(first))
+    again = await begun(hub.stream(page.part(), seen))
+    waiting = asyncio.ensure_future(anext(again))
+    await asyncio.sleep(3)
+    assert not waiting.done()
+    page.text = "two"
+    assert data(await waiting) == "two"
+    other = await begun(hub.stream(page.part(), "of another process"))
+    assert data(await anext(other)) == "two"
+    for events in (first, again, other):
+        await events.aclose()
+
+
+async def test_what_cannot_be_made_is_said_and_made_later(
+    page: Page, caplog: pytest.LogCaptureFixture
+) -> None:
+    events = await begun(Hub(asyncio.Event()).stream(page.part()))
+    await anext(events)
+    page.failure = StoreUnavailable("the database is away")
+    away = await anext(events)
+    assert b"event: away\n" in away
+    assert data(away) == "the database is away"
+    page.failure = ValueError("secret")
+    assert data(await anext(events)) == "internal error; the gateway's log has it"
+    assert "a live part of a page could not be made" in caplog.text
+    page.failure = None
+    assert data(await anext(events)) == "one"
+    await events.aclose()
+
+
+async def test_an_idle_stream_says_that_it_lives(page: Page) -> None:
+    events = await begun(Hub(asyncio.Event()).stream(page.part()))
+    await anext(events)
+    before = asyncio.get_running_loop().time()
+    assert await anext(events) == PING
+    assert asyncio.get_running_loop().time() - before == pytest.approx(PING_S)
+    await events.aclose()
+
+
+async def test_all_streams_end_with_the_gateway(page: Page) -> None:
+    closing = asyncio.Event()
+    events = await begun(Hub(closing).stream(page.part()))
+    await anext(events)
+    waiting = asyncio.ensure_future(anext(events, None))
+    await asyncio.sleep(0)
+    closing.set()
+    assert await waiting is None
+
+
+@given(text=st.text())
+async def test_whatever_a_part_says_it_is_one_event(text: str) -> None:
+    page = Page()
+    page.text = text
+    events = await begun(Hub(asyncio.Event()).stream(page.part()))
+    event = await anext(events)
+    await events.aclose()
+    head, *lines = event.split(b"\n")[1:-2]
+    assert head == b"event: part"
+    assert all(line.startswith(b"data: ") for line in lines)
+    assert b"\r" not in event
+    told = b"\n".join(line.removeprefix(b"data: ") for line in lines)
+    same = text.encode("utf-8", "replace").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    assert told == same

@@ -1,0 +1,144 @@
+"""A browser signs in once with the token; other sites gain nothing by it (SPEC SEC-1, OPS-2)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goclaw_py.web.pages.sign import own_path
+from goclaw_py.web.signin import COOKIE, LASTS_S, cookie_of, is_signed_in, make_cookie
+from tests.unit.web.pages.conftest import ORIGIN, TOKEN, Browser, World
+
+KEY = TOKEN.encode()
+
+
+@pytest.mark.parametrize("path", ["/", "/jobs", "/live/now", "/api/status", "/metrics"])
+async def test_nothing_is_shown_without_the_token(locked: Browser, path: str) -> None:
+    answer = await locked.get(path, headers={"accept": "*/*"})
+    assert answer.status_code == 401
+    assert "error" in answer.json()
+
+
+async def test_a_person_is_asked_for_the_token_and_brought_to_the_page(locked: Browser) -> None:
+    answer = await locked.get("/deliveries")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/login?next=%2Fdeliveries")
+    page = await locked.get(answer.headers["location"])
+    assert page.status_code == 200
+    assert 'name="next" value="/deliveries"' in page.text
+    signed = await locked.send_form("/login", token=TOKEN, next="/deliveries")
+    assert (signed.status_code, signed.headers["location"]) == (303, "/deliveries?notice=welcome")
+    cookie = signed.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    assert TOKEN not in cookie
+    shown = await locked.get("/deliveries?notice=welcome")
+    assert shown.status_code == 200
+    assert "Signed in." in shown.text
+
+
+async def test_a_wrong_token_signs_nobody_in(locked: Browser) -> None:
+    for wrong in ("", "0" * 16, TOKEN + "x", "ünïcödé-0123456789"):
+        answer = await locked.send_form("/login", token=wrong, next="/")
+        assert answer.status_code == 403
+        assert "set-cookie" not in answer.headers
+        assert "This is not the token." in answer.text
+    assert (await locked.get("/", headers={"accept": "*/*"})).status_code == 401
+
+
+async def test_another_site_cannot_use_what_a_browser_keeps(world: World, locked: Browser) -> None:
+    """Neither by a form of its own, nor where the browser does not say from where it asks."""
+    locked.cookies.set(COOKIE, make_cookie(KEY, world.now_s))
+    assert (await locked.get("/")).status_code == 200
+    kind = {"content-type": "application/x-www-form-urlencoded"}
+    for headers in ({"origin": "http://evil.example"}, {}):
+        answer = await locked.post("/stop", content=b"session=s", headers={**kind, **headers})
+        assert answer.status_code == 403
+    # A header that only programs send must not stand for the check, if what is in it is wrong.
+    wrong = {**kind, "authorization": "Bearer wrong"}
+    answer = await locked.post("/stop", content=b"session=s", headers=wrong)
+    assert answer.status_code == 403
+    assert ("stop", "s", False) not in world.control.calls
+    assert (await locked.send_form("/stop", session="s")).status_code == 303
+
+
+async def test_the_form_for_the_token_is_not_taken_from_another_site(locked: Browser) -> None:
+    headers = {"origin": "http://evil.example", "content-type": "application/x-www-form-urlencoded"}
+    answer = await locked.post("/login", content=f"token={TOKEN}".encode(), headers=headers)
+    assert answer.status_code == 403
+
+
+async def test_a_sign_in_ends(world: World, locked: Browser) -> None:
+    locked.cookies.set(COOKIE, make_cookie(KEY, world.now_s))
+    world.now_s += LASTS_S - 1
+    assert (await locked.get("/")).status_code == 200
+    world.now_s += 1
+    assert (await locked.get("/")).status_code == 303
+
+
+async def test_whoever_leaves_is_forgotten(world: World, locked: Browser) -> None:
+    locked.cookies.set(COOKIE, make_cookie(KEY, world.now_s), domain="localhost.local")
+    answer = await locked.post("/logout", headers=ORIGIN | {"authorization": f"Bearer {TOKEN}"})
+    assert answer.headers["location"] == "/login"
+    assert "Max-Age=0" in answer.headers["set-cookie"]
+
+
+async def test_over_tls_the_cookie_is_for_tls(locked: Browser) -> None:
+    headers = {
+        "origin": "https://localhost:8420",
+        "content-type": "application/x-www-form-urlencoded",
+    }
+    answer = await locked.post("/login", content=f"token={TOKEN}".encode(), headers=headers)
+    assert "; Secure" in answer.headers["set-cookie"]
+
+
+async def test_without_a_token_nobody_is_asked(browser: Browser) -> None:
+    assert (await browser.get("/login")).headers["location"] == "/"
+    assert (await browser.send_form("/login", token="x")).headers["location"] == "/"
+
+
+async def test_style_and_script_need_no_token(locked: Browser) -> None:
+    for name in ("style.css", "app.js", "icon.svg"):
+        assert (await locked.get(f"/static/{name}")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        "",
+        "//evil.example",
+        "https://evil.example/",
+        "/\\evil.example",
+        "/\t/evil.example",
+        "javascript:alert(1)",
+        "jobs",
+        "/jobs\r\nset-cookie: a=b",
+    ],
+)
+def test_nobody_is_sent_to_another_site(wanted: str) -> None:
+    assert own_path(wanted) == "/"
+
+
+@given(wanted=st.text())
+def test_whatever_is_wanted_the_way_leads_to_this_site(wanted: str) -> None:
+    path = own_path("/" + wanted)
+    assert path.startswith("/")
+    assert not path.startswith(("//", "/\\"))
+
+
+@given(end=st.text(), mac=st.text())
+def test_no_cookie_can_be_made_without_the_token(end: str, mac: str) -> None:
+    assert not is_signed_in(f"{end}.{mac}", KEY, 0.0)
+
+
+def test_a_cookie_is_of_one_token_and_one_time() -> None:
+    cookie = make_cookie(KEY, 100.0)
+    assert is_signed_in(cookie, KEY, 100.0 + LASTS_S - 1)
+    assert not is_signed_in(cookie, b"another-token-16", 100.0)
+    end, _, mac = cookie.partition(".")
+    assert not is_signed_in(f"{int(end) + 1}.{mac}", KEY, 100.0)
+
+
+def test_the_cookie_is_found_among_others() -> None:
+    assert cookie_of([(b"Cookie", f"a=b; {COOKIE}=x.y; c=d".encode())]) == "x.y"
+    assert cookie_of([(b"cookie", f"not{COOKIE}=x".encode()), (b"host", b"h")]) == ""

@@ -1,0 +1,306 @@
+"""Every page: what it shows, what its buttons do, and that nothing runs in it (OPS-3, SEC-1)."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import replace
+from datetime import datetime
+from html.parser import HTMLParser
+
+import pytest
+
+from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.ports.store import OutboxState
+from goclaw_py.web.pages.desk import MAX_FORM_BYTES
+from goclaw_py.web.pages.rendering import NAVIGATION, Assets
+from tests.unit.web import fake_post, fakes
+from tests.unit.web.fakes import FakeControl
+from tests.unit.web.pages.conftest import ORIGIN, Browser
+
+ATTACK = "<script>alert(1)</script><img src=x onerror=alert(2)>'\"</pre></textarea>"
+PAGES = [
+    *(path for path, _ in NAVIGATION),
+    "/sessions/view?key=local",
+    "/runs/0190-aaaa",
+    "/deliveries?show=sent",
+    "/timeline?span=24h",
+    "/jobs/new",
+    "/heartbeats/main",
+    "/heartbeats/main/dry-run",
+]
+MAX_PAGE_BYTES = 250 * 1024
+
+
+class Reader(HTMLParser):
+    """Reads a page as a browser would, and notes what would run and what is without a name."""
+
+    VOID = frozenset({"meta", "link", "img", "input", "br", "rect", "line", "path"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.scripts: list[str] = []
+        self.handlers: list[str] = []
+        self.elsewhere: list[str] = []
+        self.ids: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        facts = {name: value or "" for name, value in attrs}
+        self.handlers += [name for name in facts if name.startswith("on") or name == "style"]
+        if tag == "script":
+            self.scripts.append(facts.get("src", "inline"))
+        self.elsewhere += [
+            facts[name]
+            for name in ("src", "href", "action")
+            if name in facts and not facts[name].startswith(("/", "#"))
+        ]
+        if "id" in facts:
+            self.ids.append(facts["id"])
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_a_page_is_whole_and_loads_nothing_from_elsewhere(
+    browser: Browser, path: str
+) -> None:
+    answer = await browser.get(path)
+    assert answer.status_code == 200
+    page = Reader(answer.text)
+    assert page.open == []
+    assert all(source.startswith("/static/") for source in page.scripts)
+    assert (page.handlers, page.elsewhere) == ([], [])
+    assert len(set(page.ids)) == len(page.ids)
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["cache-control"] == "no-store"
+
+
+async def test_all_that_a_page_loads_is_small(browser: Browser) -> None:
+    """OPS-3: page weight in all."""
+    files = sum(len(content) for content in Assets().contents.values())
+    for path in PAGES:
+        assert files + len((await browser.get(path)).content) < MAX_PAGE_BYTES
+
+
+async def test_what_people_and_models_write_stays_text(
+    browser: Browser, control: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SEC-1: from chats, names and what a model has said."""
+    dead = replace(fakes.DEAD, message=OutboundMessage(fakes.LOCAL, ATTACK), error=ATTACK)
+    control.rows = [dead]
+    control.snapshot = replace(fakes.STATUS, warnings=(ATTACK,), database=ATTACK)
+    entry = replace(fakes.HISTORY[0], entry=replace(fakes.HISTORY[0].entry, text=ATTACK))
+    monkeypatch.setattr(fakes, "HISTORY", [entry])
+    tool = replace(fakes.ENDED.tools[0], name=ATTACK, arguments=ATTACK, result=ATTACK)
+    monkeypatch.setattr(fakes, "ENDED", replace(fakes.ENDED, tools=(tool,), error=ATTACK))
+    for path in ("/", "/deliveries", "/health", "/sessions/view?key=local", "/runs/0190-aaaa"):
+        text = (await browser.get(path)).text
+        page = Reader(text)
+        assert (page.handlers, page.open) == ([], [])
+        assert "inline" not in page.scripts
+        assert html.escape(ATTACK).replace("&#x27;", "&#39;").replace("&quot;", "&#34;") in text
+
+
+async def test_an_address_can_make_a_page_say_nothing(browser: Browser) -> None:
+    for path in ("/?notice=You+were+hacked", "/?error=x", f"/timeline?span={ATTACK}"):
+        answer = await browser.get(path)
+        assert answer.status_code == 200
+        assert 'role="status">You' not in answer.text
+        assert "alert(1)" not in answer.text
+
+
+# ---------------------------------------------------------------------------- what is shown
+
+
+async def test_now_shows_who_works_and_who_waits_for_what(browser: Browser) -> None:
+    text = (await browser.get("/")).text
+    assert "disk is nearly full" in text
+    assert 'aria-label="1 of 1 slots in use"' in text
+    assert "a slot of its lane" in text
+    assert 'href="/runs/0190-aaaa"' in text
+
+
+async def test_where_nothing_happens_a_newcomer_is_told_what_to_do(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fakes, "ACTIVE_RUNS", replace(fakes.ACTIVE_RUNS, runs=()))
+    text = (await browser.get("/")).text
+    assert "Nothing runs." in text
+    assert "goclaw chat" in text
+
+
+async def test_a_run_shows_what_was_asked_its_tools_its_cost_and_its_delivery(
+    browser: Browser,
+) -> None:
+    text = (await browser.get("/runs/0190-aaaa")).text
+    for part in ("Grüße", "read_file", "three lines", "never came back", "$0.0123", "1 min 01 s"):
+        assert part in text
+    assert "chat not found" in text
+
+
+async def test_the_timeline_draws_each_run_and_tells_it_in_words(
+    browser: Browser, control: FakeControl
+) -> None:
+    text = (await browser.get("/timeline?span=10m")).text
+    assert text.count("<title>agent:main:console:direct:local") == 2
+    _, since, until, _ = next(call for call in control.calls if call[0] == "runs_between")
+    assert isinstance(since, datetime)
+    assert isinstance(until, datetime)
+    assert since <= fakes.NOW <= until
+    assert (until - since).total_seconds() == 600
+
+
+async def test_failures_come_first(browser: Browser) -> None:
+    text = (await browser.get("/deliveries")).text
+    assert "chat not found" in text
+    assert "maybe twice" in text
+    assert "Try all again" in text
+
+
+async def test_what_is_gone_is_said_as_a_page_to_people_and_as_json_to_programs(
+    browser: Browser,
+) -> None:
+    for path, words in (("/runs/nothing", "no run"), ("/nowhere", "there is no such page")):
+        shown = await browser.get(path)
+        assert shown.status_code == 404
+        assert words in shown.text
+        assert shown.headers["content-type"].startswith("text/html")
+        told = await browser.get(path, headers={"accept": "application/json"})
+        assert told.status_code == 404
+        assert words in told.json()["error"]
+
+
+async def test_a_database_that_is_away_is_said_and_not_a_broken_page(
+    browser: Browser, control: FakeControl
+) -> None:
+    control.failure = fakes.unavailable()
+    answer = await browser.get("/")
+    assert answer.status_code == 503
+    assert "the database does not answer" in answer.text
+
+
+# ---------------------------------------------------------------------------- what buttons do
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "call"),
+    [
+        ("/stop", {"session": "s"}, ("stop", "s", False)),
+        ("/stop", {"session": "s", "everything": "yes"}, ("stop", "s", True)),
+        ("/sessions/reset", {"key": "local"}, ("reset", fakes.SESSION)),
+        ("/people/approve", {"code": " AB12 ", "role": "guest"}, ("approve", "AB12", True)),
+        ("/people/approve", {"code": "AB12", "role": "owner"}, ("approve", "AB12", False)),
+        (
+            "/people/revoke",
+            {"channel": "telegram", "account": "default", "sender": "42"},
+            ("revoke", "telegram", "default", "42"),
+        ),
+    ],
+)
+async def test_a_button_does_what_it_says(
+    browser: Browser, control: FakeControl, path: str, fields: dict[str, str], call: object
+) -> None:
+    answer = await browser.send_form(path, **fields)
+    assert answer.status_code == 303
+    assert "notice=" in answer.headers["location"]
+    assert call in control.calls
+    assert (await browser.get(answer.headers["location"])).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "row", "called"),
+    [
+        ("/deliveries/outbox/retry", fakes.DEAD.id, "retry_outbox"),
+        ("/deliveries/outbox/drop", fakes.DEAD.id, "drop_outbox"),
+        ("/deliveries/inbox/retry", fake_post.LOST.row.id, "retry_letters"),
+        ("/deliveries/inbox/drop", fake_post.LOST.row.id, "dismiss_letters"),
+    ],
+)
+async def test_messages_are_tried_again_or_given_up(
+    browser: Browser, control: FakeControl, path: str, row: int, called: str
+) -> None:
+    answer = await browser.send_form(path, id=row)
+    assert answer.status_code == 303
+    assert [args for name, *args in control.calls if name == called] == [[(row,)]]
+    unknown = await browser.send_form(path, id=77)
+    assert unknown.headers["location"] == "/deliveries?notice=nothing"
+
+
+async def test_all_failures_are_tried_again_at_once(browser: Browser, control: FakeControl) -> None:
+    assert (await browser.send_form("/deliveries/all")).status_code == 303
+    called = [name for name, *_ in control.calls]
+    assert {"retry_outbox", "retry_letters"} <= set(called)
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/stop", {}),
+        ("/deliveries/outbox/retry", {"id": "x"}),
+        ("/deliveries/outbox/retry", {"id": "-1"}),
+        ("/deliveries/outbox/retry", {"id": "9" * 30}),
+        ("/deliveries/inbox/drop", {}),
+        ("/people/approve", {"code": ""}),
+        ("/people/approve", {"code": "AB12", "role": "king"}),
+        ("/people/revoke", {"channel": "telegram"}),
+        ("/people/groups", {"channel": "t", "account": "a", "chat": "c", "allowed": "maybe"}),
+    ],
+)
+async def test_a_form_that_lacks_something_changes_nothing(
+    browser: Browser, control: FakeControl, path: str, fields: dict[str, str]
+) -> None:
+    answer = await browser.send_form(path, **fields)
+    assert answer.status_code == 422
+    assert 'role="alert"' in answer.text
+    assert control.calls == []
+
+
+async def test_what_no_browser_sends_is_refused(browser: Browser, control: FakeControl) -> None:
+    wrong = {**ORIGIN, "content-type": "application/json"}
+    assert (await browser.post("/stop", content=b"{}", headers=wrong)).status_code == 415
+    kind = {**ORIGIN, "content-type": "application/x-www-form-urlencoded"}
+    long = b"session=" + b"x" * (MAX_FORM_BYTES + 1)
+    assert (await browser.post("/stop", content=long, headers=kind)).status_code == 413
+    many = b"&".join(b"a=b" for _ in range(300))
+    assert (await browser.post("/stop", content=many, headers=kind)).status_code == 400
+    assert (await browser.post("/stop", content=b"a=%ff", headers=kind)).status_code == 400
+    assert (await browser.put("/stop", headers=ORIGIN)).status_code == 405
+    assert (await browser.get("/stop")).status_code == 405
+    assert (await browser.post("/stop", content=b"session=s", headers={})).status_code == 403
+    assert control.calls == []
+
+
+async def test_an_unknown_code_is_said(browser: Browser) -> None:
+    answer = await browser.send_form("/people/approve", code="WRONG", role="guest")
+    assert answer.status_code == 404
+    assert "no pairing request has this code" in answer.text
+
+
+# ---------------------------------------------------------------------------- files
+
+
+async def test_files_are_kept_by_browsers_as_long_as_their_address_holds(browser: Browser) -> None:
+    assets = Assets()
+    for name, content in assets.contents.items():
+        pinned = await browser.get(f"/static/{name}?v={assets.version}")
+        assert pinned.content == content
+        assert "immutable" in pinned.headers["cache-control"]
+        other = await browser.get(f"/static/{name}?v=old")
+        assert other.headers["cache-control"] == "no-cache"
+    for path in ("/static/none.css", "/static/../site.py", "/static/%2e%2e/site.py"):
+        assert (await browser.get(path)).status_code == 404
+
+
+async def test_a_state_of_messages_can_be_chosen(browser: Browser, control: FakeControl) -> None:
+    sent = replace(fakes.DEAD, id=5, state=OutboxState.SENT, sent_at=fakes.NOW, error=None)
+    control.rows = [sent]
+    assert 'id="out-5"' in (await browser.get("/deliveries?show=sent")).text
+    assert 'id="out-5"' not in (await browser.get("/deliveries?show=waiting")).text

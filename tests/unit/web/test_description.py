@@ -1,0 +1,120 @@
+"""What the API says of itself (SPEC OPS-2): every operation, in full, with examples that hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from goclaw_py.web.api import make_api
+from goclaw_py.web.description import operations
+from tests.unit.web.fake_terminals import FakeTerminals
+from tests.unit.web.fakes import FakeControl
+
+JSON = "application/json"
+OPEN = ("/healthz", "/readyz")
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    return make_api(FakeControl(), FakeTerminals(), release="1.2.3").openapi()
+
+
+def validator(document: dict[str, Any], schema: dict[str, Any]) -> Draft202012Validator:
+    return Draft202012Validator({**schema, "components": document["components"]})
+
+
+def test_every_operation_is_named_summed_up_and_sorted(document: dict[str, Any]) -> None:
+    found = list(operations(document))
+    assert len(found) > 70
+    names = Counter(operation["operationId"] for _, _, operation in found)
+    assert names.most_common(1)[0][1] == 1
+    for path, method, operation in found:
+        where = f"{method} {path}"
+        assert operation["tags"], where
+        summary, text = operation["summary"], operation["description"]
+        assert text.replace("\n", " ").startswith(summary.split("\n")[0]), where
+        assert summary[0].isupper(), where
+        assert not summary.endswith("."), where
+        assert "``" not in text, where
+
+
+def test_every_body_and_every_answer_has_an_example(document: dict[str, Any]) -> None:
+    for path, method, operation in operations(document):
+        contents = [("body", operation.get("requestBody", {}).get("content", {}))]
+        contents += [(code, one.get("content", {})) for code, one in operation["responses"].items()]
+        for where, content in contents:
+            for kind, media in content.items():
+                if kind in (JSON, "text/event-stream"):
+                    assert "example" in media, f"{method} {path} {where}"
+
+
+def test_examples_are_what_their_schemas_say(document: dict[str, Any]) -> None:
+    checked = 0
+    for path, method, operation in operations(document):
+        medias = [operation.get("requestBody", {})]
+        medias += operation["responses"].values()
+        for one in medias:
+            for media in one.get("content", {}).values():
+                if "example" in media and "schema" in media:
+                    wrong = list(validator(document, media["schema"]).iter_errors(media["example"]))
+                    assert not wrong, f"{method} {path}: {wrong[0].message}"
+                    checked += 1
+        for parameter in operation.get("parameters", []):
+            schema = parameter["schema"]
+            for example in parameter.get("examples", schema.get("examples", [])):
+                assert validator(document, schema).is_valid(example), f"{method} {path} {parameter}"
+    assert checked > 500
+
+
+def test_examples_show_nothing_that_does_harm_in_a_terminal(document: dict[str, Any]) -> None:
+    for path, method, operation in operations(document):
+        text = str([one.get("content") for one in operation["responses"].values()])
+        assert text.replace("\n", "").isprintable(), f"{method} {path}"
+        assert "\\x1b" not in text, f"{method} {path}"
+
+
+def test_every_refusal_is_described_as_an_error(document: dict[str, Any]) -> None:
+    for path, method, operation in operations(document):
+        where = f"{method} {path}"
+        codes = set(operation["responses"])
+        assert {"403", "421"} <= codes, where
+        assert ("401" in codes) is (path not in OPEN), where
+        assert ("415" in codes) is ("requestBody" in operation), where
+        if "{" in path or "requestBody" in operation or operation.get("parameters"):
+            assert codes & {"400", "404", "422"}, where
+        for code in codes:
+            if code >= "400":
+                schema = operation["responses"][code]["content"][JSON]["schema"]
+                assert validator(document, schema).is_valid({"error": "x"}) or code in (
+                    *("404", "409", "503"),
+                ), f"{where} {code}"
+                assert not validator(document, schema).is_valid({}), f"{where} {code}"
+
+
+def test_lists_say_how_to_read_on(document: dict[str, Any]) -> None:
+    paged = {
+        path
+        for path, method, operation in operations(document)
+        if "Link" in operation["responses"].get("200", {}).get("headers", {})
+    }
+    assert paged == {
+        "/api/runs",
+        "/api/runs/timeline",
+        "/api/sessions",
+        "/api/inbox",
+        "/api/outbox",
+        "/api/people",
+        "/api/chats",
+        "/api/heard",
+        "/api/beats",
+        "/api/heartbeats/{agent}/beats",
+        "/api/occurrences",
+        "/api/jobs/{job}/log",
+    }
+    for path in paged:
+        names = {one["name"] for one in document["paths"][path]["get"]["parameters"]}
+        assert "limit" in names
+        assert names & {"before", "after"}

@@ -1,0 +1,173 @@
+"""Probes and the door for Prometheus (SPEC OPS-2, SEC-1)."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import closing
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goclaw_py.core.readiness import Condition, Vitals
+from goclaw_py.ports.health import Exposition
+from goclaw_py.web.api import make_api
+from goclaw_py.web.front import Access, tcp_server
+from goclaw_py.web.health import prefers_openmetrics
+from goclaw_py.web.tcp import listen_tcp, url_of
+from tests.unit.web.fake_health import FakeHealth
+from tests.unit.web.fakes import FakeControl
+
+pytestmark = pytest.mark.real_time
+
+TOKEN = "0123456789abcdef"
+PROMETHEUS = (
+    "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,"
+    "application/openmetrics-text;version=0.0.1;q=0.4,"
+    "text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,text/plain;version=0.0.4;q=0.2,*/*;q=0.1"
+)
+"""What Prometheus 3 sends."""
+
+
+def http(health: FakeHealth | None = None) -> httpx.AsyncClient:
+    app = make_api(FakeControl(), health=health or FakeHealth())
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    return httpx.AsyncClient(transport=transport, base_url="http://x")
+
+
+async def test_a_gateway_that_is_ready_says_so() -> None:
+    async with http() as client:
+        answer = await client.get("/readyz")
+    assert answer.status_code == 200
+    assert answer.headers["cache-control"] == "no-store"
+    body = answer.json()
+    assert body["ready"] is True
+    assert [check["name"] for check in body["checks"]] == [
+        "database",
+        "channels",
+        "lag",
+        "draining",
+    ]
+    assert {check["state"] for check in body["checks"]} == {Condition.OK}
+    assert all(check["words"] for check in body["checks"])
+    assert "error" not in body
+
+
+async def test_one_that_is_not_says_why() -> None:
+    health = FakeHealth()
+    health.vitals = Vitals(database=False, channels=(), lag_s=0.0, draining=True)
+    async with http(health) as client:
+        answer = await client.get("/readyz")
+        bare = await client.head("/readyz")
+    body = answer.json()
+    assert (answer.status_code, body["ready"]) == (503, False)
+    assert body["error"].startswith("not ready: the database does not answer; ")
+    assert [one["name"] for one in body["checks"] if one["state"] == "failing"] == [
+        "database",
+        "draining",
+    ]
+    assert (bare.status_code, bare.content) == (503, b"")
+
+
+async def test_figures_come_in_the_format_that_is_asked_for() -> None:
+    async with http() as client:
+        plain = await client.get("/metrics")
+        rich = await client.get("/metrics", headers={"accept": PROMETHEUS})
+    assert (plain.status_code, plain.text) == (200, "a 1.0\n")
+    assert plain.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert rich.headers["content-type"] == "application/openmetrics-text; version=1.0.0"
+    assert rich.text == "# EOF\n"
+
+
+@pytest.mark.parametrize(
+    ("accept", "wanted"),
+    [
+        ([], False),
+        (["*/*"], False),
+        (["text/plain"], False),
+        ([PROMETHEUS], True),
+        (["application/openmetrics-text"], True),
+        (["Application/OpenMetrics-Text ; Version=1.0.0"], True),
+        (["text/plain", "application/openmetrics-text"], True),
+        (["application/openmetrics-text;q=0.1, text/plain;q=0.9"], False),
+        (["application/openmetrics-text;q=0"], False),
+        (["application/openmetrics-text;q=nan"], False),
+        (["application/openmetrics-text;q=1e400"], False),
+        (["application/openmetrics-text;version=2.0.0"], False),
+        (["application/openmetrics-text;version=\x00"], False),
+        (["application/openmetrics-text;;;=;q="], False),
+    ],
+)
+def test_openmetrics_is_for_those_who_prefer_it(accept: list[str], wanted: bool) -> None:
+    assert prefers_openmetrics(accept) is wanted
+
+
+@given(st.lists(st.text(alphabet="aopenmtrics-/x;=,q.019 \t\"'\x00\xff", max_size=60), max_size=4))
+def test_no_accept_header_breaks_it(accept: list[str]) -> None:
+    assert prefers_openmetrics(accept) in (True, False)
+
+
+@pytest.mark.parametrize("path", ["/readyz", "/metrics"])
+async def test_they_are_only_read(path: str) -> None:
+    async with http() as client:
+        for method in ("POST", "PUT", "DELETE", "PATCH"):
+            answer = await client.request(method, path)
+            assert answer.status_code == 405
+            assert "GET" in answer.headers["allow"].split(", ")
+            assert answer.json()["error"]
+
+
+async def test_without_a_running_gateway_there_is_neither() -> None:
+    transport = httpx.ASGITransport(make_api(FakeControl()))
+    async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+        assert (await client.get("/healthz")).status_code == 200
+        assert (await client.get("/readyz")).status_code == 404
+        assert (await client.get("/metrics")).status_code == 404
+
+
+async def test_a_metrics_read_that_meets_a_bug_is_an_error_in_words() -> None:
+    class Broken(FakeHealth):
+        async def metrics(self, *, openmetrics: bool) -> Exposition:
+            raise ValueError(f"secret {openmetrics}")
+
+    async with http(Broken()) as client:
+        answer = await client.get("/metrics")
+    assert answer.status_code == 500
+    assert "secret" not in answer.text
+    assert answer.json()["error"]
+
+
+async def test_over_tcp_figures_need_the_token_and_probes_do_not() -> None:
+    app = make_api(FakeControl(), health=FakeHealth())
+    with closing(listen_tcp("127.0.0.1", 0)) as listener:
+        server = tcp_server(listener, [], app, Access("127.0.0.1", (), TOKEN))
+        task = asyncio.create_task(server.run())
+        try:
+            async with httpx.AsyncClient(base_url=url_of(listener), trust_env=False) as client:
+                assert (await client.get("/readyz")).status_code == 200
+                assert (await client.head("/readyz")).status_code == 200
+                assert (await client.post("/readyz")).status_code == 401
+                assert (await client.get("/readyz/../metrics")).status_code == 401
+                assert (await client.get("/metrics")).status_code == 401
+                wrong = {"authorization": f"Bearer {TOKEN}x"}
+                assert (await client.get("/metrics", headers=wrong)).status_code == 401
+                right = {"authorization": f"Bearer {TOKEN}"}
+                assert (await client.get("/metrics", headers=right)).text == "a 1.0\n"
+                evil = {"host": "evil.example"}
+                assert (await client.get("/readyz", headers=evil)).status_code == 421
+        finally:
+            server.stop()
+            await task
+
+
+async def test_they_are_described() -> None:
+    async with http() as client:
+        paths = (await client.get("/openapi.json")).json()["paths"]
+    ready = paths["/readyz"]["get"]["responses"]
+    assert {
+        code: ready[code]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+        for code in ("200", "503")
+    } == {"200": "Ready", "503": "NotReady"}
+    figures = paths["/metrics"]["get"]["responses"]["200"]["content"]
+    assert set(figures) == {"text/plain", "application/openmetrics-text"}

@@ -1,0 +1,137 @@
+"""Long lists over HTTP, page by page (SPEC OPS-2)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import timedelta
+
+import httpx
+import pytest
+
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.pages import Cursor
+from goclaw_py.ports.store import OutboxState
+from tests.support.apps import lend_api
+from tests.unit.web import fake_post, fakes
+from tests.unit.web.fakes import FakeControl
+from tests.unit.web.harness import connected
+
+CURSOR = str(Cursor(fakes.NOW, ("x",)))
+
+
+def client(control: FakeControl) -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(lend_api(control))
+    return httpx.AsyncClient(transport=transport, base_url="http://x")
+
+
+def full() -> FakeControl:
+    """With several of everything."""
+    control = FakeControl()
+    control.approved = [fakes.ANN, fakes.EVE]
+    control.rows = [replace(fakes.DEAD, id=number) for number in (9, 7, 4)]
+    control.mail = [
+        replace(fake_post.LOST, row=replace(fake_post.LOST.row, id=number)) for number in (9, 7, 4)
+    ]
+    control.spoke = [
+        fake_post.SPOKE,
+        replace(fake_post.SPOKE, at=fake_post.SPOKE.at - timedelta(seconds=1)),
+    ]
+    return control
+
+
+async def walk(http: httpx.AsyncClient, path: str) -> list[object]:
+    """All rows of a list, each page as the one before says."""
+    found: list[object] = []
+    address: str | httpx.URL = path
+    for _ in range(9):
+        answer = await http.get(address)
+        assert answer.status_code == 200, answer.text
+        assert len(answer.json()) == 1
+        found += answer.json()
+        if "link" not in answer.headers:
+            return found
+        link = re.fullmatch(r'<(\?[^>]+)>; rel="next"', answer.headers["link"])
+        assert link is not None
+        address = answer.url.join(link[1])
+    raise AssertionError("there is no last page")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/runs",
+        "/api/runs/timeline?since=2026-01-01T00:00:00Z&until=2027-01-01T00:00:00%2B02:00",
+        "/api/sessions",
+        "/api/inbox",
+        "/api/outbox",
+        "/api/outbox?state=dead&run=0190-aaaa",
+        "/api/people",
+        "/api/chats",
+        "/api/heard",
+        "/api/beats",
+        "/api/heartbeats/main/beats",
+    ],
+)
+async def test_pages_follow_each_other_to_the_end(path: str) -> None:
+    async with client(full()) as http:
+        whole = (await http.get(path)).json()
+        assert len(whole) > 1
+        mark = "&" if "?" in path else "?"
+        assert await walk(http, f"{path}{mark}limit=1") == whole
+        answer = await http.get(f"{path}{mark}limit={len(whole)}")
+        assert "link" not in answer.headers
+
+
+async def test_the_next_page_is_asked_for_as_the_first_was() -> None:
+    async with client(full()) as http:
+        answer = await http.get("/api/outbox?limit=1&state=dead&before=8")
+    assert answer.headers["link"] == '<?limit=1&state=dead&before=7>; rel="next"'
+
+
+@pytest.mark.parametrize(
+    ("path", "word"),
+    [
+        ("/api/runs?before=", "before"),
+        ("/api/runs?before=%00", "before"),
+        ("/api/runs?before=x", "before: this is no place in this list"),
+        (f"/api/chats?before={CURSOR}", "before: this is no place in this list"),
+        (f"/api/runs?before={'A' * 9000}", "before"),
+        ("/api/outbox?before=-1", "before"),
+        ("/api/outbox?before=99999999999999999999", "before"),
+        (f"/api/inbox?before={CURSOR}", "before"),
+        ("/api/runs?trigger=x", "trigger"),
+        ("/api/runs?outcome=good", "outcome"),
+        ("/api/runs/timeline", "since"),
+        ("/api/runs/timeline?since=2026-01-01T00:00:00&until=2026-01-02T00:00:00Z", "since"),
+        ("/api/runs/timeline?since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z", "until"),
+        (
+            "/api/runs/timeline?since=0001-01-01T00:00:00%2B14:00&until=2026-01-01T00:00:00Z",
+            "since",
+        ),
+        ("/api/runs/timeline?since=x&until=y", "since"),
+    ],
+)
+async def test_what_cannot_be_meant_is_refused_in_words(path: str, word: str) -> None:
+    async with client(full()) as http:
+        answer = await http.get(path)
+    assert answer.status_code == 422
+    assert answer.json()["error"].startswith(word)
+
+
+async def test_the_client_over_the_socket_reads_on_too(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    async with connected(tmp_path) as (made, remote):
+        made.control.rows = full().rows
+        assert await remote.runs(before=fakes.ACTIVE.cursor) == [fakes.ENDED]
+        assert await remote.sessions(before=fakes.FULL.cursor) == [fakes.BARE]
+        assert [row.id for row in await remote.outbox(before=7)] == [4]
+        assert await remote.outbox(run=RunId("other")) == []
+        assert len(await remote.outbox(state=OutboxState.DEAD, run=fakes.RUN_ID)) == 3
+        assert [one.row.id for one in await remote.letters(before=9)] == [8]
+        since, until = fakes.NOW, fakes.NOW + timedelta(hours=1)
+        spans = await remote.runs_between(since, until)
+        assert spans == [fakes.SPAN, fakes.ACTIVE_SPAN]
+        assert await remote.runs_between(since, until, after=spans[0].cursor) == spans[1:]
+        record = await remote.run_record("0190-a")
+    assert (record.run, record.entries) == (fakes.ENDED, tuple(fakes.HISTORY))
+    assert record.said == (fakes.DEAD,)

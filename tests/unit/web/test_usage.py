@@ -1,0 +1,142 @@
+"""``/api/usage`` and its client: what goes in comes out, and what makes no sense is refused."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import httpx
+import pytest
+
+from goclaw_py.core.errors import BadUsageQuery, StoreUnavailable
+from goclaw_py.core.usage_view import MAX_DAYS, Grouping, UsageQuery, UsageReport, UsageRow, Used
+from goclaw_py.ports.control import NoGateway
+from goclaw_py.web import wire
+from tests.unit.web import fake_usage
+from tests.unit.web.fakes import FakeControl
+from tests.unit.web.harness import connected
+from tests.unit.web.test_api import http
+
+pytestmark = pytest.mark.real_time
+
+
+async def get(params: dict[str, str], control: FakeControl | None = None) -> httpx.Response:
+    async with http(control) as client:
+        return await client.get("/api/usage", params=params)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        UsageQuery(),
+        UsageQuery(tuple(Grouping), days=MAX_DAYS, zone="Europe/Berlin"),
+        UsageQuery((Grouping.DAY,), since=date(2026, 1, 1)),
+        UsageQuery((Grouping.JOB,), until=date(2026, 1, 1), days=3),
+        UsageQuery((Grouping.JOB,), since=date(2025, 12, 31), until=date(2026, 1, 1)),
+    ],
+)
+async def test_a_question_arrives_as_it_was_and_so_does_its_answer(
+    tmp_path: Path, query: UsageQuery
+) -> None:
+    async with connected(tmp_path) as (made, remote):
+        assert await remote.usage(query) == fake_usage.BY_DAY
+    assert made.control.calls == [("usage", query)]
+
+
+async def test_an_answer_without_rows_or_money_comes_back_too(tmp_path: Path) -> None:
+    empty = UsageReport((), date(2026, 1, 1), date(2026, 1, 1), "UTC", (), Used())
+    sum_alone = UsageReport(
+        *((), date(2026, 1, 1), date(2026, 1, 1), "UTC"), (UsageRow({}, Used(1)),), Used(1)
+    )
+    async with connected(tmp_path) as (made, remote):
+        for report in (empty, sum_alone):
+            made.control.report = report
+            assert await remote.usage(UsageQuery()) == report
+
+
+async def test_what_only_the_gateways_clock_tells_to_be_wrong_is_the_same_error(
+    tmp_path: Path,
+) -> None:
+    async with connected(tmp_path) as (_, remote):
+        with pytest.raises(BadUsageQuery) as error:
+            await remote.usage(UsageQuery(since=date(2030, 1, 1)))
+    assert error.value.key == "since"
+    assert str(error.value) == "since: 2030-01-01 is after the last day, 2026-01-02"
+
+
+async def test_trouble_of_the_gateway_is_told_as_such(tmp_path: Path) -> None:
+    async with connected(tmp_path) as (made, remote):
+        made.control.failure = StoreUnavailable("the database is away")
+        with pytest.raises(StoreUnavailable, match="away"):
+            await remote.usage(UsageQuery())
+        await made.stop()
+        with pytest.raises(NoGateway):
+            await remote.usage(UsageQuery())
+        made.start()
+
+
+async def test_without_a_word_the_agents_of_the_last_days_are_told() -> None:
+    control = FakeControl()
+    got = await get({}, control)
+    assert (got.status_code, got.headers["content-type"]) == (200, "application/json")
+    assert control.calls == [("usage", UsageQuery((Grouping.AGENT,)))]
+
+
+async def test_the_sum_alone_can_be_asked_for() -> None:
+    control = FakeControl()
+    assert (await get({"by": ""}, control)).status_code == 200
+    assert control.calls == [("usage", UsageQuery())]
+
+
+async def test_the_json_is_made_for_programs() -> None:
+    found = (await get({"by": "day,sender"})).json()
+    assert found["by"] == ["day", "sender"]
+    assert (found["since"], found["until"], found["zone"]) == ("2026-01-01", "2026-01-02", "UTC")
+    first, second = found["rows"]
+    assert first["group"] == {"day": "2026-01-01", "sender": "telegram/work/7"}
+    assert first["used"]["cost_usd"] == "0.0605"
+    assert second["group"]["sender"] is None
+    assert found["total"]["runs"] == 6
+    assert (found["left_out"], found["others"]["cost_usd"]) == (12, None)
+
+
+@pytest.mark.parametrize(
+    ("params", "says"),
+    [
+        ({"by": "person"}, "by: 'person' is none of agent, job, sender, day, model"),
+        ({"by": "agent,,day"}, "by: '' is none of"),
+        ({"by": "day,agent,day"}, "by: day is named twice"),
+        ({"by": "x" * 101}, "by: "),
+        ({"since": "2026-02-01", "until": "2026-01-31"}, "since: 2026-02-01 is after"),
+        ({"since": "2030-01-01"}, "since: 2030-01-01 is after the last day"),
+        ({"since": "2016-01-01", "until": "2025-12-31"}, "more than 366 days"),
+        ({"since": "2016-01-01"}, "more than 366 days"),
+        ({"since": "0001-01-01", "until": "0001-01-02"}, "since: a day from 1970-01-01"),
+        ({"until": "9999-12-31"}, "until: a day from 1970-01-01"),
+        ({"since": "2026-02-30"}, "since: a date such as 2026-01-31"),
+        ({"since": "yesterday"}, "since: "),
+        ({"since": "1767225600"}, "since: "),
+        ({"since": "2026-01-01", "days": "3"}, "days: give days or since, not both"),
+        ({"days": "0"}, "days: "),
+        ({"days": "3650"}, "days: "),
+        ({"days": "many"}, "days: "),
+        ({"days": "9" * 5000}, "days: "),
+        ({"tz": "Nowhere"}, "tz: "),
+        ({"tz": "CET"}, "tz: "),
+        ({"tz": ""}, "tz: "),
+        ({"tz": "../../etc/passwd"}, "tz: "),
+        ({"tz": "x" * 65}, "tz: "),
+        ({"tz": "\x00"}, "tz: "),
+    ],
+)
+async def test_a_question_that_makes_no_sense_is_refused(params: dict[str, str], says: str) -> None:
+    got = await get(params)
+    assert got.status_code == 422
+    assert says in wire.read(wire.ApiError, got.content).error
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+async def test_nothing_can_be_done_with_usage_but_to_read_it(method: str) -> None:
+    async with http() as client:
+        got = await client.request(method, "/api/usage")
+    assert (got.status_code, got.headers["allow"]) == (405, "GET")
