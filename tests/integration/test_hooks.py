@@ -121,7 +121,8 @@ class House:
         home = self.folder / name
         home.mkdir(exist_ok=True)
         env = {"GOCLAW_HOME": str(home), "HOME": str(home), "GOCLAW_WEB__PORT": str(port)}
-        return load(None, env | {"GOCLAW_SHUTDOWN__WAIT": "1s", "GOCLAW_RUNS__CANCEL_GRACE": "1s"})
+        env |= {"GOCLAW_SHUTDOWN__WAIT": "1s", "GOCLAW_RUNS__CANCEL_GRACE": "1s"}
+        return load(None, env | {"GOCLAW_WEB__API": "false"})
 
     @asynccontextmanager
     async def gateway(

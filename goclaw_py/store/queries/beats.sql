@@ -471,7 +471,7 @@ order by l.claimed_at desc, l.id desc;
 
 -- name: log_with_status
 -- Those with a status, and with or without a message that was given up ($5). For the way in which
--- it is said see the lists of runs.
+-- it is said see the lists of runs. No ``exists``: the planner would read all messages at once.
 select
     l.*,
     array(select r.id from runs as r where r.beat = l.id order by r.started_at, r.id) as runs,
@@ -484,8 +484,10 @@ from (
     where status >= $4 and (status, claimed_at, id) < ($4, $2, $3)
       and (
           $5::boolean is null
-          or $5 = exists (
-              select from outbox as o where o.beat = l.id and o.state in ('dead', 'dropped')
+          or $5 = coalesce(
+              (select true from outbox as o
+               where o.beat = l.id and o.state in ('dead', 'dropped') limit 1),
+              false
           )
       )
     order by status desc, claimed_at desc, id desc
@@ -507,8 +509,10 @@ from (
     where skip >= $6 and (skip, claimed_at, id) < ($6, $2, $3) and status = $4
       and (
           $5::boolean is null
-          or $5 = exists (
-              select from outbox as o where o.beat = l.id and o.state in ('dead', 'dropped')
+          or $5 = coalesce(
+              (select true from outbox as o
+               where o.beat = l.id and o.state in ('dead', 'dropped') limit 1),
+              false
           )
       )
     order by skip desc, claimed_at desc, id desc
@@ -531,8 +535,10 @@ from (
       and ($4::text is null or status = $4) and ($6::text is null or skip = $6)
       and (
           $5::boolean is null
-          or $5 = exists (
-              select from outbox as o where o.beat = l.id and o.state in ('dead', 'dropped')
+          or $5 = coalesce(
+              (select true from outbox as o
+               where o.beat = l.id and o.state in ('dead', 'dropped') limit 1),
+              false
           )
       )
     order by claimed_at desc, id desc
