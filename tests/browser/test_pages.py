@@ -1,0 +1,103 @@
+"""Every page, at a desk and on a phone: whole, quiet, readable, usable by keyboard (OPS-3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from goclaw_py.web.pages.rendering import NAVIGATION
+from tests.browser.conftest import DESK, PHONE, Keep, Screen, visit
+from tests.browser.dashboard import Dashboard
+from tests.browser.seen import Seen, is_clean, open_details, overflow, violations, walk
+
+pytestmark = pytest.mark.real_time
+
+Visitor = tuple[Page, Seen]
+
+PLACES = {
+    **{name: path for path, name in NAVIGATION},
+    "All deliveries": "/deliveries?show=sent",
+    "New job": "/jobs/new",
+    "Job": "",
+    "Heartbeat": "/heartbeats/main",
+    "Dry run": "/heartbeats/main/dry-run",
+    "Session": "",
+    "Run": "",
+    "Not there": "/nowhere",
+}
+
+
+@pytest.fixture(scope="module")
+def places(dash: Dashboard) -> dict[str, str]:
+    """Where each page is; some have an id in their address."""
+    run = next(run for run in dash.runs("seed") if run["tools"])
+    found = {
+        "Job": f"/jobs/{dash.job}",
+        "Session": f"/sessions/view?key={run['session']}",
+        "Run": f"/runs/{run['id']}",
+    }
+    return PLACES | found
+
+
+@pytest.fixture(scope="module", params=[DESK, PHONE], ids=str)
+def screen(request: pytest.FixtureRequest) -> Screen:
+    return request.param  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="module")
+def visitor(dash: Dashboard, chromium: Browser, screen: Screen) -> Iterator[Visitor]:
+    # At the desk what a page lets through would run, on the phone its policy is in force.
+    with visit(chromium, dash.url, screen, bypass_csp=screen is DESK) as (context, seen):
+        yield context.new_page(), seen
+
+
+def opened(page: Page) -> None:
+    """Open all that can be opened, and wait until the page is live."""
+    open_details(page)
+    if page.locator("[data-live]:not([data-live='']), [data-chat]").count():
+        expect(page.locator("#link")).to_have_text("live")
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_page_fits_its_screen_and_everybody_who_reads_it(
+    visitor: Visitor, screen: Screen, places: dict[str, str], name: str, artefacts: Keep
+) -> None:
+    """No complaint of the browser or of axe, nothing beyond the edge; Tab comes to everything.
+
+    All pages have hostile content, which stays text (SEC-1).
+    """
+    page, seen = visitor
+    page.goto(places[name])
+    if name == "Not there":
+        seen.expect("404")
+    opened(page)
+    artefacts(page, f"{name} {screen.name}")
+    is_clean(page)
+    assert overflow(page) <= 0
+    assert violations(page) == []
+    if screen is DESK and name != "Not there":
+        found = walk(page)
+        assert len(found.wanted) > len(NAVIGATION)
+        assert [one for one in found.wanted if one not in found.reached] == []
+        assert found.dark == []
+    assert seen.complaints == []
+
+
+def test_the_first_tab_leads_past_the_menu(page: Page) -> None:
+    page.goto("/people")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.get_by_label("Pairing code")).to_be_focused()
+
+
+def test_the_menu_leads_to_every_page(page: Page) -> None:
+    page.goto("/")
+    for path, name in NAVIGATION:
+        page.get_by_role("navigation", name="Pages").get_by_role("link", name=name).click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(name)
+        assert page.url.endswith(path)
+        expect(page.locator("nav a[aria-current=page]")).to_have_text(name)

@@ -1,0 +1,115 @@
+"""What could not be delivered or answered, and who may talk (OPS-3, IO-3, CHAN-5)."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.dashboard import ANN, EVE, EVES_NAME, GROUP, Dashboard
+from tests.browser.seen import Seen, notice
+from tests.support.process import wait_for
+
+pytestmark = pytest.mark.real_time
+
+
+def test_a_message_that_could_not_be_sent_is_sent_when_it_is_tried_again(
+    page: Page, dash: Dashboard
+) -> None:
+    row = dash.undelivered("the plants are dry")
+    page.goto("/deliveries")
+    line = page.locator(f"#out-{row}")
+    expect(line).to_contain_text("blocked by the user")
+    line.get_by_role("button", name="Try again").click()
+    notice(page, "Will be tried again.")
+    wait_for(lambda: dash.get(f"/api/outbox/{row}")["state"] == "dead", "it to fail again")
+    dash.bot.unblock(ANN)
+    page.goto("/deliveries")
+    line.get_by_role("button", name="Try again").click()
+    expect(line).to_have_count(0)
+    page.get_by_role("link", name="sent").click()
+    expect(line).to_contain_text("the plants are dry")
+    assert any("plants are dry" in text for text in dash.bot.texts(ANN))
+
+
+def test_a_message_is_given_up_only_after_a_question(page: Page, dash: Dashboard) -> None:
+    row = dash.undelivered("nobody needs this")
+    page.goto("/deliveries")
+    line = page.locator(f"#out-{row}")
+    page.once("dialog", lambda dialog: dialog.dismiss())
+    line.get_by_role("button", name="Drop").click()
+    expect(line).to_be_visible()
+    page.once("dialog", lambda dialog: dialog.accept())
+    line.get_by_role("button", name="Drop").click()
+    notice(page, "Dropped.")
+    expect(line).to_have_count(0)
+    page.get_by_role("link", name="dropped").click()
+    expect(line).to_contain_text("dropped")
+    assert not any("nobody needs this" in text for text in dash.bot.texts(ANN))
+
+
+def test_all_that_failed_is_tried_again_at_once(page: Page, dash: Dashboard) -> None:
+    dash.undelivered("one more")
+    dash.bot.unblock(ANN)
+    page.goto("/deliveries")
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Try all again").click()
+    notice(page, "Will be tried again.")
+    expect(page.get_by_text("Everything that was to be sent has been sent")).to_be_visible()
+    assert any("one more" in text for text in dash.bot.texts(ANN))
+
+
+def test_a_message_without_an_answer_is_answered_again_or_dismissed(
+    page: Page, dash: Dashboard
+) -> None:
+    dash.say("fail", chat="hopeless")
+    assert dash.ended("hopeless") == "failed"
+    page.goto("/deliveries")
+    line = page.get_by_role("row").filter(has_text=":hopeless")
+    expect(line).to_contain_text("failed")
+    line.get_by_role("button", name="Answer again").click()
+    notice(page, "Will be tried again.")
+    wait_for(lambda: len(dash.runs("hopeless")) == 2, "another run")
+    assert dash.ended("hopeless") == "failed"
+    line.get_by_role("button", name="Dismiss").click()
+    notice(page, "Dropped.")
+    expect(line).to_have_count(0)
+
+
+def test_a_stranger_is_let_in_by_a_code_and_forgotten_after_a_question(
+    page: Page, dash: Dashboard, seen: Seen
+) -> None:
+    page.goto("/people")
+    asking = page.get_by_role("region", name="Ask to talk")
+    expect(asking).to_contain_text(EVES_NAME)
+    page.get_by_label("Pairing code").fill("WRONGONE")
+    page.get_by_role("button", name="Approve").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    seen.expect("404")
+    page.goto("/people")
+    page.get_by_label("Pairing code").fill(dash.codes[EVE])
+    page.get_by_label("May", exact=True).select_option("guest")
+    page.get_by_role("button", name="Approve").click()
+    notice(page, "Approved.")
+    row = page.get_by_role("region", name="May talk").get_by_role("row").filter(has_text=str(EVE))
+    expect(row).to_contain_text("guest")
+    expect(asking).to_contain_text("Nobody asks.")
+    page.once("dialog", lambda dialog: dialog.dismiss())
+    row.get_by_role("button", name="Forget").click()
+    expect(row).to_be_visible()
+    page.once("dialog", lambda dialog: dialog.accept())
+    row.get_by_role("button", name="Forget").click()
+    notice(page, "Removed.")
+    expect(row).to_have_count(0)
+
+
+def test_the_agent_listens_in_a_group_when_that_is_allowed(page: Page, dash: Dashboard) -> None:
+    page.goto("/people")
+    row = page.get_by_role("region", name="Groups").get_by_role("row").filter(has_text=str(GROUP))
+    expect(row).to_contain_text("undecided")
+    row.get_by_role("button", name="Allow").click()
+    notice(page, "Saved.")
+    expect(row).to_contain_text("yes")
+    row.get_by_role("button", name="Deny").click()
+    expect(row).to_contain_text("no")
+    (group,) = [one for one in dash.get("/api/chats") if one["chat"] == str(GROUP)]
+    assert group["allowed"] is False

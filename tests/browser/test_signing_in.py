@@ -1,0 +1,130 @@
+"""A dashboard that asks for a token, and one whose gateway goes away and comes back (SEC-1)."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import DESK, PHONE, Keep, Screen, visit
+from tests.browser.dashboard import address_of
+from tests.browser.seen import overflow, violations
+from tests.support.process import Home, Program, home
+
+pytestmark = pytest.mark.real_time
+
+TOKEN = "0123456789abcdef-of-the-browser"
+
+
+@dataclass
+class Locked:
+    """A gateway that wants a token, at an address that it keeps when it starts again."""
+
+    place: Home
+    gateway: Program
+    url: str
+
+    def start(self) -> None:
+        self.gateway = self.place.start(ready=False)
+        assert address_of(self.gateway) == self.url
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def locked(tmp_path_factory: pytest.TempPathFactory, databases: list[str]) -> Iterator[Locked]:
+    settings = {
+        "GOCLAW_WEB__API": "true",
+        "GOCLAW_WEB__PORT": str(_free_port()),
+        "GOCLAW_WEB__TOKEN": TOKEN,
+        "GOCLAW_DATABASE_URL": databases[1],
+    }
+    with home(tmp_path_factory.mktemp("locked") / "home", **settings) as place:
+        gateway = place.start(ready=False)
+        yield Locked(place, gateway, address_of(gateway))
+
+
+def sign_in(page: Page, token: str = TOKEN) -> None:
+    page.get_by_label("Token").fill(token)
+    page.get_by_role("button", name="Sign in").click()
+
+
+def test_nothing_is_shown_before_the_right_token_and_then_what_was_asked_for(
+    locked: Locked, chromium: Browser
+) -> None:
+    with visit(chromium, locked.url, DESK) as (context, seen):
+        page = context.new_page()
+        page.goto("/deliveries")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
+        assert "/login" in page.url
+        expect(page.get_by_label("Token")).to_be_focused()
+        sign_in(page, "0123456789abcdef-of-nobody")
+        expect(page.get_by_role("alert")).to_have_text("This is not the token.")
+        seen.expect("403")
+        page.get_by_label("Token").fill(TOKEN)
+        page.get_by_label("Token").press("Enter")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Deliveries")
+        expect(page.locator(".notice")).to_have_text("Signed in.")
+        expect(page.locator("#link")).to_have_text("live")
+        (cookie,) = context.cookies()
+        assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+        assert TOKEN not in cookie["value"]
+        assert page.evaluate("() => document.cookie") == ""
+        context.clear_cookies()
+        page.goto("/people")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
+
+
+@pytest.mark.parametrize("wanted", ["//evil.example/", "javascript:alert(1)", "/\\evil.example"])
+def test_signing_in_leads_nowhere_else(locked: Locked, chromium: Browser, wanted: str) -> None:
+    with visit(chromium, locked.url, DESK) as (context, _):
+        page = context.new_page()
+        page.goto(f"/login?next={wanted}")
+        sign_in(page)
+        expect(page.get_by_role("heading", level=1)).to_have_text("Now")
+        assert page.url.startswith(f"{locked.url}/?notice=")
+
+
+@pytest.mark.parametrize("screen", [DESK, PHONE], ids=str)
+def test_the_page_with_the_question_is_for_everybody(
+    locked: Locked, chromium: Browser, screen: Screen, artefacts: Keep
+) -> None:
+    with visit(chromium, locked.url, screen) as (context, _):
+        page = context.new_page()
+        page.goto("/")
+        artefacts(page, f"Sign in {screen.name}")
+        assert violations(page) == []
+        assert overflow(page) <= 0
+
+
+def test_pages_tell_that_the_gateway_is_away_and_when_it_is_back(
+    locked: Locked, chromium: Browser
+) -> None:
+    """Who was signed in still is."""
+    with visit(chromium, locked.url, DESK) as (context, seen):
+        now, chat = context.new_page(), context.new_page()
+        now.goto("/")
+        sign_in(now)
+        chat.goto("/chat?name=patient")
+        for page in (now, chat):
+            expect(page.locator("#link")).to_have_text("live")
+            page.evaluate("() => { window.__same = true }")
+        before = now.get_by_role("region", name="Gateway").inner_text()
+        locked.gateway.end()
+        for page in (now, chat):
+            expect(page.locator("#link")).to_have_text("reconnecting…")
+        locked.start()
+        for page in (now, chat):
+            expect(page.locator("#link")).to_have_text("live")
+            assert page.evaluate("() => window.__same")
+        expect(now.get_by_role("region", name="Gateway")).not_to_have_text(before)
+        chat.get_by_label("Message").fill("echo welcome back")
+        chat.get_by_role("button", name="Send").click()
+        expect(chat.locator("li.assistant pre")).to_have_text("welcome back")
+        seen.expect("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED", "ERR_EMPTY_RESPONSE")

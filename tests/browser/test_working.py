@@ -1,0 +1,167 @@
+"""What an agent does: said in the chat, watched and stopped, found again (OPS-3, CHAN-9)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.dashboard import Dashboard
+
+pytestmark = pytest.mark.real_time
+
+
+@pytest.fixture(autouse=True)
+def _idle(dash: Dashboard) -> Iterator[None]:
+    """Leaves nothing at work, also where a test has failed."""
+    yield
+    for run in dash.get("/api/runs", active="true"):
+        dash.post(f"/api/sessions/{run['session']}/stop")
+
+
+def send(page: Page, text: str) -> None:
+    box = page.get_by_label("Message")
+    box.fill(text)
+    box.press("Enter")
+
+
+def answers(page: Page) -> Locator:
+    return page.locator("li.assistant pre")
+
+
+def lines(page: Page) -> list[str]:
+    return page.locator("#talk pre").all_inner_texts()
+
+
+def test_an_answer_grows_appears_once_and_is_there_after_a_reload(page: Page) -> None:
+    page.goto("/chat?name=growing")
+    expect(page.locator("#link")).to_have_text("live")
+    send(page, "count to 3")
+    expect(answers(page)).to_have_text(re.compile("^1( 2)?$"))
+    expect(page.locator("#doing")).to_have_text("The agent works…")
+    expect(answers(page)).to_have_text("1 2 3")
+    expect(page.locator("#doing")).to_have_text("")
+    page.get_by_label("Message").fill("echo and\nthis")
+    page.get_by_role("button", name="Send").click()
+    expect(answers(page)).to_have_text(["1 2 3", "and\nthis"])
+    said = ["count to 3", "1 2 3", "echo and\nthis", "and\nthis"]
+    assert lines(page) == said
+    page.reload()
+    expect(page.locator("#link")).to_have_text("live")
+    assert lines(page) == said
+
+
+def press_stop(page: Page) -> None:
+    page.get_by_role("button", name="Stop").click()
+
+
+def say_stop(page: Page) -> None:
+    send(page, "/stop")
+
+
+@pytest.mark.parametrize("way", [press_stop, say_stop])
+def test_what_the_agent_does_is_stopped_in_the_chat(
+    page: Page, dash: Dashboard, way: Callable[[Page], None]
+) -> None:
+    """CMD-1."""
+    chat = way.__name__
+    page.goto(f"/chat?name={chat}")
+    send(page, "count to 600")
+    expect(answers(page).first).to_contain_text("1")
+    way(page)
+    expect(answers(page).last).to_contain_text("Stopped")
+    expect(page.locator("#doing")).not_to_have_text("The agent works…")
+    assert dash.ended(chat) == "cancelled"
+
+
+def test_what_is_said_while_the_agent_works_is_answered_next(page: Page, dash: Dashboard) -> None:
+    page.goto("/chat?name=meanwhile")
+    send(page, "count to 3")
+    expect(answers(page)).to_contain_text("1")
+    send(page, "echo and then")
+    expect(answers(page)).to_have_text(["1 2 3", "and then"])
+    assert dash.ended("meanwhile") == "completed"
+
+
+def test_now_shows_a_run_as_it_begins_and_stops_it(page: Page, dash: Dashboard) -> None:
+    page.goto("/")
+    expect(page.locator("#link")).to_have_text("live")
+    page.evaluate("() => { window.__same = true }")
+    dash.say("slow 600", chat="watched")
+    row = page.get_by_role("row").filter(has_text=":watched")
+    expect(row).to_contain_text("running")
+    expect(page.get_by_role("img", name="1 of 2 slots in use")).to_be_visible()
+    assert page.evaluate("() => window.__same")
+    row.get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("Stopped.", exact=True)).to_be_visible()
+    expect(row).to_have_count(0)
+    assert dash.ended("watched") == "cancelled"
+
+
+def test_now_tells_what_a_request_waits_for_and_drops_it_after_a_question(
+    page: Page, dash: Dashboard
+) -> None:
+    """LANE-7."""
+    for chat in ("first", "second"):
+        dash.say("slow 600", chat=chat)
+        dash.run_of(chat)
+    dash.say("echo too late", chat="third")
+    page.goto("/")
+    row = page.get_by_role("row").filter(has_text=":third")
+    expect(row).to_contain_text("a slot of its lane")
+    page.once("dialog", lambda dialog: dialog.dismiss())
+    row.get_by_role("button", name="Stop all").click()
+    expect(row).to_contain_text("a slot of its lane")
+    page.once("dialog", lambda dialog: dialog.accept())
+    row.get_by_role("button", name="Stop all").click()
+    expect(row).to_have_count(0)
+    for chat in ("first", "second"):
+        dash.stop(chat)
+        assert dash.ended(chat) == "cancelled"
+    assert dash.runs("third") == []
+
+
+def test_the_timeline_leads_to_the_record_of_a_run(page: Page, dash: Dashboard) -> None:
+    """What was asked, which tools were used, what was said, how it was delivered (OPS-5)."""
+    page.goto("/chat?name=recorded")
+    send(page, "write plan.txt water the plants")
+    expect(answers(page)).to_contain_text("Wrote plan.txt")
+    page.get_by_role("link", name="Timeline").click()
+    page.get_by_role("link", name="10m").click()
+    stroke = page.get_by_role("link", name=re.compile(":recorded: completed after"))
+    expect(stroke).to_have_count(1)
+    stroke.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Run")
+    assert page.url.endswith(dash.run_of("recorded")["id"])
+    assert lines_of(page, "Asked and answered") == [
+        "write plan.txt water the plants",
+        "Wrote plan.txt, 17 bytes.",
+    ]
+    tools = page.get_by_role("region", name="Tools")
+    tools.locator("summary").click()
+    expect(tools).to_contain_text("write_file")
+    expect(tools).to_contain_text("water the plants")
+    delivery = page.get_by_role("region", name="Delivery")
+    expect(delivery).to_contain_text("console/recorded")
+    expect(delivery).to_contain_text("sent")
+    page.get_by_role("link", name=":recorded").first.click()
+    expect(page.get_by_role("region", name="Said")).to_contain_text("water the plants")
+
+
+def lines_of(page: Page, section: str) -> list[str]:
+    return page.get_by_role("region", name=section).locator("pre").all_inner_texts()
+
+
+def test_a_session_begins_afresh_after_a_question(page: Page, dash: Dashboard) -> None:
+    dash.say("echo old words", chat="renewed")
+    session = dash.run_of("renewed", ended=True)["session"]
+    page.goto("/sessions")
+    page.get_by_role("link", name=session).click()
+    said = page.get_by_role("region", name="Said")
+    expect(said).to_contain_text("old words")
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Begin afresh").click()
+    expect(page.get_by_text("Saved.", exact=True)).to_be_visible()
+    expect(said).to_contain_text("Nothing since the last fresh start.")
