@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
-from re import _constants as sre  # type: ignore[attr-defined]  # isort: skip
-from re import _parser as sre_parser  # type: ignore[attr-defined]  # isort: skip
+# Not public: nothing else of the standard library reads a pattern.
+sre: Any = import_module("re._constants")
+sre_parser: Any = import_module("re._parser")
 
 Rest = Callable[[int], int]
 """Matches what follows at a place; where the match ends, -1: nowhere."""
