@@ -6,7 +6,7 @@ STATE  ?=
 ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run tools test check check-deep chaos lint types layers lock bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api clean
+.PHONY: help run tools test check check-deep chaos lint types layers lock bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard clean
 
 help:            ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
@@ -45,7 +45,7 @@ lock: $(VENV)/.ready      ## resolve constraints.txt anew, without a machine's o
 	  --no-header --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options \
 	  -o constraints.txt pyproject.toml
 
-bench: bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api  ## measure everything; prints medians and what was wanted
+bench: bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard  ## measure everything; prints medians and what was wanted
 
 # For example: make bench-scheduler ARGS="dispatch --quick"
 bench-scheduler: $(VENV)/.ready  ## measure the scheduler; ARGS=--help tells what can be chosen
@@ -74,6 +74,9 @@ bench-heartbeat: $(VENV)/.ready-bench  ## measure what beats cost, how late they
 
 bench-api: $(VENV)/.ready-bench  ## measure what lists of the HTTP API cost with 100,000 rows
 	@$(BIN)/python -m bench.api $(ARGS)
+
+bench-dashboard: tools    ## measure how soon pages show, what open dashboards cost, what pages weigh
+	@$(BIN)/python -m bench.dashboard $(ARGS)
 
 clean:           ## remove the environment and caches
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*

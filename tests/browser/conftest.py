@@ -65,8 +65,20 @@ PHONE: Final = Screen(
 
 
 @pytest.fixture(scope="package")
-def databases(postgres_server: Server) -> list[str]:
+def program() -> Path:
+    """The system's browser; asked for before anything that takes long."""
+    try:
+        return path_of("chromium")
+    except Missing as missing:
+        words = str(missing)
+    pytest.fail(words, pytrace=False)
+
+
+@pytest.fixture(scope="package")
+def databases(program: Path, request: pytest.FixtureRequest) -> list[str]:
     """DSNs of empty databases, made while this thread may still run a loop of its own."""
+    # As an argument it would be started before the browser is looked for.
+    postgres_server: Server = request.getfixturevalue("postgres_server")
     names = [f"browser_{uuid4().hex}" for _ in range(2)]
     asyncio.run(run_sql(postgres_server.address, *(f"create database {name}" for name in names)))
     address = postgres_server.address
@@ -83,12 +95,8 @@ def dash(tmp_path_factory: pytest.TempPathFactory, databases: list[str]) -> Iter
 
 
 @pytest.fixture(scope="package")
-def chromium(databases: list[str]) -> Iterator[Browser]:
-    """The system's own browser, with an empty profile."""
-    try:
-        program = path_of("chromium")
-    except Missing as missing:
-        pytest.fail(str(missing), pytrace=False)
+def chromium(program: Path, databases: list[str]) -> Iterator[Browser]:
+    """It, with an empty profile, once the databases are made: it keeps this thread's loop busy."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=list(QUIET))
         try:

@@ -11,6 +11,7 @@ from starlette.routing import Route
 
 from goclaw_py.core.ids import LaneName
 from goclaw_py.core.outcomes import Outcome
+from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import RunSpan
 from goclaw_py.web.pages.desk import Desk, Facts, Page, Query
 from goclaw_py.web.pages.rendering import seconds
@@ -24,7 +25,12 @@ SPANS: Final = {
 WIDTH: Final = 1000
 """Units across; a unit is about a pixel of a wide screen."""
 
-MOST: Final = 2000
+MOST: Final = 800
+"""So many runs are drawn: each is a fifth of a kilobyte that a browser has to load and place."""
+
+SHORTEST: Final = timedelta(seconds=10)
+"""Of a time that is not longer the first runs are drawn, however many there are."""
+
 ROWS: Final = 12
 """So many lines of a lane are drawn one below the other; those beyond share the last."""
 
@@ -36,13 +42,12 @@ _BAD: Final = frozenset({Outcome.FAILED, Outcome.TIMED_OUT, Outcome.LOST, Outcom
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """One run as a rectangle, in units of the picture."""
+    """One run as a rectangle, in units of the picture. All are as high; the style says how high."""
 
     run: RunSpan
     x: float
-    y: float
+    y: int
     width: float
-    height: float
     meaning: str
     words: str
 
@@ -84,18 +89,29 @@ def routes(desk: Desk) -> list[Route]:
         step = span.total_seconds() / 200
         until = datetime.fromtimestamp((desk.now().timestamp() // step + 1) * step, UTC)
         since = until - span
-        runs = await desk.control.runs_between(since, until, limit=MOST)
+        runs, drawn = await newest(desk.control, since, until)
         return {
             "spans": tuple(SPANS),
             "span": name if name in SPANS else "1h",
             "runs": runs,
-            "most": MOST,
+            "drawn": drawn if drawn > since else None,
             "picture": draw(runs, since, until),
             "since": since,
             "until": until,
         }
 
     return desk.routes(Page("/timeline", "timeline", "Timeline", look, ("span",), every_s=2.0))
+
+
+async def newest(
+    control: Control, since: datetime, until: datetime
+) -> tuple[list[RunSpan], datetime]:
+    """The runs of a time, or of as much of its end as can be drawn; and from when on they are."""
+    while True:
+        runs = await control.runs_between(since, until, limit=MOST)
+        if len(runs) < MOST or until - since <= SHORTEST:
+            return runs, since
+        since = until - (until - since) / 4
 
 
 def draw(runs: Iterable[RunSpan], since: datetime, until: datetime) -> Picture:
@@ -136,9 +152,8 @@ def _lay_out(
             Stroke(
                 run,
                 round(left, 1),
-                top + row * _ROW,
+                round(top) + row * _ROW,
                 round(width, 1),
-                _ROW - 3.0,
                 _meaning(run),
                 _words(run),
             )

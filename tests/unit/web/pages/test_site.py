@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import html
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from html.parser import HTMLParser
 
 import pytest
 
+from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import OutboundMessage
-from goclaw_py.ports.store import OutboxState
+from goclaw_py.ports.store import OutboxState, RunSpan
 from goclaw_py.web.pages.desk import MAX_FORM_BYTES
 from goclaw_py.web.pages.rendering import NAVIGATION, Assets
 from tests.unit.web import fake_post, fakes
@@ -156,6 +157,25 @@ async def test_the_timeline_draws_each_run_and_tells_it_in_words(
     assert isinstance(until, datetime)
     assert since <= fakes.NOW <= until
     assert (until - since).total_seconds() == 600
+
+
+async def test_of_too_many_runs_the_newest_are_drawn(
+    browser: Browser, control: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the page says from when on."""
+    begins = [fakes.NOW - n * timedelta(minutes=1) for n in range(1400)]
+    spans = [replace(fakes.SPAN, id=RunId(f"run-{n:04}"), started_at=at, finished_at=at)
+             for n, at in enumerate(begins)][::-1]  # fmt: skip
+
+    async def runs_between(since: datetime, until: datetime, *, limit: int) -> list[RunSpan]:
+        return [span for span in spans if since <= span.started_at < until][:limit]
+
+    monkeypatch.setattr(control, "runs_between", runs_between)
+    text = (await browser.get("/timeline?span=24h")).text
+    assert "run-0000" in text
+    assert "run-1399" not in text
+    assert "only those since" in text
+    assert "only those since" not in (await browser.get("/timeline?span=10m")).text
 
 
 async def test_failures_come_first(browser: Browser) -> None:
