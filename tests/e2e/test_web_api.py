@@ -24,8 +24,8 @@ def test_schedules_are_served_over_tcp_to_whoever_knows_the_token(place: Home) -
     """With a prompt as long as may be; the command line sees the same job."""
     (place.folder / "token").write_text(f"{TOKEN}\n")
     (place.folder / "token").chmod(0o600)
-    (place.folder / "goclaw.toml").write_text('[web]\napi = true\nport = 0\ntoken_file = "token"\n')
-    gateway = place.start()
+    (place.folder / "goclaw.toml").write_text('[web]\nport = 0\ntoken_file = "token"\n')
+    gateway = place.start(GOCLAW_WEB__API="true")
     found = wait_for(
         lambda: re.search(r"http://127\.0\.0\.1:[0-9]+", gateway.output), "its address", limit_s=60
     )

@@ -122,7 +122,7 @@ class Home:
     def wait_ready(self, program: Program) -> None:
         def look() -> bool:
             assert program.alive(), f"ended with {program.wait()}:\n{program.output}"
-            return "ready" in program.output
+            return " is ready." in program.output
 
         wait_for(look, f"readiness of the gateway:\n{program.output}", limit_s=START_S)
 

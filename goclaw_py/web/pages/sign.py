@@ -70,11 +70,9 @@ def own_path(wanted: str) -> str:
 
     Browsers read ``//host`` and ``/\\host`` as another site, and skip control characters.
     """
-    parts = urlsplit(wanted)
-    is_ours = (
-        wanted.startswith("/") and not wanted.startswith(("//", "/\\")) and wanted.isprintable()
-    )
-    return parts.path if is_ours and not parts.netloc and not parts.scheme else "/"
+    path = wanted.partition("#")[0].partition("?")[0]
+    is_ours = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
+    return path if is_ours else "/"
 
 
 def _page(desk: Desk, request: Request, wanted: str, error: str = "") -> Response:
