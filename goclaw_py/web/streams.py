@@ -20,10 +20,31 @@ _TOGETHER: Final = 64
 E = TypeVar("E", bound=ChatEvent | LiveEvent)
 
 
-class EventStream(StreamingResponse):
-    """An answer of server-sent events; see ``stream``."""
+class ClosedStream(StreamingResponse):
+    """An answer of ready-made server-sent events.
+
+    Args:
+        body: The events.
+        also: What they are made of. Both are closed at the end.
+    """
 
     media_type = "text/event-stream"
+
+    def __init__(self, body: AsyncIterator[bytes], *also: AsyncIterator[object]) -> None:
+        self._sources: tuple[AsyncIterator[object], ...] = (body, *also)
+        super().__init__(body, headers={"Cache-Control": "no-store"})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer. Whoever has hung up leaves an iterator that has stopped anywhere."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            for source in self._sources:
+                await _close(source)
+
+
+class EventStream(ClosedStream):
+    """An answer of server-sent events; see ``stream``."""
 
     def __init__(
         self,
@@ -32,17 +53,7 @@ class EventStream(StreamingResponse):
         first: bytes,
         encode: Callable[[E], bytes] = encode_event,
     ) -> None:
-        self._events: AsyncIterator[object] = events
-        self._body = stream(events, closing, first, encode)
-        super().__init__(self._body, headers={"Cache-Control": "no-store"})
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer. Whoever has hung up leaves an iterator that has stopped anywhere."""
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            await _close(self._body)
-            await _close(self._events)
+        super().__init__(stream(events, closing, first, encode), events)
 
 
 async def stream(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -10,14 +10,14 @@ from urllib.parse import parse_qsl, urlencode
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
 from goclaw_py.core.pages import MAX_CURSOR_CHARS, Cursor
 from goclaw_py.ports.control import Control
 from goclaw_py.web.pages.hub import Hub, Part
 from goclaw_py.web.pages.rendering import Assets, Pages
+from goclaw_py.web.streams import ClosedStream
 from goclaw_py.web.wire import MAX_BODY_BYTES
 
 MAX_FORM_BYTES: Final = MAX_BODY_BYTES
@@ -104,7 +104,7 @@ class Desk:
                 return self.render(f"{page.name}_live.html", await page.look(query))
 
             seen = request.headers.get("last-event-id", "")
-            return LiveStream(self.hub.stream(Part(key, make, page.every_s), seen))
+            return ClosedStream(self.hub.stream(Part(key, make, page.every_s), seen))
 
         return [Route(page.path, show), Route(f"/live/{page.name}", live)]
 
@@ -123,23 +123,6 @@ class Desk:
         notice = NOTICES.get(request.query_params.get("notice", ""), "")
         whole = {"notice": notice, "error": "", "live": "", "query": {}} | dict(facts)
         return HTMLResponse(self.render(template, whole), status)
-
-
-class LiveStream(StreamingResponse):
-    """Server-sent events whose iterator is closed when the browser has gone."""
-
-    media_type = "text/event-stream"
-
-    def __init__(self, events: AsyncGenerator[bytes]) -> None:
-        self._events = events
-        super().__init__(events, headers={"Cache-Control": "no-store"})
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer."""
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            await self._events.aclose()
 
 
 async def form(request: Request) -> dict[str, str]:

@@ -11,16 +11,11 @@ import hashlib
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Final
 
 from goclaw_py.core.errors import GoclawError
+from goclaw_py.web.wire import PING, PING_S
 
 log = logging.getLogger(__name__)
-
-PING_S: Final = 15.0
-"""How often an idle stream says that it lives, in seconds."""
-
-PING: Final = b": ping\n\n"
 
 
 @dataclass(frozen=True, slots=True)

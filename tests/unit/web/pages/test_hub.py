@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.web.pages.hub import PING, PING_S, Hub, Part
+from goclaw_py.web.pages.hub import Hub, Part
+from goclaw_py.web.wire import PING, PING_S
 
 
 class Page:
