@@ -80,6 +80,10 @@ def lists(rows: int) -> dict[str, Asked]:
         "occurrences?status, few": Asked("/api/occurrences", {"status": "timed_out"}),
         "occurrences of a job": Asked("/api/jobs/j7/log", {}),
         "jobs": Asked("/api/jobs", {}, None),
+        "jobs?owner, most": Asked("/api/jobs", {"owner": "operator"}, None),
+        "jobs?owner, few": Asked("/api/jobs", {"owner": "rare"}, None),
+        "jobs?state, few": Asked("/api/jobs", {"state": "paused"}, None),
+        "jobs?name, few": Asked("/api/jobs", {"name": "far-777"}, None),
         "schedule": Asked("/api/schedule", {}, None),
         "a run's record": Asked("/api/runs/run-000000077/record", {}, None),
     }

@@ -111,6 +111,14 @@ select 'b' || lpad(n::text, 9, '0'), 'a' || n % 100, 'interval', t, t, t, t,
 from generate_series(1, $1::integer) as n,
     lateral (select $2::timestamptz + n * interval '1 second' as t) as o
 """,
+    # They were copied from one that the store has made: most are the operator's.
+    "jobs": """
+update cron_jobs
+set owner = case n % 1000 when 7 then 'rare' when 17 then 'far' else 'operator' end,
+    state = case when n % 1000 = 27 then 'paused' else state end
+from (select id as i, row_number() over (order by slug) as n from cron_jobs) as r
+where id = i and n <= $1::integer
+""",
 }
 
 

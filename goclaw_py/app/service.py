@@ -87,7 +87,7 @@ class Service:
         around = replace(surroundings(settings, parts), spans=spans, meter=metrics)
         around = replace(around, jobs=jobs, heartbeats=beats)
         self._works = works = Works(store, clock, _scheduler(settings), around, self._node)
-        snapshots = Snapshots(store, clock, works, database, lambda: self._cluster.node)
+        snapshots = Snapshots(clock, works, database, lambda: self._cluster.node)
         self._health = GatewayHealth(works, parts.channels, database, snapshots, metrics)
         self.control: Control = GatewayControl(store, clock, works, snapshots.full)
         store.on_notice(self._on_notice)

@@ -137,7 +137,8 @@ class StoreControl(Lists):
 
     async def drop_outbox(self, ids: Collection[int]) -> int:
         """See ``Control``."""
-        return await self._store.drop_outbox(ids, now=self._clock.now())
+        dropped = await self._store.drop_outbox(ids, now=self._clock.now())
+        return dropped.total()
 
     async def retry_letters(self, ids: Collection[int]) -> int:
         """See ``Control``."""

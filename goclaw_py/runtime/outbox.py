@@ -28,7 +28,7 @@ from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.routing import peer_of
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import OutboxRow, OutboxState, Place, Store
+from goclaw_py.ports.store import OutboxRow, Place, Store
 from goclaw_py.runtime.about import work_on
 from goclaw_py.runtime.meter import NO_METER, Delivery, Meter
 from goclaw_py.runtime.pacing import Pacing
@@ -52,7 +52,6 @@ _UNSURE_WAIT_S = 900.0
 _MARK_S = 2.0
 """How long the end of the process waits for the mark on a message that was cut off."""
 
-_DROPPABLE = (OutboxState.PENDING, OutboxState.DEAD)
 
 _MARK_TRIES = 3
 """How often a mark is tried that fails for a bug, before the message is put back as unsure."""
@@ -135,13 +134,10 @@ class Outbox:
 
         Raises ``StoreUnavailable``.
         """
-        found = [await self._store.outbox_row(row_id) for row_id in ids]
         dropped = await self._store.drop_outbox(ids, now=self._clock.now())
-        rows = [row for row in found if row is not None and row.state in _DROPPABLE]
-        # If others have sent or dropped some of them meanwhile, nobody knows which.
-        for row in rows[:dropped]:
-            self._count(row, Delivery.DROPPED)
-        return dropped
+        for channel in dropped.elements():
+            self._meter.delivered(channel, Delivery.DROPPED)
+        return dropped.total()
 
     @property
     def sending(self) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.core.messages import InboundMessage, PeerKind, Target
 from goclaw_py.core.requests import Mode, QueuePolicy
-from goclaw_py.core.routing import AccessRules
+from goclaw_py.core.routing import AccessRules, GroupPolicy
 from goclaw_py.ports.store import InboxRow, Place
 from goclaw_py.runtime.contexts import Contexts
 
@@ -35,6 +35,18 @@ class ChatRules:
         return self.direct if peer is PeerKind.DIRECT else self.group
 
 
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Accounts whose groups the operator decides about, one by one (SPEC CHAN-7).
+
+    Args:
+        settled: Chats there about which the settings have decided.
+    """
+
+    places: Collection[Place]
+    settled: Collection[Target]
+
+
 class Policies:
     """The rules of all accounts, and the modes that chats have chosen (SPEC CMD-5).
 
@@ -51,6 +63,21 @@ class Policies:
     def places(self) -> Collection[Place]:
         """The accounts of this process."""
         return self._rules.keys()
+
+    def asking(self) -> Asking:
+        """Where groups wait for the operator's decision."""
+        own = {
+            place: rules
+            for place, rules in self._rules.items()
+            if not rules.access.trusted and rules.access.group is GroupPolicy.ALLOWLIST
+        }
+        settled = [
+            Target(*place, chat)
+            for place, rules in own.items()
+            for chat, narrower in rules.narrower.items()
+            if narrower.access.listed is not None
+        ]
+        return Asking(own.keys(), settled)
 
     def rules(self, target: Target) -> ChatRules:
         """The rules for a place: those of its thread, its chat or its account."""

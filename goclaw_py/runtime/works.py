@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -12,15 +12,15 @@ from pathlib import Path
 from goclaw_py.core.errors import BudgetReached
 from goclaw_py.core.events import RunEnded
 from goclaw_py.core.ids import AgentName, NodeId, RunId
-from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Reason
-from goclaw_py.core.routing import GroupPolicy
 from goclaw_py.core.scheduler import Scheduler
+from goclaw_py.core.status import Backlog
 from goclaw_py.ports.agent import AgentLoop
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import Chat, Recovery, Store
 from goclaw_py.ports.store import Place as Account
+from goclaw_py.ports.store import Recovery, Store
 from goclaw_py.ports.tools import Toolmaker
 from goclaw_py.runtime.children import ChildRuns
 from goclaw_py.runtime.commands import Commands, Means
@@ -180,16 +180,15 @@ class Works:
                 progress.over = error
         self.dispatcher.fail(run_id, Reason.BUDGET)
 
-    def undecided(self, chats: Iterable[Chat]) -> int:
-        """Groups that wait until the operator allows or denies them."""
-        return sum(chat.allowed is None and self._is_asked(chat) for chat in chats)
+    async def backlog(self) -> Backlog:
+        """How much is not finished, over all nodes; which groups wait here for the operator.
 
-    def _is_asked(self, chat: Chat) -> bool:
-        place = chat.channel, chat.account
-        if chat.peer is not PeerKind.GROUP or chat.gone or place not in self.policies.places:
-            return False
-        rules = self.policies.rules(Target(*place, chat.chat)).access
-        return rules.listed is None and rules.group is GroupPolicy.ALLOWLIST
+        Raises ``StoreUnavailable``.
+        """
+        backlog = await self._store.backlog()
+        asking = self.policies.asking()
+        undecided = await self._store.undecided(asking.places, besides=asking.settled)
+        return replace(backlog, undecided=undecided)
 
     async def take_up(self) -> None:
         """Take up what waits in the database: after a crash, or from another node.

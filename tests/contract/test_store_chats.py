@@ -216,3 +216,26 @@ async def test_a_chat_that_is_gone_is_left_out_until_it_is_back(world: World) ->
     assert [there.target for there in await world.a.heard(limit=1)] == [ANN]
     await world.a.mark_chat(BOB, PeerKind.DIRECT, gone="", now=at(4))
     assert [there.target for there in await world.a.heard()] == [BOB, ANN]
+
+
+def in_place(account: str, chat: str, channel: str = "telegram") -> Target:
+    return Target(channel, account, chat)
+
+
+async def test_groups_that_nobody_has_decided_about_are_counted(world: World) -> None:
+    """Those of other accounts, those that are gone, and people do not count (SPEC CHAN-7)."""
+    groups = [in_place("default", f"-{n}") for n in range(1, 7)]
+    others = [in_place("other", "-1"), in_place("default", "-1", "web")]
+    await world.a.note_chats([seen("", group) for group in (*groups, *others)], now=T0)
+    await world.a.note_chats([seen("", ANN, PeerKind.DIRECT)], now=T0)
+    await world.a.allow_chat("telegram", "default", "-1", allowed=True, now=T0)
+    await world.a.allow_chat("telegram", "default", "-2", allowed=False, now=T0)
+    await world.a.mark_chat(groups[2], PeerKind.GROUP, gone="kicked", now=T0)
+    here = ("telegram", "default")
+    assert await world.b.undecided([here]) == 3
+    assert await world.b.undecided([here, ("telegram", "other"), here]) == 4
+    settled = [groups[3], groups[0], in_place("other", "-5"), in_place("default", "\0\ud800")]
+    assert await world.b.undecided([here], besides=settled) == 2
+    assert await world.b.undecided([]) == 0
+    await world.a.mark_chat(groups[2], PeerKind.GROUP, gone="", now=T0)
+    assert await world.b.undecided([here]) == 4

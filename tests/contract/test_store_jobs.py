@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,8 @@ from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.occurrence import Status
 from goclaw_py.core.schedule import At, Cron, Every
 from goclaw_py.ports.store import JobQuery, Notice, Store
+from goclaw_py.store.memory import jobs as memory_jobs
+from goclaw_py.store.postgres import jobs as postgres_jobs
 from tests.support.store_jobs import (
     OWNER,
     a_job,
@@ -341,6 +344,40 @@ async def test_a_page_tells_how_many_there_are(world: World) -> None:
     assert ([job.spec.slug for job in page.jobs], page.total) == (["j2", "j3"], 5)
     beyond = await world.a.jobs(JobQuery(offset=9))
     assert (beyond.jobs, beyond.total) == ((), 5)
+
+
+@pytest.mark.parametrize(
+    "asked", [{}, {"owner": OWNER}, {"name": "J"}, {"states": (JobState.PAUSED,)}]
+)
+async def test_no_more_are_counted_than_need_be_but_those_that_follow_are_seen(
+    world: World, monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any]
+) -> None:
+    for jobs in (memory_jobs, postgres_jobs):
+        monkeypatch.setattr(jobs, "MOST_COUNTED", 3)
+    state = asked.get("states", (JobState.ACTIVE,))[0]
+    six = [replace(a_job(f"j{n}", due_at=at(n)), state=state) for n in range(6)]
+    await added(world.a, *six)
+    pages = [await world.a.jobs(JobQuery(limit=2, offset=n, **asked)) for n in (0, 2, 3, 4, 6)]
+    assert [(len(page.jobs), page.total) for page in pages] == [
+        (2, 3),
+        (2, 5),
+        (2, 6),
+        (2, 6),
+        (0, 3),
+    ]
+
+
+async def test_an_owners_jobs_come_in_the_order_of_their_next_runs(world: World) -> None:
+    await added(
+        world.a,
+        a_job("never", due_at=None),
+        a_job("later", due_at=at(20)),
+        a_job("soon", due_at=at(10)),
+        a_job("theirs", due_at=at(1), owner=OTHER),
+    )
+    assert await slugs_of(world.a, owner=OWNER) == ["soon", "later", "never"]
+    page = await world.a.jobs(JobQuery(owner=OWNER, limit=1, offset=1))
+    assert ([job.spec.slug for job in page.jobs], page.total) == (["later"], 3)
 
 
 async def test_jobs_are_found_by_what_is_asked_of_them(world: World) -> None:

@@ -260,8 +260,8 @@ async def test_rows_that_are_dead_or_wait_can_be_dropped(world: World) -> None:
     await world.a.mark_dead(await world.claimed(), "blocked", now=T0)
     await world.claimed()
     ids = [dead.id, dead.id, sending.id, waiting.id, 999]
-    assert await world.b.drop_outbox(ids, now=at(5)) == 2
-    assert await world.b.drop_outbox(ids, now=at(6)) == 0
+    assert await world.b.drop_outbox(ids, now=at(5)) == {"telegram": 2}
+    assert await world.b.drop_outbox(ids, now=at(6)) == {}
     states = [row.state for row in (await world.a.outbox())[::-1]]
     assert states == [OutboxState.DROPPED, OutboxState.SENDING, OutboxState.DROPPED]
     assert (await world.a.outbox(state=OutboxState.DROPPED))[-1].error == "blocked"

@@ -29,7 +29,7 @@ def snapshots_of(gateway: GatewayProcess, server: ThereOrNot | None = None) -> S
     """What makes the status of a process."""
     stand_in: Any = server or ThereOrNot()
     return Snapshots(
-        gateway.store, gateway.clock, gateway.works, stand_in, lambda: gateway.cluster.node
+        gateway.clock, gateway.works, stand_in, lambda: gateway.cluster.node
     )
 
 

@@ -33,7 +33,13 @@ from goclaw_py.ports.store.inbox import (
     Unanswered,
 )
 from goclaw_py.ports.store.incidents import Incident, IncidentStore
-from goclaw_py.ports.store.jobs import EndedOccurrence, JobPage, JobQuery, JobStore
+from goclaw_py.ports.store.jobs import (
+    MOST_COUNTED,
+    EndedOccurrence,
+    JobPage,
+    JobQuery,
+    JobStore,
+)
 from goclaw_py.ports.store.nodes import CutRun, Node, NodeStore, Place, Recovery
 from goclaw_py.ports.store.outbox import OutboxRow, OutboxState, OutboxStore
 from goclaw_py.ports.store.people import PairingRequest, PeopleStore, Person, Standing
@@ -56,6 +62,7 @@ from goclaw_py.ports.store.work import NewWork, Work, WorkState, WorkStore
 
 __all__ = [
     "ALL_RUNS",
+    "MOST_COUNTED",
     "Accepted",
     "BeatStore",
     "Begun",

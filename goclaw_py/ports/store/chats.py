@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -10,6 +10,7 @@ from typing import Protocol
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.pages import Cursor
+from goclaw_py.ports.store.nodes import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,14 @@ class ChatStore(Protocol):
 
     async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
         """Known chats, the last seen first."""
+
+    async def undecided(
+        self, places: Collection[Place], *, besides: Collection[Target] = ()
+    ) -> int:
+        """How many groups of these places nobody has allowed or denied, though they are there.
+
+        ``besides``: chats that do not count.
+        """
 
     async def note_chats(self, seen: Sequence[SeenChat], *, now: datetime) -> None:
         """Know chats, with their names as they are now; what was decided about them stays."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 from goclaw_py.core.ids import AgentName, JobId, NodeId, OccurrenceId, Owner
 from goclaw_py.core.jobs import Job, JobState, Notify
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.occurrence import Claimed, JobStats, Logged, OccurrenceEnd, Status
 from goclaw_py.core.pages import Cursor
+
+MOST_COUNTED: Final = 10_000
+"""How many jobs a search counts: to count all takes the longer, the more there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +41,13 @@ class JobQuery:
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    """Some of the jobs that were asked for, with how many there are in all.
+    """Some of the jobs that were asked for.
 
     In the order of their next runs, those without one last, then of their creation.
+
+    Args:
+        total: How many there are in all, counted up to ``MOST_COUNTED``, but more than this page
+            and those before it if others follow.
     """
 
     jobs: tuple[Job, ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
@@ -84,8 +85,11 @@ class OutboxStore(Protocol):
     async def outbox_row(self, row_id: int) -> OutboxRow | None:
         """One row."""
 
-    async def drop_outbox(self, ids: Collection[int], *, now: datetime) -> int:
-        """Give up rows that are dead or wait; what is being sent is left. Returns how many."""
+    async def drop_outbox(self, ids: Collection[int], *, now: datetime) -> Counter[str]:
+        """Give up rows that are dead or wait; what is being sent is left.
+
+        Returns how many there were, by channel.
+        """
 
     async def retry_outbox(self, ids: Collection[int], *, now: datetime) -> int:
         """Make dead and dropped rows pending again, due at once. Returns how many there were."""

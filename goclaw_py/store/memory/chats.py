@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.pages import Cursor
-from goclaw_py.ports.store import Chat, Heard, Notice, SeenChat
+from goclaw_py.ports.store import Chat, Heard, Notice, Place, SeenChat
 from goclaw_py.store.memory.moves import Moves
 from goclaw_py.store.memory.pages import newest
 from goclaw_py.store.memory.tables import ChatKey, Part
@@ -23,6 +23,20 @@ class Chats(Part):
     async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
         """Of all channels and accounts."""
         return newest(self._db.chats.values(), limit, before)
+
+    async def undecided(
+        self, places: Collection[Place], *, besides: Collection[Target] = ()
+    ) -> int:
+        """Of all chats."""
+        settled = {_key(storable(target)) for target in besides}
+        return sum(
+            (key[0], key[1]) in places
+            and key not in settled
+            and chat.peer is PeerKind.GROUP
+            and chat.allowed is None
+            and not chat.gone
+            for key, chat in self._db.chats.items()
+        )
 
     async def note_chats(self, seen: Sequence[SeenChat], *, now: datetime) -> None:
         """A name that the channel did not tell stays as it was."""

@@ -11,7 +11,7 @@ from goclaw_py.core.ids import JobId, Owner
 from goclaw_py.core.jobs import Job
 from goclaw_py.core.messages import Target
 from goclaw_py.core.schedule import schedule_json
-from goclaw_py.ports.store import JobPage, JobQuery, Notice
+from goclaw_py.ports.store import MOST_COUNTED, JobPage, JobQuery, Notice
 from goclaw_py.store import job_reading, job_rules
 from goclaw_py.store.memory.tables import Part
 from goclaw_py.store.text import storable
@@ -53,8 +53,11 @@ class Jobs(Part):
         query = storable(query)
         found = [job for job in self._db.cron.jobs.values() if _matches(job, query)]
         found.sort(key=lambda job: (job.next_run_at or _NEVER, job.created_at, job.id))
-        page = found[query.offset : query.offset + query.limit]
-        return JobPage(tuple(map(job_reading.shown, page)), len(found))
+        there = found[query.offset : query.offset + query.limit + 1]
+        total = min(len(found), MOST_COUNTED)
+        if there:
+            total = max(total, query.offset + len(there))
+        return JobPage(tuple(map(job_reading.shown, there[: query.limit])), total)
 
     async def slugs(self, owner: Owner, prefix: str) -> frozenset[str]:
         """Of all states."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from datetime import datetime
 
@@ -99,7 +100,7 @@ class Outbox(Part):
         ids: Collection[int],
         *,
         now: datetime,
-    ) -> int:
+    ) -> Counter[str]:
         """The rows behind one that waited may go on: sends ``Notice.OUTBOX``."""
         found = [self._db.outbox[row_id] for row_id in set(ids) if row_id in self._db.outbox]
         dropped = [row for row in found if row.state in (OutboxState.DEAD, OutboxState.PENDING)]
@@ -110,7 +111,7 @@ class Outbox(Part):
             row.finished_at = now
         if dropped:
             self._db.notify(Notice.OUTBOX)
-        return len(dropped)
+        return Counter(row.message.target.channel for row in dropped)
 
     async def retry_outbox(self, ids: Collection[int], *, now: datetime) -> int:
         """They start with all attempts before them, ahead of younger rows of their chat."""

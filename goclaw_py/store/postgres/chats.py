@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.pages import Cursor
-from goclaw_py.ports.store import Chat, Heard, Notice, SeenChat
+from goclaw_py.ports.store import Chat, Heard, Notice, Place, SeenChat
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.moves import move
 from goclaw_py.store.postgres.pages import place
-from goclaw_py.store.postgres.part import Part, notify
+from goclaw_py.store.postgres.part import Part, notify, place_columns
 from goclaw_py.store.rules import last_sight_of_each
 from goclaw_py.store.sql import queries
 
@@ -27,6 +27,21 @@ class Chats(Part):
         async with self._pool.connection() as connection:
             found = await connection.fetch(_SQL["chats"], limit, *place(before, keys=3))
         return [rows.chat(row) for row in found]
+
+    async def undecided(
+        self, places: Collection[Place], *, besides: Collection[Target] = ()
+    ) -> int:
+        """From an index that holds no other chats."""
+        async with self._pool.connection() as connection:
+            row = await connection.row(
+                _SQL["undecided"],
+                *place_columns(places),
+                [target.channel for target in besides],
+                [target.account for target in besides],
+                [target.chat for target in besides],
+            )
+        count: int = 0 if row is None else row["count"]
+        return count
 
     async def note_chats(self, seen: Sequence[SeenChat], *, now: datetime) -> None:
         """A name that the channel did not tell stays as it was."""

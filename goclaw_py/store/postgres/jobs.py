@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from goclaw_py.core.errors import SlugTaken, TooManyJobs
 from goclaw_py.core.ids import JobId, Owner
 from goclaw_py.core.jobs import Job, JobState
-from goclaw_py.ports.store import JobPage, JobQuery, Notice
+from goclaw_py.ports.store import MOST_COUNTED, JobPage, JobQuery, Notice
 from goclaw_py.store import job_rules
 from goclaw_py.store.postgres import job_rows
 from goclaw_py.store.postgres.part import Part, notify
@@ -54,15 +55,17 @@ class Jobs(Part):
         return _jobs(found)
 
     async def jobs(self, query: JobQuery) -> JobPage:
-        """Looks at all of them, or at all of their owner, if part of them is asked for."""
+        """Lists come from indexes; whatever else is asked for is looked for in all there are."""
         place = Place.of(query.target)
-        page = (query.limit, query.offset)
+        # One more than is asked for: whether others follow.
+        page = (query.limit + 1, query.offset, MOST_COUNTED)
         async with self._pool.connection() as connection:
-            if query == JobQuery(limit=query.limit, offset=query.offset):
-                found = await connection.fetch(_SQL["all"], *page)
+            if (listed := _list(query)) is not None:
+                found = await connection.fetch(_SQL[listed[0]], *page, *listed[1:])
             else:
                 found = await connection.fetch(
-                    _SQL["search"] if query.owner is None else _SQL["search_of_owner"],
+                    _SQL["search" if query.owner is None else "search_of_owner"],
+                    *page,
                     query.owner,
                     query.agent,
                     query.name.casefold(),
@@ -72,11 +75,10 @@ class Jobs(Part):
                     place.channel,
                     place.account,
                     place.chat,
-                    *page,
                 )
-        return JobPage(
-            tuple(_jobs([row for row in found if row["id"] is not None])), found[0]["total"]
-        )
+        there = [row for row in found if row["id"] is not None]
+        total = max(found[0]["total"], query.offset + len(there)) if there else found[0]["total"]
+        return JobPage(tuple(_jobs(there[: query.limit])), total)
 
     async def slugs(self, owner: Owner, prefix: str) -> frozenset[str]:
         """Of all states."""
@@ -129,6 +131,21 @@ class Jobs(Part):
                 await connection.fetch(_SQL["forget_zone"], owner)
             else:
                 await connection.fetch(_SQL["choose_zone"], owner, zone)
+
+
+def _list(query: JobQuery) -> tuple[str, ...] | None:
+    """The statement for a list that has an index, with what it is asked for; None: none has."""
+    bare = replace(query, owner=None, states=(), limit=1, offset=0)
+    if bare != JobQuery(limit=1):
+        return None
+    match query.owner, query.states:
+        case None, ():
+            return ("all",)
+        case owner, () if owner is not None:
+            return "all_of_owner", owner
+        case None, (state,) if state is not JobState.ACTIVE:
+            return "all_of_state", state
+    return None
 
 
 def _jobs(found: Sequence[Row]) -> list[Job]:

@@ -144,13 +144,13 @@ class Outbox(Part):
             row = await connection.row(_SQL["row"], row_id)
         return None if row is None else rows.outbox_row(row)
 
-    async def drop_outbox(self, ids: Collection[int], *, now: datetime) -> int:
+    async def drop_outbox(self, ids: Collection[int], *, now: datetime) -> Counter[str]:
         """The rows behind one that waited may go on: sends ``Notice.OUTBOX``."""
         async with self._pool.transaction() as connection:
             dropped = await connection.fetch(_SQL["drop"], list(ids), now)
             if dropped:
                 await notify(connection, [Notice.OUTBOX])
-        return len(dropped)
+        return Counter(row["channel"] for row in dropped)
 
     async def retry_outbox(self, ids: Collection[int], *, now: datetime) -> int:
         """They start with all attempts before them, ahead of younger rows of their chat."""

@@ -8,6 +8,18 @@ where (last_seen_at, channel, account, chat) < ($2, $3, $4, $5)
 order by last_seen_at desc, channel desc, account desc, chat desc
 limit $1;
 
+-- name: undecided
+-- How many groups of the places ($1, $2) wait for a decision, but for the chats ($3, $4, $5).
+select count(*)
+from unnest($1::text[], $2::text[]) as p (channel, account)
+join chats as c
+    on c.channel = p.channel collate "C" and c.account = p.account collate "C"
+where c.peer = 'group' and c.allowed is null and c.gone = ''
+  and not exists (
+      select from unnest($3::text[], $4::text[], $5::text[]) as b (channel, account, chat)
+      where (b.channel, b.account, b.chat) = (c.channel, c.account, c.chat)
+  );
+
 -- name: note
 -- Knows chats, in the order of their keys. A name that the channel did not tell stays as it was.
 insert into chats as c (channel, account, chat, peer, name, first_seen_at, last_seen_at)

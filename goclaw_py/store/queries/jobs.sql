@@ -135,10 +135,14 @@ from cron_jobs
 where owner = $1 and slug >= $2 and slug <= $3;
 
 -- name: all
--- A page of all jobs, in the order of their next runs, and how many there are: the same as below,
--- from indexes alone. As a list the ids lead the plan to the rows, as a join to all rows.
+-- A page of all jobs, in the order of their next runs, and how many there are, counted up to $3; one
+-- row without a job if the page is empty. From indexes alone: as a list the ids lead the plan to the
+-- rows, as a join to all rows.
 select whole.total, j.*
-from (select count(*) as total from cron_jobs) as whole
+from (
+    select count(*) as total
+    from (select from cron_jobs order by owner, slug limit $3) as c
+) as whole
 left join cron_jobs as j on j.id = any (
     array(
         select id
@@ -149,28 +153,68 @@ left join cron_jobs as j on j.id = any (
 )
 order by j.next_run_at nulls last, j.created_at, j.id;
 
+-- name: all_of_owner
+-- The same of the jobs of the owner $4.
+select whole.total, j.*
+from (
+    select count(*) as total
+    from (select from cron_jobs where owner = $4 order by slug limit $3) as c
+) as whole
+left join cron_jobs as j on j.id = any (
+    array(
+        select id
+        from cron_jobs
+        where owner = $4
+        order by next_run_at, created_at, id
+        limit $1 offset $2
+    )
+)
+order by j.next_run_at nulls last, j.created_at, j.id;
+
+-- name: all_of_state
+-- The same of the jobs in the state $4, which is not active: those have an index of their own.
+select whole.total, j.*
+from (
+    select count(*) as total
+    from (
+        select from cron_jobs
+        where state = $4 and state <> 'active'
+        order by next_run_at, created_at, id
+        limit $3
+    ) as c
+) as whole
+left join cron_jobs as j on j.id = any (
+    array(
+        select id
+        from cron_jobs
+        where state = $4 and state <> 'active'
+        order by next_run_at, created_at, id
+        limit $1 offset $2
+    )
+)
+order by j.next_run_at nulls last, j.created_at, j.id;
+
 -- name: search
--- A page of the jobs that are asked for, in the order of their next runs, and how many there are in
--- all; one row without a job if the page is empty. Null, an empty list and an empty text ask for
--- all.
+-- The same of the jobs that are asked for. Null, an empty list and an empty text ask for all. Part
+-- of them can be anything, so all are looked at, once.
 with found as (
     select id, next_run_at, created_at
     from cron_jobs
-    where ($1::text is null or owner = $1)
-      and ($2::text is null or agent = $2)
-      and ($3::text = '' or strpos(words, $3) > 0)
-      and ($4::text[] = '{}' or state = any ($4))
-      and ($5::text[] = '{}' or kind = any ($5))
-      and ($6::text is null or notify = $6)
-      and ($7::text is null or (channel, account, chat) = ($7, $8::text, $9::text))
+    where ($4::text is null or owner = $4)
+      and ($5::text is null or agent = $5)
+      and ($6::text = '' or strpos(words, $6) > 0)
+      and ($7::text[] = '{}' or state = any ($7))
+      and ($8::text[] = '{}' or kind = any ($8))
+      and ($9::text is null or notify = $9)
+      and ($10::text is null or (channel, account, chat) = ($10, $11::text, $12::text))
 ), page as (
     select *
     from found
     order by next_run_at nulls last, created_at, id
-    limit $10 offset $11
+    limit $1 offset $2
 )
 select whole.total, j.*
-from (select count(*) as total from found) as whole
+from (select least(count(*), $3) as total from found) as whole
 left join (page join cron_jobs as j on j.id = page.id) on true
 order by j.next_run_at nulls last, j.created_at, j.id;
 
@@ -179,21 +223,21 @@ order by j.next_run_at nulls last, j.created_at, j.id;
 with found as (
     select id, next_run_at, created_at
     from cron_jobs
-    where owner = $1
-      and ($2::text is null or agent = $2)
-      and ($3::text = '' or strpos(words, $3) > 0)
-      and ($4::text[] = '{}' or state = any ($4))
-      and ($5::text[] = '{}' or kind = any ($5))
-      and ($6::text is null or notify = $6)
-      and ($7::text is null or (channel, account, chat) = ($7, $8::text, $9::text))
+    where owner = $4
+      and ($5::text is null or agent = $5)
+      and ($6::text = '' or strpos(words, $6) > 0)
+      and ($7::text[] = '{}' or state = any ($7))
+      and ($8::text[] = '{}' or kind = any ($8))
+      and ($9::text is null or notify = $9)
+      and ($10::text is null or (channel, account, chat) = ($10, $11::text, $12::text))
 ), page as (
     select *
     from found
     order by next_run_at nulls last, created_at, id
-    limit $10 offset $11
+    limit $1 offset $2
 )
 select whole.total, j.*
-from (select count(*) as total from found) as whole
+from (select least(count(*), $3) as total from found) as whole
 left join (page join cron_jobs as j on j.id = page.id) on true
 order by j.next_run_at nulls last, j.created_at, j.id;
 

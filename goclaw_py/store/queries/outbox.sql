@@ -187,7 +187,7 @@ update outbox
 set state = 'dropped', finished_at = $2
 from left_over
 where outbox.id = left_over.id
-returning outbox.id;
+returning outbox.channel;
 
 -- name: retry
 -- Makes rows that are dead or dropped pending again, with all their attempts before them. Locks
