@@ -13,6 +13,7 @@ from goclaw_py.app.listeners import listen_web
 from goclaw_py.app.logs import configure
 from goclaw_py.app.parts import build_parts
 from goclaw_py.app.service import RELEASE, Front, Service
+from goclaw_py.app.systemd import managed
 from goclaw_py.app.tracing import tracing
 from goclaw_py.config.models import Settings
 from goclaw_py.ports.control import Control, Terminals
@@ -94,6 +95,7 @@ async def run_gateway(
     async with AsyncExitStack() as stack:
         stack.push_async_callback(database.close)
         spans = await stack.enter_async_context(tracing(RELEASE))
+        manager = await stack.enter_async_context(managed(os.environ))
         listener = stack.enter_context(closing(listen_unix(socket_path(folder))))
         # Before the database is opened: an address that is taken must stop the start at once.
         web = listen_web(settings, hooks, os.environ, say)
@@ -104,7 +106,7 @@ async def run_gateway(
         if store is None:
             return 0
         stack.push_async_callback(store.close)
-        service = Service(settings, parts, database, store, spans)
+        service = Service(settings, parts, database, store, spans, manager)
         shown = None if front is None else signals.behind(front)
         return await service.run(listener, signals.stop, signals.hurry, say, shown, web)
 

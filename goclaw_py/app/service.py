@@ -21,6 +21,7 @@ from goclaw_py.app.listeners import WebListener
 from goclaw_py.app.parts import Parts
 from goclaw_py.app.status import Snapshots
 from goclaw_py.app.surroundings import surroundings
+from goclaw_py.app.systemd import NO_MANAGER, Manager
 from goclaw_py.config.models import Settings
 from goclaw_py.config.show import shown
 from goclaw_py.core.errors import StoreError, StoreUnavailable
@@ -69,7 +70,9 @@ class Service:
         database: Database,
         store: Store,
         spans: Spans = NO_SPANS,
+        manager: Manager = NO_MANAGER,
     ) -> None:
+        self._manager = manager
         self._settings = settings
         self._parts = parts
         self._database = database
@@ -129,9 +132,9 @@ class Service:
                     self.control,
                     app,
                     web.access,
-                    has_chat=True,
                     health=self._health,
                     settings=settings,
+                    read=self._parts.read,
                 )
             servers.append(tcp_server(web.socket, self._parts.hooks, app, web.access, site))
         return servers
@@ -163,6 +166,7 @@ class Service:
                 # Whatever broke in the foreground: the end is an orderly one all the same.
                 failure = error
             log.info("shutting down")
+            self._manager.stopping()
             receiving.cancel()
             await self._wind_down(hurry)
             for task in background:
@@ -177,6 +181,7 @@ class Service:
         facts: dict[str, object] = {"node": self._cluster.node.id, "pid": os.getpid()}
         url = None if web is None else url_of(web.socket)
         log.info("ready", extra=facts if url is None else facts | {"web": url})
+        self._manager.ready()
         for line in banner(self._settings, self._parts, RELEASE, url, chats_here=chats_here):
             say(line)
 

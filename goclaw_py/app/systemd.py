@@ -1,0 +1,87 @@
+"""Tells the service manager that started this process how it is (sd_notify, SPEC OPS-7).
+
+Only where it asks for it: ``NOTIFY_SOCKET`` says where, ``WATCHDOG_USEC`` how often. A gateway
+whose event loop stands still says nothing, and is started anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Final
+
+log = logging.getLogger(__name__)
+
+_EXTEND_S: Final = 60.0
+"""How much longer the start may take, each time that it is told so."""
+
+_ALIVE_S: Final = 20.0
+
+
+class Manager:
+    """What is told to the service manager, if there is one."""
+
+    def __init__(self, address: str = "") -> None:
+        self._address = f"\0{address[1:]}" if address.startswith("@") else address
+        self._is_ready = False
+
+    def ready(self) -> None:
+        """The gateway works."""
+        self._is_ready = True
+        self._tell("READY=1")
+
+    def stopping(self) -> None:
+        """It has begun to end."""
+        self._tell("STOPPING=1")
+
+    def alive(self) -> None:
+        """The event loop turns; a start that takes long, since the database is away, may go on."""
+        self._tell("WATCHDOG=1" if self._is_ready else f"EXTEND_TIMEOUT_USEC={_EXTEND_S:.0f}000000")
+
+    def _tell(self, state: str) -> None:
+        if not self._address:
+            return
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as there:
+                there.settimeout(0)
+                there.sendto(state.encode(), self._address)
+        except OSError as error:
+            # A full or broken socket must not break the gateway; the next word may arrive.
+            log.debug("the service manager was not told: %s", error)
+
+
+NO_MANAGER: Final = Manager()
+
+
+@asynccontextmanager
+async def managed(env: Mapping[str, str]) -> AsyncIterator[Manager]:
+    """Tell the service manager of ``env`` that this process lives, until the end."""
+    address = env.get("NOTIFY_SOCKET", "")
+    manager = Manager(address)
+    if not address:
+        yield manager
+        return
+    telling = asyncio.create_task(_tell_always(manager, _every_s(env)), name="watchdog")
+    try:
+        yield manager
+    finally:
+        telling.cancel()
+        await asyncio.gather(telling, return_exceptions=True)
+
+
+async def _tell_always(manager: Manager, every_s: float) -> None:
+    while True:
+        manager.alive()
+        await asyncio.sleep(every_s)
+
+
+def _every_s(env: Mapping[str, str]) -> float:
+    """A third of what the watchdog allows, if it watches this process."""
+    allowed, pid = env.get("WATCHDOG_USEC", ""), env.get("WATCHDOG_PID", "")
+    if not allowed.isdecimal() or pid not in ("", str(os.getpid())):
+        return _ALIVE_S
+    return min(max(int(allowed) / 1_000_000 / 3, 0.1), _ALIVE_S)
