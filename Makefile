@@ -92,7 +92,7 @@ $(VENV)/.base:
 
 # uv is quick but does not read pip's settings (a private index), so pip is the second try.
 define install
-$(BIN)/uv pip install -q --compile-bytecode --python $(BIN)/python -c constraints.txt --build-constraints constraints.txt -e '$(1)' \
+UV_SYSTEM_CERTS=1 $(BIN)/uv pip install -q --compile-bytecode --python $(BIN)/python -c constraints.txt --build-constraints constraints.txt -e '$(1)' \
   || PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '$(1)'
 endef
 

@@ -1,4 +1,7 @@
-"""docs/guide/deployment.md: what it tells people to type is there, and works on what is there."""
+"""docs/guide/deployment.md: what it tells people to type works on what is there.
+
+That its commands are commands and its links lead somewhere is what tests/guides holds.
+"""
 
 from __future__ import annotations
 
@@ -8,37 +11,14 @@ import stat
 import subprocess
 from pathlib import Path
 
-import pytest
-
-from tests.deploy.commands import commands_in, is_command
+from goclaw_py.config import load
 from tests.deploy.places import COMPOSE, DOCKERFILE, ROOT, document, unit
+from tests.guides.reading import typed
 
-GUIDE = (ROOT / "docs" / "guide" / "deployment.md").read_text("utf-8")
+FILE = ROOT / "docs" / "guide" / "deployment.md"
+GUIDE = FILE.read_text("utf-8")
 BLOCKS: list[str] = re.findall(r"^```sh\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
 LINES = [line for block in BLOCKS for line in block.splitlines()]
-
-
-def ours() -> list[list[str]]:
-    """The words behind each ``goclaw`` that is a command."""
-    typed = re.findall(
-        r"^(?:goclaw|docker compose exec goclaw goclaw|docker exec goclaw goclaw"
-        r"|kubectl exec \S+ -- goclaw|sudo -u goclaw env .*/bin/goclaw) (.*)$",
-        "\n".join(LINES),
-        re.MULTILINE,
-    )
-    words = [[word for word in line.split() if not word.isupper()] for line in typed]
-    return words + commands_in(GUIDE)
-
-
-@pytest.mark.parametrize("words", ours(), ids=" ".join)
-def test_every_command_of_the_guide_is_one(words: list[str]) -> None:
-    assert is_command(words)
-
-
-def test_the_guide_shows_commands_at_all() -> None:
-    assert ["pairing", "approve"] in ours()
-    assert ["migrate", "--status"] in ours()
-    assert ours().count(["status"]) == 4
 
 
 def test_every_file_that_the_guide_names_is_there() -> None:
@@ -47,21 +27,18 @@ def test_every_file_that_the_guide_names_is_there() -> None:
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
 
 
-def test_every_link_of_the_guide_leads_somewhere() -> None:
-    headings = {
-        re.sub(r"\W+", "-", line.lower()) for line in re.findall("^##+ (.*)$", GUIDE, re.MULTILINE)
-    }
-    for target in re.findall(r"\]\(([^)]+)\)", GUIDE):
-        file, _, anchor = target.partition("#")
-        assert anchor in headings if not file else (ROOT / "docs" / "guide" / file).exists(), target
-
-
-def test_the_shell_understands_every_block() -> None:
-    for block in BLOCKS:
-        done = subprocess.run(
-            ["sh", "-n"], input=block, text=True, capture_output=True, check=False
-        )
-        assert (done.returncode, done.stderr) == (0, "")
+def test_docker_alone_shows_a_dashboard_to_this_machine_with_a_token_only() -> None:
+    """SPEC SEC-1: inside of a container loopback is the container's own."""
+    (line,) = [one for one in typed([FILE]) if one.words[:2] == ("docker", "run")]
+    options = list(zip(line.words, line.words[1:], strict=False))
+    given = [value for option, value in options if option == "--env"]
+    env = dict(one.split("=") for one in given if "=" in one)
+    assert ("--publish", "127.0.0.1:8420:8420") in options
+    assert "GOCLAW_WEB__TOKEN" in given
+    with_token = {**env, "GOCLAW_WEB__TOKEN": "0123456789abcdef" * 4}
+    settings = load(env={"GOCLAW_HOME": "/nowhere", **with_token})
+    assert (settings.web.host, settings.web.port) == ("0.0.0.0", 8420)
+    assert ("--stop-timeout", "75") in options
 
 
 def test_the_secrets_of_compose_are_made_as_it_needs_them(tmp_path: Path) -> None:
