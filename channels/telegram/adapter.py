@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from channels.telegram.activity import TypingBoard
 from channels.telegram.client import TEXT_LIMIT, Bot, BotClient, Place, Text
-from channels.telegram.format import render
+from channels.telegram.format import plain, render
 from channels.telegram.inbound import CHANNEL
 from channels.telegram.marks import Marks
 from channels.telegram.native import NativeDrafts
@@ -99,6 +99,10 @@ class TelegramChannel:
     def parts(self, text: str) -> list[str]:
         """Telegram's HTML, cut at its limit (SPEC CHAN-3)."""
         return render(text, TEXT_LIMIT)
+
+    def readable(self, part: str) -> str:
+        """The text, with the address of a link in brackets behind it."""
+        return plain(part)
 
     async def probe(self) -> str:
         """Who we are, and what is odd about the way in. Raises ``ChannelError``."""

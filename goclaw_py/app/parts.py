@@ -27,7 +27,7 @@ from goclaw_py.config.resolve import ChannelAccount
 from goclaw_py.config.tools import EVERYBODY
 from goclaw_py.core.errors import GoclawError, SettingError
 from goclaw_py.core.ids import MAIN_AGENT, AgentName
-from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
 from goclaw_py.core.routing import DEFAULT_ACCOUNT, AccessRules, DirectPolicy
 from goclaw_py.core.targets import TARGET_FORM, parse_target
 from goclaw_py.ports.agent import AgentLoop
@@ -63,6 +63,15 @@ class Parts:
         console = self.channels[CONSOLE, DEFAULT_ACCOUNT]
         assert isinstance(console, Terminals)
         return console
+
+    def read(self, message: OutboundMessage) -> str:
+        """The text of a message as people in its chat read it.
+
+        Where its channel is not set up any more, nobody knows its markup: it stays as it is.
+        """
+        target = message.target
+        channel = self.channels.get((target.channel, target.account))
+        return channel.readable(message.text) if message.rich and channel else message.text
 
 
 def build_parts(settings: Settings) -> Parts:

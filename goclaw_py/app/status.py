@@ -12,6 +12,7 @@ from goclaw_py.app.database import Database
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.overview import slow_waits
 from goclaw_py.core.status import Backlog, ChannelView, Status
+from goclaw_py.core.text import count
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import Node
 from goclaw_py.runtime.outages import OutageView
@@ -102,7 +103,7 @@ class Snapshots:
 
 
 def _outage(view: OutageView) -> str:
-    kept = f"{view.kept} message{'s' if view.kept != 1 else ''} kept"
+    kept = f"{count(view.kept, 'message')} kept"
     return f"agent {view.agent}: its provider is down for {view.for_s:.0f} s, {kept}: {view.cause}"
 
 
@@ -111,11 +112,12 @@ def _warnings(backlog: Backlog | None, channels: tuple[ChannelView, ...]) -> tup
     if backlog is None:
         warnings.append("the database cannot be reached; nothing is confirmed to the channels")
         return tuple(warnings)
-    for count, what, command in (
-        (backlog.dead, "messages could not be delivered", "outbox list --state dead"),
-        (backlog.unanswered, "messages could not be worked on", "inbox list"),
-        (backlog.undecided, "groups wait for your decision", "groups list"),
+    waits = "waits" if backlog.undecided == 1 else "wait"
+    for number, noun, what, command in (
+        (backlog.dead, "message", "could not be delivered", "outbox list --state dead"),
+        (backlog.unanswered, "message", "could not be worked on", "inbox list"),
+        (backlog.undecided, "group", f"{waits} for your decision", "groups list"),
     ):
-        if count:
-            warnings.append(f"{count} {what}; see: goclaw {command}")
+        if number:
+            warnings.append(f"{count(number, noun)} {what}; see: goclaw {command}")
     return tuple(warnings)

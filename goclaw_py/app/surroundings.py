@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 from goclaw_py.app.parts import Parts
 from goclaw_py.config.budgets import DayBudget
+from goclaw_py.config.known_secrets import known_secrets
 from goclaw_py.config.models import Settings
 from goclaw_py.core.budget import Budget
 from goclaw_py.core.ids import AgentName
+from goclaw_py.core.secrecy import Hider
 from goclaw_py.runtime.ledger import Limits
 from goclaw_py.runtime.works import Surroundings
 
@@ -36,6 +40,7 @@ def surroundings(settings: Settings, parts: Parts) -> Surroundings:
         },
         outage_hold_s=settings.runs.outage_hold_s,
         run_timeout_s=settings.runs.timeout_s,
+        hide=Hider(known_secrets(settings, os.environ)),
     )
 
 

@@ -15,6 +15,7 @@ from goclaw_py.cli.cron_list import PAGE
 from goclaw_py.cli.cron_words import maybe_named
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import plain, show_json, show_table
+from goclaw_py.core.text import count
 
 if TYPE_CHECKING:
     from goclaw_py.cli.cron_files import Definition
@@ -116,9 +117,10 @@ def _askable(slug: str) -> None:
 def _storable(found: Definition) -> None:
     """Raise ``BadJob`` for text that no database keeps as it is: it would differ every time."""
     from goclaw_py.core.errors import BadJob  # noqa: PLC0415
+    from goclaw_py.core.wording_job_view import kind_and_text  # noqa: PLC0415
 
     payload = found.draft.payload
-    kind, text = ("prompt", "") if payload is None else words.kind_and_text(payload)
+    kind, text = ("prompt", "") if payload is None else kind_and_text(payload)
     for key, each in ((kind, text), ("name", found.draft.name)):
         if "\0" in each:
             raise BadJob(key, "must not have NUL characters")
@@ -276,7 +278,7 @@ def export(
         file.write_text(f"{text}\n", "utf-8")
     over = len(found) - len(jobs)
     left = f"; {over} that {'is' if over == 1 else 'are'} over stayed behind" if over else ""
-    typer.echo(f"{words.count(len(jobs), 'job')} written{left}", err=True)
+    typer.echo(f"{count(len(jobs), 'job')} written{left}", err=True)
 
 
 async def _all_jobs(desk: JobDesk, owner: str | None) -> list[Job]:

@@ -167,7 +167,9 @@ def next_(
 
 def _due_row(due: _Due, now: datetime) -> tuple[str, ...]:
     spec = due.job.spec
-    _, text = words.kind_and_text(spec.payload)
+    from goclaw_py.core.wording_job_view import kind_and_text  # noqa: PLC0415
+
+    _, text = kind_and_text(spec.payload)
     return (words.when(due.at, spec.zone, now), spec.zone, spec.slug, one_line(text, _TEXT))
 
 

@@ -13,6 +13,7 @@ from goclaw_py.cli import post
 from goclaw_py.cli.context import AsJson, Limit, cli
 from goclaw_py.cli.cron_words import JobName, OfJob, Seen, operator, seen
 from goclaw_py.cli.output import duration, one_line, show_facts, show_json, show_table
+from goclaw_py.core.text import count
 
 if TYPE_CHECKING:
     from goclaw_py.core.jobs import Job
@@ -79,7 +80,9 @@ def show(
         show_json(dict[str, object], document)
         return
     show_facts([*_facts(found.seen), *_behaviour(found), *_statistics(found.stats, days)])
-    kind, text = words.kind_and_text(found.seen.job.spec.payload)
+    from goclaw_py.core.wording_job_view import kind_and_text  # noqa: PLC0415
+
+    kind, text = kind_and_text(found.seen.job.spec.payload)
     post.show_text(kind, text)
     if found.log:
         typer.echo()
@@ -123,7 +126,7 @@ def _extras(job: Job) -> Iterator[tuple[str, str]]:
     if spec.session:
         yield "session", post.cell(spec.session)
     if spec.max_runs is not None:
-        yield "ends after", f"{words.count(spec.max_runs, 'run')}, {job.runs} of them done"
+        yield "ends after", f"{count(spec.max_runs, 'run')}, {job.runs} of them done"
     if spec.not_after is not None:
         yield "ends at", words.local(spec.not_after, spec.zone)
     if spec.source:
@@ -131,7 +134,9 @@ def _extras(job: Job) -> Iterator[tuple[str, str]]:
     if spec.wake_heartbeat:
         yield "heartbeat", "a beat follows each run"
     if job.failures:
-        yield "failures", words.failures(job.failures)
+        from goclaw_py.core.wording_job_view import failures  # noqa: PLC0415
+
+        yield "failures", failures(job.failures)
     if job.coalesced:
         yield "coalesced", f"{job.coalesced} firings came while it could not run"
 
@@ -158,9 +163,9 @@ def _plain(value: object) -> str:
 
 def _statistics(stats: JobStats, days: int) -> Iterator[tuple[str, str]]:
     rate = "" if stats.success_rate is None else f", {stats.success_rate:.0%} of them well"
-    yield f"in {words.count(days, 'day')}", f"{words.count(stats.runs, 'run')}{rate}"
+    yield f"in {count(days, 'day')}", f"{count(stats.runs, 'run')}{rate}"
     if stats.skipped:
-        yield "skipped", words.count(stats.skipped, "time")
+        yield "skipped", count(stats.skipped, "time")
     if stats.mean_s is not None:
         p95 = "" if stats.p95_s is None else f", 95 of 100 within {duration(stats.p95_s)}"
         yield "took", f"{duration(stats.mean_s)} on average{p95}"

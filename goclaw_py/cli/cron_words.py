@@ -9,12 +9,12 @@ import typer
 
 from goclaw_py.cli import completion, post
 from goclaw_py.cli.context import named
-from goclaw_py.cli.output import duration, one_line, plain, show_json
+from goclaw_py.cli.output import duration, plain, show_json
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from goclaw_py.core.jobs import Job, JobTarget, Payload
+    from goclaw_py.core.jobs import Job, JobTarget
     from goclaw_py.core.occurrence import Logged
     from goclaw_py.ports.jobs import Asker, JobDesk
 
@@ -117,55 +117,28 @@ def times(desk: JobDesk, job: Job, count: int) -> list[datetime]:
 
 def plan(job: Job) -> str:
     """When a job runs, in plain words."""
-    from goclaw_py.core.errors import JobError  # noqa: PLC0415
-    from goclaw_py.core.schedule import describe  # noqa: PLC0415
+    from goclaw_py.core import wording_job_view  # noqa: PLC0415
 
-    try:
-        return describe(job.spec.schedule, job.spec.zone)
-    except JobError as error:
-        # Another release has stored it, or one with other zones.
-        return str(error)
+    return wording_job_view.plan(job)
 
 
 def obstacle(desk: JobDesk, job: Job) -> str:
     """Why a job will not run, "" if it will."""
-    match job.state.value:
-        case "paused":
-            return "paused"
-        case "disabled":
-            cause = f": {one_line(job.last_error, _REASON)}" if job.last_error else ""
-            return f"disabled after {failures(job.failures)}{cause}"
-        case "completed":
-            return f"over: it has run {count(job.runs, 'time')}"
-        case "failed":
-            return f"failed: {one_line(job.last_error, _REASON) or 'see its runs'}"
-    if not desk.enabled:
-        return "the scheduler is off (scheduler.enabled)"
-    if job.next_run_at is None and job.running is None:
-        return "nothing lies ahead"
-    return ""
+    from goclaw_py.core import wording_job_view  # noqa: PLC0415
+
+    enabled = desk.enabled
+    return plain(wording_job_view.obstacle(job, is_enabled=enabled, reason_chars=_REASON))
 
 
 def remark(desk: JobDesk, job: Job) -> str:
     """What is special about a job: why it will not run, or what it does now; else ""."""
+    from goclaw_py.core import wording_job_view  # noqa: PLC0415
+
     if found := obstacle(desk, job):
         return found
     if job.running is not None:
         return "runs now"
-    if job.failures:
-        cause = f": {one_line(job.last_error, _REASON)}" if job.last_error else ""
-        return f"{failures(job.failures)}{cause}"
-    return ""
-
-
-def failures(number: int) -> str:
-    """So many failures in a row."""
-    return f"{count(number, 'failure')} in a row" if number > 1 else count(number, "failure")
-
-
-def count(number: int, noun: str) -> str:
-    """So many of something."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return plain(wording_job_view.trouble(job, reason_chars=_REASON))
 
 
 def ended(row: Logged) -> str:
@@ -175,9 +148,10 @@ def ended(row: Logged) -> str:
 
 def took(row: Logged) -> str:
     """How long an occurrence ran, "" if it did not or still does."""
-    if row.started_at is None or row.finished_at is None:
-        return ""
-    return duration(max(0.0, (row.finished_at - row.started_at).total_seconds()))
+    from goclaw_py.core.wording_job_view import took_s  # noqa: PLC0415
+
+    seconds = took_s(row)
+    return "" if seconds is None else duration(seconds)
 
 
 def cost(row: Logged) -> str:
@@ -188,21 +162,6 @@ def cost(row: Logged) -> str:
 
 
 # ---------------------------------------------------------------------------- definitions
-
-
-def kind_and_text(payload: Payload) -> tuple[str, str]:
-    """What a job does: the name of that and its text."""
-    from goclaw_py.core.jobs import Message, Program, Prompt  # noqa: PLC0415
-
-    match payload:
-        case Prompt(text):
-            return "prompt", text
-        case Message(text):
-            return "message", text
-        case Program(argv):
-            from shlex import join  # noqa: PLC0415
-
-            return "command", join(argv)
 
 
 def target(place: JobTarget) -> str:

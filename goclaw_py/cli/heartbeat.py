@@ -152,8 +152,7 @@ def done(
         desk = control.heartbeats
         name = await words.chosen(desk, agent)
         before = await desk.checklist(name)
-        after = await desk.complete_item(name, number)
-        # The list may have grown in between.
+        after = await desk.complete_item(name, number, expected=before.version)
         ticked = [item.text for item in before.items if item.number == number]
         return after, ticked[0] if ticked else f"item {number}"
 

@@ -110,13 +110,19 @@ class RemoteHeartbeats:
         """See ``HeartbeatDesk``."""
         return await self._checklist("POST", _path(agent, "checklist/items"), {"text": text})
 
-    async def complete_item(self, agent: AgentName, number: int) -> Checklist:
+    async def complete_item(
+        self, agent: AgentName, number: int, *, expected: str | None = None
+    ) -> Checklist:
         """See ``HeartbeatDesk``."""
-        return await self._checklist("POST", _path(agent, f"checklist/items/{number}/done"))
+        path, body = _path(agent, f"checklist/items/{number}/done"), {"version": expected}
+        return await self._checklist("POST", path, body)
 
-    async def write_checklist(self, agent: AgentName, text: str) -> Checklist:
+    async def write_checklist(
+        self, agent: AgentName, text: str, *, expected: str | None = None
+    ) -> Checklist:
         """See ``HeartbeatDesk``."""
-        return await self._checklist("PUT", _path(agent, "checklist"), {"text": text})
+        body = {"text": text, "version": expected}
+        return await self._checklist("PUT", _path(agent, "checklist"), body)
 
     # ------------------------------------------------------------------ HTTP
 

@@ -31,6 +31,7 @@
     │   ├── UnknownAgent        there is no such agent
     │   ├── TooManyEvents       as many wait as are allowed
     │   ├── BadChecklist        HEARTBEAT.md cannot be read or changed so
+    │   │   └── ChecklistChanged    it is not what it was when it was read
     │   └── BadHours            not the two ends of active hours: key, value, what is allowed
     ├── BackupError             a backup cannot be made, read or restored
     ├── WorkSourceError         work could not be had, or its end not be told
@@ -192,6 +193,13 @@ class TooManyEvents(HeartbeatError):
 
 class BadChecklist(HeartbeatError):
     """The checklist of an agent cannot be read, or not be changed so."""
+
+
+class ChecklistChanged(BadChecklist):
+    """The checklist is not what it was when it was read; nothing was written."""
+
+    def __init__(self) -> None:
+        super().__init__("HEARTBEAT.md has changed meanwhile, so nothing was saved")
 
 
 class BadHours(HeartbeatError):

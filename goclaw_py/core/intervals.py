@@ -29,8 +29,8 @@ def read(text: str) -> timedelta:
         reason = "write a whole number and one of s, m, h, d without blanks, such as 30s, 10m, 2h"
         raise _bad(text, reason)
     digits, unit = found[1].lstrip("0") or "0", found[2]
-    # A number of a thousand digits is no integer for Python, and no interval for anybody.
-    if len(digits) > 12:
+    # A number of a thousand digits is no integer for Python, and 10**12 days are no timedelta.
+    if len(digits) > 12 or int(digits) > LONGEST // _UNITS[unit]:
         raise _too_long(text)
     return in_range(int(digits) * _UNITS[unit], text)
 

@@ -133,9 +133,10 @@ class LiveEnded:
 class LiveMissed:
     """So many events were lost, because whoever looks takes them too slowly.
 
-    Text is lost before anything else, the oldest first; ``at`` is when the last of them happened.
-    With the ``count`` 0 nobody knows how many: the gateway was started anew since, or nobody had
-    looked for a while. Of the events of one session it may count others that went before.
+    Old text is lost before anything else, the oldest first; ``at`` is when the last of these events
+    happened. With the ``count`` 0 nobody knows how many: the gateway was started anew since, or
+    nobody had looked for a while. Of the events of one session it may count others that went
+    before.
     """
 
     at: datetime

@@ -39,7 +39,7 @@ class LiveRing:
     """Keeps the events of each run in order. ``now`` never goes back.
 
     An event gets the next number when it is complete, so what has a smaller number was told before.
-    Where room is wanted, text goes before anything else, the oldest first.
+    Where room is wanted, old text goes before anything else, the oldest first.
 
     Args:
         origin: What all ids begin with.
@@ -133,7 +133,17 @@ class LiveRing:
         while self._chars > MOST_CHARS and len(self._texts) > 1:
             self._lose(self._texts[0])
         while len(self._events) > MOST_EVENTS:
-            self._lose(self._texts[0] if self._texts else next(iter(self._events)))
+            self._lose(self._least())
+
+    def _least(self) -> int:
+        """What is wanted least: text that is old, else whatever is the oldest.
+
+        Text that is new goes to nobody if it goes first: without old text a full ring would lose
+        each piece the moment that it comes.
+        """
+        if self._texts and self._texts[0] <= self.last - MOST_EVENTS // 2:
+            return self._texts[0]
+        return next(iter(self._events))
 
     def _lose(self, number: int) -> None:
         event = self._events.pop(number)

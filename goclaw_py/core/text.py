@@ -40,6 +40,19 @@ def is_blank(text: str) -> bool:
     return all(char.isspace() or unicodedata.category(char) in ("Cc", "Cf") for char in text)
 
 
+def count(number: int, one: str, many: str = "") -> str:
+    """``1 run``, ``2 runs``, ``1,000 runs``; without ``many`` an s is added to ``one``."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def first_words(text: str, limit_chars: int) -> str:
+    """The beginning of a text on one line, at most ``limit_chars`` code points.
+
+    A word that is longer than that is cut like any text.
+    """
+    return cut_text(" ".join(text.split()), limit_chars)
+
+
 def cut_text(text: str, limit_chars: int) -> str:
     """Shorten to at most ``limit_chars`` code points; what was cut ends with an ellipsis.
 

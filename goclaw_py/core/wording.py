@@ -12,7 +12,7 @@ from goclaw_py.core.messages import Attachment, InboundMessage, Sender
 from goclaw_py.core.outcomes import Ending, Outcome, Reason, Trigger
 from goclaw_py.core.requests import Drop, Mode, QueuePolicy
 from goclaw_py.core.status import RunState, RunView
-from goclaw_py.core.text import cut_text
+from goclaw_py.core.text import count, first_words
 
 _SNIPPET = 40
 _MAX_SNIPPETS = 3
@@ -46,20 +46,20 @@ def stopped(runs: int, dropped: int, *, already: bool, jobs: int = 0) -> str:
     ``jobs``: so many runs of jobs besides the ``runs`` of the chat.
     """
     if jobs:
-        tasks = f"{_count(runs, 'task')} and " if runs else ""
-        did = f"Stopped {tasks}{_count(jobs, 'job')}"
+        tasks = f"{count(runs, 'task')} and " if runs else ""
+        did = f"Stopped {tasks}{count(jobs, 'job')}"
         comma = "," if runs else ""
         return (
-            f"{did}{comma} and dropped {_count(dropped, 'waiting message')}."
+            f"{did}{comma} and dropped {count(dropped, 'waiting message')}."
             if dropped
             else f"{did}."
         )
     if runs and dropped:
-        return f"Stopped {_count(runs, 'task')} and dropped {_count(dropped, 'waiting message')}."
+        return f"Stopped {count(runs, 'task')} and dropped {count(dropped, 'waiting message')}."
     if runs:
         return "Stopped." if runs == 1 else f"Stopped {runs} tasks."
     if dropped:
-        return f"Dropped {_count(dropped, 'waiting message')}."
+        return f"Dropped {count(dropped, 'waiting message')}."
     return ALREADY_STOPPING if already else NOTHING_RUNNING
 
 
@@ -77,7 +77,7 @@ def dropped(texts: Sequence[str], reason: Reason | None) -> str:
     named = [f"“{snippet(text)}”" for text in texts[:_MAX_SNIPPETS]]
     if len(texts) > _MAX_SNIPPETS:
         named.append("…")
-    what, which = _count(len(texts), "message"), ", ".join(named)
+    what, which = count(len(texts), "message"), ", ".join(named)
     match reason:
         case Reason.NEWER_MESSAGE:
             return f"A newer message replaced {what} that waited: {which}"
@@ -170,7 +170,7 @@ def status(runs: Sequence[RunView], history: Conversation) -> str:
     if history.context is not None:
         lines.append(f"Context used: {history.context:.0%}")
     if history.summaries:
-        times = _count(history.summaries, "time")
+        times = count(history.summaries, "time")
         lines.append(f"Older messages were summarised {times}")
     if history.pinned:
         lines.append(f"Facts to remember: {history.pinned}")
@@ -350,8 +350,4 @@ def cut_draft(outcome: Outcome) -> str:
 
 def snippet(text: str) -> str:
     """The first words of a text, on one line."""
-    return cut_text(" ".join(text.split()), _SNIPPET)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return first_words(text, _SNIPPET)

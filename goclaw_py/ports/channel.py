@@ -109,6 +109,9 @@ class Channel(Protocol):
         None if nothing is left of it.
         """
 
+    def readable(self, part: str) -> str:
+        """What a person reads of a message that ``parts`` made: without its markup."""
+
     async def probe(self) -> str:
         """Ask the server whether this account works, and change nothing; a line for operators.
 
@@ -179,6 +182,10 @@ class Plain:
     def pace(self, chat: str) -> Pace:  # noqa: ARG002
         """As fast as it takes it."""
         return UNPACED
+
+    def readable(self, part: str) -> str:
+        """It has no markup."""
+        return part
 
     def drafts(self, target: Target, peer: PeerKind) -> bool:  # noqa: ARG002
         """It shows no drafts; the other two are never called then."""

@@ -83,8 +83,18 @@ class HeartbeatDesk(Protocol):
     async def add_item(self, agent: AgentName, text: str) -> Checklist:
         """Write one more item into it."""
 
-    async def complete_item(self, agent: AgentName, number: int) -> Checklist:
-        """Tick an item off."""
+    async def complete_item(
+        self, agent: AgentName, number: int, *, expected: str | None = None
+    ) -> Checklist:
+        """Tick an item off; only in the ``Checklist.version`` that is ``expected``, if one is.
 
-    async def write_checklist(self, agent: AgentName, text: str) -> Checklist:
-        """Write the whole file anew."""
+        Raises ``ChecklistChanged`` if it is another one by now.
+        """
+
+    async def write_checklist(
+        self, agent: AgentName, text: str, *, expected: str | None = None
+    ) -> Checklist:
+        """Write the whole file anew; only over the version that is ``expected``, if one is.
+
+        Raises ``ChecklistChanged`` if it is another one by now.
+        """

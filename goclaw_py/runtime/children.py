@@ -295,7 +295,7 @@ class ChildRuns:
         facts: Mapping[str, object],
     ) -> None:
         progress = child.progress
-        told = None if error is None else f"{type(error).__name__}: {error}"
+        told = progress.told(error)
         bare = RunEnd(child.id, ended.outcome, self._clock.now(), ended.reason, told)
 
         async def finish() -> None:

@@ -196,10 +196,11 @@ class HeartbeatCommands:
         text = seen.items[number - 1]
         if number in seen.ticked:
             return words.done(text)
-        same = open_item(await asked.desk.checklist(asked.agent), text)
+        now = await asked.desk.checklist(asked.agent)
+        same = open_item(now, text)
         if same is None:
             return words.not_open(text)
-        await asked.desk.complete_item(asked.agent, same.number)
+        await asked.desk.complete_item(asked.agent, same.number, expected=now.version)
         seen.ticked.add(number)
         log.info("a chat ticked an item off", extra=_facts(asked))
         return words.done(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -46,6 +46,8 @@ class Progress:
     """Whether to run it again may do something twice (SPEC CRON-7)."""
     begun: Begun = field(default_factory=Begun)
     """What it began with."""
+    hide: Callable[[str], str] = str
+    """Takes secrets out of what an agent's error says: it is stored and shown (SPEC SEC-2)."""
     _calls: dict[str, ToolCall] = field(default_factory=dict)
 
     def hear(self, event: LoopEvent, clock: Clock) -> None:
@@ -128,6 +130,10 @@ class Progress:
         if isinstance(error, BudgetReached) and ended.outcome is Outcome.FAILED:
             return replace(ended, reason=Reason.BUDGET), self.over or error
         return ended, error
+
+    def told(self, error: BaseException | None) -> str | None:
+        """What is stored of an error, if there is one."""
+        return None if error is None else self.hide(f"{type(error).__name__}: {error}")
 
     def recorded(self, end: RunEnd) -> RunEnd:
         """An end with all that is stored of the work."""

@@ -30,7 +30,7 @@ def end_of(
     progress: Progress, prompt: str, ended: Ending, error: BaseException | None, now: datetime
 ) -> RunEnd:
     """The end of a run that worked on a prompt, with all that is known of its work."""
-    told = None if error is None else f"{type(error).__name__}: {error}"
+    told = progress.told(error)
     history = progress.history(prompt, ended.outcome)
     bare = RunEnd(ended.run_id, ended.outcome, now, ended.reason, told, history=history)
     return progress.recorded(bare)

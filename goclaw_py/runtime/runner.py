@@ -337,7 +337,7 @@ class Runner:
             outcome=ended.outcome,
             finished_at=self._clock.now(),
             reason=ended.reason,
-            error=None if error is None else f"{type(error).__name__}: {error}",
+            error=turn.progress.told(error),
             history=turn.progress.history(turn.prompt(), ended.outcome),
             say=end.say,
             taken_in=turn.taken_in,

@@ -68,6 +68,7 @@ class Surroundings:
         limits: What each agent may use up.
         outage_hold_s: How long messages wait for a provider to come back.
         run_timeout_s: How long a subagent or a delegate may work.
+        hide: Takes secrets out of what errors of agents say.
     """
 
     channels: Mapping[Account, Channel]
@@ -84,6 +85,7 @@ class Surroundings:
     meter: Meter = NO_METER
     jobs: JobSetup = field(default_factory=JobSetup)
     heartbeats: HeartbeatSetup = field(default_factory=HeartbeatSetup)
+    hide: Callable[[str], str] = str
 
 
 class Works:
@@ -171,6 +173,7 @@ class Works:
             around.spans,
             self.heartbeats.desk,
             around.meter,
+            around.hide,
         )
 
     def _over_budget(self, run_id: RunId, error: BudgetReached) -> None:

@@ -70,7 +70,12 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Equipment:
-    """What all runs work with. ``heartbeats``: None if there are none here."""
+    """What all runs work with.
+
+    Args:
+        heartbeats: None if there are none here.
+        hide: Takes secrets out of a text.
+    """
 
     agents: Mapping[AgentName, AgentLoop]
     toolmaker: Toolmaker
@@ -84,6 +89,7 @@ class Equipment:
     spans: Spans = NO_SPANS
     heartbeats: HeartbeatDesk | None = None
     meter: Meter = NO_METER
+    hide: Callable[[str], str] = str
 
 
 class Workshop:
@@ -106,6 +112,7 @@ class Workshop:
         Raises ``BudgetReached`` and whatever the agent loop raises. The run's account in the ledger
         stays open: close it when the end of the run is stored.
         """
+        progress.hide = self._use.hide
         with self._use.spans.work(job.run):
             return await self._work(job, progress, hear)
 

@@ -106,7 +106,7 @@ async def _done(desk: HeartbeatDesk, here: Here, arguments: Use) -> str:
         item = next((item for item in before.items if item.number == arguments.number), None)
     if item is None:
         raise ToolFailed(f"there is no such item. {_shown(before, here)}")
-    await desk.complete_item(here.agent, item.number)
+    await desk.complete_item(here.agent, item.number, expected=before.version)
     return done(item.text)
 
 

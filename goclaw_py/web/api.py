@@ -62,7 +62,16 @@ def make_api(
 
     ``settings`` are shown as they are: they must be without secrets.
     """
-    app = FastAPI(title="goclaw_py", version=release or "0", docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="goclaw_py",
+        version=release or "0",
+        docs_url=None,
+        redoc_url=None,
+        # It is made in the event loop there, which takes seconds: see ``describe``.
+        openapi_url=None,
+        # Behind a proxy that speaks TLS it would lead to plain HTTP, and a token with it.
+        redirect_slashes=False,
+    )
     app.state.closing = asyncio.Event()
     app.state.methods = []
     app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
@@ -92,7 +101,7 @@ def make_api(
     if terminals is not None:
         chat = terminal_routes(terminals, app.state.closing)
         _include(app, chat, "/api/chat")
-    describe(app)
+    _include(app, describe(app), "", responses=None)
     return app
 
 

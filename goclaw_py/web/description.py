@@ -7,6 +7,7 @@ names of their schemas.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Iterator
@@ -14,14 +15,18 @@ from copy import deepcopy
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final
 
-from fastapi import FastAPI
+import orjson
+from fastapi import APIRouter, FastAPI
+from fastapi.responses import Response
 
 from goclaw_py.web.guard import OPEN_PATHS
 
 _Json = dict[str, Any]
 
+PLACE: Final = "/openapi.json"
 JSON: Final = "application/json"
 METHODS: Final = ("get", "put", "post", "delete", "patch")
 _EXAMPLES: Final = Path(__file__).with_name("examples.json")
@@ -54,16 +59,32 @@ next.
 _FIRST: Final = re.compile(r"(.+?[.:;])(?:\s+|$)(.*)", re.DOTALL)
 
 
-def describe(app: FastAPI) -> None:
-    """Let an app describe itself in full. Call it when all routes are there."""
+def describe(app: FastAPI) -> APIRouter:
+    """Let an app describe itself in full, at the route that comes back.
+
+    It is made once, at the first request, in a thread: that takes seconds.
+    """
     found = app.openapi
+    lock = Lock()
 
     def whole() -> _Json:
-        if app.openapi_schema is None:
-            app.openapi_schema = _complete(deepcopy(found()))
+        with lock:
+            if app.openapi_schema is None:
+                app.openapi_schema = _complete(deepcopy(found()))
         return app.openapi_schema
 
+    @cache
+    def document() -> bytes:
+        return orjson.dumps(whole())
+
+    routes = APIRouter()
+
+    @routes.get(PLACE, include_in_schema=False)
+    async def description() -> Response:
+        return Response(await asyncio.to_thread(document), media_type=JSON)
+
     app.openapi = whole  # type: ignore[method-assign]  # as FastAPI's manual has it
+    return routes
 
 
 def operations(document: _Json) -> Iterator[tuple[str, str, _Json]]:
@@ -155,6 +176,8 @@ def _error_example(schema: _Json, code: int) -> object:
 def _add(content: _Json, schemas: _Json) -> None:
     """Give a body an example, unless it has one."""
     schema = content.get("schema", {})
+    # A body that may be missing: the first one is that which may be there.
+    schema = schema["anyOf"][0] if "anyOf" in schema else schema
     is_list = schema.get("type") == "array"
     name = _name(schema["items"] if is_list else schema)
     # Ours first: FastAPI leaves the nulls out of those that stand in a schema.

@@ -53,8 +53,9 @@ async def _on_error(request: Request, error: Exception) -> Response:
             code = next((code for kind, code in STATUS_OF if isinstance(error, kind)), 500)
             text = str(error)
         case _:
-            # Starlette raises it again after this answer, so the server logs it.
+            # Starlette raises it again after this answer, so the server logs it and hangs up.
             code, text = 500, "internal error; the gateway's log has it"
+            headers = {"Connection": "close"}
     body = body or dump(ApiError, ApiError(text))
     return Response(body, status_code=code, headers=headers, media_type="application/json")
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -91,7 +91,9 @@ class Guard:
             await self._app(scope, receive, send)
             return
         if refusal.status == 401 and _wants_page(scope):
-            target = f"{SIGN_IN_PATH}?{urlencode({'next': scope['path']})}"
+            # What was typed into a form is lost, but the way to its page is not.
+            here = _place(scope) if scope["method"] == "GET" else _referrer(scope)
+            target = f"{SIGN_IN_PATH}?{urlencode({'next': here})}"
             await RedirectResponse(target, status_code=303)(scope, receive, send)
             return
         headers = {"connection": "close"}
@@ -157,7 +159,22 @@ def _is_open(scope: Scope) -> bool:
 
 def _wants_page(scope: Scope) -> bool:
     """Whether a browser asks, on behalf of a person, for a page."""
-    return scope["method"] == "GET" and b"text/html" in b",".join(_all(scope, b"accept"))
+    return scope["method"] in ("GET", "POST") and b"text/html" in b",".join(_all(scope, b"accept"))
+
+
+def _place(scope: Scope) -> str:
+    """What is asked for; the page with the question checks where it leads."""
+    query = scope["query_string"].decode("latin-1")
+    return f"{scope['path']}?{query}" if query else str(scope["path"])
+
+
+def _referrer(scope: Scope) -> str:
+    """Where the page is that has sent the browser here."""
+    try:
+        parts = urlsplit((_only(scope, b"referer") or b"").decode("latin-1"))
+    except ValueError:
+        return "/"
+    return urlunsplit(("", "", parts.path or "/", parts.query, ""))
 
 
 def _all(scope: Scope, name: bytes) -> list[bytes]:

@@ -9,6 +9,7 @@ from typing import Final, Literal
 from goclaw_py.core.errors import (
     BadChecklist,
     BadHours,
+    ChecklistChanged,
     HeartbeatError,
     TooManyEvents,
     UnknownAgent,
@@ -17,17 +18,26 @@ from goclaw_py.core.errors import (
 STATUS_OF: Final[tuple[tuple[type[HeartbeatError], int], ...]] = (
     (UnknownAgent, 404),
     (TooManyEvents, 409),
+    (ChecklistChanged, 409),
     (HeartbeatError, 422),
 )
 """The HTTP status of each; the first that fits."""
 
-Kind = Literal["HeartbeatError", "UnknownAgent", "TooManyEvents", "BadChecklist", "BadHours"]
+Kind = Literal[
+    "HeartbeatError",
+    "UnknownAgent",
+    "TooManyEvents",
+    "BadChecklist",
+    "ChecklistChanged",
+    "BadHours",
+]
 
 _KINDS: Final[Mapping[Kind, type[HeartbeatError]]] = {
     "HeartbeatError": HeartbeatError,
     "UnknownAgent": UnknownAgent,
     "TooManyEvents": TooManyEvents,
     "BadChecklist": BadChecklist,
+    "ChecklistChanged": ChecklistChanged,
     "BadHours": BadHours,
 }
 _FACTS: Final[Mapping[Kind, tuple[str, ...]]] = {

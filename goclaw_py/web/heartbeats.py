@@ -18,6 +18,7 @@ from goclaw_py.web.heartbeats_wire import (
     AgentView,
     ChecklistAnswer,
     ChecklistBody,
+    DoneBody,
     EventBody,
     HeartbeatAnswer,
     ItemBody,
@@ -108,8 +109,9 @@ def _checklist(api: APIRouter, control: Control) -> None:
 
     @api.put("/{agent}/checklist", response_model=ChecklistAnswer)
     async def write(agent: Agent, body: ChecklistBody) -> Response:
-        """Write the whole file anew."""
-        return await _list(control.heartbeats.write_checklist(AgentName(agent), body.text))
+        """Write the whole file anew; with `version` only if it has not changed since (409)."""
+        desk, name = control.heartbeats, AgentName(agent)
+        return await _list(desk.write_checklist(name, body.text, expected=body.version))
 
     @api.post("/{agent}/checklist/items", response_model=ChecklistAnswer)
     async def add(agent: Agent, body: ItemBody) -> Response:
@@ -117,9 +119,11 @@ def _checklist(api: APIRouter, control: Control) -> None:
         return await _list(control.heartbeats.add_item(AgentName(agent), body.text))
 
     @api.post("/{agent}/checklist/items/{number}/done", response_model=ChecklistAnswer)
-    async def done(agent: Agent, number: Number) -> Response:
-        """Tick an item off, by its number in the list."""
-        return await _list(control.heartbeats.complete_item(AgentName(agent), number))
+    async def done(agent: Agent, number: Number, body: DoneBody | None = None) -> Response:
+        """Tick an item off, by its number in the list; with `version` only in that list (409)."""
+        desk, name = control.heartbeats, AgentName(agent)
+        seen = None if body is None else body.version
+        return await _list(desk.complete_item(name, number, expected=seen))
 
 
 def beat_routes(control: Control) -> APIRouter:

@@ -53,10 +53,25 @@ class MuteBody(Body):
     for_: Annotated[ShortText | None, Field(alias="for")] = None
 
 
+Seen = Annotated[str | None, Field(max_length=64)]
+
+
 class ChecklistBody(Body):
-    """The whole HEARTBEAT.md."""
+    """The whole HEARTBEAT.md.
+
+    With the ``version`` that was read it is written only if the file has not changed since.
+    """
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"text": "- [ ] look at the mail"}]})
 
     text: Text
+    version: Seen = None
+
+
+class DoneBody(Body):
+    """In which ``version`` of the checklist the number was read."""
+
+    version: Seen = None
 
 
 class ItemBody(Body):
@@ -124,15 +139,20 @@ def answer_of(view: HeartbeatView) -> HeartbeatAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ChecklistAnswer:
-    """A HEARTBEAT.md: the whole file, and its items that are not ticked off."""
+    """A HEARTBEAT.md: the whole file, and its items that are not ticked off.
+
+    Args:
+        version: Names what the file says. Whoever sends it with a change changes nothing else.
+    """
 
     text: str
     items: tuple[Item, ...] = ()
+    version: str = ""
 
 
 def checklist_answer(found: Checklist) -> ChecklistAnswer:
     """What of a checklist is told to others."""
-    return ChecklistAnswer(found.text, found.items)
+    return ChecklistAnswer(found.text, found.items, found.version)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, Query
 from fastapi.responses import StreamingResponse
@@ -12,6 +12,9 @@ from goclaw_py.core.live import LiveEvent
 from goclaw_py.ports.control import Control
 from goclaw_py.web.streams import EventStream
 from goclaw_py.web.wire import LIVE_EVENTS, Encoder
+
+GATHER_S: Final = 0.1
+"""How long events are gathered for one write, in seconds: many programs may follow many runs."""
 
 Part = Annotated[str | None, Query(min_length=1, max_length=512)]
 
@@ -57,6 +60,6 @@ def live_routes(control: Control, closing: asyncio.Event) -> APIRouter:
         found = control.follow(session, after=last_event_id)
         # Before there is an answer, so that what is wrong with the question gets a status.
         first = await anext(found)
-        return EventStream(found, closing, encode(first), encode)
+        return EventStream(found, closing, encode(first), encode, GATHER_S)
 
     return api

@@ -7,14 +7,16 @@ import contextlib
 import logging
 import socket
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Any, Final
 
 import uvicorn
 from fastapi import FastAPI
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.flow_control import service_unavailable
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from goclaw_py.web.api import closing_of
+from goclaw_py.web.wire import ApiError, dump
 
 GRACE_S: Final = 2
 """How long requests may go on after ``stop``, in seconds."""
@@ -47,7 +49,35 @@ class _Uvicorn(uvicorn.Server):
         yield
 
 
-class _Guarded(HttpToolsProtocol):
+class _Answering(HttpToolsProtocol):
+    """A connection on which errors of HTTP itself are told as all others are."""
+
+    def send_400_response(self, msg: str) -> None:
+        del msg
+        body = dump(ApiError, ApiError("this is no HTTP request, or it has a header that is none"))
+        self.transport.write(
+            b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\n"
+            b"content-length: %d\r\nconnection: close\r\n\r\n%s" % (len(body), body)
+        )
+        self.transport.close()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        served: Any = _busy if app is service_unavailable else app
+        super()._start_asgi_task(cycle, served)
+
+
+async def _busy(_scope: Scope, _receive: Receive, send: Send) -> None:
+    body = dump(ApiError, ApiError("too many connections are open; try again later"))
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % len(body)),
+        (b"connection", b"close"),
+    ]
+    await send({"type": "http.response.start", "status": 503, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+class _Guarded(_Answering):
     """A connection of a stranger, with the limits that uvicorn lacks.
 
     Without them a connection that never completes a request stays for ever, and one that sends
@@ -112,7 +142,7 @@ class HttpServer:
         self._server = _Uvicorn(
             uvicorn.Config(
                 app,
-                http=_Guarded if strangers else HttpToolsProtocol,
+                http=_Guarded if strangers else _Answering,
                 limit_concurrency=MAX_CONNECTIONS if strangers else None,
                 timeout_keep_alive=KEEP_ALIVE_S,
                 log_config=None,

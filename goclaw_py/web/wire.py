@@ -142,7 +142,7 @@ class RevokeBody:
 class SayBody:
     """A line from a terminal; the same ``message_id`` again is harmless."""
 
-    message_id: ShortText
+    message_id: OneLine
     text: Annotated[str, Field(max_length=MAX_TEXT_CHARS)]
 
 

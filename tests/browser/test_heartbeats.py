@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.dashboard import Dashboard
-from tests.browser.seen import notice
+from tests.browser.seen import Seen, notice
 
 pytestmark = pytest.mark.real_time
 
@@ -55,6 +55,26 @@ def test_the_checklist_is_edited_item_by_item_and_as_a_whole(page: Page, dash: D
     notice(page, "Saved.")
     expect(editor.get_by_role("listitem")).to_contain_text(["is the door shut?"])
     assert dash.get(CHECKLIST)["text"] == "# Mornings\n\n- [ ] is the door shut?\n"
+
+
+def test_of_two_who_edit_the_same_list_the_second_sees_both_and_loses_nothing(
+    page: Page, dash: Dashboard, seen: Seen
+) -> None:
+    """SPEC HB-3."""
+    page.goto("/heartbeats/main")
+    before = page.get_by_label("The whole file").input_value()
+    dash.post(f"{CHECKLIST}/items", text="theirs")
+    page.get_by_label("The whole file").fill(f"{before}- [ ] mine <b>\n")
+    seen.expect("409")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".error")).to_contain_text("has changed meanwhile, so nothing was saved")
+    typed = page.get_by_label("The whole file")
+    expect(typed).to_be_focused()
+    expect(typed).to_have_value(f"{before}- [ ] mine <b>\n")
+    expect(page.locator("#now")).to_contain_text("theirs")
+    page.get_by_role("button", name="Save").click()
+    notice(page, "Saved.")
+    assert "theirs" not in dash.get(CHECKLIST)["text"]
 
 
 def test_a_dry_run_tells_each_check_and_does_nothing(page: Page, dash: Dashboard) -> None:

@@ -103,6 +103,24 @@ def test_a_job_is_made_run_paused_changed_and_deleted(page: Page, dash: Dashboar
     assert dash.client.get(f"/api/jobs/{job}").status_code == 404
 
 
+def test_a_job_that_vanishes_while_its_form_is_open_can_be_made_anew(
+    page: Page, dash: Dashboard, seen: Seen
+) -> None:
+    job = dash.make_job("vanishing")
+    page.goto(f"/jobs/{job}/edit")
+    page.get_by_label("Name", exact=True).fill("vanished")
+    dash.client.delete(f"/api/jobs/{job}").raise_for_status()
+    seen.expect("404")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".notice")).to_contain_text("It can be made anew.")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("vanished")
+    page.get_by_role("button", name="Make the job").click()
+    notice(page, "Made.")
+    made = page.url.rpartition("/")[2].partition("?")[0]
+    assert dash.get(f"/api/jobs/{made}")["spec"]["name"] == "vanished"
+    dash.client.delete(f"/api/jobs/{made}").raise_for_status()
+
+
 def test_a_second_window_shows_what_was_done_in_the_first(
     page: Page, window: Window, dash: Dashboard
 ) -> None:

@@ -76,7 +76,9 @@ def test_nothing_is_shown_before_the_right_token_and_then_what_was_asked_for(
         assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
         assert TOKEN not in cookie["value"]
         assert page.evaluate("() => document.cookie") == ""
-        context.clear_cookies()
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
+        assert context.cookies() == []
         page.goto("/people")
         expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
 
@@ -88,7 +90,7 @@ def test_signing_in_leads_nowhere_else(locked: Locked, chromium: Browser, wanted
         page.goto(f"/login?next={wanted}")
         sign_in(page)
         expect(page.get_by_role("heading", level=1)).to_have_text("Now")
-        assert page.url.startswith(f"{locked.url}/?notice=")
+        expect(page).to_have_url(f"{locked.url}/")
 
 
 @pytest.mark.parametrize("screen", [DESK, PHONE], ids=str)
@@ -128,3 +130,26 @@ def test_pages_tell_that_the_gateway_is_away_and_when_it_is_back(
         chat.get_by_role("button", name="Send").click()
         expect(chat.locator("li.assistant pre")).to_have_text("welcome back")
         seen.expect("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED", "ERR_EMPTY_RESPONSE")
+
+
+def test_a_page_whose_sign_in_has_ended_says_so_and_leads_back(
+    locked: Locked, chromium: Browser
+) -> None:
+    """As after 30 days, or with another token: what it asks for next is refused."""
+    with visit(chromium, locked.url, DESK) as (context, seen):
+        now, chat = context.new_page(), context.new_page()
+        now.goto("/sessions")
+        sign_in(now)
+        expect(now.locator("#link")).to_have_text("live")
+        chat.goto("/chat?name=ended")
+        expect(chat.locator("#link")).to_have_text("live")
+        context.clear_cookies()
+        locked.gateway.end()
+        locked.start()
+        seen.expect("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED", "ERR_EMPTY_RESPONSE", "401")
+        for page, title in ((now, "Sessions"), (chat, "Chat")):
+            way = page.get_by_role("link", name="Signed out: sign in again")
+            way.click()
+            sign_in(page)
+            expect(page.get_by_role("heading", level=1)).to_have_text(title)
+            context.clear_cookies()

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.dashboard import Dashboard
+from tests.support.process import wait_for
 
 pytestmark = pytest.mark.real_time
 
@@ -25,6 +26,16 @@ def send(page: Page, text: str) -> None:
     box = page.get_by_label("Message")
     box.fill(text)
     box.press("Enter")
+
+
+def until_confirmed(dash: Dashboard, chat: str) -> None:
+    """Wait until a page has said that it shows a message: what is streamed comes before that."""
+
+    def look() -> bool:
+        rows = dash.get("/api/outbox", limit=200, state="sent")
+        return any(row["message"]["target"]["chat"] == chat for row in rows)
+
+    wait_for(look, f"a message in the chat {chat} to be confirmed")
 
 
 def answers(page: Page) -> Locator:
@@ -51,6 +62,15 @@ def test_an_answer_grows_appears_once_and_is_there_after_a_reload(page: Page) ->
     page.reload()
     expect(page.locator("#link")).to_have_text("live")
     assert lines(page) == said
+
+
+def test_an_answer_that_nobody_has_seen_yet_appears_once(page: Page, dash: Dashboard) -> None:
+    """It is in the history already, and comes once more for whoever looks first."""
+    dash.say("echo at last", chat="unseen")
+    dash.run_of("unseen", ended=True)
+    page.goto("/chat?name=unseen")
+    until_confirmed(dash, "unseen")
+    assert lines(page) == ["echo at last", "at last"]
 
 
 def press_stop(page: Page) -> None:
@@ -128,6 +148,7 @@ def test_the_timeline_leads_to_the_record_of_a_run(page: Page, dash: Dashboard) 
     page.goto("/chat?name=recorded")
     send(page, "write plan.txt water the plants")
     expect(answers(page)).to_contain_text("Wrote plan.txt")
+    until_confirmed(dash, "recorded")
     page.get_by_role("link", name="Timeline").click()
     page.get_by_role("link", name="10m").click()
     stroke = page.get_by_role("link", name=re.compile(":recorded: completed after"))

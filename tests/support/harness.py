@@ -130,6 +130,7 @@ class Ways:
     jobs: JobSetup = field(default_factory=JobSetup)
     cron_lane: int = 1
     heartbeats: HeartbeatSetup = field(default_factory=HeartbeatSetup)
+    hide: Callable[[str], str] = str
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +209,7 @@ class GatewayProcess:
             spans=self.spans,
             meter=self.meter,
             jobs=self.ways.jobs,
+            hide=self.ways.hide,
             heartbeats=replace(self.ways.heartbeats, workspaces=workspaces),
         )
         lanes = {

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from goclaw_py.core.beats import Beat, BeatKind, BeatStatus, Event, Heartbeat
 from goclaw_py.core.checklist import Checklist, parse, with_item
 from goclaw_py.core.checklist_lines import escaped
-from goclaw_py.core.errors import BadChecklist, GoclawError, UnknownAgent
+from goclaw_py.core.errors import BadChecklist, ChecklistChanged, GoclawError, UnknownAgent
 from goclaw_py.core.heartbeat import HeartbeatPolicy
 from goclaw_py.core.heartbeat_view import HeartbeatView, Rehearsal, Route
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, BeatId
@@ -125,15 +125,21 @@ class FakeHeartbeats:
         self._after()
         return await self.checklist(agent)
 
-    async def complete_item(self, agent: AgentName, number: int) -> Checklist:
+    async def complete_item(
+        self, agent: AgentName, number: int, *, expected: str | None = None
+    ) -> Checklist:
         self.heart(agent)
+        if expected not in (None, (await self.checklist(agent)).version):
+            raise ChecklistChanged
         if not 1 <= number <= len(self.items[agent]):
             raise BadChecklist(f"there is no item {number}")
         self.ticked.append(self.items[agent].pop(number - 1))
         self._after()
         return await self.checklist(agent)
 
-    async def write_checklist(self, agent: AgentName, text: str) -> Checklist:
+    async def write_checklist(
+        self, agent: AgentName, text: str, *, expected: str | None = None
+    ) -> Checklist:
         raise AssertionError("neither a chat nor an agent writes the whole list")
 
     def _after(self) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 
 from goclaw_py.core.beats import Skip
 from goclaw_py.core.checklist import Checklist, parse, with_done, with_item
-from goclaw_py.core.errors import BadChecklist, UnknownAgent
+from goclaw_py.core.errors import BadChecklist, ChecklistChanged, UnknownAgent
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.text import well_formed
 from goclaw_py.workspace import NotThere, Version, Workspace, WorkspaceError
@@ -71,13 +71,21 @@ class Checklists:
         """
         return await self._change(agent, lambda old: with_item(old, text))
 
-    async def complete(self, agent: AgentName, number: int) -> Checklist:
-        """Tick an item off, by its number in the list."""
-        return await self._change(agent, lambda old: with_done(old, number))
+    async def complete(
+        self, agent: AgentName, number: int, expected: str | None = None
+    ) -> Checklist:
+        """Tick an item off, by its number in the list.
 
-    async def write(self, agent: AgentName, text: str) -> Checklist:
-        """Write the whole file anew, unless what is there cannot be read."""
-        return await self._change(agent, lambda _: text)
+        Raises ``ChecklistChanged`` unless the list has the version that is ``expected``.
+        """
+        return await self._change(agent, lambda old: with_done(old, number), expected)
+
+    async def write(self, agent: AgentName, text: str, expected: str | None = None) -> Checklist:
+        """Write the whole file anew, unless what is there cannot be read.
+
+        Raises ``ChecklistChanged`` unless the list has the version that is ``expected``.
+        """
+        return await self._change(agent, lambda _: text, expected)
 
     def _workspace(self, agent: AgentName) -> Workspace:
         try:
@@ -107,15 +115,21 @@ class Checklists:
         self._known[agent] = content.version, found
         return found
 
-    async def _change(self, agent: AgentName, change: Callable[[str], str]) -> Checklist:
-        workspace = self._workspace(agent)
-        return await asyncio.to_thread(_replace, self._locks[agent], workspace, change)
+    async def _change(
+        self, agent: AgentName, change: Callable[[str], str], expected: str | None = None
+    ) -> Checklist:
+        workspace, lock = self._workspace(agent), self._locks[agent]
+        return await asyncio.to_thread(_replace, lock, workspace, change, expected)
 
 
-def _replace(lock: Lock, workspace: Workspace, change: Callable[[str], str]) -> Checklist:
+def _replace(
+    lock: Lock, workspace: Workspace, change: Callable[[str], str], expected: str | None
+) -> Checklist:
     with lock:
         old, version = _current(workspace)
-        new = well_formed(change(old))
+        if expected not in (None, old.version):
+            raise ChecklistChanged
+        new = well_formed(change(old.text))
         data = new.encode()
         found = _too_large(len(data)) if len(data) > MAX_BYTES else _checklist(data)
         if isinstance(found, Trouble):
@@ -131,18 +145,18 @@ def _replace(lock: Lock, workspace: Workspace, change: Callable[[str], str]) -> 
     return found
 
 
-def _current(workspace: Workspace) -> tuple[str, Version | None]:
+def _current(workspace: Workspace) -> tuple[Checklist, Version | None]:
     """What would be changed; None: there is no file. Raises ``BadChecklist``."""
     try:
         content = workspace.read(FILE, MAX_BYTES)
     except NotThere:
-        return "", None
+        return parse(""), None
     except WorkspaceError as error:
         raise BadChecklist(str(error)) from error
     found = _checklist(content.data)
     if isinstance(found, Trouble):
         raise BadChecklist(found.detail)
-    return found.text, content.version
+    return found, content.version
 
 
 def _checklist(data: bytes) -> Checklist | Trouble:

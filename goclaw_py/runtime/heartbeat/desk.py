@@ -190,15 +190,19 @@ class HeartbeatDesk:
         self._policy(agent)
         return await self._checklists.add(agent, text)
 
-    async def complete_item(self, agent: AgentName, number: int) -> Checklist:
+    async def complete_item(
+        self, agent: AgentName, number: int, *, expected: str | None = None
+    ) -> Checklist:
         """See ``ports.heartbeat.HeartbeatDesk``."""
         self._policy(agent)
-        return await self._checklists.complete(agent, number)
+        return await self._checklists.complete(agent, number, expected)
 
-    async def write_checklist(self, agent: AgentName, text: str) -> Checklist:
+    async def write_checklist(
+        self, agent: AgentName, text: str, *, expected: str | None = None
+    ) -> Checklist:
         """See ``ports.heartbeat.HeartbeatDesk``."""
         self._policy(agent)
-        return await self._checklists.write(agent, text)
+        return await self._checklists.write(agent, text, expected)
 
     # ------------------------------------------------------------------ what it needs
 

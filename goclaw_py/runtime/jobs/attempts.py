@@ -18,7 +18,7 @@ def attempt_of(ended: Ending, error: BaseException | None, progress: Progress) -
         outcome = Outcome.INTERRUPTED
     elif outcome is Outcome.ABANDONED and ended.reason in (Reason.STOPPED, Reason.STOPPED_ALL):
         outcome = Outcome.CANCELLED
-    told = "" if error is None else f"{type(error).__name__}: {error}"
+    told = progress.told(error) or ""
     if isinstance(error, AgentError):
         friendly = error.friendly
     elif outcome in (Outcome.TIMED_OUT, Outcome.ABANDONED):

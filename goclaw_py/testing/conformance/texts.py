@@ -71,6 +71,10 @@ async def _arrives_whole(scene: Scene, reply: str) -> None:
         message = OutboundMessage(rig.ann, part, rich=True)
         seen = await shown(scene, rig.ann, await scene.call(rig.channel.send(message)))
         visible += seen.text
+        require(
+            _is_within(_letters(seen.text), _letters(rig.channel.readable(part))),
+            "what is readable of a message has all that the chat shows of it",
+        )
     require(
         _is_within(_letters(_UNSEEN.sub("", reply)), _letters(visible)),
         "every letter and digit of a reply is shown, in order",

@@ -114,6 +114,7 @@ class Card:
     """How a heartbeat stands, in words.
 
     Args:
+        state: Its interval and hours; with why, if it is not on.
         interval: "" if the settings switch it off.
         next_at: In its zone, "" if none is planned; ``due`` is the same as an instant.
         muted_until: "" if it is not muted.
@@ -141,7 +142,8 @@ def card_of(view: HeartbeatView, newest_first: list[Beat]) -> Card:
     is_muted = muted is not None and muted > view.now
     return Card(
         view=view,
-        state=state_words(view),
+        # A badge says before it whether it is on.
+        state=state_words(view).removeprefix("on, "),
         interval="" if heartbeat.interval is None else in_words(heartbeat.interval),
         next_at=at(due, zone) if due else "",
         due=due,

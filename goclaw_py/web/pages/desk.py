@@ -16,7 +16,7 @@ from starlette.routing import Route
 from goclaw_py.core.pages import MAX_CURSOR_CHARS, Cursor
 from goclaw_py.ports.control import Control
 from goclaw_py.web.pages.hub import Hub, Part
-from goclaw_py.web.pages.rendering import Assets, Pages
+from goclaw_py.web.pages.rendering import Pages
 from goclaw_py.web.streams import ClosedStream
 from goclaw_py.web.wire import MAX_BODY_BYTES
 
@@ -78,11 +78,11 @@ class Desk:
     """
 
     def __init__(
-        self, control: Control, hub: Hub, assets: Assets, now_s: Callable[[], float]
+        self, control: Control, hub: Hub, pages: Pages, now_s: Callable[[], float]
     ) -> None:
         self.control = control
         self.hub = hub
-        self._pages = Pages(assets)
+        self._pages = pages
         self._now_s = now_s
 
     def now(self) -> datetime:
@@ -150,7 +150,7 @@ async def form(request: Request) -> dict[str, str]:
     return dict(pairs)
 
 
-def back_to(path: str, notice: str, **query: str) -> Response:
+def back_to(path: str, notice: str, /, **query: str) -> Response:
     """Go to a page of ours after an action; the notice is one of ``NOTICES``."""
     return RedirectResponse(f"{path}?{urlencode({**query, 'notice': notice})}", status_code=303)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
 from typing import Final
 
@@ -10,6 +11,9 @@ from starlette.routing import Route
 from goclaw_py.ports.health import Health
 from goclaw_py.ports.settings import Setting
 from goclaw_py.web.pages.desk import Desk, Facts, Page, Query
+
+_OWN: Final = "console"
+"""The channel that is always there: terminals, and the chat of the dashboard."""
 
 _MEANINGS: Final = {
     "ok": "good",
@@ -32,6 +36,8 @@ def routes(desk: Desk, health: Health | None, settings: Sequence[Setting]) -> li
             "checks": () if health is None else health.readiness().checks,
             "meanings": _MEANINGS,
             "settings": settings,
+            "python": platform.python_version(),
+            "alone": all(one.name == _OWN for one in status.channels),
         }
 
     return desk.routes(Page("/health", "health", "Health", look, every_s=3.0))

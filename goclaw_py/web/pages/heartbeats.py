@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from goclaw_py.core.errors import HeartbeatError, UnknownAgent
+from goclaw_py.core.errors import HeartbeatError, StoreUnavailable, UnknownAgent
 from goclaw_py.core.heartbeat_view import HeartbeatView
 from goclaw_py.core.ids import AgentName, BeatId
 from goclaw_py.core.mutes import mute_end
@@ -19,8 +19,9 @@ from goclaw_py.ports.control import NotFound
 from goclaw_py.ports.heartbeat import NoBeat
 from goclaw_py.web.heartbeat_faults import STATUS_OF
 from goclaw_py.web.pages.beat_words import OUTCOMES, BeatLine, Card, beat_line, card_of, steps_of
-from goclaw_py.web.pages.checklists import ChecklistChanged, Checklists, Draft
+from goclaw_py.web.pages.checklists import Checklists, Draft
 from goclaw_py.web.pages.desk import Desk, Facts, Page, Query, back_to, form, place
+from goclaw_py.web.pages.job_words import sentence
 
 STRIP: Final = 100
 SHOWN: Final = 15
@@ -71,9 +72,7 @@ class _Hearts:
             agent, limit=SHOWN + 1, outcome=outcome, before=before
         )
         return {
-            "title": f"Heartbeat of {agent}",
-            "path": "/heartbeats",
-            "agent": agent,
+            **_title(agent),
             "card": card,
             "beat": query.get("beat", ""),
             "chosen": await self._chosen(card.view, query.get("beat", "")),
@@ -112,9 +111,17 @@ class _Hearts:
         given = request.query_params if request.method in ("GET", "HEAD") else {}
         params = ("beat", "outcome", "before")
         query = {key: str(given[key])[:512] for key in params if given.get(key)}
+        down, standing = "", _title(agent)
+        try:
+            standing = await self._desk.facts(self.one, {**query, "agent": agent})
+        except StoreUnavailable as away:
+            # The checklist is a file, and what was typed is only here.
+            down, status = _sentence(away), 503
         facts = {
-            **await self._desk.facts(self.one, {**query, "agent": agent}),
+            **standing,
             **await self._checklists.facts(agent, draft),
+            "down": "" if down == error else down,
+            "is_down": bool(down),
             "typed": draft,
             "mute": draft.mute,
             "error": error,
@@ -164,7 +171,7 @@ class _Hearts:
                     notice = "told"
                 case _:
                     raise HTTPException(404)
-        except HeartbeatError as error:
+        except (HeartbeatError, StoreUnavailable) as error:
             return await self._page(request, draft, _sentence(error), _status_of(error))
         return back_to(here, notice)
 
@@ -199,12 +206,15 @@ class _Hearts:
         return "unmuted" if until is None else "muted"
 
 
-def _status_of(error: HeartbeatError) -> int:
-    if isinstance(error, ChecklistChanged):
-        return 409
+def _title(agent: AgentName) -> Facts:
+    return {"title": f"Heartbeat of {agent}", "path": "/heartbeats", "agent": agent}
+
+
+def _status_of(error: HeartbeatError | StoreUnavailable) -> int:
+    if isinstance(error, StoreUnavailable):
+        return 503
     return next(status for kind, status in STATUS_OF if isinstance(error, kind))
 
 
-def _sentence(error: HeartbeatError) -> str:
-    text = str(error)
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+def _sentence(error: HeartbeatError | StoreUnavailable) -> str:
+    return sentence(str(error))

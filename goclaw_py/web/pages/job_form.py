@@ -18,6 +18,7 @@ from goclaw_py.core.errors import (
     JobError,
     SlugTaken,
     StoreUnavailable,
+    UnknownJob,
     UnknownZone,
 )
 from goclaw_py.core.ids import AgentName
@@ -25,9 +26,11 @@ from goclaw_py.core.jobs import Job
 from goclaw_py.core.schedule import describe
 from goclaw_py.core.targets import target_text
 from goclaw_py.core.wording_times import at
+from goclaw_py.ports.control import NotFound
 from goclaw_py.web.pages import job_fields
 from goclaw_py.web.pages.desk import Desk, Facts, back_to, form
 from goclaw_py.web.pages.job_page import AHEAD, BY, found, status_of
+from goclaw_py.web.pages.job_words import sentence
 
 _SUGGESTED: Final = 50
 _FIELD_OF: Final = {"prompt": "text", "message": "text", "key": "session_key"}
@@ -36,6 +39,10 @@ _FIELD_OF: Final = {"prompt": "text", "message": "text", "key": "session_key"}
 _MEANWHILE: Final = (
     "Below is what you have typed. Saving it again puts it in the place of what is there now."
 )
+_GONE: Final = "Below is what you have typed. It can be made anew."
+
+_Refusal = JobError | NotFound | StoreUnavailable
+"""Why nothing was saved, so that the form comes back with what was typed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +68,7 @@ def routes(desk: Desk) -> list[Route]:
             return await _answer(desk, request, typed, None)
         try:
             job = await _create(desk, typed)
-        except JobError as error:
+        except (JobError, StoreUnavailable) as error:
             return await _answer(desk, request, typed, None, error)
         return back_to(f"/jobs/{job.id}", "made")
 
@@ -71,13 +78,14 @@ def routes(desk: Desk) -> list[Route]:
 
     async def save(request: Request) -> Response:
         fields = await form(request)
-        job = await found(desk, request.path_params["job"])
         typed = job_fields.given(fields)
-        if fields.get("do") == "preview":
-            return await _answer(desk, request, typed, job)
+        job: Job | None = None
         try:
+            job = await found(desk, request.path_params["job"])
+            if fields.get("do") == "preview":
+                return await _answer(desk, request, typed, job)
             await _save(desk, job, typed)
-        except JobError as error:
+        except (JobError, NotFound, StoreUnavailable) as error:
             return await _answer(desk, request, typed, job, error)
         return back_to(f"/jobs/{job.id}", "saved")
 
@@ -114,10 +122,11 @@ async def _preview(desk: Desk, typed: job_fields.Typed) -> Preview | None:
         return None
     jobs = desk.control.jobs
     try:
-        draft = job_fields.timing_of(typed, now=jobs.now(), zone=await jobs.zone(BY))
+        zone = typed["zone"].strip() or await jobs.zone(BY)
+        draft = job_fields.timing_of(typed, now=jobs.now(), zone=zone)
         times = await jobs.preview(draft, BY, AHEAD)
         plan = describe(draft.schedule, draft.zone)
-    except JobError as error:
+    except (JobError, StoreUnavailable) as error:
         return Preview(error=_sentence(error))
     return Preview(plan, tuple((at(each, draft.zone), each) for each in times))
 
@@ -127,16 +136,25 @@ async def _answer(
     request: Request,
     typed: Mapping[str, str],
     job: Job | None,
-    error: JobError | None = None,
+    error: _Refusal | None = None,
 ) -> Response:
-    """The form; after an ``error`` with its sentence and what was typed."""
-    hint = ""
+    """The form; after an ``error`` with its sentence and what was typed.
+
+    Whatever became of ``job`` since its form was shown, nothing of what was typed is lost.
+    """
+    hint, action = "", request.url.path
     if isinstance(error, JobChanged) and job is not None:
         typed, hint = {**typed, "revision": str(job.revision)}, _MEANWHILE
+    if isinstance(error, NotFound | UnknownJob):
+        job, action = None, "/jobs/new"
+        typed, hint = {**typed, "revision": ""}, _GONE
+    is_new = action == "/jobs/new"
     facts: Facts = {
-        "title": "New job" if job is None else f"Edit {job.spec.title}",
+        "title": "New job" if is_new else f"Edit {'a job' if job is None else job.spec.title}",
         "path": "/jobs",
         "job": job,
+        "is_new": is_new,
+        "action": action,
         "typed": typed,
         "error": "" if error is None else _sentence(error),
         "hint": hint,
@@ -144,7 +162,19 @@ async def _answer(
         "preview": await _preview(desk, typed),
         **await _suggestions(desk, typed),
     }
-    return desk.answer(request, "job_form.html", facts, 200 if error is None else status_of(error))
+    return desk.answer(request, "job_form.html", facts, _status(error))
+
+
+def _status(error: _Refusal | None) -> int:
+    match error:
+        case None:
+            return 200
+        case JobError():
+            return status_of(error)
+        case NotFound():
+            return 404
+        case StoreUnavailable():
+            return 503
 
 
 async def _suggestions(desk: Desk, typed: Mapping[str, str]) -> dict[str, object]:
@@ -165,14 +195,13 @@ async def _suggestions(desk: Desk, typed: Mapping[str, str]) -> dict[str, object
     }
 
 
-def _sentence(error: JobError) -> str:
-    text = str(error)
+def _sentence(error: _Refusal) -> str:
+    text = sentence(str(error))
     # The key of a job begins it as it is written everywhere.
-    text = text if isinstance(error, BadJob) else text[:1].upper() + text[1:]
-    return text + ("" if text.endswith((".", "!", "?")) else ".")
+    return str(error)[:1] + text[1:] if isinstance(error, BadJob) else text
 
 
-def _wrong(error: JobError | None) -> str:
+def _wrong(error: _Refusal | None) -> str:
     """The field that an error is about, "" if it is about none."""
     match error:
         case BadJob(key=key):

@@ -10,6 +10,7 @@ from typing import Final
 from goclaw_py.core.errors import JobError, UnknownJob
 from goclaw_py.core.jobs import SLUG, Job, Maker, Notify, Prompt
 from goclaw_py.core.occurrence import Status
+from goclaw_py.core.wording_job_view import kind_and_text, plan
 from goclaw_py.core.wording_times import at
 from goclaw_py.ports.control import NotFound
 from goclaw_py.ports.jobs import Asker
@@ -19,10 +20,8 @@ from goclaw_py.web.pages.desk import place as place_in
 from goclaw_py.web.pages.durations import plot_of
 from goclaw_py.web.pages.job_words import (
     STATES,
-    kind_and_text,
     logged_line,
     place,
-    plan,
     remark,
 )
 

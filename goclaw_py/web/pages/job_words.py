@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from goclaw_py.core.errors import JobError
-from goclaw_py.core.jobs import Job, JobState, Message, Payload, Program, TargetKind
+from goclaw_py.core.jobs import Job, JobState, Payload, TargetKind
 from goclaw_py.core.occurrence import Logged, Status, Why
-from goclaw_py.core.schedule import describe
 from goclaw_py.core.targets import target_text
-from goclaw_py.core.text import cut_text
+from goclaw_py.core.text import first_words
+from goclaw_py.core.wording_job_view import kind_and_text, obstacle, plan, took_s, trouble
 from goclaw_py.core.wording_times import at, local
 from goclaw_py.ports.jobs import JobDesk
 
@@ -86,68 +84,23 @@ def line_of(desk: JobDesk, job: Job) -> JobLine:
     )
 
 
-def plan(job: Job) -> str:
-    """When a job runs, in plain words."""
-    try:
-        return describe(job.spec.schedule, job.spec.zone)
-    except JobError as error:
-        # Another release has stored it, or one with other zones.
-        return str(error)
-
-
 def does(payload: Payload) -> str:
     """What a job does, in one line."""
     kind, text = kind_and_text(payload)
-    return f"{kind}: {cut_text(' '.join(text.split()), _SHOWN)}"
-
-
-def kind_and_text(payload: Payload) -> tuple[str, str]:
-    """What a job does: the name of that, and its text."""
-    match payload:
-        case Program(argv):
-            return "command", shlex.join(argv)
-        case Message(text):
-            return "message", text
-        case _:
-            return "prompt", payload.text
+    return f"{kind}: {first_words(text, _SHOWN)}"
 
 
 def remark(desk: JobDesk, job: Job) -> str:
     """Why a job will not run, or what went wrong; "" if there is nothing to say."""
-    if found := obstacle(desk, job):
-        return found
-    if not job.failures:
-        return ""
-    return f"{_failures(job.failures)}{_cause(job)}"
+    if found := obstacle(job, is_enabled=desk.enabled):
+        return sentence(f"it will not run: {found}")
+    return sentence(trouble(job))
 
 
-def obstacle(desk: JobDesk, job: Job) -> str:
-    """Why a job will not run, "" if it will."""
-    match job.state:
-        case JobState.PAUSED:
-            return "It does not run while it is paused."
-        case JobState.DISABLED:
-            return f"It was switched off after {_failures(job.failures)}{_cause(job)}"
-        case JobState.COMPLETED:
-            return f"It is over: it has run {job.runs} time{'' if job.runs == 1 else 's'}."
-        case JobState.FAILED:
-            return f"It was to run once, and that failed{_cause(job)}"
-        case JobState.ACTIVE:
-            pass
-    if not desk.enabled:
-        return "It does not run: the scheduler is off (scheduler.enabled)."
-    if job.next_run_at is None and job.running is None:
-        return "It does not run: nothing lies ahead."
-    return ""
-
-
-def _failures(number: int) -> str:
-    return f"{number} failures in a row" if number != 1 else "1 failure"
-
-
-def _cause(job: Job) -> str:
-    error = cut_text(" ".join(job.last_error.split()), _SHOWN)
-    return f": {error}" if error else "."
+def sentence(clause: str) -> str:
+    """A clause as a sentence; "" as it is."""
+    ends = ("", ".", "!", "?", "\u2026")
+    return clause[:1].upper() + clause[1:] + ("" if clause[-1:] in ends else ".")
 
 
 def place(job: Job) -> str:
@@ -179,15 +132,8 @@ def logged_line(row: Logged, zone: str) -> LoggedLine:
     """What the history of a job says of an occurrence."""
     why = _WHY[row.why] if row.why else ""
     return LoggedLine(
-        row, STATUSES[row.status], local(row.scheduled_at, zone), took(row), why, cost(row)
+        row, STATUSES[row.status], local(row.scheduled_at, zone), took_s(row), why, cost(row)
     )
-
-
-def took(row: Logged) -> float | None:
-    """How long an occurrence ran, in seconds; None if it did not, or still does."""
-    if row.started_at is None or row.finished_at is None:
-        return None
-    return max(0.0, (row.finished_at - row.started_at).total_seconds())
 
 
 def cost(row: Logged) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
+from urllib.parse import quote
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -13,13 +14,17 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from goclaw_py.core.ids import SessionKey
-from goclaw_py.core.status import LanesView, LaneUse, RunView, WaitsFor
+from goclaw_py.core.overview import in_line, lane_uses
+from goclaw_py.core.status import LaneUse, RunView, WaitsFor
 from goclaw_py.web.pages.desk import Desk, Facts, Page, Query, back_to, form
 
 SHOWN_SLOTS: Final = 40
 """A bar with more slots than these is drawn with as many pieces."""
 
 SHOWN_RUNS: Final = 100
+
+SHOWN_INSIDE: Final = 4
+"""So many runs are named below the bar of their lane; the table has them all."""
 
 _WAITS: Final = {
     WaitsFor.SENDER: "the sender to finish",
@@ -41,27 +46,32 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A lane as a bar of ``slots`` pieces of which ``taken`` are in use."""
+    """A lane as a bar of ``slots`` pieces of which ``taken`` are in use.
+
+    ``inside`` are the first of the runs in it, ``more`` says how many others there are.
+    """
 
     use: LaneUse
     slots: int
     taken: int
+    inside: tuple[RunView, ...]
+    more: int
 
 
 def routes(desk: Desk) -> list[Route]:
     """The first page, and stopping."""
 
     async def look(_query: Query) -> Facts:
-        status, lanes, active = await asyncio.gather(
-            desk.control.status(), desk.control.lanes(), desk.control.active()
-        )
-        lines = [_line(run, active.at) for run in active.runs]
+        # All that the page shows is of one instant.
+        status = await desk.control.status()
+        working = [run for run in status.runs if run.waits_for is None]
+        waiting = in_line(status.runs)
         return {
             "status": status,
-            "bars": _bars(lanes),
-            "working": [line for line in lines if not line.waits][:SHOWN_RUNS],
-            "waiting": [line for line in lines if line.waits][:SHOWN_RUNS],
-            "more": max(0, len(lines) - SHOWN_RUNS),
+            "bars": [_bar(use) for use in lane_uses(status.lanes, status.runs)],
+            "working": [_line(run, status.now) for run in working[:SHOWN_RUNS]],
+            "waiting": [_line(run, status.now) for run in waiting[:SHOWN_RUNS]],
+            "more": sum(max(0, len(some) - SHOWN_RUNS) for some in (working, waiting)),
         }
 
     async def stop(request: Request) -> Response:
@@ -73,7 +83,7 @@ def routes(desk: Desk) -> list[Route]:
             SessionKey(session), everything=fields.get("everything") == "yes"
         )
         did = report.stopped or report.dropped or report.already_stopping
-        return back_to("/", "stopped" if did else "nothing")
+        return _back(fields, "stopped" if did else "nothing")
 
     page = Page("/", "now", "Now", look)
     return [*desk.routes(page), Route("/stop", stop, methods=["POST"])]
@@ -85,11 +95,18 @@ def _line(run: RunView, at: datetime) -> Line:
     return Line(run, since, "" if run.waits_for is None else _WAITS[run.waits_for])
 
 
-def _bars(view: LanesView) -> list[Bar]:
-    bars = []
-    for use in view.lanes:
-        lane = use.lane
-        slots = min(lane.concurrency, SHOWN_SLOTS)
-        taken = -(-min(lane.active, lane.concurrency) * slots // lane.concurrency)
-        bars.append(Bar(use, slots, taken))
-    return bars
+def _bar(use: LaneUse) -> Bar:
+    lane = use.lane
+    slots = min(lane.concurrency, SHOWN_SLOTS)
+    taken = -(-min(lane.active, lane.concurrency) * slots // lane.concurrency)
+    more = max(0, len(use.inside) - SHOWN_INSIDE)
+    return Bar(use, slots, taken, use.inside[:SHOWN_INSIDE], more)
+
+
+def _back(fields: Mapping[str, str], notice: str) -> Response:
+    """To the page whose button it was."""
+    if run := fields.get("run"):
+        return back_to(f"/runs/{quote(run, safe='')}", notice)
+    if "key" in fields:
+        return back_to("/sessions/view", notice, key=fields["key"])
+    return back_to("/", notice)

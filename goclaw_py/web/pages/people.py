@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -10,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from goclaw_py.core.messages import PeerKind
+from goclaw_py.ports.control import Control, NotFound
 from goclaw_py.ports.store import Chat
 from goclaw_py.web.pages.desk import Desk, Facts, Page, Query, back_to, form
 
@@ -20,19 +22,19 @@ def routes(desk: Desk) -> list[Route]:
     """The page, and letting in, forgetting, and choosing groups."""
     control = desk.control
 
-    async def look(_query: Query) -> Facts:
-        people, asking, chats = await asyncio.gather(
-            control.people(), control.pairing_requests(), control.chats(limit=200)
-        )
-        groups = [chat for chat in chats if chat.peer is not PeerKind.DIRECT]
-        return {"people": people, "asking": asking, "groups": sorted(groups, key=_undecided_first)}
+    page = Page("/people", "people", "People", partial(_look, control), every_s=3.0)
 
     async def approve(request: Request) -> Response:
         fields = await form(request)
         code, role = fields.get("code", "").strip(), fields.get("role", "")
         if not code or role not in _ROLES:
             raise HTTPException(422, "who is to be approved needs a code, and is owner or guest")
-        await control.approve(code, guest=role == "guest")
+        try:
+            await control.approve(code, guest=role == "guest")
+        except NotFound as error:
+            facts = await desk.facts(page, {})
+            typed = {"error": str(error), "code": code, "role": role}
+            return desk.answer(request, "people.html", {**facts, **typed}, 404)
         return back_to("/people", "approved")
 
     async def revoke(request: Request) -> Response:
@@ -40,7 +42,11 @@ def routes(desk: Desk) -> list[Route]:
         names = [fields.get(name, "") for name in ("channel", "account", "sender")]
         if not all(names):
             raise HTTPException(422, "a person has a channel, an account and an id")
-        await control.revoke(*names)
+        try:
+            await control.revoke(*names)
+        except NotFound:
+            # Somebody else was quicker, or the same person in another window.
+            return back_to("/people", "nothing")
         return back_to("/people", "removed")
 
     async def allow(request: Request) -> Response:
@@ -53,11 +59,26 @@ def routes(desk: Desk) -> list[Route]:
         return back_to("/people", "saved")
 
     return [
-        *desk.routes(Page("/people", "people", "People", look, every_s=3.0)),
+        *desk.routes(page),
         Route("/people/approve", approve, methods=["POST"]),
         Route("/people/revoke", revoke, methods=["POST"]),
         Route("/people/groups", allow, methods=["POST"]),
     ]
+
+
+async def _look(control: Control, _query: Query) -> Facts:
+    people, asking, chats = await asyncio.gather(
+        control.people(), control.pairing_requests(), control.chats(limit=200)
+    )
+    groups = [chat for chat in chats if chat.peer is not PeerKind.DIRECT]
+    return {
+        "people": people,
+        "asking": asking,
+        "groups": sorted(groups, key=_undecided_first),
+        # What the form shows; only the page after a mistake has more in it.
+        "code": "",
+        "role": "owner",
+    }
 
 
 def _undecided_first(chat: Chat) -> tuple[bool, float]:

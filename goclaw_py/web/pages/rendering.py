@@ -7,7 +7,8 @@ name or a model has in it (SPEC SEC-1).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from importlib.resources import files
@@ -15,6 +16,9 @@ from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+
+from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.core.text import count, first_words
 
 NONE: Final = "\u2013"
 """A dash, where there is no value."""
@@ -36,11 +40,29 @@ NAVIGATION: Final = (
 )
 """The pages, in the order of the menu."""
 
+_COMMAND: Final = re.compile(r"see: goclaw ([a-z]+)[\w -]*\Z")
+_PAGES: Final = {
+    "outbox": "/deliveries",
+    "inbox": "/deliveries",
+    "groups": "/people",
+    "cron": "/jobs",
+    "heartbeat": "/heartbeats",
+    "sessions": "/sessions",
+}
+"""What shows the same as a command."""
+
+Read = Callable[[OutboundMessage], str]
+
 
 class Pages:
-    """Renders templates of this package."""
+    """Renders templates of this package.
 
-    def __init__(self, assets: Assets) -> None:
+    Args:
+        read: Tells the text of a message as people in its chat read it.
+        signs_out: Whether whoever looks has signed in, and can leave.
+    """
+
+    def __init__(self, assets: Assets, *, read: Read, signs_out: bool) -> None:
         self._templates = Environment(
             loader=PackageLoader(__package__, "templates"),
             autoescape=True,
@@ -50,9 +72,19 @@ class Pages:
             auto_reload=False,
         )
         self._templates.filters.update(
-            when=when, lasts=lasts, seconds=seconds, short=short, usd=usd, count=count
+            when=when,
+            lasts=lasts,
+            seconds=seconds,
+            short=short,
+            usd=usd,
+            count=count,
+            first_words=first_words,
+            read=read,
+            pages_of=pages_of,
         )
-        self._templates.globals.update(navigation=NAVIGATION, assets=assets.version)
+        self._templates.globals.update(
+            navigation=NAVIGATION, assets=assets.version, signs_out=signs_out
+        )
 
     def render(self, template: str, facts: Mapping[str, object]) -> str:
         """Fill a template; every value it names must be among ``facts``."""
@@ -124,6 +156,7 @@ def usd(value: Decimal | None) -> str:
     return f"${value:.2f}" if value >= 1 else f"${value:.4f}"
 
 
-def count(number: int, one: str, many: str = "") -> str:
-    """``1 run``, ``2 runs``; without ``many`` an s is added."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+def pages_of(warning: str) -> list[tuple[str, str]]:
+    """Path and name of the page that shows what the command shows with which a warning ends."""
+    found = _COMMAND.search(warning)
+    return [page for page in NAVIGATION if found and page[0] == _PAGES.get(found[1])]

@@ -19,6 +19,7 @@ def routes(desk: Desk) -> list[Route]:
         record = await desk.control.run_record(query.get("id", ""))
         run = record.run
         return {
+            "path": "/timeline",
             "run": run,
             "record": record,
             "tools": run.tools[:_SHOWN_TOOLS],

@@ -31,7 +31,8 @@ def routes(desk: Desk) -> list[Route]:
             control.queue(session.key),
             control.runs(limit=20, session=session.key),
         )
-        return {"session": session, "history": history, "queue": queue, "runs": runs}
+        facts = {"session": session, "history": history, "queue": queue, "runs": runs}
+        return {"path": "/sessions", "shown": HISTORY, **facts}
 
     async def reset(request: Request) -> Response:
         key = (await form(request)).get("key", "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -40,7 +40,8 @@ def sign_routes(desk: Desk, gate: Gate | None) -> list[Route]:
         token = gate.token.encode()
         if not hmac.compare_digest(given.get("token", "").strip().encode(), token):
             return _page(desk, request, given.get("next", ""), "This is not the token.")
-        response = back_to(own_path(given.get("next", "")), "welcome")
+        path, _, query = own_place(given.get("next", "")).partition("?")
+        response = back_to(path, "welcome", **dict(parse_qsl(query)))
         # A browser says with each form from where it comes: by that we know of a proxy's TLS.
         is_tls = urlsplit(request.headers.get("origin", "")).scheme == "https"
         response.set_cookie(
@@ -65,16 +66,16 @@ def sign_routes(desk: Desk, gate: Gate | None) -> list[Route]:
     ]
 
 
-def own_path(wanted: str) -> str:
-    r"""A path of this site; anything else becomes the first page.
+def own_place(wanted: str) -> str:
+    r"""A path of this site, maybe with a query; anything else becomes the first page.
 
     Browsers read ``//host`` and ``/\\host`` as another site, and skip control characters.
     """
-    path = wanted.partition("#")[0].partition("?")[0]
-    is_ours = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
-    return path if is_ours else "/"
+    place = wanted.partition("#")[0]
+    is_ours = place.startswith("/") and not place.startswith(("//", "/\\"))
+    return place if is_ours and place.isprintable() else "/"
 
 
 def _page(desk: Desk, request: Request, wanted: str, error: str = "") -> Response:
-    facts = {"title": "Sign in", "path": "", "next": own_path(wanted), "error": error}
+    facts = {"title": "Sign in", "path": "", "next": own_place(wanted), "error": error}
     return desk.answer(request, "login.html", facts, 403 if error else 200)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final
 
 from fastapi import FastAPI
@@ -36,7 +37,7 @@ from goclaw_py.web.pages import (
 from goclaw_py.web.pages import health as health_page
 from goclaw_py.web.pages.desk import Desk
 from goclaw_py.web.pages.hub import Hub
-from goclaw_py.web.pages.rendering import Assets
+from goclaw_py.web.pages.rendering import Assets, Pages, Read
 from goclaw_py.web.pages.sign import Gate, sign_routes
 from goclaw_py.web.wire import STATUS_OF, ApiError, dump
 
@@ -67,6 +68,7 @@ _MODULES: Final = (
     timeline,
     runs,
     sessions,
+    chat,
     # Its paths are also such as those of a job look.
     job_form,
     jobs,
@@ -82,9 +84,9 @@ def make_site(
     api: FastAPI,
     access: Access,
     *,
-    has_chat: bool = False,
     health: Health | None = None,
     settings: Sequence[Setting] = (),
+    read: Read = attrgetter("text"),
 ) -> ASGIApp:
     """Make the app.
 
@@ -92,19 +94,18 @@ def make_site(
         control: What the pages show and do.
         api: Its streams and those of the site end together.
         access: Tells what callers need to know.
-        has_chat: Whether the API has the routes of a chat, which the chat page needs.
         health: What the health page asks.
         settings: What it lists: without secrets.
+        read: Tells the text of a message as people in its chat read it.
     """
     assets = Assets()
-    desk = Desk(control, Hub(closing_of(api)), assets, access.now_s)
+    pages = Pages(assets, read=read, signs_out=bool(access.token))
+    desk = Desk(control, Hub(closing_of(api)), pages, access.now_s)
     gate = Gate(access.token, access.now_s) if access.token else None
     routes = [Route("/static/{name}", _static(assets)), *sign_routes(desk, gate)]
     for module in _MODULES:
         routes += module.routes(desk)
     routes += health_page.routes(desk, health, settings)
-    if has_chat:
-        routes += chat.routes(desk)
     handlers = _Faults(desk)
     app = Starlette(
         routes=routes,
@@ -140,7 +141,12 @@ class _Faults:
         self, request: Request, status: int, text: str, headers: Mapping[str, str] | None = None
     ) -> Response:
         if "text/html" in request.headers.get("accept", ""):
-            facts = {"title": "Not possible", "path": "", "error": text, "status": status}
+            facts = {
+                "title": "Not possible",
+                "path": request.url.path,
+                "error": text,
+                "status": status,
+            }
             answer = self.desk.answer(request, "error.html", facts, status)
         else:
             body = dump(ApiError, ApiError(text))

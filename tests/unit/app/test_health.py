@@ -166,6 +166,9 @@ async def test_groups_that_nobody_has_decided_about_are_told() -> None:
     async with watched() as made:
         await made.gateway.gateway.accept([in_group("-1")])
         assert (await scrape(made))["goclaw_warnings"] == 1
+        assert (await made.snapshots.full()).warnings == (
+            "1 group waits for your decision; see: goclaw groups list",
+        )
         await made.gateway.gateway.accept([in_group("-2")])
         made.gateway.store.calls.clear()
         assert (await made.snapshots.quick()).warnings == (

@@ -113,7 +113,7 @@ def test_programs_get_what_the_api_answers(goclaw: Shell, desk: FakeHeartbeats) 
     beats = json.loads(goclaw("heartbeat", "logs", "--json").out)
     assert [beat["id"] for beat in beats] == ["019b-skipped", "019b-ok", "019b-dead"]
     shown = json.loads(goclaw("heartbeat", "show", "--json").out)
-    assert set(shown) == {"text", "items"}
+    assert set(shown) == {"text", "items", "version"}
     assert shown["items"][0]["number"] == 1
     assert json.loads(goclaw("heartbeat", "events", "--json").out) == []
     assert json.loads(goclaw("heartbeat", "run", "--dry-run", "--json").out)["status"] == "running"

@@ -140,6 +140,27 @@ def test_without_text_the_oldest_events_go() -> None:
     assert ring.kept == [tool(number) for number in range(5, MOST_EVENTS + 5)]
 
 
+def test_what_a_run_says_is_kept_however_much_has_happened_before() -> None:
+    """A ring that is full of other events loses the oldest of them, not the text that comes."""
+    ring = Ring()
+    for number in range(MOST_EVENTS + 5):
+        ring.put(tool(number), 0)
+    ring.put(said("heard"), 0)
+    ring.flush()
+    assert ring.kept[-1] == said("heard")
+    assert ring.gone == [1, 2, 3, 4, 5, 6]
+
+
+def test_of_what_is_old_text_goes_first() -> None:
+    ring = Ring()
+    ring.put(tool(0), 0)
+    ring.put(said("old"), 0)
+    for number in range(1, MOST_EVENTS):
+        ring.put(tool(number), 0)
+    assert ring.gone == [2]
+    assert ring.kept == [tool(number) for number in range(MOST_EVENTS)]
+
+
 def test_one_piece_is_kept_however_long_it_is() -> None:
     """Whoever says everything at once is heard."""
     ring = Ring()
@@ -225,6 +246,7 @@ def _carried_out(
                 continue
         put[event.run.id].append(event)
         ring.put(event, now)
+        assert not ring.last or live_ring.MOST_EVENTS == 1 or ring.get(ring.last) is not None
         assert len(ring._events) <= live_ring.MOST_EVENTS
     ring.flush()
     assert ring._chars == sum(len(e.text) for e in ring.kept if isinstance(e, LiveText))

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from goclaw_py.core.text import cut_text, is_blank, split_text, utf16_len, well_formed
+from goclaw_py.core.text import (
+    count,
+    cut_text,
+    first_words,
+    is_blank,
+    split_text,
+    utf16_len,
+    well_formed,
+)
 
 FAMILY = "👨\u200d👩\u200d👧"
 TONED = "👍🏽"
@@ -173,3 +181,23 @@ def test_a_cut_text_is_a_beginning_of_it(text: str, limit: int) -> None:
 )
 def test_a_cut_text_ends_at_a_character(text: str, limit: int, cut: str) -> None:
     assert cut_text(text, limit) == cut
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(0, "0 entries"), (1, "1 entry"), (2, "2 entries"), (12_345, "12,345 entries")],
+)
+def test_a_count_has_its_noun(number: int, words: str) -> None:
+    assert count(number, "entry", "entries") == words
+    assert count(number, "run") == words.replace("entries", "runs").replace("entry", "run")
+
+
+@given(texts, st.integers(1, 40))
+def test_first_words_are_one_line(text: str, limit: int) -> None:
+    found = first_words(text, limit)
+    assert len(found) <= limit
+    assert found == " ".join(found.split())
+
+
+def test_a_word_that_is_too_long_is_cut_and_not_left_out() -> None:
+    assert first_words("a\nword-without-end", 8) == "a word-…"

@@ -202,6 +202,11 @@ def cutting(cut: Callable[[str], list[str]]) -> type[RecordingChannel]:
     return Cutting
 
 
+class HidesWhatItShows(RecordingChannel):
+    def readable(self, part: str) -> str:
+        return part[:-1]
+
+
 def never_the_same(text: str) -> list[str]:
     return [f"{text} ({next(_numbers)})"]
 

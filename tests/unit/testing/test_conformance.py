@@ -143,6 +143,7 @@ FAULTS: list[tuple[Make, str, str]] = [
     (cutting(str.splitlines), "a reply arrives whole: one with Markdown", "no part is blank"),
     (cutting(lambda text: ["\u200b"]), "of a blank reply nothing is left", "no blank message"),
     (cutting(lambda text: []), "a reply arrives whole: a short one", "something of it is left"),
+    (faulty.HidesWhatItShows, "a reply arrives whole: a long one", "what is readable"),
     (cutting(faulty.never_the_same), "a reply arrives whole: a short one", "in the same way"),
     # ------------------------------------------------------------------ drafts
     (faulty.PostsEveryEdit, "a reply grows in one message", "shows all so far"),

@@ -20,7 +20,13 @@ from goclaw_py.core.beats import (
     Skip,
 )
 from goclaw_py.core.checklist import Checklist, parse
-from goclaw_py.core.errors import BadChecklist, HeartbeatError, TooManyEvents, UnknownAgent
+from goclaw_py.core.errors import (
+    BadChecklist,
+    ChecklistChanged,
+    HeartbeatError,
+    TooManyEvents,
+    UnknownAgent,
+)
 from goclaw_py.core.events import Usage
 from goclaw_py.core.heartbeat import HeartbeatPolicy
 from goclaw_py.core.heartbeat_view import HeartbeatView, Rehearsal, Route
@@ -187,17 +193,27 @@ class FakeHeartbeats:
         self.texts[agent].append(text)
         return await self.checklist(agent)
 
-    async def complete_item(self, agent: AgentName, number: int) -> Checklist:
-        self._called("complete_item", agent, number)
+    async def complete_item(
+        self, agent: AgentName, number: int, *, expected: str | None = None
+    ) -> Checklist:
+        self._called("complete_item", agent, number, expected)
+        await self._as_expected(agent, expected)
         if not 1 <= number <= len(self.texts[agent]):
             raise BadChecklist(f"there is no item {number}")
         del self.texts[agent][number - 1]
         return await self.checklist(agent)
 
-    async def write_checklist(self, agent: AgentName, text: str) -> Checklist:
-        self._called("write_checklist", agent, text)
+    async def write_checklist(
+        self, agent: AgentName, text: str, *, expected: str | None = None
+    ) -> Checklist:
+        self._called("write_checklist", agent, text, expected)
+        await self._as_expected(agent, expected)
         self.texts[agent] = [line.removeprefix("- [ ] ") for line in text.splitlines()]
         return await self.checklist(agent)
+
+    async def _as_expected(self, agent: AgentName, expected: str | None) -> None:
+        if expected not in (None, (await self.checklist(agent)).version):
+            raise ChecklistChanged
 
     def _change(self, agent: AgentName, **changes: object) -> HeartbeatView:
         seen = self.views[agent]

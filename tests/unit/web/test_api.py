@@ -195,6 +195,7 @@ async def test_health_needs_nothing_but_the_event_loop() -> None:
         ("POST", "/api/chats/allow", b"{}", 422),
         ("POST", "/api/chat/a:b/messages", b'{"message_id": "1", "text": "x"}', 422),
         ("POST", "/api/chat/local/messages", b'{"message_id": "1", "text": 5}', 422),
+        ("POST", "/api/chat/local/messages", b'{"message_id": "a\\u0000", "text": "x"}', 422),
         ("GET", "/api/chat/a b/events", b"", 422),
     ],
 )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections import Counter
 from typing import Any
 
+import httpx
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
+from goclaw_py.web import description
 from goclaw_py.web.api import make_api
 from goclaw_py.web.description import operations
 from tests.unit.web.fake_terminals import FakeTerminals
@@ -20,6 +24,27 @@ OPEN = ("/healthz", "/readyz")
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
     return make_api(FakeControl(), FakeTerminals(), release="1.2.3").openapi()
+
+
+async def test_it_is_made_once_and_not_where_everything_else_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made_in: list[int] = []
+
+    def complete(document: dict[str, Any]) -> dict[str, Any]:
+        made_in.append(threading.get_ident())
+        return document
+
+    monkeypatch.setattr(description, "_complete", complete)
+    transport = httpx.ASGITransport(make_api(FakeControl()))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        answers = await asyncio.gather(*(client.get("/openapi.json") for _ in range(3)))
+        refused = await client.post("/openapi.json")
+    assert {answer.headers["content-type"] for answer in answers} == {JSON}
+    assert all(answer.json()["openapi"] == "3.1.0" for answer in answers)
+    assert (refused.status_code, refused.headers["allow"]) == (405, "GET")
+    assert len(made_in) == 1
+    assert made_in[0] != threading.get_ident()
 
 
 def validator(document: dict[str, Any], schema: dict[str, Any]) -> Draft202012Validator:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 
@@ -10,6 +11,7 @@ import httpx
 import pytest
 
 from goclaw_py.ports.channel import Hook, WebAnswer, WebRequest
+from goclaw_py.web import server as web_server
 from goclaw_py.web.api import closing_of, make_api
 from goclaw_py.web.front import Access, tcp_server
 from goclaw_py.web.tcp import listen_tcp, url_of
@@ -79,3 +81,38 @@ async def test_what_runs_do_is_streamed_here_too() -> None:
     ):
         assert stream.status_code == 200
         assert b"event: now" in await anext(stream.aiter_bytes())
+
+
+async def test_what_is_no_http_is_told_as_all_errors_are() -> None:
+    async with served(Access("127.0.0.1")) as client:
+        port = client.base_url.port
+        for wrong in (b"hello\r\n\r\n", b"GET / HTTP/1.1\r\nHost: x\r\nX: \x1b\r\n\r\n"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(wrong)
+            head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+            writer.close()
+            assert head.startswith(b"HTTP/1.1 400 ")
+            assert b"content-type: application/json" in head
+            assert list(json.loads(body)) == ["error"]
+
+
+async def test_what_is_too_much_is_told_as_all_errors_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(web_server, "MAX_CONNECTIONS", 1)
+    async with served(Access("127.0.0.1")) as client:
+        answer = await client.get("/healthz")
+        assert answer.status_code == 503
+        assert answer.headers["connection"] == "close"
+        assert list(answer.json()) == ["error"]
+
+
+async def test_no_address_leads_to_another_one() -> None:
+    """Behind a proxy that speaks TLS it would lead to plain HTTP, and the token with it."""
+    async with served(Access("127.0.0.1", token=TOKEN)) as client:
+        auth = {"authorization": f"Bearer {TOKEN}"}
+        for path in ("/api/runs/", "/api/schedule/", "/healthz/", "/metrics/"):
+            answer = await client.get(path, headers=auth)
+            assert answer.status_code in (404, 422), path
+            assert "location" not in answer.headers
+            assert list(answer.json()) == ["error"]

@@ -23,6 +23,7 @@ from goclaw_py.core.budget import Budget
 from goclaw_py.core.errors import (
     BadChecklist,
     BadHours,
+    ChecklistChanged,
     GoclawError,
     HeartbeatError,
     StoreUnavailable,
@@ -124,6 +125,23 @@ async def test_events_and_the_checklist_go_there_and_back(both: Both) -> None:
 
 
 @pytest.mark.real_time
+async def test_a_checklist_that_changed_meanwhile_is_not_changed_from_outside(both: Both) -> None:
+    """SPEC HB-3."""
+    desk, remote = both.desk, both.remote
+    seen = await remote.checklist(MAIN)
+    await desk.add_item(MAIN, "theirs")
+    with pytest.raises(ChecklistChanged):
+        await remote.write_checklist(MAIN, "- [ ] mine\n", expected=seen.version)
+    with pytest.raises(ChecklistChanged):
+        await remote.complete_item(MAIN, 1, expected=seen.version)
+    assert len(desk.texts[MAIN]) == 2
+    now = (await remote.checklist(MAIN)).version
+    assert now == (await desk.checklist(MAIN)).version != seen.version
+    mine = await remote.write_checklist(MAIN, "- [ ] mine\n", expected=now)
+    assert not (await remote.complete_item(MAIN, 1, expected=mine.version)).items
+
+
+@pytest.mark.real_time
 async def test_refusals_are_the_same_from_outside(both: Both) -> None:
     desk, remote = both.desk, both.remote
     with pytest.raises(UnknownAgent) as unknown:
@@ -194,6 +212,7 @@ ERRORS = [
     UnknownAgent("nobody"),
     TooManyEvents("main", 20),
     BadChecklist("it is a folder"),
+    ChecklistChanged(),
     BadHours("start", "8:00", "two digits"),
 ]
 
@@ -290,8 +309,30 @@ async def test_a_checklist_is_its_text_and_its_open_items() -> None:
         await ask("POST", "/heartbeats/main/checklist/items/1/done"),
         await ask("PUT", "/heartbeats/main/checklist", {"text": "- [ ] every 2h: x"}),
     ]
-    assert [(status, set(found)) for status, found in answers] == [(200, {"text", "items"})] * 4
+    fields = {"text", "items", "version"}
+    assert [(status, set(found)) for status, found in answers] == [(200, fields)] * 4
     assert [item["every"] for item in answers[-1][1]["items"]] == ["every 2h"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("PUT", "/heartbeats/main/checklist", {"text": "- [ ] mine"}),
+        ("POST", "/heartbeats/main/checklist/items/1/done", {}),
+    ],
+)
+async def test_a_program_that_names_a_version_changes_no_other(
+    method: str, path: str, body: dict[str, str]
+) -> None:
+    version = (await ask("GET", "/heartbeats/main/checklist"))[1]["version"]
+    before = CONTROL.hearts.texts[MAIN][:]
+    for another in ("", "0" * 32):
+        status, refused = await ask(method, path, {**body, "version": another})
+        assert (status, refused["kind"]) == (409, "ChecklistChanged")
+        assert CONTROL.hearts.texts[MAIN] == before
+    status, found = await ask(method, path, {**body, "version": version})
+    assert status == 200
+    assert found["version"] != version
 
 
 async def test_a_mute_that_says_nothing_is_told_how_to_end_one() -> None:
@@ -359,6 +400,9 @@ async def test_every_example_of_a_mute_is_taken() -> None:
         ("POST", "/heartbeats/main/checklist/items", {"text": ""}, 422),
         ("POST", "/heartbeats/main/checklist/items", {"text": "x" * 10_000_000}, 413),
         ("PUT", "/heartbeats/main/checklist", {"text": None}, 422),
+        ("PUT", "/heartbeats/main/checklist", {"text": "x", "version": 7}, 422),
+        ("PUT", "/heartbeats/main/checklist", {"text": "x", "version": "x" * 65}, 422),
+        ("POST", "/heartbeats/main/checklist/items/1/done", {"seen": "x"}, 422),
         ("POST", "/heartbeats/main/checklist/items/7/done", None, 422),
         ("POST", "/heartbeats/main/checklist/items/0/done", None, 422),
         ("POST", "/heartbeats/main/checklist/items/-1/done", None, 422),

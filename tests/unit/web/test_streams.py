@@ -178,6 +178,78 @@ async def test_an_idle_stream_says_that_it_lives(monkeypatch: pytest.MonkeyPatch
     await lines.aclose()  # type: ignore[attr-defined]  # an async generator
 
 
+class Source:
+    """Numbers as events, as fast as they are wanted."""
+
+    def __init__(self, until: int, *, breaks: bool = False) -> None:
+        self.taken = 0
+        self.closed = False
+        self._until = until
+        self._breaks = breaks
+
+    async def events(self) -> AsyncIterator[Said]:
+        try:
+            while self.taken < self._until:
+                self.taken += 1
+                yield Said(str(self.taken), "x", None)
+            if self._breaks:
+                raise StoreUnavailable("away")
+        finally:
+            self.closed = True
+
+
+def numbers(written: list[bytes]) -> list[str]:
+    found = wire.EventReader(wire.CHAT_EVENTS).feed(b"".join(written))
+    return [event.receipt for event in found if isinstance(event, Said)]
+
+
+async def test_events_that_come_together_are_written_together() -> None:
+    source = Source(100)
+    lines = streams.stream(source.events(), asyncio.Event(), b": here\n\n", gather_s=0.01)
+    first, *rest = [line async for line in lines]
+    assert first == b": here\n\n"
+    assert len(rest) == 1
+    assert numbers(rest) == [str(number) for number in range(1, 101)]
+
+
+async def test_every_event_is_written_once_however_many_come() -> None:
+    source = Source(3_000)
+    lines = streams.stream(source.events(), asyncio.Event(), b"")
+    assert numbers([line async for line in lines]) == [str(n) for n in range(1, 3_001)]
+
+
+async def test_little_is_taken_for_one_who_reads_nothing() -> None:
+    """What is taken is kept for each reader; the feed keeps the rest once for all."""
+    source = Source(1_000_000)
+    lines = streams.stream(source.events(), asyncio.Event(), b"")
+    await anext(lines)
+    await anext(lines)
+    before = source.taken
+    await asyncio.sleep(0.05)
+    assert source.taken - before <= streams._MOST_TOGETHER
+    await lines.aclose()  # type: ignore[attr-defined]  # an async generator
+    assert source.closed
+
+
+async def test_what_has_come_before_the_end_is_written() -> None:
+    source, closing = Source(1_000_000), asyncio.Event()
+    lines = streams.stream(source.events(), closing, b"", gather_s=0.01)
+    await anext(lines)
+    await asyncio.sleep(0)
+    closing.set()
+    assert numbers([line async for line in lines])[0] == "1"
+    assert source.closed
+
+
+async def test_a_source_that_breaks_ends_the_stream_with_its_error() -> None:
+    source = Source(3, breaks=True)
+    lines = streams.stream(source.events(), asyncio.Event(), b"")
+    written = [await anext(lines), await anext(lines)]
+    with pytest.raises(StoreUnavailable, match="away"):
+        await anext(lines)
+    assert numbers(written) == ["1", "2", "3"]
+
+
 async def test_a_foreign_server_is_not_understood(tmp_path: Path) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         request = await reader.readuntil(b"\r\n\r\n")

@@ -24,11 +24,27 @@ function showTime(element) {
 
 function showTimes(root) {
   for (const element of root.querySelectorAll("time[datetime]")) showTime(element);
+  for (const element of root.querySelectorAll("[data-clock]"))
+    element.textContent = new Date(element.dataset.clock).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 }
 
 setInterval(() => {
   for (const element of document.querySelectorAll("time[data-relative]")) showTime(element);
 }, 1000);
+
+// ---------------------------------------------------------------- the connection
+
+// A browser gives up a stream for good where something else answers: a proxy, or the gateway when
+// the sign-in has ended. Says so, and tells in how many milliseconds to try again.
+async function refused(link) {
+  const answer = await fetch(location.href, { headers: { accept: "text/html" }, redirect: "manual" }).catch(() => null);
+  if (answer?.type !== "opaqueredirect") return 3000;
+  const way = document.createElement("a");
+  way.href = location.href;
+  way.textContent = "Signed out: sign in again";
+  link?.replaceChildren(way);
+  return 15000;
+}
 
 // ---------------------------------------------------------------- the live part
 
@@ -80,6 +96,7 @@ function follow(part) {
   const link = document.getElementById("link");
   let source = null;
   let again = 0;
+  let tries = 0;
   let away = ""; // why there is nothing new; the same reason is not sent again
   const say = (text, lost) => {
     if (!link) return;
@@ -91,11 +108,15 @@ function follow(part) {
     source = new EventSource(part.dataset.live);
     source.onopen = () => say(away || "live", away !== "");
     source.onerror = () => {
-      say("reconnecting…", true);
-      // A browser gives up for good where something else answers, such as a proxy.
-      if (source?.readyState !== EventSource.CLOSED) return;
+      const isOver = source?.readyState === EventSource.CLOSED;
+      // Where the reason is known already it stays.
+      if (!isOver || !link?.firstElementChild) say("reconnecting…", true);
+      if (!isOver) return;
       close();
-      again = setTimeout(open, 3000);
+      const mine = (tries += 1);
+      refused(link).then((wait) => {
+        if (mine === tries && !document.hidden) again = setTimeout(open, wait);
+      });
     };
     source.addEventListener("part", ({ data }) => {
       const fresh = document.createElement("template");
@@ -108,6 +129,7 @@ function follow(part) {
     source.addEventListener("away", ({ data }) => say((away = data), true));
   };
   const close = () => {
+    tries += 1; // a try that is being prepared is over, too
     clearTimeout(again);
     source?.close();
     source = null;
@@ -140,6 +162,11 @@ function preview(form) {
       const answer = await fetch(`${form.dataset.preview}?${fields}`, { headers: { accept: "text/html" } });
       const text = await answer.text();
       if (mine !== last) return;
+      // Whoever is not signed in any more is sent elsewhere: that is no preview.
+      if (!answer.ok || answer.redirected) {
+        target.textContent = "There is no preview at the moment.";
+        return;
+      }
       target.innerHTML = text;
       showTimes(target);
     } catch {
@@ -161,6 +188,14 @@ function offerZones(list) {
 // ---------------------------------------------------------------- begin
 
 showTimes(document);
+// What was done is said once, not again after a reload.
+const place = new URL(location.href);
+if (place.searchParams.has("notice")) {
+  place.searchParams.delete("notice");
+  history.replaceState(history.state, "", place);
+}
+// The newest is at the right, and on a phone beyond the edge.
+for (const swim of document.querySelectorAll(".swim")) swim.scrollLeft = swim.scrollWidth;
 for (const form of document.querySelectorAll("form[data-preview]")) preview(form);
 for (const list of document.querySelectorAll("datalist[data-zones]")) offerZones(list);
 // On a phone the menu is wider than the screen. (scrollIntoView would let the first Tab begin there.)

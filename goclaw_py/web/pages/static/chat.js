@@ -61,6 +61,16 @@ async function say(line) {
   }
 }
 
+// Whether an answer stands in the history already: it was stored before it could be shown.
+function isThere(run, words) {
+  const found = [...talk.querySelectorAll("[data-run]")].find(
+    (item) => item.dataset.run === run && item.classList.contains("assistant") && item.querySelector("pre").textContent === words,
+  );
+  // Each stands for one message.
+  if (found) delete found.dataset.run;
+  return Boolean(found);
+}
+
 const events = {
   run_started: ({ run_id }) => {
     doing.textContent = "The agent works…";
@@ -91,7 +101,7 @@ const events = {
         body.parentElement.remove();
         growing.set(run_id, null);
       }
-      add("assistant", words);
+      if (!isThere(run_id, words)) add("assistant", words);
     }
     post("/confirm", { receipt }).catch(() => shown.delete(receipt));
   },
@@ -99,8 +109,10 @@ const events = {
 
 let source = null;
 let again = 0;
+let left = false;
 
 function listen() {
+  left = false;
   source = new EventSource(`${base}/events`);
   source.onopen = () => {
     // The end of a run may have been missed.
@@ -108,16 +120,22 @@ function listen() {
     link.textContent = "live";
     link.classList.remove("lost");
   };
-  source.onerror = () => {
-    link.textContent = "reconnecting…";
+  source.onerror = async () => {
+    const isOver = source.readyState === EventSource.CLOSED;
+    // Where the reason is known already it stays.
+    if (!isOver || !link.firstElementChild) link.textContent = "reconnecting…";
     link.classList.add("lost");
-    // A browser gives up for good where something else answers, such as a proxy.
-    if (source.readyState === EventSource.CLOSED) again = setTimeout(listen, 3000);
+    if (!isOver) return;
+    const mine = source;
+    const wait = await refused(link);
+    // Who leaves the page has closed it meanwhile, who came back has another.
+    if (mine === source && !left) again = setTimeout(listen, wait);
   };
   for (const [name, act] of Object.entries(events)) source.addEventListener(name, ({ data }) => act(JSON.parse(data)));
 }
 
 window.addEventListener("pagehide", () => {
+  left = true;
   clearTimeout(again);
   source.close();
 });

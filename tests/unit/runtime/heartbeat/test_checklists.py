@@ -13,7 +13,7 @@ import pytest
 from goclaw_py import workspace as files
 from goclaw_py.core.beats import Skip
 from goclaw_py.core.checklist import Checklist, parse
-from goclaw_py.core.errors import BadChecklist, UnknownAgent
+from goclaw_py.core.errors import BadChecklist, ChecklistChanged, UnknownAgent
 from goclaw_py.core.ids import AgentName
 from goclaw_py.runtime.heartbeat import checklists as module
 from goclaw_py.runtime.heartbeat.checklists import MAX_BYTES, Checklists, Trouble
@@ -292,6 +292,35 @@ async def test_the_first_item_makes_the_workspace_too(tmp_path: Path) -> None:
     checklists = Checklists({MAIN: tmp_path / "new" / "ws"})
     assert len((await checklists.add(MAIN, "a")).items) == 1
     assert await listed(checklists) == ["a"]
+
+
+async def test_of_two_who_have_read_the_same_version_the_second_changes_nothing(
+    file: Path,
+) -> None:
+    """SPEC HB-3."""
+    checklists = of(file)
+    file.write_text("- [ ] a\n- [ ] b\n", "utf-8")
+    seen = parse("- [ ] a\n- [ ] b\n").version
+    first = await checklists.complete(MAIN, 1, seen)
+    assert file.read_text("utf-8") == "- [x] a\n- [ ] b\n"
+    for late in (
+        checklists.complete(MAIN, 1, seen),
+        checklists.write(MAIN, "- [ ] mine\n", seen),
+        checklists.write(MAIN, "- [ ] mine\n", ""),
+    ):
+        with pytest.raises(ChecklistChanged):
+            await late
+    assert file.read_text("utf-8") == "- [x] a\n- [ ] b\n"
+    await checklists.write(MAIN, "- [ ] mine\n", first.version)
+    assert file.read_text("utf-8") == "- [ ] mine\n"
+
+
+async def test_a_file_that_is_not_there_has_the_version_of_an_empty_one(file: Path) -> None:
+    checklists = of(file)
+    await checklists.write(MAIN, "- [ ] a\n", parse("").version)
+    with pytest.raises(ChecklistChanged):
+        await checklists.write(MAIN, "- [ ] b\n", parse("").version)
+    assert file.read_text("utf-8") == "- [ ] a\n"
 
 
 async def test_edits_that_come_at_once_are_all_kept(file: Path) -> None:

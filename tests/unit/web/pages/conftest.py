@@ -32,7 +32,7 @@ class World:
     def _app(self, token: str) -> ASGIApp:
         access = Access("127.0.0.1", (), token, lambda: self.now_s)
         api = make_api(self.control)
-        site = make_site(self.control, api, access, has_chat=True)
+        site = make_site(self.control, api, access)
         halves = Halves(api, site)
         return Guard(halves, address=access.address, token=token, now_s=access.now_s)
 

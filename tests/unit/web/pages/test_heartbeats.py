@@ -16,9 +16,8 @@ from goclaw_py.core.heartbeat_view import Rehearsal, Route
 from goclaw_py.core.ids import AgentName, BeatId
 from goclaw_py.ports.heartbeat import NoBeat
 from goclaw_py.web.pages import heartbeats as page
-from goclaw_py.web.pages.checklists import seen
 from tests.unit.web.fake_heartbeats import AT, CHAT, HELPER, MAIN, OK, FakeHeartbeats
-from tests.unit.web.fakes import FakeControl
+from tests.unit.web.fakes import FakeControl, unavailable
 from tests.unit.web.pages.conftest import Browser
 from tests.unit.web.pages.test_site import ATTACK, Reader
 
@@ -34,8 +33,11 @@ class Files(FakeHeartbeats):
         self._called("checklist", agent)
         return parse(self.text)
 
-    async def write_checklist(self, agent: AgentName, text: str) -> object:  # type: ignore[override]
-        self._called("write_checklist", agent, text)
+    async def write_checklist(  # type: ignore[override]
+        self, agent: AgentName, text: str, *, expected: str | None = None
+    ) -> object:
+        self._called("write_checklist", agent, text, expected)
+        await self._as_expected(agent, expected)
         self.text = text
         return parse(text)
 
@@ -48,6 +50,11 @@ def hearts(control: FakeControl) -> FakeHeartbeats:
 def text_of(answer: httpx.Response) -> str:
     """What a page says, on one line, as people read it."""
     return " ".join(html.unescape(answer.text).split())
+
+
+def seen(text: str) -> str:
+    """The version of a file that says this."""
+    return parse(text).version
 
 
 def file_of(control: FakeControl, text: str) -> Files:
@@ -64,7 +71,7 @@ async def test_each_agent_has_a_card_in_words(browser: Browser) -> None:
     for part in (
         'href="/heartbeats/main"',
         'href="/heartbeats/helper"',
-        "on, every 30 minutes",
+        ">on</span> every 30 minutes",
         "Tue 3 Mar 2026, 09:27 (Europe/Berlin)",
         "to telegram.work:-1005:7",
         "can be reached",
@@ -355,7 +362,7 @@ async def test_an_item_is_ticked_off_by_its_number(
     state = seen((await hearts.checklist(MAIN)).text)
     answer = await browser.send_form("/heartbeats/main/checklist/done", number=1, seen=state)
     assert answer.status_code == 303
-    assert ("complete_item", MAIN, 1) in hearts.calls
+    assert ("complete_item", MAIN, 1, state) in hearts.calls
 
 
 async def test_an_item_is_deleted_with_what_is_in_it(
@@ -407,13 +414,34 @@ async def test_a_file_that_has_changed_meanwhile_is_not_overwritten_unseen(
     assert "HEARTBEAT.md has changed meanwhile, so nothing was saved." in text_of(answer)
     assert "<script>" not in answer.text.replace("<script src", "")
     assert file.text.startswith("- [ ] theirs")
-    shown = answer.text.partition('spellcheck="false">\n')[2].partition("</textarea>")[0]
+    field = answer.text.partition('<textarea id="text"')[2].partition("</textarea>")[0]
+    attributes, _, shown = field.partition(">\n")
+    assert "autofocus" in attributes
     assert shown == mine
     assert "- [ ] theirs" in html.unescape(answer.text).partition('id="now"')[2]
     again = answer.text.partition(f'action="{path}"')[2].partition('name="seen" value="')[2]
     answer = await browser.send_form(path, text=mine, seen=again.partition('"')[0])
     assert answer.status_code == 303
     assert file.text == mine
+
+
+@pytest.mark.parametrize(("action", "fields"), [("save", {"text": "- [ ] mine"}), ("delete", {})])
+async def test_what_changes_between_look_and_write_is_not_overwritten_either(
+    action: str, fields: dict[str, str], browser: Browser, control: FakeControl
+) -> None:
+    """Somebody else may save in between; only the write itself can tell."""
+    file = file_of(control, LIST)
+    write = file.write_checklist
+
+    async def overtaken(agent: AgentName, text: str, *, expected: str | None = None) -> object:
+        file.text = "- [ ] theirs\n"
+        return await write(agent, text, expected=expected)
+
+    file.write_checklist = overtaken  # type: ignore[method-assign]
+    path = f"/heartbeats/main/checklist/{action}"
+    answer = await browser.send_form(path, number=0, seen=seen(LIST), **fields)
+    assert answer.status_code == 409
+    assert file.text == "- [ ] theirs\n"
 
 
 @pytest.mark.parametrize("action", ["done", "delete"])
@@ -437,11 +465,12 @@ async def test_a_file_that_cannot_be_read_is_said_and_the_rest_is_shown(
     answer = await browser.get("/heartbeats/main")
     assert answer.status_code == 200
     assert "HEARTBEAT.md is a folder" in answer.text
-    assert "on, every 30 minutes" in answer.text
+    assert "every 30 minutes" in answer.text
     assert "<textarea" not in answer.text
-    fields = {"text": "x", "seen": seen("")}
+    fields = {"text": "what I typed", "seen": seen("")}
     answer = await browser.send_form("/heartbeats/main/checklist/save", **fields)
     assert answer.status_code == 422
+    assert "\nwhat I typed</textarea>" in answer.text
 
 
 # ---------------------------------------------------------------------------- the dry run
@@ -493,3 +522,59 @@ async def test_the_dry_run_says_what_skips_regular_beats(
     said = text_of(await browser.get("/heartbeats/helper/dry-run"))
     assert said.count("a regular beat would be skipped now") == 2
     assert "not heeded by hand" in said
+
+
+# ---------------------------------------------------------------------------- without a database
+
+
+class FilesOnly(Files):
+    """The database is away; a checklist is a file."""
+
+    def _called(self, *call: object, known: object = MAIN) -> None:
+        super()._called(*call, known=known)
+        if "checklist" not in str(call[0]):
+            raise unavailable()
+
+
+@pytest.mark.parametrize("path", ["/heartbeats", "/heartbeats/main", "/heartbeats/main/dry-run"])
+async def test_a_page_without_its_database_says_so(
+    path: str, browser: Browser, control: FakeControl
+) -> None:
+    control.hearts = FilesOnly(LIST)
+    answer = await browser.get(path)
+    assert answer.status_code == 503
+    assert "database does not answer" in text_of(answer)
+
+
+async def test_the_checklist_is_edited_without_a_database_too(
+    browser: Browser, control: FakeControl
+) -> None:
+    control.hearts = file = FilesOnly(LIST)
+    answer = await browser.get("/heartbeats/main")
+    assert f'spellcheck="false">\n{LIST}<' in answer.text
+    fields = {"text": "- [ ] mine", "seen": seen(LIST)}
+    answer = await browser.send_form("/heartbeats/main/checklist/save", **fields)
+    assert (answer.status_code, file.text) == (303, "- [ ] mine")
+    answer = await browser.send_form("/heartbeats/main/checklist/save", **fields)
+    assert answer.status_code == 503
+    assert "HEARTBEAT.md has changed meanwhile, so nothing was saved." in text_of(answer)
+
+
+@pytest.mark.parametrize(
+    ("action", "field", "typed"), [("events", "text", "The build is red."), ("mute", "for", "3h")]
+)
+async def test_what_could_not_be_stored_is_still_in_its_form(
+    action: str, field: str, typed: str, browser: Browser, control: FakeControl
+) -> None:
+    control.hearts = FilesOnly(LIST)
+    answer = await browser.send_form(f"/heartbeats/main/{action}", **{field: typed})
+    assert answer.status_code == 503
+    assert text_of(answer).count("The database does not answer.") == 1
+    if action == "events":
+        assert f'value="{typed}"' in answer.text
+
+
+async def test_the_chosen_beat_is_marked_in_the_strip(browser: Browser) -> None:
+    text = (await browser.get(f"/heartbeats/main?beat={OK.id}")).text
+    assert text.count('aria-current="true"') == 1
+    assert 'aria-current="true"' in text.partition(f'id="beat-{OK.id}"')[2].partition("</li>")[0]

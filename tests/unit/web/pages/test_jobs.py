@@ -20,7 +20,7 @@ from goclaw_py.ports.store import JobQuery
 from goclaw_py.web.pages import jobs as page
 from goclaw_py.web.pages.job_page import SHOWN
 from tests.unit.web.fake_jobs import FRIDAY, STARTED, Jobs
-from tests.unit.web.fakes import FakeControl
+from tests.unit.web.fakes import FakeControl, unavailable
 from tests.unit.web.pages.conftest import Browser
 from tests.unit.web.pages.past import began, ran
 from tests.unit.web.pages.test_site import ATTACK, Reader
@@ -71,12 +71,12 @@ async def test_a_job_is_listed_in_words_and_in_its_own_zone(
 async def test_the_list_says_why_a_job_does_not_run(browser: Browser, control: FakeControl) -> None:
     job = await made(control)
     await control.made.desk.edit(job.id, JobChange(state=JobState.PAUSED), BY)
-    assert "It does not run while it is paused." in text_of(await browser.get("/jobs"))
+    assert "It will not run: paused." in text_of(await browser.get("/jobs"))
     failing = await made(control, "failing")
     await ran(control.made, failing, Status.FAILED, error="the provider said no")
     said = text_of(await browser.get("/jobs?name=failing"))
     assert "1 failure: the provider said no" in said
-    assert "It does not run" not in said
+    assert "It will not run" not in said
 
 
 async def test_a_scheduler_that_is_off_is_named_as_the_reason(
@@ -86,7 +86,7 @@ async def test_a_scheduler_that_is_off_is_named_as_the_reason(
     await made(control)
     said = text_of(await browser.get("/jobs"))
     assert "nothing runs by the clock" in said
-    assert "It does not run: the scheduler is off (scheduler.enabled)." in said
+    assert "It will not run: the scheduler is off (scheduler.enabled)." in said
 
 
 @pytest.mark.parametrize(
@@ -493,6 +493,24 @@ async def test_what_somebody_else_has_changed_is_not_overwritten_unseen(
     assert (await now_of(control, job)).spec.name == "Mine"
 
 
+async def test_a_job_that_vanished_while_it_was_edited_can_be_made_anew(
+    browser: Browser, control: FakeControl
+) -> None:
+    job = await made(control)
+    form = _typed((await browser.get(f"/jobs/{job.id}/edit")).text)
+    await control.made.desk.delete(job.id, BY)
+    answer = await browser.send_form(f"/jobs/{job.id}/edit", **form | {"name": "Mine"})
+    assert answer.status_code == 404
+    assert "It can be made anew." in text_of(answer)
+    assert 'action="/jobs/new"' in answer.text
+    again = _typed(answer.text)
+    assert (again["name"], again["text"]) == ("Mine", form["text"])
+    answer = await browser.send_form("/jobs/new", **again)
+    assert answer.status_code == 303
+    [anew] = (await control.made.desk.search(JobQuery(), BY)).jobs
+    assert (anew.spec.name, anew.id != job.id) == ("Mine", True)
+
+
 async def test_an_edit_that_cannot_be_comes_back_as_it_was_typed(
     browser: Browser, control: FakeControl
 ) -> None:
@@ -559,3 +577,59 @@ def _typed(text: str) -> dict[str, str]:
 
 def _attribute(tag: str, name: str) -> str:
     return html.unescape(tag.partition(f'{name}="')[2].partition('"')[0])
+
+
+# ---------------------------------------------------------------------------- without a database
+
+
+@pytest.fixture
+def away(control: FakeControl, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No question about jobs is answered."""
+
+    async def fail(*_args: object, **_facts: object) -> None:
+        raise unavailable()
+
+    for name in ("get", "search", "create", "edit", "delete", "zone", "log", "stats", "run_now"):
+        monkeypatch.setattr(control.made.desk, name, fail)
+
+
+@pytest.mark.usefixtures("away")
+@pytest.mark.parametrize("path", ["/jobs", "/jobs/new", "/jobs/standup", "/jobs/standup/edit"])
+async def test_a_page_without_its_database_says_so(path: str, browser: Browser) -> None:
+    answer = await browser.get(path)
+    assert answer.status_code == 503
+    assert "database does not answer" in text_of(answer)
+
+
+@pytest.mark.usefixtures("away")
+@pytest.mark.parametrize("path", ["/jobs/new", "/jobs/standup/edit"])
+async def test_a_form_that_could_not_be_saved_comes_back_as_it_was_typed(
+    path: str, browser: Browser
+) -> None:
+    long = "a long prompt\n" * 1000 + "its end"
+    for more in ({}, {"do": "preview", "zone": ""}):
+        answer = await browser.send_form(path, **NEW | {"text": long} | more)
+        assert answer.status_code == 503 or (more and path == "/jobs/new")
+        assert "The database does not answer." in text_of(answer)
+        assert f'action="{path}"' in answer.text
+        assert _typed(answer.text)["text"] == long
+
+
+@pytest.mark.usefixtures("away")
+async def test_a_preview_without_a_database_is_a_sentence_not_a_page(browser: Browser) -> None:
+    query = "kind=cron&expression=0+9+*+*+*&zone="
+    answer = await browser.get(f"/jobs/preview?{query}")
+    assert answer.status_code == 200
+    assert text_of(answer) == '<p class="problem">The database does not answer.</p>'
+    assert "Runs at 09:00" in (await browser.get(f"/jobs/preview?{query}UTC")).text
+
+
+async def test_what_is_wrong_is_told_beside_its_field(browser: Browser) -> None:
+    """On a phone the top of the page is far away."""
+    answer = await browser.send_form("/jobs/new", **NEW | {"retries": "many"})
+    beside = answer.text.partition('name="retries"')[2].partition("<label")[0]
+    assert "autofocus" in beside
+    assert '<p class="problem" id="went-wrong">retries: must be a whole number' in beside
+    answer = await browser.send_form("/jobs/new", **NEW | {"expression": "61 * * * *"})
+    assert answer.text.count("61 is not from 0 to 59") == 2
+    assert 'aria-describedby="preview"' in answer.text

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.web.pages.sign import own_path
+from goclaw_py.web.pages.sign import own_place
 from goclaw_py.web.signin import COOKIE, LASTS_S, cookie_of, is_signed_in, make_cookie
 from tests.unit.web.pages.conftest import ORIGIN, TOKEN, Browser, World
 
@@ -83,6 +85,46 @@ async def test_whoever_leaves_is_forgotten(world: World, locked: Browser) -> Non
     assert "Max-Age=0" in answer.headers["set-cookie"]
 
 
+async def test_who_has_signed_in_can_leave_on_every_page(
+    world: World, locked: Browser, browser: Browser
+) -> None:
+    locked.cookies.set(COOKIE, make_cookie(KEY, world.now_s))
+    for path in ("/", "/chat", "/jobs", "/nowhere"):
+        assert 'action="/logout"' in (await locked.get(path)).text
+        assert 'action="/logout"' not in (await browser.get(path)).text
+    assert 'action="/logout"' not in (await locked.get("/login")).text
+
+
+async def test_the_way_back_keeps_what_the_address_has_asked_for(locked: Browser) -> None:
+    wanted = "/sessions/view?key=a%3Ab&notice=saved&path=x"
+    asked = await locked.get(wanted)
+    assert asked.headers["location"] == f"/login?{urlencode({'next': wanted})}"
+    signed = await locked.send_form("/login", token=TOKEN, next=wanted)
+    assert signed.headers["location"] == "/sessions/view?key=a%3Ab&notice=welcome&path=x"
+
+
+@pytest.mark.parametrize(
+    ("referer", "wanted"),
+    [
+        ("http://localhost:8420/sessions/view?key=a", "/sessions/view?key=a"),
+        ("http://localhost:8420", "/"),
+        ("http://[", "/"),
+        ("", "/"),
+    ],
+)
+async def test_a_form_of_who_is_signed_out_leads_to_the_question(
+    world: World, locked: Browser, referer: str, wanted: str
+) -> None:
+    """And back to the page on which it was; nothing is done."""
+    headers = {**ORIGIN, **({"referer": referer} if referer else {})}
+    answer = await locked.post("/stop", content=b"session=s", headers=headers)
+    assert answer.status_code == 303
+    assert answer.headers["location"] == f"/login?{urlencode({'next': wanted})}"
+    assert world.control.calls == []
+    program = await locked.post("/stop", headers={**headers, "accept": "application/json"})
+    assert program.status_code == 401
+
+
 async def test_over_tls_the_cookie_is_for_tls(locked: Browser) -> None:
     headers = {
         "origin": "https://localhost:8420",
@@ -117,12 +159,12 @@ async def test_style_and_script_need_no_token(locked: Browser) -> None:
     ],
 )
 def test_nobody_is_sent_to_another_site(wanted: str) -> None:
-    assert own_path(wanted) == "/"
+    assert own_place(wanted) == "/"
 
 
 @given(wanted=st.text(st.characters() | st.sampled_from("/\\[]:?#@%.")))
 def test_whatever_is_wanted_the_way_leads_to_this_site(wanted: str) -> None:
-    path = own_path("/" + wanted)
+    path = own_place("/" + wanted)
     assert path.startswith("/")
     assert not path.startswith(("//", "/\\"))
 

@@ -11,7 +11,11 @@ import pytest
 
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.core.status import ChannelView
 from goclaw_py.ports.store import OutboxState, RunSpan
+from goclaw_py.web.api import make_api
+from goclaw_py.web.front import Access
+from goclaw_py.web.pages import make_site
 from goclaw_py.web.pages.desk import MAX_FORM_BYTES
 from goclaw_py.web.pages.rendering import NAVIGATION, Assets
 from tests.unit.web import fake_post, fakes
@@ -121,23 +125,6 @@ async def test_an_address_can_make_a_page_say_nothing(browser: Browser) -> None:
 # ---------------------------------------------------------------------------- what is shown
 
 
-async def test_now_shows_who_works_and_who_waits_for_what(browser: Browser) -> None:
-    text = (await browser.get("/")).text
-    assert "disk is nearly full" in text
-    assert 'aria-label="1 of 1 slots in use"' in text
-    assert "a slot of its lane" in text
-    assert 'href="/runs/0190-aaaa"' in text
-
-
-async def test_where_nothing_happens_a_newcomer_is_told_what_to_do(
-    browser: Browser, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fakes, "ACTIVE_RUNS", replace(fakes.ACTIVE_RUNS, runs=()))
-    text = (await browser.get("/")).text
-    assert "Nothing runs." in text
-    assert "goclaw chat" in text
-
-
 async def test_a_run_shows_what_was_asked_its_tools_its_cost_and_its_delivery(
     browser: Browser,
 ) -> None:
@@ -178,6 +165,42 @@ async def test_of_too_many_runs_the_newest_are_drawn(
     assert "only those since" not in (await browser.get("/timeline?span=10m")).text
 
 
+async def test_a_long_text_is_shown_by_its_beginning_and_where_all_of_it_is(
+    browser: Browser, control: FakeControl
+) -> None:
+    """Whatever somebody sends: fifty of them are one page."""
+    control.rows = [replace(fakes.DEAD, message=OutboundMessage(fakes.LOCAL, "x" * 100_000))]
+    answer = await browser.get("/deliveries")
+    assert len(answer.content) < 20_000
+    assert f"<summary>{'x' * 79}…</summary>" in answer.text
+    assert "96,000 characters more" in answer.text
+    assert f"goclaw outbox show {fakes.DEAD.id}" in answer.text
+
+
+async def test_a_message_is_shown_as_it_is_read_in_its_chat(control: FakeControl) -> None:
+    control.rows = [
+        replace(fakes.DEAD, message=OutboundMessage(fakes.LOCAL, "<b>wet</b>", rich=True))
+    ]
+    site = make_site(
+        control,
+        make_api(control),
+        Access("127.0.0.1"),
+        read=lambda message: message.text.replace("<b>", "").replace("</b>", ""),
+    )
+    async with Browser(site) as browser:
+        text = (await browser.get("/deliveries")).text
+    assert "<summary>wet</summary><pre>wet</pre>" in "".join(text.split("\n"))
+
+
+async def test_health_tells_how_to_get_a_channel_where_there_is_none_but_its_own(
+    browser: Browser, control: FakeControl
+) -> None:
+    assert "@BotFather" not in (await browser.get("/health")).text
+    own = ChannelView("console", "default", "working", "")
+    control.snapshot = replace(fakes.STATUS, channels=(own,))
+    assert "@BotFather" in (await browser.get("/health")).text
+
+
 async def test_failures_come_first(browser: Browser) -> None:
     text = (await browser.get("/deliveries")).text
     assert "chat not found" in text
@@ -192,6 +215,7 @@ async def test_what_is_gone_is_said_as_a_page_to_people_and_as_json_to_programs(
         shown = await browser.get(path)
         assert shown.status_code == 404
         assert words in shown.text
+        assert 'href="/deliveries"' in shown.text
         assert shown.headers["content-type"].startswith("text/html")
         told = await browser.get(path, headers={"accept": "application/json"})
         assert told.status_code == 404
@@ -298,10 +322,18 @@ async def test_what_no_browser_sends_is_refused(browser: Browser, control: FakeC
     assert control.calls == []
 
 
-async def test_an_unknown_code_is_said(browser: Browser) -> None:
+async def test_an_unknown_code_is_said_where_it_was_typed(browser: Browser) -> None:
     answer = await browser.send_form("/people/approve", code="WRONG", role="guest")
     assert answer.status_code == 404
-    assert "no pairing request has this code" in answer.text
+    assert 'role="alert">no pairing request has this code' in answer.text
+    assert 'value="WRONG" aria-invalid="true"' in answer.text
+    assert 'value="guest" selected' in answer.text
+    assert 'data-live="/live/people"' in answer.text
+
+
+async def test_who_was_forgotten_meanwhile_is_no_mistake(browser: Browser) -> None:
+    answer = await browser.send_form("/people/revoke", channel="t", account="a", sender="gone")
+    assert answer.headers["location"] == "/people?notice=nothing"
 
 
 # ---------------------------------------------------------------------------- files
