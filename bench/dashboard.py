@@ -6,9 +6,9 @@ system's Chromium, which has been to each page before.
     python -m bench.dashboard [streams|paint|weight] [--rounds 10] [--quick]
 
 ``streams`` measures the gateway's CPU while runs come at an even pace, without and with dashboards
-that look at Now; ``paint`` the time from the request to the first contentful paint; ``weight`` all
-bytes of a page with its files, uncompressed. Everything shares the machine, so the load before and
-the pace that was reached are told, too.
+that look at Now, and with programs that follow all runs by the API; ``paint`` the time from the
+request to the first contentful paint; ``weight`` all bytes of a page with its files, uncompressed.
+Everything shares the machine, so the load before and the pace that was reached are told, too.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ from tests.support.process import Home, home, wait_for
 
 PAINT_MS = Wanted(Sign.BELOW, 300)
 MORE = Wanted(Sign.BELOW, 5)
+DASHBOARD: Final = "/live/now"
+FOLLOWER: Final = "/api/runs/events"
 WEIGHT_KB = Wanted(Sign.BELOW, 250)
 
 WORK_S = 0.1
@@ -58,7 +60,7 @@ class Sizes:
 
     Args:
         rounds: How often each page is painted; streams are opened half as often.
-        dashboards: So many look at Now.
+        dashboards: So many look at Now, or follow all runs.
         per_s: So many runs are asked for in a second.
         seconds: How long CPU is measured, each time.
     """
@@ -126,20 +128,26 @@ class Stretch:
 
 
 def streams(served: Served, sizes: Sizes) -> Report:
-    """What dashboards cost that look at Now while runs come and go."""
+    """What dashboards cost that look at Now while runs come and go, and programs that follow."""
     found = asyncio.run(_streams(served, sizes))
-    alone, watched = found[0], found[sizes.dashboards]
-    more = [two.cpu - one.cpu for one, two in zip(alone, watched, strict=True)]
+    alone, watched, followed = found[""], found[DASHBOARD], found[FOLLOWER]
     about = (
         f"{sizes.per_s:g} runs a second of {WORK_S:g} s each, asked for over HTTP; CPU of the "
-        "gateway process in percent of one processor, without and with dashboards in turns"
+        "gateway process in percent of one processor, without and with streams in turns"
     )
     lines = [
         Line("none open", _figures(alone)),
-        Line(f"{sizes.dashboards} open", _figures(watched)),
-        Line("more", (Figure("CPU", more, "%", MORE),)),
+        Line(f"{sizes.dashboards} dashboards", _figures(watched)),
+        Line("more", (_more(alone, watched),)),
+        Line(f"{sizes.dashboards} of the API", _figures(followed)),
+        Line("more", (_more(alone, followed),)),
     ]
-    return Report("dashboard streams", about, len(more), lines)
+    return Report("dashboard streams", about, len(alone), lines)
+
+
+def _more(alone: list[Stretch], together: list[Stretch]) -> Figure:
+    more = [two.cpu - one.cpu for one, two in zip(alone, together, strict=True)]
+    return Figure("CPU", more, "%", MORE)
 
 
 def _figures(stretches: list[Stretch]) -> tuple[Figure, ...]:
@@ -150,8 +158,9 @@ def _figures(stretches: list[Stretch]) -> tuple[Figure, ...]:
     )
 
 
-async def _streams(served: Served, sizes: Sizes) -> dict[int, list[Stretch]]:
-    found: defaultdict[int, list[Stretch]] = defaultdict(list)
+async def _streams(served: Served, sizes: Sizes) -> dict[str, list[Stretch]]:
+    """What was found with nothing open, which is "", and with streams of each path."""
+    found: defaultdict[str, list[Stretch]] = defaultdict(list)
     rounds = max(1, sizes.rounds // 2)
     async with httpx.AsyncClient(
         base_url=served.url,
@@ -166,9 +175,10 @@ async def _streams(served: Served, sizes: Sizes) -> dict[int, list[Stretch]]:
             await asyncio.sleep(sizes.seconds / 2)
             for done in range(rounds):
                 progress("dashboard streams", done, rounds)
-                for count in (0, sizes.dashboards):
-                    async with _dashboards(served.url, count) as received:
-                        found[count].append(await _stretch(served, client, sizes, received))
+                for path in ("", DASHBOARD, FOLLOWER):
+                    count = sizes.dashboards if path else 0
+                    async with _readers(served.url, path, count) as received:
+                        found[path].append(await _stretch(served, client, sizes, received))
         finally:
             crowd.cancel()
             await asyncio.gather(crowd, return_exceptions=True)
@@ -219,10 +229,10 @@ async def _ended(client: httpx.AsyncClient) -> float:
 
 
 @asynccontextmanager
-async def _dashboards(url: str, count: int) -> AsyncIterator[list[int]]:
+async def _readers(url: str, path: str, count: int) -> AsyncIterator[list[int]]:
     """So many streams that are read; how many bytes came over each."""
     received = [0] * count
-    readers = [asyncio.create_task(_read(url, received, number)) for number in range(count)]
+    readers = [asyncio.create_task(_read(url, path, received, number)) for number in range(count)]
     try:
         yield received
         for reader in readers:
@@ -235,11 +245,11 @@ async def _dashboards(url: str, count: int) -> AsyncIterator[list[int]]:
         await asyncio.gather(*readers, return_exceptions=True)
 
 
-async def _read(url: str, received: list[int], number: int) -> None:
+async def _read(url: str, path: str, received: list[int], number: int) -> None:
     host, port = url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     try:
-        writer.write(f"GET /live/now HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
         while piece := await reader.read(65_536):
             received[number] += len(piece)
     finally:

@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 FOLDER = "postgres"
 BACKUPS = "backups"
 _WATCH_S = 2.0
+_PATIENCE_S = 3.0
 _FIRST_WAIT_S = 0.5
 _LONGEST_WAIT_S = 15.0
 
@@ -87,16 +88,30 @@ class Database:
         while True:
             await asyncio.sleep(_WATCH_S)
             try:
-                await store.ping()
+                await self._ping(store)
             except StoreUnavailable as error:
-                if self.reachable:
-                    log.warning("the database is away: %s", error)
-                self.reachable = False
+                self._miss(str(error))
                 await self._revive()
             else:
                 if not self.reachable:
                     log.info("the database is back")
                 self.reachable = True
+
+    async def _ping(self, store: Store) -> None:
+        """A server that hangs is away long before everybody has given it up."""
+        asked = asyncio.create_task(store.ping(), name="ping")
+        try:
+            await asyncio.wait({asked}, timeout=_PATIENCE_S)
+            if not asked.done():
+                self._miss(f"it has not answered for {_PATIENCE_S:g} s")
+            await asked
+        finally:
+            asked.cancel()
+
+    def _miss(self, why: str) -> None:
+        if self.reachable:
+            log.warning("the database is away: %s", why)
+        self.reachable = False
 
     async def _revive(self) -> None:
         if self._dsn is not None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from io import TextIOWrapper
 from pathlib import Path
 
 import structlog
@@ -33,7 +34,8 @@ def configure(settings: Settings, *, file: Path | None, secrets: Iterable[str] =
         settings.log.format is LogFormat.AUTO and not terminal
     )
     hide = Hider({*known_secrets(settings, os.environ), *secrets})
-    handler.setFormatter(_Formatter(_processors(hide, as_json=as_json, colors=terminal)))
+    colors = terminal and wants_colors(os.environ)
+    handler.setFormatter(_Formatter(_processors(hide, as_json=as_json, colors=colors)))
     handler.addFilter(_mark_work)
     root = logging.getLogger()
     for old in list(root.handlers):
@@ -45,6 +47,11 @@ def configure(settings: Settings, *, file: Path | None, secrets: Iterable[str] =
     for name in _QUIET:
         # At INFO some of them print addresses, and a bot's address holds its token.
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def wants_colors(env: Mapping[str, str]) -> bool:
+    """Whether a terminal is to be written to in colours (https://no-color.org)."""
+    return not env.get("NO_COLOR") and env.get("TERM") != "dumb"
 
 
 def mark_traces(trace_of: Callable[[str], str | None]) -> None:
@@ -75,7 +82,7 @@ def _mark_work(record: logging.LogRecord) -> bool:
 def _handler(file: Path | None) -> logging.Handler:
     if file is None:
         return _ToStream(sys.stderr)
-    file.parent.mkdir(parents=True, exist_ok=True)
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return _ToFile(file, encoding="utf-8")
 
 
@@ -96,6 +103,12 @@ class _ToStream(logging.StreamHandler):  # type: ignore[type-arg]
 
 
 class _ToFile(logging.FileHandler):
+    """Makes a file that nobody else may read: people's messages are named in it."""
+
+    def _open(self) -> TextIOWrapper:
+        number = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        return os.fdopen(number, "a", encoding=self.encoding)
+
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  (its name)
         del record
         _tell_unwritten()

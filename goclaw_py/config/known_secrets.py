@@ -15,6 +15,8 @@ from goclaw_py.config.models import Settings
 from goclaw_py.core.secrecy import LONGEST_SECRET, MIN_SECRET, is_name_of_secret
 
 _LONG_LINE = 16
+_NO_SECRETS = frozenset({"PWD", "OLDPWD"})
+"""What every shell says: where it is, and where it was."""
 _KEY_VARIABLE = re.compile(r"(?i)(?:_|^)key$")
 _LIKE_A_KEY = re.compile(r"(?=[^/]*[0-9])(?=[^/]*[A-Za-z])[\w-]{20,}")
 """A part of the path of an address: some servers of tools have their key there."""
@@ -42,6 +44,8 @@ def _given(settings: Settings, env: Mapping[str, str]) -> Iterator[str]:
         elif isinstance(value, str) and len(path) > 1 and is_secret(path):
             yield value
     for name, value in env.items():
+        if name in _NO_SECRETS:
+            continue
         if is_name_of_secret(name) or _KEY_VARIABLE.search(name) or "://" in value:
             yield value
 

@@ -86,7 +86,8 @@ def _translate(error: Exception, *, at_work: bool) -> StoreError | None:
     A refusal ``at_work`` may pass: somebody changes a password, or another server takes over.
     """
     if isinstance(error, OSError):  # includes TimeoutError
-        return StoreUnavailable(f"the database does not answer: {error!r}")
+        why = f": {error}" if str(error) else ""  # a wait that was too long has no words
+        return StoreUnavailable(f"the database does not answer{why}")
     state = getattr(error, "sqlstate", None) or ""
     if state.startswith(_UNAVAILABLE_CLASSES) or state in _UNAVAILABLE_STATES:
         return StoreUnavailable(f"the database cannot work now: {error}")

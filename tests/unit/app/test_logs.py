@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import stat
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -22,6 +24,7 @@ from hypothesis import strategies as st
 
 from goclaw_py.app.log_values import LONGEST_TEXT
 from goclaw_py.app.logs import configure
+from goclaw_py.app.uncaught import log_the_uncaught
 from goclaw_py.config import Settings, load
 from goclaw_py.config.known_secrets import known_secrets
 from goclaw_py.config.models import Log, LogFormat
@@ -63,6 +66,13 @@ def logging_as_before() -> Iterator[None]:
     for handler in handlers:
         root.addHandler(handler)
     root.setLevel(level)
+
+
+@pytest.fixture
+def hooks_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "excepthook", lambda *_: None)
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
 
 
 @pytest.fixture
@@ -126,6 +136,20 @@ def test_every_secret_of_the_settings_is_known(secretive: Settings) -> None:
     assert not {"123456789", "openai:gpt-4o", "db", "main"} & known
 
 
+def test_the_folder_of_the_shell_is_no_secret() -> None:
+    """Though ``pwd`` is what some call a password: no traceback would have a path in it."""
+    env = {"PWD": "/srv/goclaw", "OLDPWD": "/srv/other", "DB_PWD": "hunter2-hunter2"}
+    assert known_secrets(Settings(), env) == {"hunter2-hunter2"}
+
+
+def test_nobody_else_may_read_a_log_file(tmp_path: Path) -> None:
+    file = tmp_path / "state" / "goclaw.log"
+    configure(Settings(), file=file)
+    logging.getLogger("goclaw_py").info("ready")
+    assert "ready" in file.read_text("utf-8")
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (file, file.parent)] == [0o600, 0o700]
+
+
 def test_a_secret_file_that_cannot_be_read_stops_nothing(tmp_path: Path) -> None:
     (tmp_path / "goclaw.toml").write_text('[web]\ntoken_file = "/not/there"\n')
     known_secrets(load(env={"GOCLAW_HOME": str(tmp_path)}), {})
@@ -163,6 +187,44 @@ def a_warning(text: str) -> None:
     warnings.warn(text, stacklevel=1)
 
 
+def an_error_of_a_task(text: str) -> None:
+    loop = asyncio.new_event_loop()
+    context = {"message": f"never retrieved: {text}", "exception": ValueError(text)}
+    loop.call_exception_handler(context)
+    loop.close()
+
+
+def an_error_of_a_thread(text: str) -> None:
+    def fail() -> None:
+        raise ValueError(text)
+
+    thread = threading.Thread(target=fail, name=text)
+    thread.start()
+    thread.join()
+
+
+class Leaving:
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def __del__(self) -> None:
+        raise ValueError(self.text)
+
+
+def an_error_that_cannot_be_raised(text: str) -> None:
+    Leaving(text)
+
+
+def an_error_that_ends_the_process(text: str) -> None:
+    try:
+        raise ValueError(text)
+    except ValueError as error:
+        sys.excepthook(ValueError, error, error.__traceback__)
+
+
 def a_name(text: str) -> None:
     logging.getLogger(text.replace(".", "")).warning("it said")
 
@@ -175,6 +237,10 @@ SAYS: list[Callable[[str], None]] = [
     an_exception,
     a_message_that_cannot_be_put_together,
     a_warning,
+    an_error_of_a_task,
+    an_error_of_a_thread,
+    an_error_that_cannot_be_raised,
+    an_error_that_ends_the_process,
     a_name,
 ]
 
@@ -182,6 +248,7 @@ SAYS: list[Callable[[str], None]] = [
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("says", SAYS)
 @pytest.mark.parametrize("secret", SECRETS)
+@pytest.mark.usefixtures("hooks_as_before")
 def test_no_secret_is_logged_whoever_says_it(
     tmp_path: Path,
     secretive: Settings,
@@ -191,10 +258,12 @@ def test_no_secret_is_logged_whoever_says_it(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     configure(as_log(secretive, form), file=tmp_path / "log")
+    log_the_uncaught()
     with warnings.catch_warnings():
         says(SECRETS[secret])
-    text = (tmp_path / "log").read_text() + "".join(capfd.readouterr())
+    text = (tmp_path / "log").read_text()
     assert text
+    text += "".join(capfd.readouterr())
     for spelled in (SECRETS[secret], repr(SECRETS[secret])[1:-1], quote(SECRETS[secret])):
         assert spelled not in text
 
@@ -245,6 +314,31 @@ def test_a_line_that_cannot_be_written_is_not_shown_elsewhere(
     lib.warning("it said: %s", TOKEN)
     handler.setStream(before)
     assert capfd.readouterr().err == "goclaw: not logged: OSError\n"
+
+
+@pytest.mark.usefixtures("hooks_as_before")
+def test_what_ends_the_process_is_told_once_on_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[object] = []
+    monkeypatch.setattr(sys, "excepthook", lambda *error: told.append(error[0]))
+    log_the_uncaught()
+    configure(Settings(), file=tmp_path / "log")
+    an_error_that_ends_the_process("in a file")
+    assert told == [ValueError]
+    configure(Settings(), file=None)
+    an_error_that_ends_the_process("on the terminal")
+    assert told == [ValueError]
+
+
+@pytest.mark.usefixtures("hooks_as_before")
+def test_a_thread_that_is_meant_to_end_is_no_error(tmp_path: Path) -> None:
+    configure(Settings(), file=tmp_path / "log")
+    log_the_uncaught()
+    thread = threading.Thread(target=sys.exit)
+    thread.start()
+    thread.join()
+    assert (tmp_path / "log").read_text() == ""
 
 
 # ---------------------------------------------------------------------------- forms
@@ -313,6 +407,30 @@ def test_what_is_said_cannot_look_like_another_line_for_people(tmp_path: Path) -
     text = (tmp_path / "log").read_text()
     assert len([line for line in text.splitlines() if not line.startswith(" ")]) == 1
     assert "\x1b" not in text
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("env", "coloured"),
+    [({"TERM": "xterm"}, True), ({"TERM": "dumb"}, False), ({"NO_COLOR": "1"}, False)],
+)
+def test_a_terminal_has_colours_unless_it_is_asked_for_none(
+    monkeypatch: pytest.MonkeyPatch, env: dict[str, str], coloured: bool
+) -> None:
+    for name in ("TERM", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    configure(Settings(), file=None)
+    lib.warning("it said")
+    assert "it said" in terminal.getvalue()
+    assert ("\x1b[" in terminal.getvalue()) is coloured
 
 
 # ---------------------------------------------------------------------------- subjects

@@ -1,0 +1,77 @@
+"""The watch over the database: who asks for it is told what is so now (SPEC DB-4)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from goclaw_py.app.database import Database
+from goclaw_py.config import load
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.ports.store import Store
+
+
+class Server:
+    """Answers a ping after a while, or never."""
+
+    def __init__(self) -> None:
+        self.takes_s = 0.0
+        self.refuses = False
+        self.asked = 0
+
+    async def ping(self) -> None:
+        self.asked += 1
+        await asyncio.sleep(self.takes_s)
+        if self.refuses:
+            raise StoreUnavailable("away")
+
+
+@pytest.fixture
+def server() -> Server:
+    return Server()
+
+
+@pytest.fixture
+async def database(tmp_path: Path, server: Server) -> AsyncIterator[Database]:
+    url = "postgresql://nobody@localhost/none"
+    settings = load(env={"GOCLAW_HOME": str(tmp_path), "GOCLAW_DATABASE_URL": url})
+    made = Database(settings, say=lambda _line: None)
+    watching = asyncio.create_task(made.watch(cast("Store", server)))
+    yield made
+    watching.cancel()
+
+
+def is_there(database: Database) -> bool:
+    return database.reachable
+
+
+async def test_a_server_that_hangs_is_away_before_it_is_given_up(
+    database: Database, server: Server
+) -> None:
+    server.takes_s, server.refuses = 13.0, True
+    await asyncio.sleep(4)
+    assert is_there(database)
+    await asyncio.sleep(2)
+    assert not is_there(database)
+    assert server.asked == 1, "it has one question at a time"
+
+
+async def test_one_that_answers_late_is_back(database: Database, server: Server) -> None:
+    server.takes_s = 8.0
+    await asyncio.sleep(6)
+    assert not is_there(database)
+    await asyncio.sleep(5)
+    assert is_there(database)
+
+
+async def test_one_that_refuses_is_away_at_once(database: Database, server: Server) -> None:
+    server.refuses = True
+    await asyncio.sleep(2.5)
+    assert not is_there(database)
+    server.refuses = False
+    await asyncio.sleep(2.5)
+    assert is_there(database)
