@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from goclaw_py.app.database import Database
 from goclaw_py.app.progress import Step, Tell, in_thread
@@ -22,6 +23,9 @@ from goclaw_py.store.backup.manifest import Applied, Manifest
 from goclaw_py.store.backup.writing import ArchiveWriter, TableWriter
 from goclaw_py.store.postgres import connection
 from goclaw_py.store.postgres.copying import Snapshot, Table, snapshot
+
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What a disk says to somebody who writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +115,14 @@ def _destination(to: Path | None, now: datetime) -> Path:
 def _new_file(file: Path) -> Iterator[tuple[BinaryIO, Path]]:
     """A file that has its name only when it is complete and on the disk; and what it is till then.
 
-    Raises ``OSError``.
+    Raises ``BackupError`` where it cannot be written.
     """
     part = file.with_name(f".{file.name}.{os.getpid()}.part")
-    number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        # The name of the part is of no use to anybody.
+        raise BackupError(f"{file}: cannot be written: {error.strerror}") from error
     try:
         with os.fdopen(number, "wb") as out:
             yield out, part
@@ -126,8 +134,10 @@ def _new_file(file: Path) -> Iterator[tuple[BinaryIO, Path]]:
             os.fsync(folder)
         finally:
             os.close(folder)
-    except BaseException:
+    except BaseException as error:
         part.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            raise BackupError(f"{file}: cannot be written: {error.strerror}") from error
         raise
 
 

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    _open_what_is_closed()
     from goclaw_py.cli.entry import run  # noqa: PLC0415  (importing this package stays cheap)
 
     sys.exit(run(sys.argv[1:]))
+
+
+def _open_what_is_closed() -> None:
+    """Give ``goclaw … >&-`` an output that nobody reads.
+
+    Else the next file that is opened would be standard output to every process that is started.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            # The lowest number that is free, which is this one.
+            opened = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(opened, True)  # noqa: FBT003 - it has no name there
+            setattr(sys, name, os.fdopen(opened, mode, encoding="utf-8"))
+            assert opened == number

@@ -43,7 +43,9 @@ def run_gateway(
     """Run a gateway until it is asked to stop; the exit code."""
     from goclaw_py.app.gateway import run_gateway as gateway  # noqa: PLC0415
     from goclaw_py.app.loop import run  # noqa: PLC0415
+    from goclaw_py.app.uncaught import log_the_uncaught  # noqa: PLC0415
 
+    log_the_uncaught()
     return run(gateway(settings, say=say, front=front, may_migrate=may_migrate))
 
 

@@ -72,13 +72,16 @@ def _below(settings: Sequence[Setting], section: str | None) -> list[Setting]:
         return list(settings)
     found = [one for one in settings if one.path == section or one.path.startswith(f"{section}.")]
     if not found:
-        from goclaw_py.config.load import unknown_key  # noqa: PLC0415
+        from difflib import get_close_matches  # noqa: PLC0415
+
         from goclaw_py.config.sources import SECTIONS  # noqa: PLC0415
 
         if section in SECTIONS:
             return []
         known = {".".join(one.path.split(".")[:2]) for one in settings if "." in one.path}
-        raise typer.BadParameter(f"{section!r}: {unknown_key(section, known | {*SECTIONS})}")
+        near = get_close_matches(section, sorted(known | {*SECTIONS}), n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(SECTIONS)}"
+        raise typer.BadParameter(f"no setting has the name {section!r}; {hint}")
     return found
 
 
@@ -111,7 +114,7 @@ def _value(one: Setting) -> str:
 
 @app.command()
 def path(ctx: typer.Context, *, as_json: AsJson = False) -> None:
-    """Show which settings file is read, such as for: $EDITOR "$(goclaw config path)"."""
+    """Show which settings file is read. To change it: $EDITOR $(goclaw config path)."""
     from goclaw_py.config import find_file  # noqa: PLC0415
 
     named_file = cli(ctx).config
@@ -141,7 +144,7 @@ def check(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Check a settings file as a start would, with the environment as it is here.
+    """Check a settings file as a start would. The environment is read as well.
 
     Tells every mistake and what is allowed there; exit code 2 if there is one. Starts nothing.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 import typer
 
 from goclaw_py.cli import completion
+from goclaw_py.cli.exits import ExitCode
 
 if TYPE_CHECKING:
     from goclaw_py.config import Settings
@@ -78,10 +80,37 @@ class Cli:
 
 
 def waited_for(work: Coroutine[Any, Any, T]) -> T:
-    """Do work that waits, in a loop of its own."""
+    """Do work that waits, in a loop of its own. SIGTERM takes it back as Ctrl-C does."""
     import asyncio  # noqa: PLC0415  (not needed for --help)
 
-    return asyncio.run(work)
+    return asyncio.run(_until_terminated(work))
+
+
+async def _until_terminated(work: Coroutine[Any, Any, T]) -> T:
+    """Else SIGTERM would leave half a backup behind, and a server that nobody uses."""
+    import asyncio  # noqa: PLC0415  (not needed for --help)
+
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    is_terminated = False
+
+    def terminate() -> None:
+        nonlocal is_terminated
+        is_terminated = True
+        task.cancel()
+
+    try:
+        loop.add_signal_handler(signal.SIGTERM, terminate)
+    except (RuntimeError, ValueError):
+        return await work  # not the main thread: whoever runs us has the signals
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if is_terminated:
+            raise SystemExit(ExitCode.TERMINATED) from None
+        raise
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
 
 
 def cli(ctx: typer.Context) -> Cli:

@@ -4,38 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
+from typer.exceptions import TyperException
 
-from goclaw_py.cli import (
-    backup,
-    chat,
-    config,
-    cron,
-    database,
-    gateway,
-    groups,
-    heartbeat,
-    inbox,
-    lanes,
-    outbox,
-    pairing,
-    queue,
-    runs,
-    send,
-    sessions,
-    setup,
-    simulate,
-    usage,
-)
 from goclaw_py.cli.context import Cli
-from goclaw_py.cli.doctor.command import doctor
+from goclaw_py.cli.crashes import hide_secrets
 from goclaw_py.cli.exits import EXPLAINED, ExitCode, code_of
+from goclaw_py.cli.tree import Commands
 from goclaw_py.core.errors import GoclawError
+
+_GLOBAL: Final = ("--config", "--version", "-V")
 
 app = typer.Typer(
     name="goclaw",
+    cls=Commands,
     help="The runtime between chat channels and an AI agent.",
     epilog=EXPLAINED,
     no_args_is_help=True,
@@ -43,6 +27,14 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+
+def _version(wanted: bool) -> None:  # noqa: FBT001  (typer gives it so)
+    if wanted:
+        from goclaw_py.cli.setup import version  # noqa: PLC0415
+
+        version()
+        raise typer.Exit
 
 
 @app.callback()
@@ -55,52 +47,64 @@ def options(
             help="Settings file; default $GOCLAW_CONFIG, then <home>/goclaw.toml.",
         ),
     ] = None,
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", "-V", is_eager=True, callback=_version, help="Show the release and exit."
+        ),
+    ] = False,
 ) -> None:
     """The runtime between chat channels and an AI agent."""
+    del version
+    hide_secrets(file)
     ctx.obj = Cli(file)
-
-
-app.command("init")(setup.init)
-app.command("run")(gateway.run)
-app.command("chat")(chat.chat)
-app.command("status")(gateway.status)
-app.command("send")(send.send)
-app.command("stop")(gateway.stop)
-app.add_typer(lanes.app, name="lanes")
-app.command("queue")(queue.queue)
-app.add_typer(sessions.app, name="sessions")
-app.add_typer(runs.app, name="runs")
-app.command("usage")(usage.usage)
-app.add_typer(inbox.app, name="inbox")
-app.add_typer(outbox.app, name="outbox")
-app.add_typer(cron.app, name="cron")
-app.add_typer(heartbeat.app, name="heartbeat")
-app.command("event")(heartbeat.event)
-app.add_typer(pairing.app, name="pairing")
-app.add_typer(groups.app, name="groups")
-app.add_typer(config.app, name="config")
-app.command("simulate")(simulate.simulate)
-app.command("migrate")(database.migrate)
-app.command("backup")(backup.backup)
-app.command("restore")(backup.restore)
-app.command("doctor")(doctor)
-app.command("version")(setup.version)
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code. An error is one line on standard error."""
     try:
-        app(args=_with_intervals(arguments), prog_name="goclaw")
+        code = app(args=_with_intervals(arguments), prog_name="goclaw", standalone_mode=False)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    except TyperException as error:
+        typer.echo(_wrong_usage(error), err=True)
+        return error.exit_code
+    except typer.Abort:
+        typer.echo("goclaw: aborted", err=True)
+        return ExitCode.FAILED
     except GoclawError as error:
         for line in str(error).splitlines():
             typer.echo(f"goclaw: {line}", err=True)
         return code_of(error)
     except OSError as error:
-        typer.echo(f"goclaw: {error}", err=True)
+        typer.echo(f"goclaw: {_of_the_system(error)}", err=True)
         return ExitCode.FAILED
-    return ExitCode.OK
+    if code == ExitCode.INTERRUPTED:
+        typer.echo("goclaw: broken off", err=True)
+    return code if isinstance(code, int) else ExitCode.OK
+
+
+def _wrong_usage(error: TyperException) -> str:
+    """What is wrong with a command line, and where it is told what would be right."""
+    # pydantic says so of everything that we have said ourselves.
+    text = error.format_message().replace("Value error, ", "")
+    if "\n" in text:
+        # Only the first words of a command: this is its help.
+        return text
+    context = getattr(error, "ctx", None)
+    command = "goclaw" if context is None else context.command_path
+    option = getattr(error, "option_name", None)
+    if command != "goclaw" and option in _GLOBAL:
+        return f"goclaw: {option} stands before the command: goclaw {option} …"
+    end = "" if text.endswith((".", "?")) else "."
+    return f"goclaw: {text[:1].lower()}{text[1:]}{end} See: {command} --help"
+
+
+def _of_the_system(error: OSError) -> str:
+    if error.strerror is None:
+        return str(error)
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
 
 
 def _with_intervals(arguments: Sequence[str]) -> list[str]:

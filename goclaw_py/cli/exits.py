@@ -24,11 +24,15 @@ class ExitCode(IntEnum):
     """The command line or a setting is wrong."""
     UNREACHABLE = 3
     """No gateway runs, or the database cannot be reached."""
+    INTERRUPTED = 130
+    """Broken off by Ctrl-C."""
+    TERMINATED = 143
+    """Broken off by SIGTERM."""
 
 
 EXPLAINED = (
     "Exit codes: 0 done, 1 failed or not found, 2 wrong usage or setting, "
-    "3 no gateway or database to reach."
+    "3 no gateway or database to reach, 130 Ctrl-C, 143 SIGTERM."
 )
 
 

@@ -13,6 +13,7 @@ import typer
 
 from goclaw_py.cli.context import connected
 from goclaw_py.cli.output import clock, duration, one_line
+from goclaw_py.cli.readers import cut_without_a_reader, forget_output
 from goclaw_py.cli.wording import waits_for
 from goclaw_py.core.live import (
     LiveAsked,
@@ -46,14 +47,18 @@ def follow_runs(settings: Settings, session: str | None, *, as_json: bool) -> No
         # That is how it ends. The terminal has shown ^C and stands behind it.
         if sys.stdout.isatty():
             typer.echo()
+    except BrokenPipeError:
+        # Whoever read it has seen enough.
+        forget_output()
 
 
 async def _follow(settings: Settings, session: str | None, *, as_json: bool) -> None:
     async with connected(settings) as control, aclosing(control.follow(session)) as events:
-        async for event in events:
-            for line in [_json(event)] if as_json else lines(event):
-                sys.stdout.write(f"{line}\n")
-            sys.stdout.flush()
+        with cut_without_a_reader():
+            async for event in events:
+                for line in [_json(event)] if as_json else lines(event):
+                    sys.stdout.write(f"{line}\n")
+                sys.stdout.flush()
 
 
 def _json(event: LiveEvent) -> str:

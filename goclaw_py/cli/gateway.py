@@ -120,7 +120,7 @@ def stop(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Stop the oldest run of a session, by any unique part of its key."""
+    """Stop the oldest run of a session. Any unique part of its key names it."""
 
     async def ask(control: Control) -> StopReport:
         found = await control.session(session)

@@ -135,7 +135,7 @@ def allow(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Let the agent listen in a group, by its id, or a unique beginning of its id or name.
+    """Let the agent listen in a group.
 
     One that the bot was never seen in needs its whole id and --channel.
     """
@@ -151,7 +151,7 @@ def deny(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Let the agent be silent in a group, by its id, or a unique beginning of its id or name.
+    """Let the agent be silent in a group.
 
     One that the bot was never seen in needs its whole id and --channel.
     """

@@ -38,7 +38,7 @@ def lanes(
     watch: Watch = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show who is in which lane and who waits; resize one with: lanes set."""
+    """Show who is in which lane and who waits. To resize one: lanes set."""
     if ctx.invoked_subcommand is not None:
         if watch is not None or as_json:
             raise typer.BadParameter("options stand behind the last word: lanes set … --json")

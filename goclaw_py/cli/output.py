@@ -13,6 +13,7 @@ from unicodedata import bidirectional, category
 import typer
 
 _WIDE = 10_000
+_SHORT = 20
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
 _TURNS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
@@ -78,8 +79,10 @@ def table_text(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: 
     from rich.text import Text  # noqa: PLC0415
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
+    for place, column in enumerate(columns):
+        # A short name at the beginning stays whole on a narrow terminal: it is what people copy.
+        is_name = place == 0 and all(len(row[0]) <= _SHORT for row in rows)
+        table.add_column(column, overflow="fold", no_wrap=is_name)
     for row in rows:
         # Not strings: rich would read [brackets] in them as markup.
         table.add_row(*(Text(plain(cell)) for cell in row))
@@ -91,7 +94,9 @@ def table_text(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: 
         force_terminal=interactive,
         highlight=False,
     ).print(table)
-    return text.getvalue().rstrip("\n")
+    lines = text.getvalue().rstrip("\n").split("\n")
+    # A terminal has its colours at the end of a line; elsewhere blanks there are of no use.
+    return "\n".join(lines if interactive else map(str.rstrip, lines))
 
 
 def show_facts(facts: Iterable[tuple[str, str]]) -> None:

@@ -24,7 +24,7 @@ _TEXT = 48
 def queue(
     ctx: typer.Context, session: SessionName, *, watch: Watch = None, as_json: AsJson = False
 ) -> None:
-    """Show what runs and waits in a session, by any unique part of its key."""
+    """Show what runs and waits in a session. Any unique part of its key names it."""
 
     async def ask(control: Control) -> QueueView:
         return await control.queue(session)

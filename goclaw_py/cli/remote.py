@@ -6,15 +6,14 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import httpx
 
 from goclaw_py.cli.refusals import NotTaken, Refused
 from goclaw_py.cli.remote_ask import Params, given
-from goclaw_py.cli.remote_heartbeats import RemoteHeartbeats
-from goclaw_py.cli.remote_jobs import RemoteDesk
 from goclaw_py.cli.remote_lists import RemoteLists, segment
 from goclaw_py.cli.remote_usage import ask_usage
 from goclaw_py.core.errors import GoclawError, StoreUnavailable
@@ -31,11 +30,13 @@ from goclaw_py.ports.control import (
     StopReport,
     Submitted,
 )
-from goclaw_py.ports.store import (
-    Person,
-)
-from goclaw_py.web import heartbeat_faults, job_faults, wire
+from goclaw_py.ports.store import Person
+from goclaw_py.web import wire
 from goclaw_py.web.sockets import short_path
+
+if TYPE_CHECKING:
+    from goclaw_py.cli.remote_heartbeats import RemoteHeartbeats
+    from goclaw_py.cli.remote_jobs import RemoteDesk
 
 T = TypeVar("T")
 
@@ -69,12 +70,12 @@ class RemoteControl(RemoteLists):
         self._attached: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
         self._client: httpx.AsyncClient
         super().__init__(self._request)
-        self._jobs = RemoteDesk(self._request)
-        self._heartbeats = RemoteHeartbeats(self._request)
 
     async def __aenter__(self) -> Self:
         name = self._exits.enter_context(short_path(self._path))
-        transport = httpx.AsyncHTTPTransport(uds=name)
+        # There is no TLS on a socket of this machine, and to read all the certificates for it takes
+        # longer than most questions.
+        transport = httpx.AsyncHTTPTransport(uds=name, verify=False)
         # The environment's proxies have no business with a socket of this machine.
         self._client = await self._exits.enter_async_context(
             httpx.AsyncClient(
@@ -90,15 +91,20 @@ class RemoteControl(RemoteLists):
 
     # ------------------------------------------------------------------ Control
 
-    @property
+    @cached_property
     def jobs(self) -> RemoteDesk:
         """Jobs, and what can be done with them."""
-        return self._jobs
+        # Most commands are about something else.
+        from goclaw_py.cli.remote_jobs import RemoteDesk  # noqa: PLC0415
 
-    @property
+        return RemoteDesk(self._request)
+
+    @cached_property
     def heartbeats(self) -> RemoteHeartbeats:
         """The heartbeats of agents, and what can be done with them."""
-        return self._heartbeats
+        from goclaw_py.cli.remote_heartbeats import RemoteHeartbeats  # noqa: PLC0415
+
+        return RemoteHeartbeats(self._request)
 
     async def status(self) -> Status:
         """The gateway's state."""
@@ -307,6 +313,8 @@ def _raise_for(response: httpx.Response) -> None:
 
 def _told(response: httpx.Response) -> GoclawError:
     """The error that an answer tells of."""
+    from goclaw_py.web import heartbeat_faults, job_faults  # noqa: PLC0415  (few answers are errors)
+
     raw = response.content
     with suppress(wire.Unreadable):
         # First: a fault of a job may be of a kind that is not known here.

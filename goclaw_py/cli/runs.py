@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from goclaw_py.cli import completion
 from goclaw_py.cli.context import AsJson, Asks, Limit, RunName, Watch, cli, look, named
-from goclaw_py.cli.output import clock, duration, show_facts, show_json, show_table
+from goclaw_py.cli.options import with_options
+from goclaw_py.cli.output import clock, duration, show_json, show_table
+from goclaw_py.core.outcomes import Outcome, Trigger
 
 if TYPE_CHECKING:
+    from goclaw_py.core.ids import RunId
     from goclaw_py.core.status import ActiveRuns
-    from goclaw_py.ports.control import Control
-    from goclaw_py.ports.store import Run, ToolCall
+    from goclaw_py.ports.control import Control, RunRecord
+    from goclaw_py.ports.store import Run
 
 app = typer.Typer(no_args_is_help=True, invoke_without_command=True)
 
@@ -55,7 +60,7 @@ def _show_active(found: ActiveRuns) -> None:
         typer.echo("no gateway is running here; this is what the database knows", err=True)
     rows = [
         (
-            run.id,
+            _name(run.id),
             run.session,
             run.agent,
             run.lane,
@@ -70,80 +75,98 @@ def _show_active(found: ActiveRuns) -> None:
     show_table(columns, rows, empty="nothing is running or waiting")
 
 
-@app.command("list")
-def list_(
-    ctx: typer.Context,
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Which runs are listed, and how."""
+
     session: Annotated[
         str | None,
         typer.Option(
             autocompletion=completion.sessions,
             help="Only of this session: any unique part of its key.",
         ),
-    ] = None,
-    limit: Limit = 50,
-    *,
-    active: Annotated[bool, typer.Option("--active", help="Only those that work now.")] = False,
-    watch: Watch = None,
-    as_json: AsJson = False,
-) -> None:
+    ] = None
+    agent: Annotated[
+        str | None,
+        typer.Option(autocompletion=completion.agents, help="Only of this agent."),
+    ] = None
+    trigger: Annotated[Trigger | None, typer.Option(help="Only those asked for by this.")] = None
+    outcome: Annotated[Outcome | None, typer.Option(help="Only those that ended so.")] = None
+    limit: Limit = 50
+    active: Annotated[bool, typer.Option("--active", help="Only those that work now.")] = False
+    watch: Watch = None
+    as_json: AsJson = False
+
+    @property
+    def is_picked(self) -> bool:
+        """Whether some runs are left out."""
+        picked = (self.session, self.agent, self.trigger, self.outcome)
+        return self.active or any(one is not None for one in picked)
+
+
+@app.command("list")
+@with_options(Listed)
+def list_(ctx: typer.Context, wanted: Listed) -> None:
     """List runs, the newest first."""
+    if wanted.active and wanted.outcome is not None:
+        raise typer.BadParameter("--active: what works now has no outcome yet")
 
     async def ask(control: Control) -> list[Run]:
-        key = None if session is None else (await control.session(session)).key
-        return await control.runs(limit=limit, session=key, active=active)
+        from goclaw_py.core.ids import AgentName  # noqa: PLC0415
+        from goclaw_py.ports.store import RunFilter  # noqa: PLC0415
+
+        key = None if wanted.session is None else (await control.session(wanted.session)).key
+        agent = None if wanted.agent is None else AgentName(wanted.agent)
+        only = RunFilter(agent, wanted.trigger, wanted.outcome)
+        return await control.runs(limit=wanted.limit, session=key, active=wanted.active, only=only)
 
     def show_all(asks: Asks) -> None:
         found = asks.ask(ask)
-        if as_json:
+        if wanted.as_json:
             from goclaw_py.ports.store import Run  # noqa: PLC0415
 
             show_json(list[Run], found)
             return
-        rows = [
-            (one.id, one.session, clock(one.started_at), _took(one), _outcome(one)) for one in found
-        ]
-        show_table(("RUN", "SESSION", "STARTED", "TOOK", "OUTCOME"), rows, empty="no runs yet")
+        none = "no such runs; see all with: goclaw runs list" if wanted.is_picked else "no runs yet"
+        show_table(_COLUMNS, [_row(one) for one in found], empty=none)
 
-    look(ctx, show_all, watch, as_json=as_json)
+    look(ctx, show_all, wanted.watch, as_json=wanted.as_json)
+
+
+_TELLING: Final = len("01a20492-c3f7-7c11")
+"""Of an id so much is the time, to a millisecond, and what tells runs of one apart."""
+
+_COLUMNS = ("RUN", "SESSION", "TRIGGER", "STARTED", "TOOK", "OUTCOME")
+
+
+def _row(run: Run) -> tuple[str, ...]:
+    from goclaw_py.cli.run_record import outcome, took  # noqa: PLC0415
+
+    trigger, started = run.trigger.value, clock(run.started_at)
+    return _name(run.id), run.session, trigger, started, took(run), outcome(run)
+
+
+def _name(run: RunId) -> str:
+    """A terminal has no room for the whole id; its beginning is enough to name the run."""
+    return run[:_TELLING] if sys.stdout.isatty() else run
 
 
 @app.command()
 def show(ctx: typer.Context, run: RunName, *, as_json: AsJson = False) -> None:
-    """Show a run, by its id or a unique beginning of it."""
+    """Show everything about a run: words, tools, cost, delivery."""
 
-    async def ask(control: Control) -> Run:
-        return await control.run(run)
+    async def ask(control: Control) -> RunRecord:
+        return await control.run_record(run)
 
     found = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.ports.store import Run  # noqa: PLC0415
+        from goclaw_py.ports.control import RunRecord  # noqa: PLC0415
 
-        show_json(Run, found)
+        show_json(RunRecord, found)
         return
-    facts = [
-        ("run", found.id),
-        ("session", found.session),
-        ("agent", found.agent),
-        ("trigger", found.trigger.value),
-        ("lane", found.lane),
-        ("node", found.node),
-        ("model", found.model or "unknown"),
-        ("asked for", clock(found.submitted_at)),
-        ("started", clock(found.started_at)),
-        ("first word", clock(found.first_text_at) or "none"),
-        ("finished", clock(found.finished_at) or "not yet"),
-        ("took", _took(found) or "still working"),
-        ("outcome", _outcome(found)),
-    ]
-    if found.error:
-        facts.append(("error", found.error))
-    if found.parent:
-        facts += [("parent", found.parent), ("paid by", found.payer)]
-    show_facts(facts + _usage(found))
-    if found.tools:
-        typer.echo()
-        calls = [_call(call) for call in found.tools]
-        show_table(("TOOL", "STARTED", "TOOK", "RESULT", "ARGUMENTS"), calls, empty="")
+    from goclaw_py.cli.run_record import show_record  # noqa: PLC0415
+
+    show_record(found)
 
 
 def _maybe_named(text: str | None) -> str | None:
@@ -170,31 +193,3 @@ def follow(
     from goclaw_py.cli.follow import follow_runs  # noqa: PLC0415
 
     follow_runs(cli(ctx).settings(), session, as_json=as_json)
-
-
-def _call(call: ToolCall) -> tuple[str, str, str, str, str]:
-    took = "" if call.seconds is None else duration(call.seconds)
-    ended = {None: "never came back", True: "ok", False: "failed"}[call.ok]
-    result = ended if call.ok else f"{ended}: {call.result}"
-    return call.name, clock(call.started_at), took, result, call.arguments
-
-
-def _took(run: Run) -> str:
-    if run.finished_at is None:
-        return ""
-    return duration((run.finished_at - run.started_at).total_seconds())
-
-
-def _outcome(run: Run) -> str:
-    if run.outcome is None:
-        return "working"
-    return f"{run.outcome.value} ({run.reason.value})" if run.reason else run.outcome.value
-
-
-def _usage(run: Run) -> list[tuple[str, str]]:
-    usage = run.usage
-    if usage is None:
-        return []
-    tokens = f"{usage.input_tokens} in ({usage.cached_tokens} cached), {usage.output_tokens} out"
-    cost = "unknown" if usage.cost_usd is None else f"{usage.cost_usd} USD"
-    return [("requests", str(usage.requests)), ("tokens", tokens), ("cost", cost)]

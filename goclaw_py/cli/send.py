@@ -24,7 +24,7 @@ def send(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Let the agent work on a message as if it came into the chat of a session.
+    """Let the agent work on a message, as if it came into a chat.
 
     The reply goes to that chat. Example: goclaw send telegram:direct:1001 "what is new?"
     """

@@ -41,7 +41,7 @@ def list_(ctx: typer.Context, limit: Limit = 50, *, as_json: AsJson = False) -> 
 def show(
     ctx: typer.Context, session: SessionName, limit: Limit = 20, *, as_json: AsJson = False
 ) -> None:
-    """Show a session, by any unique part of its key, with the end of its history."""
+    """Show a session with the end of its history."""
 
     async def ask(control: Control) -> tuple[Session, list[StoredEntry]]:
         found = await control.session(session)

@@ -29,7 +29,7 @@ def version(*, as_json: AsJson = False) -> None:
 
 
 def init(ctx: typer.Context, *, as_json: AsJson = False) -> None:
-    """Write a settings file and a workspace to start from; overwrites nothing."""
+    """Write a settings file and a workspace to start from. Nothing is overwritten."""
     from goclaw_py.cli.example import EXAMPLE  # noqa: PLC0415
     from goclaw_py.config import find_file, load  # noqa: PLC0415
 

@@ -53,7 +53,7 @@ def simulate(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let jobs and heartbeats run on a virtual clock: how often, how late, skipped, what it costs.
+    """Let jobs and heartbeats run on a virtual clock. It tells how often, how late, and the cost.
 
     Nothing is sent or stored. Each run takes and costs what those of the last 30 days did.
     """

@@ -37,7 +37,7 @@ class Options:
 
 @with_options(Options)
 def usage(ctx: typer.Context, options: Options, *, as_json: AsJson = False) -> None:
-    """Show what runs have used and cost, added up; each run counts once, when it has ended."""
+    """Show what runs have used and cost, added up. Each counts once, when it has ended."""
     query = _query(options)
 
     async def ask(control: Control) -> UsageReport:

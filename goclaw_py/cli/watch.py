@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import sys
 from collections.abc import Awaitable, Callable
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 import typer
 
 from goclaw_py.cli.output import clock
+from goclaw_py.cli.readers import cut_without_a_reader, forget_output
 from goclaw_py.core.errors import GoclawError, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -170,8 +170,8 @@ class Watching:
         return self._runner.run(self._asked(question))
 
     def pause(self, seconds: float) -> None:
-        """Wait; connections stay alive meanwhile."""
-        self._runner.run(asyncio.sleep(seconds))
+        """Wait; connections stay alive meanwhile. Raises ``BrokenPipeError``."""
+        self._runner.run(_paused(seconds))
 
     async def _asked(self, question: Callable[[Control], Awaitable[T]]) -> T:
         control = await self._connected()
@@ -198,6 +198,11 @@ class Watching:
     async def _leave(self) -> None:
         self._control = None
         await self._exits.aclose()
+
+
+async def _paused(seconds: float) -> None:
+    with cut_without_a_reader():
+        await asyncio.sleep(seconds)
 
 
 def is_passing(error: GoclawError) -> bool:
@@ -228,8 +233,8 @@ def watch(
         if isinstance(screen, Display):
             typer.echo()
     except BrokenPipeError:
-        # Whoever read it has seen enough. Python would complain of the rest at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read it has seen enough.
+        forget_output()
 
 
 def _look(watching: Watching, show: Show, screen: Screen, *, interactive: bool) -> None:

@@ -171,6 +171,11 @@ def _put(tree: Tree, path: Path_, value: EnvText) -> bool:
 
 
 def _nearest(name: str) -> str:
+    for section in SECTIONS:
+        # One underscore where two belong.
+        start, key = f"{PREFIX}{section.upper()}_", name.partition(f"{section.upper()}_")[2]
+        if name == f"{start}{key}" and key[:1].isalpha():
+            return f"unknown variable; did you mean {start}_{key}?"
     known = [*SHORT_NAMES, *OWN_NAMES, *(f"{PREFIX}{section.upper()}__" for section in SECTIONS)]
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = near[0] + ("<KEY>" if near[0].endswith("__") else "") if near else ""

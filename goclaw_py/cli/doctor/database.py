@@ -53,7 +53,7 @@ def check_database(world: World) -> Iterator[Finding]:
         )
         yield Finding("database", f"{kind}: {world.database}", cure)
         return
-    yield Finding("database", f"{kind}, version {world.database.schema.current}")
+    yield Finding("database", f"{kind}, schema {world.database.schema.current}")
 
 
 def check_migrations(world: World) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import MAXYEAR, MINYEAR, datetime
 from typing import Any, Final
 
 from goclaw_py.core.errors import BackupError
@@ -23,6 +23,9 @@ MANIFEST: Final = "manifest.json"
 
 MAX_TEXT_BYTES: Final = 4_000_000
 """What may have to be in memory as a whole: manifest, header, settings."""
+
+NO_SENSE: Final = (ValueError, KeyError, TypeError, OverflowError, RecursionError)
+"""What is raised by JSON that somebody else has written, and by its values."""
 
 TABLE_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -104,7 +107,7 @@ def read_manifest(data: bytes) -> Manifest:
     """What ``to_json`` has written. Raises ``BackupError``."""
     try:
         manifest = _manifest(json.loads(data))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (*NO_SENSE, AttributeError) as error:
         raise BackupError("it is damaged: its manifest makes no sense") from error
     return manifest
 
@@ -115,9 +118,10 @@ def _manifest(found: Any) -> Manifest:
         Applied(int(each["version"]), str(each["name"]), str(each["checksum"]))
         for each in found["schema"]
     )
-    if made_at.tzinfo is None or [each.version for each in schema] != [
-        number for number, _ in enumerate(schema, 1)
-    ]:
+    # At both ends of what a date can be, it cannot be shown in every zone.
+    if made_at.tzinfo is None or not MINYEAR < made_at.year < MAXYEAR:
+        raise ValueError("no time at which a backup can be made")
+    if [each.version for each in schema] != [number for number, _ in enumerate(schema, 1)]:
         raise ValueError("a version is missing")
     if not schema:
         raise ValueError("no version at all")

@@ -27,6 +27,7 @@ from goclaw_py.store.backup.manifest import (
     KIND,
     MANIFEST,
     MAX_TEXT_BYTES,
+    NO_SENSE,
     SETTINGS,
     TABLE_NAME,
     TABLES,
@@ -37,7 +38,7 @@ from goclaw_py.store.backup.manifest import (
 )
 
 _BLOCK: Final = 1 << 20
-_NOT_ONE: Final = "is not a backup of goclaw"
+_NOT_ONE: Final = "it is no backup of goclaw"
 
 
 class MemberKind(Enum):
@@ -136,13 +137,13 @@ class ArchiveReader:
         try:
             header = json.loads(data)
             kind, number, release = header["kind"], int(header["format"]), str(header["release"])
-        except (ValueError, KeyError, TypeError) as error:
+        except NO_SENSE as error:
             raise BackupError(_NOT_ONE) from error
         if kind != KIND:
             raise BackupError(_NOT_ONE)
         if number != FORMAT:
             raise BackupError(
-                f"was written by release {release[:40]} in format {number}; this release reads "
+                f"it was written by release {release[:40]} in format {number}; this release reads "
                 f"format {FORMAT}"
             )
 
@@ -171,11 +172,12 @@ class ArchiveReader:
         """Compare what was read with what the manifest says, and see that nothing follows."""
         manifest = read_manifest(data)
         with _readable():
-            if self._tar.next() is not None:
-                raise BackupError("it is damaged: something follows its manifest")
-            # Only at its end does gzip compare its own checksum.
-            while self._gzip.read(_BLOCK):
-                pass
+            follows = self._tar.next() is not None
+            # Only at its end does gzip compare its own checksum. Archives end with zeros.
+            while rest := self._gzip.read(_BLOCK):
+                follows |= any(rest)
+        if follows:
+            raise BackupError("it is damaged: something follows its manifest")
         for name, table in manifest.tables.items():
             read = self._tables.pop(name, Sum()).content
             if TableContent(read.count, read.bytes, read.sha256, table.columns) != table:

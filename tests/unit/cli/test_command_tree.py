@@ -281,7 +281,7 @@ def test_the_page_has_the_exit_codes_there_are() -> None:
     assert [(int(code), name) for code, name in rows] == [
         (code.value, code.name.lower()) for code in ExitCode
     ]
-    assert [int(code) for code in re.findall(r"\b(\d) ", EXPLAINED)] == list(ExitCode)
+    assert [int(code) for code in re.findall(r"\b(\d+) ", EXPLAINED)] == list(ExitCode)
 
 
 def test_the_page_names_what_can_be_watched() -> None:

@@ -347,7 +347,7 @@ CASES = [
     ),
     ok("database-programs", plain, "PostgreSQL"),
     ok("database-programs", says(MANAGED), "not needed"),
-    ok("database", plain, "embedded, version 1"),
+    ok("database", plain, "embedded, schema 1"),
     Case(
         "database",
         lambda at: replace(at.world(MANAGED), database="connection refused"),

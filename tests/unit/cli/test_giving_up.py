@@ -94,7 +94,7 @@ def test_who_says_no_changes_nothing(person: list[Terminal], control: FakeContro
     terminal.sees("Give all of them up?")
     assert "… and 3 more" in terminal.screen
     terminal.types("\n")
-    terminal.sees("Aborted")
+    terminal.sees("goclaw: aborted")
     assert terminal.ends() == 1
     assert set(states(control).values()) == {"dead"}
 

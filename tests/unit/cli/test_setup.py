@@ -75,7 +75,7 @@ def test_the_doctor_is_content_with_a_fresh_installation(goclaw: Shell, healthy:
     assert "WRONG" not in got.out
     assert "hint   telegram: not set up\n       → get a token from @BotFather" in got.out
     assert "ok     agent main, heartbeat: every 30 minutes, target last" in got.out
-    assert "ok     database: embedded, version 1" in got.out
+    assert "ok     database: embedded, schema 1" in got.out
 
 
 def test_the_doctor_sees_the_gateway(goclaw: Shell, healthy: None, gateway: ThreadGateway) -> None:

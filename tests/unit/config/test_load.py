@@ -258,6 +258,11 @@ def test_a_bad_lane_variable_is_an_error_that_names_it(tmp_path: Path, value: st
     [
         ("GOCLAW_LAEN_MAIN", "3", "GOCLAW_LAEN_MAIN: unknown variable; did you mean GOCLAW_LANE"),
         ("GOCLAW_TELEGRAM_TOKN", "1:secret", "did you mean GOCLAW_TELEGRAM_TOKEN?"),
+        (
+            "GOCLAW_WEB_PORT",
+            "1",
+            "GOCLAW_WEB_PORT: unknown variable; did you mean GOCLAW_WEB__PORT?",
+        ),
         ("GOCLAW_QUEU__MODE", "queue", "did you mean GOCLAW_QUEUE__<KEY>?"),
         ("GOCLAW_QUEUE__", "x", "unknown variable"),
         ("GOCLAW_", "x", "unknown variable"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import tarfile
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -199,19 +200,52 @@ class _Shrinking:
     ids=range(11),
 )
 def test_what_is_no_backup_is_called_so(data: bytes) -> None:
-    assert refusal(data) == "is not a backup of goclaw"
+    assert refusal(data) == "it is no backup of goclaw"
 
 
 def test_another_format_names_the_release_that_wrote_it() -> None:
     header = json.dumps({"kind": "goclaw-backup", "format": 2, "release": "9.1"}).encode()
-    said = "was written by release 9.1 in format 2; this release reads format 1"
+    said = "it was written by release 9.1 in format 2; this release reads format 1"
     assert refusal(packed(named(HEADER, header))) == said
 
 
 def test_a_backup_that_ends_too_early_is_damaged_wherever_it_ends() -> None:
     whole = write(b"1\tsome text\n" * 200)
     for end in range(len(whole)):
-        assert refusal(whole[:end]).startswith(("it is damaged", "is not a backup"))
+        assert refusal(whole[:end]).startswith(("it is damaged", "it is no backup"))
+
+
+def rewritten(change: Callable[[bytes], bytes]) -> bytes:
+    """A whole backup whose manifest somebody has changed."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as archive:
+        for info, content in entries(write(b"1\tsome text\n")):
+            data = change(content) if info.name == "manifest.json" else content
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda _: b"[" * 100_000,
+        lambda data: re.sub(rb'"server": \d+', b'"server": 1e999', data),
+        lambda data: re.sub(rb'"made_at": "[^"]+', b'"made_at": "0001-01-01T00:00:00+14:00', data),
+        lambda data: re.sub(rb'"made_at": "[^"]+', b'"made_at": "9999-12-31T23:59:59-14:00', data),
+    ],
+    ids=["deep", "infinite", "before all time", "after all time"],
+)
+def test_a_manifest_that_makes_no_sense_is_told_as_that(change: Callable[[bytes], bytes]) -> None:
+    assert read(rewritten(lambda data: data)) == read(write(b"1\tsome text\n"))
+    assert refusal(rewritten(change)) == "it is damaged: its manifest makes no sense"
+
+
+def test_what_follows_the_end_of_the_archive_is_noticed() -> None:
+    whole = write(b"1\tsome text\n")
+    assert read(whole + gzip.compress(bytes(100_000))) == read(whole)
+    said = "it is damaged: something follows its manifest"
+    assert refusal(whole + gzip.compress(bytes(100_000) + b"hello")) == said
 
 
 WHOLE = write(b"1\tsome text\n" * 50)

@@ -1,0 +1,170 @@
+"""The command line around its commands: release, errors, signals, what is imported."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from goclaw_py.cli.context import waited_for
+from goclaw_py.cli.entry import app
+from goclaw_py.cli.exits import ExitCode
+from goclaw_py.cli.output import table_text
+from goclaw_py.cli.readers import cut_without_a_reader
+from goclaw_py.cli.tree import PLACES, Commands
+from tests.unit.cli.conftest import Shell
+
+pytestmark = pytest.mark.real_time
+
+
+# ---------------------------------------------------------------------------- the tree
+
+
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_the_release_is_an_option_too(goclaw: Shell, option: str) -> None:
+    got = goclaw(option)
+    assert (got.code, got.out) == (0, goclaw("version").out)
+
+
+def test_only_the_module_of_a_command_is_imported() -> None:
+    code = (
+        "import sys, goclaw_py.cli.entry as e; e.run(['version']);"
+        "print(*(n.rpartition('.')[2] for n in sys.modules if n.startswith('goclaw_py.cli.')))"
+    )
+    got = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    imported = set(got.stdout.splitlines()[-1].split())
+    nouns = {place.partition(":")[0].partition(".")[0] for place in PLACES.values()}
+    assert imported & nouns == {"setup"}
+
+
+def test_the_help_has_all_commands_in_their_order() -> None:
+    group = typer.main.get_command(app)
+    assert isinstance(group, Commands)
+    assert group.list_commands(None) == list(PLACES)
+    assert [command.name for command in group.commands.values()] == list(PLACES)
+
+
+def short_helps() -> dict[str, str]:
+    """What stands beside each command in the help on a terminal of 80 columns."""
+
+    def below(group: Any, path: str) -> dict[str, str]:
+        found: dict[str, str] = {}
+        commands = getattr(group, "commands", {})
+        room = 78 - 6 - max(map(len, commands), default=0)
+        for name, command in commands.items():
+            found[f"{path}{name}"] = command.get_short_help_str(room)
+            found |= below(command, f"{path}{name} ")
+        return found
+
+    return below(typer.main.get_command(app), "")
+
+
+def test_what_a_command_does_is_told_without_being_cut() -> None:
+    cut = [name for name, words in short_helps().items() if words.endswith("...")]
+    assert [name for name in cut if not name.startswith(("cron ", "heartbeat "))] == []
+
+
+# ---------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("rnus", "no such command 'rnus'. Did you mean 'runs', 'groups'? See: goclaw --help"),
+        ("runs show", "missing argument 'RUN'. See: goclaw runs show --help"),
+        ("status --config x", "--config stands before the command: goclaw --config …"),
+        ("runs list --active --outcome lost", "invalid value: --active: what works now has no"),
+        ("runs list --trigger x", "invalid value for '--trigger': 'x' is not one of 'chat', "),
+    ],
+)
+def test_wrong_usage_is_one_line_with_what_would_be_right(
+    goclaw: Shell, words: str, said: str
+) -> None:
+    got = goclaw(*words.split())
+    assert (got.code, got.out) == (ExitCode.USAGE, "")
+    assert got.err.startswith(f"goclaw: {said}")
+    assert got.err.count("\n") == 1
+
+
+def test_a_noun_alone_is_answered_with_its_help(goclaw: Shell) -> None:
+    got = goclaw("outbox")
+    assert got.code == ExitCode.USAGE
+    assert got.err.startswith("Usage: goclaw outbox ")
+    assert "retry" in got.err
+
+
+def test_a_closed_output_is_one_that_nobody_reads() -> None:
+    command = f"exec {sys.executable} -m goclaw_py nothing >&- 2>&- <&-"
+    assert subprocess.run(["sh", "-c", command], check=False).returncode == ExitCode.USAGE
+
+
+# ---------------------------------------------------------------------------- signals, pipes
+
+
+def test_a_command_that_is_terminated_takes_back_what_it_has_begun() -> None:
+    undone: list[str] = []
+
+    async def work() -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.sleep(60)
+        finally:
+            undone.append("all of it")
+
+    with pytest.raises(SystemExit) as ended:
+        waited_for(work())
+    assert (ended.value.code, undone) == (ExitCode.TERMINATED, ["all of it"])
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+async def test_who_writes_into_a_pipe_learns_that_its_reader_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here, there = os.pipe()
+    with os.fdopen(there, "w") as out:
+        monkeypatch.setattr(sys, "stdout", out)
+        asyncio.get_running_loop().call_later(0.01, os.close, here)
+        with pytest.raises(BrokenPipeError), cut_without_a_reader():
+            await asyncio.sleep(60)
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+
+
+async def test_a_file_always_has_a_reader(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with (tmp_path / "out").open("w") as out:
+        monkeypatch.setattr(sys, "stdout", out)
+        with cut_without_a_reader():
+            await asyncio.sleep(0)
+
+
+async def test_who_is_cancelled_for_another_reason_is_told_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here, there = os.pipe()
+    with os.fdopen(here), os.fdopen(there, "w") as out:
+        monkeypatch.setattr(sys, "stdout", out)
+
+        async def wait() -> None:
+            with cut_without_a_reader():
+                await asyncio.sleep(60)
+
+        task = asyncio.create_task(wait())
+        await asyncio.sleep(0)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        assert task.cancelled()
+
+
+def test_a_table_in_a_pipe_has_no_blanks_at_the_end_of_its_lines() -> None:
+    text = table_text(("A", "B"), [("long", "b"), ("x", "")], empty="")
+    assert text.splitlines() == ["A     B", "long  b", "x"]
