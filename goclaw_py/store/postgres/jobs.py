@@ -61,10 +61,10 @@ class Jobs(Part):
         page = (query.limit + 1, query.offset, MOST_COUNTED)
         async with self._pool.connection() as connection:
             if (listed := _list(query)) is not None:
-                found = await connection.fetch(_SQL[listed[0]], *page, *listed[1:])
+                found = await connection.fetch(listed[0], *page, *listed[1:])
             else:
                 found = await connection.fetch(
-                    _SQL["search" if query.owner is None else "search_of_owner"],
+                    _SQL["search"] if query.owner is None else _SQL["search_of_owner"],
                     *page,
                     query.owner,
                     query.agent,
@@ -140,11 +140,11 @@ def _list(query: JobQuery) -> tuple[str, ...] | None:
         return None
     match query.owner, query.states:
         case None, ():
-            return ("all",)
+            return (_SQL["all"],)
         case owner, () if owner is not None:
-            return "all_of_owner", owner
+            return _SQL["all_of_owner"], owner
         case None, (state,) if state is not JobState.ACTIVE:
-            return "all_of_state", state
+            return _SQL["all_of_state"], state
     return None
 
 
