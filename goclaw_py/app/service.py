@@ -19,6 +19,7 @@ from goclaw_py.app.heartbeat import heartbeat_setup
 from goclaw_py.app.jobs import agent_limits, job_setup
 from goclaw_py.app.listeners import WebListener
 from goclaw_py.app.parts import Parts
+from goclaw_py.app.peers import settings_digest
 from goclaw_py.app.status import Snapshots
 from goclaw_py.app.surroundings import surroundings
 from goclaw_py.app.systemd import NO_MANAGER, Manager
@@ -31,8 +32,9 @@ from goclaw_py.core.scheduler import Scheduler
 from goclaw_py.ports.agent import AgentLoop
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.control import Control, Terminals
-from goclaw_py.ports.store import Notice, Recovery, Store
-from goclaw_py.runtime.clock import SystemClock
+from goclaw_py.ports.store import NodeState, Notice, Recovery, Store
+from goclaw_py.runtime.calls import DRAIN, Facts
+from goclaw_py.runtime.clock import SharedClock
 from goclaw_py.runtime.cluster import Cluster
 from goclaw_py.runtime.control import GatewayControl
 from goclaw_py.runtime.metrics import Metrics
@@ -58,6 +60,7 @@ _PENDING_POLL_S = 2.0
 _LAST_WORDS_S = 5.0
 _GIVE_UP_S = 10.0
 _RESTART_S = 5.0
+_ANSWERED_S = 0.5
 
 
 class Service:
@@ -77,12 +80,18 @@ class Service:
         self._parts = parts
         self._database = database
         self._store = store
-        self._clock = clock = SystemClock()
+        self._clock = clock = SharedClock()
+        self._digest = settings_digest(settings)
         self._pending = Wake()
         self._people = Wake()
         self._lost = asyncio.Event()
         self._cluster = Cluster(
-            store, clock, RELEASE, on_recovery=self._on_recovery, on_lost=self._lost.set
+            store,
+            clock,
+            RELEASE,
+            on_recovery=self._on_recovery,
+            on_lost=self._lost.set,
+            state=self._state,
         )
         jobs = job_setup(settings, store, clock)
         beats = heartbeat_setup(settings)
@@ -90,7 +99,7 @@ class Service:
         around = replace(surroundings(settings, parts), spans=spans, meter=metrics)
         around = replace(around, jobs=jobs, heartbeats=beats)
         self._works = works = Works(store, clock, _scheduler(settings), around, self._node)
-        snapshots = Snapshots(clock, works, database, lambda: self._cluster.node)
+        snapshots = Snapshots(clock, works, database, self._cluster)
         self._health = GatewayHealth(works, parts.channels, database, snapshots, metrics)
         self.control: Control = GatewayControl(store, clock, works, snapshots.full)
         store.on_notice(self._on_notice)
@@ -155,6 +164,14 @@ class Service:
     ) -> int:
         failure: Exception | None = None
         code = 1
+
+        async def drain(_: Facts) -> Facts:
+            log.info("another node, or an operator, asks for the end")
+            # After the answer has been stored.
+            asyncio.get_running_loop().call_later(_ANSWERED_S, stop.set)
+            return {}
+
+        self._works.calls.serve(DRAIN, drain)
         async with asyncio.TaskGroup() as group:
             background = [group.create_task(_always(work)) for work in self._duties()]
             background += [group.create_task(server.run()) for server in servers]
@@ -194,6 +211,7 @@ class Service:
             partial(self._database.watch, self._store),
             self._works.outbox.run,
             self._works.incidents.watch,
+            self._works.calls.run,
             self._works.office.run,
             self._works.office.keep_tidy,
             self._works.heartbeats.run,
@@ -295,6 +313,9 @@ class Service:
     def _node(self) -> NodeId:
         return self._cluster.node.id
 
+    def _state(self) -> NodeState:
+        return self._works.state(skew_s=self._clock.skew_s, settings=self._digest)
+
     def _on_notice(self, notice: Notice) -> None:
         match notice:
             case Notice.INBOX:
@@ -305,6 +326,8 @@ class Service:
                 self._people.call()
             case Notice.CRON:
                 self._works.look_for_due()
+            case Notice.NODES:
+                self._works.calls.look()
 
     def _on_recovery(self, recovery: Recovery) -> None:
         """Channels may still show runs that are no more (SPEC CMD-3)."""

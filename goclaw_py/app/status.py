@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable
 from typing import Final
 
 from goclaw_py.app.database import Database
@@ -14,7 +13,7 @@ from goclaw_py.core.overview import slow_waits
 from goclaw_py.core.status import Backlog, ChannelView, Status
 from goclaw_py.core.text import count
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import Node
+from goclaw_py.runtime.cluster import Cluster
 from goclaw_py.runtime.outages import OutageView
 from goclaw_py.runtime.works import Works
 
@@ -25,23 +24,19 @@ PATIENCE_S: Final = 1.0
 
 
 class Snapshots:
-    """Makes a ``Status`` whenever one is asked for.
-
-    Args:
-        node: What this process is among the others now.
-    """
+    """Makes a ``Status`` whenever one is asked for."""
 
     def __init__(
         self,
         clock: Clock,
         works: Works,
         database: Database,
-        node: Callable[[], Node],
+        cluster: Cluster,
     ) -> None:
         self._clock = clock
         self._works = works
         self._database = database
-        self._node = node
+        self._cluster = cluster
         self._asking: asyncio.Task[Backlog | None] | None = None
 
     async def full(self) -> Status:
@@ -76,7 +71,7 @@ class Snapshots:
             return None
 
     def _made(self, backlog: Backlog | None) -> Status:
-        works, node = self._works, self._node()
+        works, node = self._works, self._cluster.node
         away = "" if backlog is not None else ", unreachable"
         channels = works.supervisor.views()
         lanes, runs = works.dispatcher.lanes(), works.dispatcher.runs()
@@ -94,6 +89,7 @@ class Snapshots:
             backlog=backlog,
             warnings=(
                 *_warnings(backlog, channels),
+                *self._cluster.warnings(),
                 *works.office.warnings(),
                 *works.heartbeats.warnings(),
                 *(_outage(view) for view in works.outages.views()),

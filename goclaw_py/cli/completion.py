@@ -54,6 +54,13 @@ def jobs(ctx: typer.Context, incomplete: str) -> list[str]:
     return _fitting(_named(rows, "slug"), incomplete)
 
 
+def nodes(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Ids of the gateways on the database."""
+    found = _ask(ctx, "/api/nodes")
+    rows = found.get("nodes") if isinstance(found, dict) else None
+    return _fitting(_named(rows, "id"), incomplete)
+
+
 def agents(ctx: typer.Context, incomplete: str) -> list[str]:
     """Names of agents: the settings have them."""
     settings = _settings(ctx)

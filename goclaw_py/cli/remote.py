@@ -24,13 +24,14 @@ from goclaw_py.core.usage_view import UsageQuery, UsageReport
 from goclaw_py.ports.control import (
     Asking,
     ChatEvent,
+    NodesView,
     NoGateway,
     QueueView,
     Resized,
     StopReport,
     Submitted,
 )
-from goclaw_py.ports.store import Person
+from goclaw_py.ports.store import Node, Person
 from goclaw_py.web import wire
 from goclaw_py.web.sockets import short_path
 
@@ -181,6 +182,14 @@ class RemoteControl(RemoteLists):
         """Show messages that ended without an answer no more."""
         body = wire.RowsBody(list(ids))
         return (await self._post(wire.Dropped, "/api/inbox/drop", body)).dropped
+
+    async def nodes(self) -> NodesView:
+        """The gateways on this database."""
+        return await self._get(NodesView, "/api/nodes")
+
+    async def drain(self, node: str) -> Node:
+        """Let a node end."""
+        return await self._post(Node, f"/api/nodes/{segment(node)}/drain", None)
 
     async def pairing_requests(self) -> list[Asking]:
         """Who asked to."""

@@ -17,6 +17,7 @@ PLACES: Final = {
     "send": "send:send",
     "stop": "gateway:stop",
     "lanes": "lanes:app",
+    "nodes": "nodes:app",
     "queue": "queue:queue",
     "sessions": "sessions:app",
     "runs": "runs:app",

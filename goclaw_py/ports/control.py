@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 
 from goclaw_py.core.errors import GoclawError
 from goclaw_py.core.events import RunEnded, RunStarted, RunText, RunTool
-from goclaw_py.core.ids import LaneName, RunId, SessionKey
+from goclaw_py.core.ids import LaneName, NodeId, RunId, SessionKey
 from goclaw_py.core.live import LiveEvent
 from goclaw_py.core.messages import Sender
 from goclaw_py.core.pages import Cursor
@@ -27,6 +27,7 @@ from goclaw_py.ports.store import (
     Chat,
     Heard,
     Letter,
+    Node,
     OutboxRow,
     OutboxState,
     Person,
@@ -43,6 +44,10 @@ class NoGateway(GoclawError):
     """This needs a running gateway and there is none."""
 
 
+class NodeSilent(GoclawError):
+    """Another node that this needs does not answer; what it was asked may still happen."""
+
+
 class NotFound(GoclawError):
     """Nothing has this id or name, or several things have it as prefix; the text says which."""
 
@@ -56,6 +61,24 @@ class SessionBusy(GoclawError):
 
 class NotAChat(GoclawError):
     """Nothing can be said in this session: no chat belongs to it that can be answered here."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodesView:
+    """The gateways on this database at one instant (SPEC NODE-1).
+
+    Args:
+        here: The one that was asked, None if none was.
+        nodes: The oldest first; those whose lease has ended are dead, until somebody recovers them.
+    """
+
+    at: datetime
+    here: NodeId | None
+    nodes: tuple[Node, ...]
+
+    def is_live(self, node: Node) -> bool:
+        """Whether a node has renewed its lease in time."""
+        return node.lease_until > self.at
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +323,15 @@ class Control(Protocol):
 
     async def dismiss_letters(self, ids: Collection[int]) -> int:
         """Show messages that ended without an answer no more; how many there were."""
+
+    async def nodes(self) -> NodesView:
+        """The gateways on this database."""
+
+    async def drain(self, node: str) -> Node:
+        """Let a node end as after SIGTERM: it takes nothing new, and what runs may end.
+
+        ``node``: its id, or any unique part of it. Raises ``NotFound`` and ``NodeSilent``.
+        """
 
     async def people(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Person]:
         """Who may talk to the agent, the last one approved first."""

@@ -66,6 +66,7 @@ class Arrivals:
 
     Args:
         meant: The run that a ``/stop`` means, if it is a reply or the press of a button.
+        is_here: Whether this process works on a session.
     """
 
     def __init__(
@@ -74,7 +75,9 @@ class Arrivals:
         commands: Commands,
         stopper: Stopper,
         meant: Callable[[SessionKey, InboundMessage, Stop], RunId | None],
+        is_here: Callable[[SessionKey], bool],
     ) -> None:
+        self._is_here = is_here
         self._policies = policies
         self._commands = commands
         self._stopper = stopper
@@ -130,7 +133,7 @@ class Arrivals:
         stopped = self._stopper.stop_jobs(
             message.target, stopped, everything=command.everything, run=run
         )
-        self._commands.answer_stop(message, stopped)
+        self._commands.answer_stop(message, stopped, command)
         await self._stopper.keep(stopped)
 
     def _act_at_once(self, arrival: Arrival) -> None:
@@ -138,6 +141,8 @@ class Arrivals:
         command, session = arrival.command, arrival.session
         if not isinstance(command, Stop) or arrival.acted or arrival.message.redelivered:
             return
+        if not self._is_here(session) and not self._uncommitted_in(session):
+            return  # The commit tells who works on it, if anybody does (SPEC NODE-1).
         arrival.acted = True
         run = self._meant(session, arrival.message, command)
         stopped = self._stopper.stop(session, everything=command.everything, run=run)
@@ -157,7 +162,9 @@ class Arrivals:
         names = (*stopped.messages, *(other.message.external_id for other in covered))
         arrival.stops = Stops(names, stopped.reason) if names else None
         self._acted[external_id(arrival.message)] = arrival.stops
-        self._commands.answer_stop(arrival.message, stopped, covered=_messages_among(covered))
+        self._commands.answer_stop(
+            arrival.message, stopped, command, covered=_messages_among(covered)
+        )
 
     def _uncommitted_in(self, session: SessionKey) -> list[Arrival]:
         """Messages of a session that have arrived, but that the dispatcher does not know yet."""

@@ -19,8 +19,8 @@ from goclaw_py.core import wording
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import NodeId
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import Node, NodeStore, Recovery
-from goclaw_py.runtime.clock import new_id
+from goclaw_py.ports.store import Node, NodeState, NodeStore, Recovery
+from goclaw_py.runtime.clock import SharedClock, new_id
 from goclaw_py.runtime.retry import until_available
 
 log = logging.getLogger(__name__)
@@ -36,9 +36,11 @@ class Cluster:
     """The node of this process.
 
     Args:
+        clock: A shared one is set by the database's, before anything else and then all the time.
         release: The version of the program, shown to operators.
         on_recovery: Called after something was taken back from a dead node.
         on_lost: Called when this node was declared dead; a new one has been joined by then.
+        state: What this process tells of itself with each renewal.
     """
 
     def __init__(
@@ -49,7 +51,11 @@ class Cluster:
         *,
         on_recovery: Callable[[Recovery], None],
         on_lost: Callable[[], None],
+        state: Callable[[], NodeState] = NodeState,
     ) -> None:
+        self._shared = clock if isinstance(clock, SharedClock) else None
+        self._state = state
+        self._peers: tuple[Node, ...] = ()
         self._store = store
         self._clock = clock
         self._release = release
@@ -62,6 +68,7 @@ class Cluster:
 
     async def join(self) -> None:
         """Enter this node, and bury those of this machine whose process is gone."""
+        await until_available(self._read_clock)
         self.node = self._new_node()
         await until_available(self._enter)
 
@@ -90,10 +97,20 @@ class Cluster:
                 await self._renew()
                 if self._clock.now() >= self._bury_from:
                     await self.recover()
+                self._peers = tuple(await self._store.nodes())
             except StoreUnavailable:
                 await until_available(self._renew)
                 self._bury_from = self._clock.now() + LEASE
             await asyncio.sleep(RECOVER_S)
+
+    def warnings(self) -> tuple[str, ...]:
+        """What an operator should know of this machine's clock, and of nodes that differ."""
+        clock = None if self._shared is None else self._shared.warning()
+        now = self._clock.now()
+        others = [node for node in self._peers if node.id != self.node.id]
+        live = [node for node in others if node.lease_until > now]
+        differing = (differences(self.node.release, self._state(), node) for node in live)
+        return tuple(filter(None, (clock, *differing)))
 
     async def recover(self, only: Collection[NodeId] | None = None) -> None:
         """Take back what dead nodes left: all of them, or ``only`` these."""
@@ -114,8 +131,9 @@ class Cluster:
     async def _renew(self) -> None:
         # Two callers must not both find the old node gone and join twice.
         async with self._renewing:
+            await self._read_clock()
             until = self._clock.now() + LEASE
-            if await self._store.renew(self.node.id, until=until):
+            if await self._store.renew(self.node.id, until=until, state=self._state()):
                 if self._clock.now() >= self.node.lease_until:
                     # What kept this process from renewing in time may have kept the others too.
                     self._bury_from = self._clock.now() + LEASE
@@ -125,9 +143,19 @@ class Cluster:
             await self.join()
             self._on_lost()
 
+    async def _read_clock(self) -> None:
+        if self._shared is None:
+            return
+        begun_s = self._shared.begin()
+        there = await self._store.time()
+        if there is not None and self._shared.read(there, begun_s):
+            log.warning("the clock of the database has jumped; nobody is declared dead for it")
+            self._bury_from = self._clock.now() + LEASE
+
     async def _enter(self) -> None:
         # Whenever the database is back, the lease is fresh: this must not be among the dead.
-        self.node = replace(self.node, lease_until=self._clock.now() + LEASE)
+        until = self._clock.now() + LEASE
+        self.node = replace(self.node, lease_until=until, state=self._state())
         self._bury_from = self.node.lease_until
         await self._store.join(self.node)
         await self._bury_the_dead()
@@ -155,6 +183,20 @@ class Cluster:
             started_at=now,
             lease_until=now + LEASE,
         )
+
+
+def differences(release: str, here: NodeState, there: Node) -> str:
+    """How another node differs from this one, in one line; "" if it does not."""
+    place = f"node {there.id} ({there.host.partition('/')[0]}, pid {there.pid})"
+    parts: list[str] = []
+    if there.release != release:
+        parts.append(f"runs release {there.release or 'unknown'}, this one {release}")
+    keys = here.settings.keys() | there.state.settings.keys()
+    if there.state.settings and here.settings:
+        other = sorted(k for k in keys if here.settings.get(k) != there.state.settings.get(k))
+        if other:
+            parts.append(f"has other settings here: {', '.join(f'[{key}]' for key in other)}")
+    return f"{place} {' and '.join(parts)}" if parts else ""
 
 
 def host_identity() -> str:

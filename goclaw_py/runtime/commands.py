@@ -26,9 +26,9 @@ from goclaw_py.core.commands import (
     WhoAmI,
     our_command_of,
 )
-from goclaw_py.core.errors import ChannelError
+from goclaw_py.core.errors import ChannelError, StoreUnavailable
 from goclaw_py.core.ids import SessionKey
-from goclaw_py.core.messages import InboundMessage, OutboundMessage
+from goclaw_py.core.messages import InboundMessage, OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Mode
 from goclaw_py.ports.channel import Channel
@@ -37,6 +37,7 @@ from goclaw_py.ports.heartbeat import HeartbeatDesk
 from goclaw_py.ports.jobs import JobDesk
 from goclaw_py.ports.store import InboxRow, Place, Store
 from goclaw_py.runtime.doorkeeper import Doorkeeper
+from goclaw_py.runtime.elsewhere import Elsewhere
 from goclaw_py.runtime.heartbeat_commands import HeartbeatCommands
 from goclaw_py.runtime.job_commands import JobCommands
 from goclaw_py.runtime.ledger import Ledger, Payer
@@ -61,6 +62,7 @@ class Means:
     doorkeeper: Doorkeeper
     ledger: Ledger
     jobs: JobDesk
+    elsewhere: Elsewhere
     heartbeats: HeartbeatDesk | None = None
 
 
@@ -74,6 +76,7 @@ class Commands:
         self._clock = clock
         self._channels = channels
         self._stopper = means.stopper
+        self._elsewhere = means.elsewhere
         self._policies = means.policies
         self._doorkeeper = means.doorkeeper
         self._ledger = means.ledger
@@ -81,21 +84,42 @@ class Commands:
         self._heartbeats = HeartbeatCommands(means.heartbeats, means.policies, means.doorkeeper)
         self._answers: set[asyncio.Task[None]] = set()
 
-    def answer_stop(self, message: InboundMessage, stopped: Stopped, *, covered: int = 0) -> None:
+    def answer_stop(
+        self, message: InboundMessage, stopped: Stopped, command: Stop, *, covered: int = 0
+    ) -> None:
         """Say what was stopped, straight through the channel, past outbox and pacing.
 
-        ``covered``: so many messages were stopped before anything knew of them.
+        If ``command`` means more than was found here, other nodes are asked before. ``covered``: so
+        many messages were stopped before anything knew of them.
         """
+        asks = command.everything or (stopped.nothing and not covered)
+        answer = self._answer_stop(message.target, stopped, command, covered, asks=asks)
+        task = asyncio.create_task(answer)
+        self._answers.add(task)
+        task.add_done_callback(self._answers.discard)
+
+    async def _answer_stop(
+        self, chat: Target, stopped: Stopped, command: Stop, covered: int, *, asks: bool
+    ) -> None:
+        jobs = len(stopped.jobs)
+        if asks:
+            try:
+                jobs += await self._elsewhere.stop_jobs(chat, command)
+            except StoreUnavailable as error:
+                log.warning("no other node could be asked to stop its jobs: %s", error)
         report = stopped.report
         text = wording.stopped(
             len(report.stopped),
             stopped.dropped + covered,
             already=report.already_stopping,
-            jobs=len(stopped.jobs),
+            jobs=jobs,
         )
-        task = asyncio.create_task(self._send_directly(OutboundMessage(message.target, text)))
-        self._answers.add(task)
-        task.add_done_callback(self._answers.discard)
+        await self._send_directly(OutboundMessage(chat, text))
+
+    async def begin_anew_anywhere(self, session: SessionKey) -> None:
+        """The same where the session is worked on. Raises ``NodeSilent`` too."""
+        if not await self._elsewhere.reset(session):
+            await self.begin_anew(session)
 
     async def begin_anew(self, session: SessionKey) -> None:
         """Stop what runs and waits in a session and begin a fresh history.

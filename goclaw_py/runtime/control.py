@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
 from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.ids import LaneName, SessionKey
+from goclaw_py.core.ids import LaneName, NodeId, SessionKey
 from goclaw_py.core.live import LiveEvent, LiveNow
 from goclaw_py.core.overview import in_line, lane_uses
 from goclaw_py.core.pairing import code_hash
@@ -27,6 +28,7 @@ from goclaw_py.core.usage_view import UsageQuery, UsageReport, report, span_of
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.control import (
     Asking,
+    NodesView,
     NoGateway,
     NotFound,
     QueueView,
@@ -37,10 +39,12 @@ from goclaw_py.ports.control import (
 from goclaw_py.ports.heartbeat import HeartbeatDesk
 from goclaw_py.ports.jobs import JobDesk
 from goclaw_py.ports.store import (
+    Node,
     Person,
     Run,
     Store,
 )
+from goclaw_py.runtime.calls import DRAIN, Calls
 from goclaw_py.runtime.heartbeat.service import HeartbeatSetup, desk_of
 from goclaw_py.runtime.jobs.desk import JobDesk as StoredJobs
 from goclaw_py.runtime.jobs.making import Rules
@@ -71,6 +75,7 @@ class StoreControl(Lists):
         self._clock = clock
         self._jobs = jobs or StoredJobs(store, clock, Rules(DEFAULT_PROFILE))
         self._heartbeats = heartbeats or desk_of(store, clock, HeartbeatSetup(), ())
+        self._calls = Calls(store, clock, lambda: NodeId(""))
 
     @property
     def jobs(self) -> JobDesk:
@@ -174,6 +179,19 @@ class StoreControl(Lists):
         facts = {"channel": channel, "account": account, "chat": chat, "allowed": allowed}
         log.info("the operator decided about a group", extra=facts)
 
+    async def nodes(self) -> NodesView:
+        """See ``Control``."""
+        return NodesView(self._clock.now(), None, tuple(await self._store.nodes()))
+
+    async def drain(self, node: str) -> Node:
+        """See ``Control``."""
+        known = await self.nodes()
+        live = list(filter(known.is_live, known.nodes))
+        found = only(live, lambda one: node in one.id, lambda one: one.id, f"live node {node!r}")
+        await self._calls.ask(found.id, DRAIN)
+        log.info("an operator has drained a node", extra={"drained": found.id})
+        return found
+
     async def _queue(
         self,
         key: SessionKey,
@@ -216,14 +234,21 @@ class GatewayControl(StoreControl):
         self._children = works.children
         self._commands = works.commands
         self._stopper = works.stopper
+        self._elsewhere = works.elsewhere
         self._feed = works.feed
         self._outbox = works.outbox
+        self._calls = works.calls
+        self._node = works.node
         self._submissions = Submissions(store, clock, works)
         self._look = look
 
     async def status(self) -> Status:
         """See ``Control``."""
         return await self._look()
+
+    async def nodes(self) -> NodesView:
+        """See ``Control``."""
+        return replace(await super().nodes(), here=self._node())
 
     async def lanes(self) -> LanesView:
         """See ``Control``."""
@@ -269,6 +294,8 @@ class GatewayControl(StoreControl):
     async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
         """See ``Control``."""
         stopped = self._stopper.stop(session, everything=everything)
+        if stopped.nothing:
+            return await self._elsewhere.stop(session, everything=everything) or stopped.report
         try:
             await self._stopper.keep(stopped)
         except StoreUnavailable as error:
@@ -282,7 +309,7 @@ class GatewayControl(StoreControl):
 
     async def reset(self, key: SessionKey) -> None:
         """See ``Control``."""
-        await self._commands.begin_anew(key)
+        await self._commands.begin_anew_anywhere(key)
 
     async def _find(self, key: str) -> SessionKey:
         """One session. Its first request may still wait, and then it is not stored yet."""

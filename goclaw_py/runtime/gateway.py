@@ -76,7 +76,7 @@ class Gateway:
         self._runner = runner
         self._commands = commands
         self._stopper = stopper
-        self._arrivals = Arrivals(self._policies, commands, stopper, self._meant)
+        self._arrivals = Arrivals(self._policies, commands, stopper, self._meant, self._works_on)
 
     # ------------------------------------------------------------------ arriving
 
@@ -133,6 +133,14 @@ class Gateway:
             return None
         live = (run.id for run in self._dispatcher.runs() if run.session == session)
         return next((run_id for run_id in live if self._runner.answers(run_id, replied)), None)
+
+    def _works_on(self, session: SessionKey) -> bool:
+        """Whether something of a session is in hand here, so that nobody else has it."""
+        return (
+            session in self._sessions
+            or self._dispatcher.has_session(session)
+            or self._outages.has_session(session)
+        )
 
     # ------------------------------------------------------------------ committed
 

@@ -112,7 +112,7 @@ class Stopper:
                 kept = self._outages.take(session, everything=False)
         done.dropped += [turn.id for turn in kept]
         # At once: nobody else has them in hand, and a look at the database would take them up.
-        reason = Reason.STOPPED_ALL if everything else Reason.STOPPED
+        reason = self.reason(everything=everything)
         self._unkept |= {row.id: reason for turn in kept for row in turn.rows}
         log.info(
             "stopped on request",
@@ -125,6 +125,11 @@ class Stopper:
             self._turns(done.stopped),
             [*self._turns(done.dropped), *kept],
         )
+
+    @staticmethod
+    def reason(*, everything: bool) -> Reason:
+        """Why what a stop meets has ended."""
+        return Reason.STOPPED_ALL if everything else Reason.STOPPED
 
     def stop_jobs(
         self, chat: Target, stopped: Stopped, *, everything: bool, run: RunId | None = None

@@ -19,15 +19,17 @@ from goclaw_py.core.status import Backlog
 from goclaw_py.ports.agent import AgentLoop
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import NodeState, Recovery, Store
 from goclaw_py.ports.store import Place as Account
-from goclaw_py.ports.store import Recovery, Store
 from goclaw_py.ports.tools import Toolmaker
+from goclaw_py.runtime.calls import Calls
 from goclaw_py.runtime.children import ChildRuns
 from goclaw_py.runtime.commands import Commands, Means
 from goclaw_py.runtime.contexts import Contexts
 from goclaw_py.runtime.dispatcher import Dispatcher
 from goclaw_py.runtime.doorkeeper import Doorkeeper
 from goclaw_py.runtime.drafts import Drafts
+from goclaw_py.runtime.elsewhere import Elsewhere
 from goclaw_py.runtime.feed import Feed
 from goclaw_py.runtime.gateway import Gateway
 from goclaw_py.runtime.heartbeat.service import Heartbeats, HeartbeatSetup
@@ -101,6 +103,7 @@ class Works:
     ) -> None:
         self._store = store
         self._clock = clock
+        self.node = node
         self._look_for_lost_at = clock.now()
         channels = self._channels = around.channels
         self.doorkeeper = Doorkeeper(store, clock)
@@ -133,7 +136,11 @@ class Works:
         jobs = self.office.runs
         self.stopper = Stopper(store, clock, self.dispatcher, self.runner.turns, self.outages, jobs)
         desks = self.office.desk, self.heartbeats.desk
-        means = Means(self.stopper, policies, self.doorkeeper, self.ledger, *desks)
+        self.calls = Calls(store, clock, node)
+        self.elsewhere = Elsewhere(store, clock, self.calls, node)
+        means = Means(
+            self.stopper, policies, self.doorkeeper, self.ledger, desks[0], self.elsewhere, desks[1]
+        )
         self.commands = Commands(store, clock, channels, means)
         self.outbox = Outbox(
             store, clock, channels, pacing, node, goes_last=self.doorkeeper.is_strangers
@@ -151,6 +158,7 @@ class Works:
         self.children.connect(dispatcher, workshop, self.gateway.bring)
         self.office.connect(dispatcher, workshop, release_later)
         self.heartbeats.connect(dispatcher, workshop, self.incidents, release_later)
+        self.elsewhere.connect(self.stopper, self.commands.begin_anew)
         self.gateway.connect(dispatcher, self.runner, self.commands, self.stopper, self.outages)
 
     def _equipment(self, around: Surroundings, received: Received) -> Equipment:
@@ -192,6 +200,23 @@ class Works:
         asking = self.policies.asking()
         undecided = await self._store.undecided(asking.places, besides=asking.settled)
         return replace(backlog, undecided=undecided)
+
+    def state(self, *, skew_s: float, settings: Mapping[str, str]) -> NodeState:
+        """What this node tells the others of itself."""
+        runs = self.dispatcher.runs()
+        running = sum(run.waits_for is None for run in runs)
+        return NodeState(
+            running=running,
+            waiting=len(runs) - running,
+            draining=self.dispatcher.draining,
+            skew_s=round(skew_s, 3),
+            places=tuple(
+                f"{view.name}/{view.account}"
+                for view in self.supervisor.views()
+                if view.state == "working"
+            ),
+            settings=settings,
+        )
 
     async def take_up(self) -> None:
         """Take up what waits in the database: after a crash, or from another node.

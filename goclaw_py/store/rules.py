@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Final
 
 from goclaw_py.core import wording
@@ -16,6 +17,9 @@ from goclaw_py.store.text import storable
 
 CRASHES_UNTIL_LAST: Final = 2
 """A row that crashed this many runs lets the others of its session go first (SPEC IO-2)."""
+
+CALLS_KEPT: Final = timedelta(minutes=1)
+"""How long questions between nodes are kept; nobody waits so long for an answer."""
 
 
 def first_of_each(batch: Iterable[NewInbox]) -> list[NewInbox]:

@@ -31,6 +31,7 @@ from goclaw_py.web.heartbeats import agent_routes, beat_routes, heartbeat_routes
 from goclaw_py.web.jobs import job_routes, occurrence_routes, scheduler_routes
 from goclaw_py.web.limits import BodyLimit
 from goclaw_py.web.live import live_routes
+from goclaw_py.web.nodes import node_routes
 from goclaw_py.web.people import chat_routes, people_routes
 from goclaw_py.web.post import inbox_routes, outbox_routes
 from goclaw_py.web.runs import run_routes, session_routes
@@ -83,7 +84,7 @@ def make_api(
     _include(app, live, "/api")
     # Before the sessions: behind a key with slashes in it nothing else would be found.
     _include(app, message_routes(control), "/api", responses=None)
-    for routes in (_gateway, _lanes, people_routes, chat_routes):
+    for routes in (_gateway, _lanes, node_routes, people_routes, chat_routes):
         _include(app, routes(control), "/api")
     _include(app, session_routes(control), "/api/sessions")
     _include(app, run_routes(control), "/api/runs")

@@ -32,6 +32,7 @@ from goclaw_py.core.live import (
 from goclaw_py.core.status import MAX_LANE_SIZE
 from goclaw_py.ports.control import (
     ChatEvent,
+    NodeSilent,
     NoGateway,
     NotAChat,
     NotFound,
@@ -194,6 +195,7 @@ STATUS_OF: tuple[tuple[type[GoclawError], int], ...] = (
     (NotFound, 404),
     (BadUsageQuery, 422),
     (NoGateway, 409),
+    (NodeSilent, 504),
     (StoreUnavailable, 503),
 )
 """The HTTP status of each error that crosses the wire; the client turns it back."""

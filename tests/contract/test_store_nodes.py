@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from goclaw_py.core.errors import Fenced
 from goclaw_py.core.ids import NodeId, RunId
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.ports.store import CutRun, Notice, OutboxState, Recovery
+from goclaw_py.ports.store import CutRun, NodeState, Notice, OutboxState, Recovery
 from tests.support.stores import (
     ANN,
     APOLOGY,
@@ -274,3 +276,39 @@ async def test_a_dead_nodes_new_message_is_committed_for_others(world: World) ->
     assert accepted.rows == ()
     await until(heard.expect(Notice.INBOX))
     assert len(await world.b.claim_pending(B, now=now, places=PLACES)) == 1
+
+
+async def test_a_node_tells_its_state_with_its_lease(world: World) -> None:
+    state = NodeState(
+        running=2,
+        waiting=1,
+        draining=True,
+        skew_s=-3.5,
+        places=("telegram/default", "web/\u2028"),
+        settings={"lanes": "1f"},
+    )
+    assert await world.a.renew(A, until=at(20), state=state)
+    assert (await world.b.nodes())[0].state == state
+    assert await world.a.renew(A, until=at(30))
+    assert (await world.b.nodes())[0].state == state
+    assert (await world.b.nodes())[1].state == NodeState()
+    assert not await world.a.renew(NodeId("unknown"), until=at(30), state=state)
+
+
+async def test_a_node_may_enter_with_a_state(world: World) -> None:
+    entered = replace(a_node(NodeId("c"), started_at=at(9)), state=NodeState(places=("x/y",)))
+    await world.a.join(entered)
+    assert (await world.b.nodes())[-1] == entered
+
+
+async def test_the_owner_of_a_session_is_known_to_all(world: World) -> None:
+    key = key_of(ANN)
+    assert await world.a.owner(key) is None
+    await world.a.accept([inbox(1)], node=A, now=T0)
+    assert await world.b.owner(key) == A
+    assert await world.b.owner(key_of(BOB)) is None
+
+
+async def test_the_time_is_that_of_the_database_if_it_has_a_clock(world: World) -> None:
+    there = await world.a.time()
+    assert there is None or abs(there - datetime.now(UTC)) < timedelta(minutes=1)

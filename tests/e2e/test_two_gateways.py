@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 from tests.botapi.control import Control
-from tests.support.process import home, telegram, wait_for
+from tests.support.process import Home, home, telegram, wait_for
 
 ANN = 1001
 BOB = 1002
+BOT = "telegram/default"
 
 
 def test_a_second_gateway_waits_for_the_bot_and_takes_over(
@@ -36,3 +39,39 @@ def test_a_second_gateway_waits_for_the_bot_and_takes_over(
         wait_for(lambda: len(api.texts(ANN)) == 2, "the answer of the second one", limit_s=30)
         assert api.texts(ANN)[1].startswith("That took 4 ticks")
         wait_for(lambda: "anybody?" in api.texts(BOB), "its polling", limit_s=30)
+
+
+def test_what_one_gateway_works_on_is_stopped_and_drained_from_the_other(
+    tmp_path: Path, api: Control, postgres_url: str
+) -> None:
+    """SPEC NODE-1, NODE-3: whichever of them an operator asks."""
+    settings = telegram(
+        api, GOCLAW_CHANNELS__TELEGRAM__DIRECT="open", GOCLAW_DATABASE_URL=postgres_url
+    )
+    with home(tmp_path / "one", **settings) as one, home(tmp_path / "two", **settings) as two:
+        first = one.start()
+        two.start(GOCLAW_LANE_MAIN="5")
+        nodes = nodes_of(two)
+        assert [node["pid"] for node in nodes if BOT in node["state"]["places"]] == [first.pid]
+        wait_for(lambda: "has other settings here: [lanes]" in two.goclaw("status")[1], "a warning")
+
+        api.say(ANN, "slow 60")
+        (run,) = wait_for(lambda: one.rows("runs", "list", "--active"), "a run")
+        code, said = two.goclaw("stop", run["session"])
+        assert (code, said) == (0, f"stopped {run['id']}\n")
+        wait_for(lambda: one.rows("runs", "list")[0]["outcome"] == "cancelled", "its end")
+
+        code, said = two.goclaw("nodes", "drain", nodes[0]["id"])
+        assert (code, f"(pid {first.pid})" in said) == (0, True), said
+        assert first.wait() == 0
+        api.say(BOB, "echo anybody?")
+        wait_for(lambda: "anybody?" in api.texts(BOB), "the answer of the second one", limit_s=30)
+        assert [BOT in node["state"]["places"] for node in nodes_of(two)] == [True]
+
+
+def nodes_of(gateway: Home) -> list[dict[str, Any]]:
+    """The nodes as a gateway tells them."""
+    code, output = gateway.goclaw("nodes", "list", "--json")
+    assert code == 0, output
+    found: list[dict[str, Any]] = json.loads(output)["nodes"]
+    return found

@@ -28,7 +28,7 @@ def a_meter() -> Metrics:
 def snapshots_of(gateway: GatewayProcess, server: ThereOrNot | None = None) -> Snapshots:
     """What makes the status of a process."""
     stand_in: Any = server or ThereOrNot()
-    return Snapshots(gateway.clock, gateway.works, stand_in, lambda: gateway.cluster.node)
+    return Snapshots(gateway.clock, gateway.works, stand_in, gateway.cluster)
 
 
 def figures(text: bytes) -> Mapping[str, float]:

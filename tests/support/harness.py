@@ -252,6 +252,7 @@ class GatewayProcess:
             self.cluster.keep(),
             self.cluster.watch(),
             self.outbox.run(),
+            self.works.calls.run(),
             self.works.office.run(),
             self.works.heartbeats.run(),
             *([self.works.heartbeats.keep_telling()] if self.ways.heartbeats.plans else []),
@@ -391,6 +392,8 @@ class GatewayProcess:
                 self._people.call()
             case Notice.CRON:
                 self.works.look_for_due()
+            case Notice.NODES:
+                self.works.calls.look()
 
     def _on_recovery(self, recovery: Recovery) -> None:
         self.recoveries.append(recovery)

@@ -18,6 +18,7 @@ from typing import Protocol
 
 from goclaw_py.core.status import Backlog
 from goclaw_py.ports.store.beats import BeatStore
+from goclaw_py.ports.store.calls import CallStore, NodeCall
 from goclaw_py.ports.store.chats import Chat, ChatStore, Heard, SeenChat
 from goclaw_py.ports.store.drafts import Draft, DraftStore
 from goclaw_py.ports.store.inbox import (
@@ -40,7 +41,14 @@ from goclaw_py.ports.store.jobs import (
     JobQuery,
     JobStore,
 )
-from goclaw_py.ports.store.nodes import CutRun, Node, NodeStore, Place, Recovery
+from goclaw_py.ports.store.nodes import (
+    CutRun,
+    Node,
+    NodeState,
+    NodeStore,
+    Place,
+    Recovery,
+)
 from goclaw_py.ports.store.outbox import OutboxRow, OutboxState, OutboxStore
 from goclaw_py.ports.store.people import PairingRequest, PeopleStore, Person, Standing
 from goclaw_py.ports.store.runs import (
@@ -66,6 +74,7 @@ __all__ = [
     "Accepted",
     "BeatStore",
     "Begun",
+    "CallStore",
     "Chat",
     "ChatStore",
     "CutRun",
@@ -88,6 +97,8 @@ __all__ = [
     "NewRun",
     "NewWork",
     "Node",
+    "NodeCall",
+    "NodeState",
     "NodeStore",
     "Notice",
     "OutboxRow",
@@ -127,10 +138,12 @@ class Notice(StrEnum):
     OUTBOX = "goclaw_outbox"
     PEOPLE = "goclaw_people"
     CRON = "goclaw_cron"
+    NODES = "goclaw_nodes"
 
 
 class Store(
     NodeStore,
+    CallStore,
     InboxStore,
     RunStore,
     DraftStore,

@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """What a node tells of itself with each renewal, for operators.
+
+    Args:
+        running: How many runs work there.
+        waiting: How many requests wait there.
+        draining: Whether it ends when what runs has ended.
+        skew_s: How far the clock of its machine is ahead of the database's.
+        places: The accounts of channels of which it receives messages.
+        settings: A digest of each section of the settings that are to be the same everywhere.
+    """
+
+    running: int = 0
+    waiting: int = 0
+    draining: bool = False
+    skew_s: float = 0.0
+    places: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +43,7 @@ class Node:
     release: str
     started_at: datetime
     lease_until: datetime
+    state: NodeState = NodeState()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +76,26 @@ Place = tuple[str, str]
 class NodeStore(Protocol):
     """Nodes, their leases, and what dead ones left."""
 
+    async def time(self) -> datetime | None:
+        """What time it is where the data is; None if nobody there has a clock."""
+
     async def join(self, node: Node) -> None:
         """Enter a node."""
 
-    async def renew(self, node: NodeId, *, until: datetime) -> bool:
-        """Extend a node's lease. False: the node was declared dead and owns nothing any more."""
+    async def renew(self, node: NodeId, *, until: datetime, state: NodeState | None = None) -> bool:
+        """Extend a node's lease, and tell its ``state`` if given.
+
+        False: the node was declared dead and owns nothing any more.
+        """
 
     async def leave(self, node: NodeId, *, now: datetime) -> None:
         """Give back everything the node owns and remove it. Unfinished work is free for others."""
 
     async def nodes(self) -> list[Node]:
         """All nodes, oldest first, dead ones included until somebody recovers them."""
+
+    async def owner(self, session: SessionKey) -> NodeId | None:
+        """The node that works on a session, which may be dead; None if nobody does."""
 
     async def take_lease(self, name: str, node: NodeId, *, now: datetime) -> bool:
         """Own the named lease: True if it was free, this node's already, or its owner is dead."""

@@ -6,19 +6,24 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.core.ids import NodeId
+from goclaw_py.core.ids import NodeId, SessionKey
 from goclaw_py.core.occurrence import Status
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.ports.store import CutRun, Node, Notice, Recovery
+from goclaw_py.ports.store import CutRun, Node, NodeState, Notice, Recovery
 from goclaw_py.store import rules
 from goclaw_py.store.memory.beats import leave_behind
+from goclaw_py.store.memory.node_tables import LeaseRecord
 from goclaw_py.store.memory.occurrences import let_go
-from goclaw_py.store.memory.tables import LeaseRecord, Part, RunRecord
+from goclaw_py.store.memory.tables import Part, RunRecord
 from goclaw_py.store.text import storable
 
 
 class Nodes(Part):
     """Implements ``NodeStore``."""
+
+    async def time(self) -> datetime | None:
+        """Memory has no clock."""
+        return None
 
     async def join(self, node: Node) -> None:
         """Entering a node twice renews it."""
@@ -26,12 +31,13 @@ class Nodes(Part):
         entered = storable(node) if known is None else replace(known, lease_until=node.lease_until)
         self._db.nodes[node.id] = entered
 
-    async def renew(self, node: NodeId, *, until: datetime) -> bool:
+    async def renew(self, node: NodeId, *, until: datetime, state: NodeState | None = None) -> bool:
         """The lease may become shorter too."""
         known = self._db.nodes.get(node)
         if known is None:
             return False
-        self._db.nodes[node] = replace(known, lease_until=until)
+        state = known.state if state is None else storable(state)
+        self._db.nodes[node] = replace(known, lease_until=until, state=state)
         return True
 
     async def leave(self, node: NodeId, *, now: datetime) -> None:
@@ -47,6 +53,11 @@ class Nodes(Part):
     async def nodes(self) -> list[Node]:
         """Dead ones included."""
         return self._db.nodes_by_age()
+
+    async def owner(self, session: SessionKey) -> NodeId | None:
+        """Of a session that is known."""
+        known = self._db.sessions.get(storable(session))
+        return None if known is None else known.owner
 
     async def take_lease(self, name: str, node: NodeId, *, now: datetime) -> bool:
         """A node that has not joined gets no lease."""

@@ -9,6 +9,7 @@ from goclaw_py.core.outcomes import FAILURES
 from goclaw_py.core.status import Backlog
 from goclaw_py.ports.store import InboxKind, Notice, OutboxState
 from goclaw_py.store.memory.beats import Beats
+from goclaw_py.store.memory.calls import Calls
 from goclaw_py.store.memory.chats import Chats
 from goclaw_py.store.memory.drafts import Drafts
 from goclaw_py.store.memory.heartbeats import Heartbeats
@@ -30,6 +31,7 @@ from goclaw_py.store.memory.work import WorkItems
 
 class MemoryStore(
     Nodes,
+    Calls,
     Inbox,
     Letters,
     Runs,

@@ -32,6 +32,7 @@ from goclaw_py.ports.store.work import Work
 from goclaw_py.store import rules
 from goclaw_py.store.memory.beat_tables import BeatTables
 from goclaw_py.store.memory.job_tables import JobTables
+from goclaw_py.store.memory.node_tables import CallTable, LeaseRecord
 
 ExternalKey = tuple[str, str, str]
 """Channel, account, external id."""
@@ -41,14 +42,6 @@ ChatKey = tuple[str, str, str]
 
 PersonKey = tuple[str, str, str]
 """Channel, account, sender id."""
-
-
-@dataclass(slots=True)
-class LeaseRecord:
-    """A row of ``leases``."""
-
-    owner: NodeId | None = None
-    fence: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +212,7 @@ class MemoryDatabase:
     def __init__(self) -> None:
         self.nodes: dict[NodeId, Node] = {}
         self.leases: dict[str, LeaseRecord] = {}
+        self.calls = CallTable()
         self.sessions: dict[SessionKey, SessionRecord] = {}
         self.inbox: dict[int, InboxRecord] = {}
         self.known: dict[ExternalKey, InboxRecord] = {}
@@ -373,6 +367,7 @@ class MemoryDatabase:
                 record.owner = None
         for node in nodes:
             del self.nodes[node]
+        self.calls.remove(nodes)
         self.notify(Notice.INBOX, *([Notice.OUTBOX] if freed else []))
 
     def enqueue(

@@ -10,7 +10,7 @@ from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage
 from goclaw_py.core.occurrence import Status
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.ports.store import CutRun, Node, Notice, Recovery
+from goclaw_py.ports.store import CutRun, Node, NodeState, Notice, Recovery
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.beat_endings import leave_behind
@@ -36,6 +36,12 @@ class _GaveUp:
 class Nodes(Part):
     """Implements ``NodeStore``."""
 
+    async def time(self) -> datetime | None:
+        """The server's clock, as it is when the statement runs."""
+        async with self._pool.connection() as connection:
+            row = await connection.row(_SQL["time"])
+        return None if row is None else row["time"]
+
     async def join(self, node: Node) -> None:
         """Entering a node twice renews it, so a lost answer can be repeated."""
         async with self._pool.connection() as connection:
@@ -47,12 +53,14 @@ class Nodes(Part):
                 node.release,
                 node.started_at,
                 node.lease_until,
+                rows.node_state_json(node.state),
             )
 
-    async def renew(self, node: NodeId, *, until: datetime) -> bool:
+    async def renew(self, node: NodeId, *, until: datetime, state: NodeState | None = None) -> bool:
         """Waits for a recovery of this node that is under way, and then says False."""
+        told = None if state is None else rows.node_state_json(state)
         async with self._pool.connection() as connection:
-            return await connection.row(_SQL["renew"], node, until) is not None
+            return await connection.row(_SQL["renew"], node, until, told) is not None
 
     async def leave(self, node: NodeId, *, now: datetime) -> None:
         """Runs that nobody finished end ``interrupted``; their attempts are taken back."""
@@ -70,6 +78,12 @@ class Nodes(Part):
         """Dead ones included."""
         async with self._pool.connection() as connection:
             return [rows.node(row) for row in await connection.fetch(_SQL["list"])]
+
+    async def owner(self, session: SessionKey) -> NodeId | None:
+        """Of a session that is known."""
+        async with self._pool.connection() as connection:
+            row = await connection.row(_SQL["owner"], session)
+        return None if row is None or row["owner"] is None else NodeId(row["owner"])
 
     async def take_lease(self, name: str, node: NodeId, *, now: datetime) -> bool:
         """A node that has not joined gets no lease."""

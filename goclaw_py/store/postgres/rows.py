@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+
+import orjson
 
 from goclaw_py.core.events import Usage
 from goclaw_py.core.ids import AgentName, LaneName, NodeId, OccurrenceId, RunId, SessionKey
@@ -19,6 +21,7 @@ from goclaw_py.ports.store import (
     InboxRow,
     Letter,
     Node,
+    NodeState,
     OutboxRow,
     OutboxState,
     PairingRequest,
@@ -33,6 +36,7 @@ from goclaw_py.ports.store import (
 from goclaw_py.store.postgres.messages import inbound, outbound, packed
 from goclaw_py.store.postgres.pool import Row
 from goclaw_py.store.postgres.tools import calls
+from goclaw_py.store.text import storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,20 @@ def node(row: Row) -> Node:
         release=row["release"],
         started_at=row["started_at"],
         lease_until=row["lease_until"],
+        state=_node_state(row["state"]),
     )
+
+
+def node_state_json(state: NodeState) -> str:
+    """For the column ``state``."""
+    return orjson.dumps(storable(state)).decode()
+
+
+def _node_state(text: str) -> NodeState:
+    """As far as this release knows it; another one may have told it."""
+    told = orjson.loads(text)
+    known = {field.name: told[field.name] for field in fields(NodeState) if field.name in told}
+    return NodeState(**known | {"places": tuple(known.get("places", ()))})
 
 
 def inbox_row(row: Row) -> InboxRow:

@@ -9,6 +9,7 @@ from typing import Self
 
 from goclaw_py.ports.store import Notice
 from goclaw_py.store.postgres.beats import Beats
+from goclaw_py.store.postgres.calls import Calls
 from goclaw_py.store.postgres.chats import Chats
 from goclaw_py.store.postgres.drafts import Drafts
 from goclaw_py.store.postgres.heartbeats import Heartbeats
@@ -41,6 +42,7 @@ async def connection(address: Address) -> AsyncIterator[Connection]:
 
 class PostgresStore(
     Nodes,
+    Calls,
     Inbox,
     Letters,
     Runs,

@@ -4,23 +4,33 @@
 -- In one statement the nodes would be seen as they were before the wait for the lock, and a node
 -- that joined and claimed meanwhile would be taken for a dead one.
 
+-- name: time
+-- What time it is at the server.
+select clock_timestamp() as time;
+
 -- name: join
 -- Enters a node; entering it again renews it.
-insert into nodes (id, host, pid, release, started_at, lease_until)
-values ($1, $2, $3, $4, $5, $6)
+insert into nodes (id, host, pid, release, started_at, lease_until, state)
+values ($1, $2, $3, $4, $5, $6, $7::jsonb)
 on conflict (id) do update set lease_until = excluded.lease_until;
 
 -- name: renew
 -- Returns a row unless the node was declared dead. The lease may become shorter: that is how a
--- process ends the lease of one that it knows to be gone.
+-- process ends the lease of one that it knows to be gone. $3 is its state, null if it stays.
 update nodes
-set lease_until = $2
+set lease_until = $2, state = coalesce($3::jsonb, state)
 where id = $1
 returning id;
 
+-- name: owner
+-- Whose a session is.
+select owner
+from sessions
+where key = $1;
+
 -- name: list
 -- Every node that nobody has removed.
-select id, host, pid, release, started_at, lease_until
+select id, host, pid, release, started_at, lease_until, state
 from nodes
 order by started_at, id;
 

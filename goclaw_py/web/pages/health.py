@@ -8,6 +8,8 @@ from typing import Final
 
 from starlette.routing import Route
 
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.ports.control import NodesView
 from goclaw_py.ports.health import Health
 from goclaw_py.ports.settings import Setting
 from goclaw_py.web.pages.desk import Desk, Facts, Page, Query
@@ -26,6 +28,14 @@ _MEANINGS: Final = {
 }
 
 
+async def _nodes(desk: Desk) -> NodesView | None:
+    """All gateways on the database, None while it is away."""
+    try:
+        return await desk.control.nodes()
+    except StoreUnavailable:
+        return None
+
+
 def routes(desk: Desk, health: Health | None, settings: Sequence[Setting]) -> list[Route]:
     """One page."""
 
@@ -33,6 +43,7 @@ def routes(desk: Desk, health: Health | None, settings: Sequence[Setting]) -> li
         status = await desk.control.status()
         return {
             "status": status,
+            "nodes": await _nodes(desk),
             "checks": () if health is None else health.readiness().checks,
             "meanings": _MEANINGS,
             "settings": settings,

@@ -60,14 +60,15 @@ WRITES_JSON = {"cron export"}
 """JSON is what it is for."""
 
 WATCHED = {
-    *("status", "lanes", "queue", "runs list", "inbox list", "outbox list", "cron list"),
+    *("status", "lanes", "nodes list", "queue", "runs list"),
+    *("inbox list", "outbox list", "cron list"),
     "heartbeat status",
 }
 
 VERBS = {
     *("list", "show", "add", "edit", "rm", "set", "pause", "resume", "run", "retry", "drop"),
     *("import", "export", "follow", "reset", "allow", "deny", "approve", "revoke", "mute"),
-    *("on", "off", "auto", "done", "check", "status", "why", "logs", "next", "path"),
+    *("on", "off", "auto", "done", "drain", "check", "status", "why", "logs", "next", "path"),
     *("runs", "people", "events"),
 }
 """Second words. The last line are lists of something else than the noun before them."""
@@ -123,6 +124,9 @@ GATEWAY = {
     "stop": "console",
     "lanes": "",
     "lanes set": "main 3",
+    "nodes list": "",
+    "nodes show": "here",
+    "nodes drain": "here",
     "queue": "console",
     "event": "the build is red",
     "sessions list": "",

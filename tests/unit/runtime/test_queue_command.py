@@ -23,6 +23,7 @@ from tests.unit.runtime.test_pairing import code_in
 
 AT_ONCE = Ways(direct=QueuePolicy())
 DUTIES = {
+    "asked",
     "claim_pending",
     "ended",
     "next_job_due",

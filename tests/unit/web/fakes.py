@@ -44,6 +44,7 @@ from goclaw_py.core.status import (
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.control import (
     Asking,
+    NodesView,
     NoGateway,
     NotAChat,
     NotFound,
@@ -58,6 +59,7 @@ from goclaw_py.ports.heartbeat import HeartbeatDesk
 from goclaw_py.ports.jobs import JobDesk
 from goclaw_py.ports.store import (
     ALL_RUNS,
+    Node,
     OutboxRow,
     OutboxState,
     Person,
@@ -72,6 +74,7 @@ from goclaw_py.ports.store import (
 )
 from tests.unit.web.fake_heartbeats import FakeHeartbeats
 from tests.unit.web.fake_jobs import Jobs
+from tests.unit.web.fake_nodes import FakeNodes
 from tests.unit.web.fake_post import behind
 from tests.unit.web.fake_usage import FakeUsage
 
@@ -267,6 +270,7 @@ class FakeControl(FakeUsage):
         self.following = 0
         self.made = Jobs()
         self.hearts = FakeHeartbeats()
+        self.cluster = FakeNodes(self._called)
         self.events: asyncio.Queue[LiveEvent | None] = asyncio.Queue()
         """What comes after ``LiveNow`` to one who follows runs. None ends it."""
 
@@ -291,6 +295,12 @@ class FakeControl(FakeUsage):
             raise NotFound(f"there is no lane {name!r}; there are: main, cron")
         before, self.size = self.size, concurrency
         return Resized(before, replace(found[0], concurrency=concurrency, active=2))
+
+    async def nodes(self) -> NodesView:
+        return self.cluster.view()
+
+    async def drain(self, node: str) -> Node:
+        return self.cluster.drain(node)
 
     async def active(self) -> ActiveRuns:
         self._called("active")

@@ -14,11 +14,11 @@ from goclaw_py.cli.remote import RemoteControl
 from goclaw_py.core.errors import GoclawError, StoreUnavailable
 from goclaw_py.core.ids import AgentName, LaneName, SessionKey
 from goclaw_py.core.outcomes import Outcome, Trigger
-from goclaw_py.ports.control import NoGateway, NotFound, StopReport
+from goclaw_py.ports.control import NodeSilent, NodesView, NoGateway, NotFound, StopReport
 from goclaw_py.ports.store import ALL_RUNS, OutboxState, RunFilter, Standing
 from goclaw_py.web import wire
 from tests.support.apps import lend_api
-from tests.unit.web import fake_post, fakes
+from tests.unit.web import fake_nodes, fake_post, fakes
 from tests.unit.web.fake_terminals import FakeTerminals
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.harness import connected
@@ -54,6 +54,11 @@ async def test_everything_that_can_be_asked_comes_back_as_it_was(tmp_path: Path)
         assert await remote.heard() == [fake_post.SPOKE]
         assert await remote.chats(limit=2) == [fake_post.FAMILY, fake_post.DIRECT]
         assert await remote.people() == [fakes.ANN]
+        assert await remote.nodes() == NodesView(
+            fake_nodes.AT,
+            fake_nodes.HERE.id,
+            (fake_nodes.HERE, fake_nodes.DRAINING, fake_nodes.DEAD),
+        )
         assert await remote.pairing_requests() == [fakes.ASKED]
     # One more than was asked for tells whether there is another page.
     assert ("sessions", 8) in made.control.calls
@@ -76,6 +81,7 @@ async def test_everything_that_can_be_done_is_done(tmp_path: Path) -> None:
         assert await remote.dismiss_letters([8, 9]) == 1
         await remote.allow_chat("telegram", "default", "-1001", allowed=False)
         resized = await remote.resize_lane(LaneName("main"), 4)
+        assert await remote.drain("drains") == fake_nodes.DRAINING
         guest = await remote.approve("CODE", guest=True)
         await remote.revoke("telegram", "default", "42")
     assert (stopped.stopped, len(stopped.dropped)) == ((fakes.RUN_ID,), 2)
@@ -113,6 +119,7 @@ async def test_a_session_key_of_any_characters_arrives_whole(tmp_path: Path, key
     [
         (NotFound("nothing is called that"), NotFound),
         (NoGateway("needs a gateway"), NoGateway),
+        (NodeSilent("node n1 does not answer"), NodeSilent),
         (StoreUnavailable("the database does not answer"), StoreUnavailable),
         (GoclawError("something else"), Refused),
     ],

@@ -1,0 +1,28 @@
+"""What of the settings is to be the same on all nodes of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Final
+
+from goclaw_py.config.models import Settings
+from goclaw_py.config.show import shown
+
+_OWN: Final = frozenset({"database", "log", "shutdown", "state", "web"})
+"""Where a node is and how it shows itself is its own affair."""
+
+_DIGITS: Final = 12
+
+
+def settings_digest(settings: Settings) -> Mapping[str, str]:
+    """A digest of each section, by its name; what is secret is not in it (SPEC NODE-1)."""
+    sections: dict[str, list[str]] = {}
+    for one in shown(settings):
+        section = one.path.partition(".")[0]
+        if section not in _OWN:
+            sections.setdefault(section, []).append(f"{one.path}={one.value!r}")
+    return {
+        name: sha256("\n".join(sorted(lines)).encode()).hexdigest()[:_DIGITS]
+        for name, lines in sorted(sections.items())
+    }

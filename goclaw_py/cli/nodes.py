@@ -1,0 +1,132 @@
+"""``goclaw nodes``: the gateways that share the database (SPEC NODE-1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from goclaw_py.cli import completion
+from goclaw_py.cli.context import AsJson, Asks, Watch, cli, look, named
+from goclaw_py.cli.output import clock, duration, plain, show_facts, show_json, show_table
+
+if TYPE_CHECKING:
+    from goclaw_py.ports.control import Control, NodesView
+    from goclaw_py.ports.store import Node
+
+app = typer.Typer(no_args_is_help=True, help="The gateways that share the database.")
+
+NodeName = Annotated[
+    str,
+    typer.Argument(
+        metavar="NODE",
+        callback=named,
+        autocompletion=completion.nodes,
+        help="Its id: any unique part of it.",
+    ),
+]
+
+_COLUMNS = ("NODE", "HOST", "PID", "RELEASE", "SINCE", "STATE", "RUNNING", "WAITING", "RECEIVES")
+
+
+@app.command("list")
+def list_(ctx: typer.Context, *, watch: Watch = None, as_json: AsJson = False) -> None:
+    """List nodes, the oldest first: where they are, how they are, how much they do."""
+
+    async def ask(control: Control) -> NodesView:
+        return await control.nodes()
+
+    def show_all(asks: Asks) -> None:
+        found = asks.ask(ask)
+        if as_json:
+            from goclaw_py.ports.control import NodesView  # noqa: PLC0415
+
+            show_json(NodesView, found)
+            return
+        rows = [_row(found, node) for node in found.nodes]
+        show_table(_COLUMNS, rows, empty="no gateway runs on this database; start one: goclaw run")
+
+    look(ctx, show_all, watch, as_json=as_json)
+
+
+@app.command()
+def show(ctx: typer.Context, node: NodeName, *, as_json: AsJson = False) -> None:
+    """Show a node: its lease, its clock, what it does, the accounts it receives for."""
+
+    async def ask(control: Control) -> tuple[NodesView, Node]:
+        from goclaw_py.runtime.lists import only  # noqa: PLC0415
+
+        found = await control.nodes()
+        nodes = list(found.nodes)
+        return found, only(nodes, lambda one: node in one.id, lambda one: one.id, f"node {node!r}")
+
+    found, one = cli(ctx).ask(ask)
+    if as_json:
+        from goclaw_py.ports.store import Node  # noqa: PLC0415
+
+        show_json(Node, one)
+        return
+    left_s = (one.lease_until - found.at).total_seconds()
+    lease = f"ends in {duration(left_s)}" if left_s > 0 else f"ended {duration(-left_s)} ago"
+    show_facts(
+        [
+            ("node", one.id),
+            ("host", plain(one.host)),
+            ("pid", str(one.pid)),
+            ("release", plain(one.release)),
+            ("since", clock(one.started_at)),
+            ("state", _state(found, one)),
+            ("lease", lease),
+            ("clock", _skew(one)),
+            ("running", str(one.state.running)),
+            ("waiting", str(one.state.waiting)),
+            ("receives", ", ".join(map(plain, one.state.places)) or "nothing"),
+        ]
+    )
+
+
+@app.command()
+def drain(ctx: typer.Context, node: NodeName, *, as_json: AsJson = False) -> None:
+    """Let a node end as after SIGTERM: it takes nothing new, and what runs may end."""
+
+    async def ask(control: Control) -> Node:
+        return await control.drain(node)
+
+    drained = cli(ctx).ask(ask)
+    if as_json:
+        from goclaw_py.ports.store import Node  # noqa: PLC0415
+
+        show_json(Node, drained)
+        return
+    typer.echo(
+        f"node {drained.id} (pid {drained.pid}) takes nothing new and ends; "
+        "see: goclaw nodes list --watch"
+    )
+
+
+def _row(found: NodesView, node: Node) -> tuple[str, ...]:
+    told = node.state
+    return (
+        f"{node.id}{' *' if node.id == found.here else ''}",
+        plain(node.host.partition("/")[0]),
+        str(node.pid),
+        plain(node.release),
+        clock(node.started_at),
+        _state(found, node),
+        str(told.running),
+        str(told.waiting),
+        ", ".join(map(plain, told.places)) or "nothing",
+    )
+
+
+def _state(found: NodesView, node: Node) -> str:
+    if not found.is_live(node):
+        return "dead"
+    return "draining" if node.state.draining else "live"
+
+
+def _skew(node: Node) -> str:
+    skew_s = node.state.skew_s
+    if abs(skew_s) < 1:
+        return "as the database's"
+    return f"{duration(abs(skew_s))} {'ahead of' if skew_s > 0 else 'behind'} the database's"

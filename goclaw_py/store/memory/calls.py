@@ -1,0 +1,43 @@
+"""What nodes ask each other."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from goclaw_py.core.ids import NodeId
+from goclaw_py.ports.store import NodeCall, Notice
+from goclaw_py.store.memory.tables import Part
+from goclaw_py.store.rules import CALLS_KEPT
+from goclaw_py.store.text import storable
+
+
+class Calls(Part):
+    """Implements ``CallStore``."""
+
+    async def ask(self, node: NodeId, question: str, *, now: datetime) -> int | None:
+        """Whatever a node was asked goes with it."""
+        self._db.calls.forget(now - CALLS_KEPT)
+        if not self._db.is_live(node, now):
+            return None
+        number = self._db.calls.enter(node, storable(question), now)
+        self._db.notify(Notice.NODES)
+        return number
+
+    async def asked(self, node: NodeId) -> list[NodeCall]:
+        """In the order of their numbers."""
+        return [
+            one.call
+            for one in self._db.calls.rows.values()
+            if one.node == node and one.answer is None
+        ]
+
+    async def answer(self, call: int, answer: str) -> None:
+        """What is forgotten is not answered."""
+        if call in self._db.calls.rows:
+            self._db.calls.rows[call].answer = storable(answer)
+            self._db.notify(Notice.NODES)
+
+    async def answer_to(self, call: int) -> str | None:
+        """None also for what is forgotten."""
+        found = self._db.calls.rows.get(call)
+        return None if found is None else found.answer

@@ -1,0 +1,49 @@
+"""What nodes own, and what they ask each other."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from goclaw_py.core.ids import NodeId
+from goclaw_py.ports.store import NodeCall
+
+
+@dataclass(slots=True)
+class LeaseRecord:
+    """A row of ``leases``."""
+
+    owner: NodeId | None = None
+    fence: int = 0
+
+
+@dataclass(slots=True)
+class CallRecord:
+    """A row of ``node_calls``."""
+
+    node: NodeId
+    call: NodeCall
+    answer: str | None = None
+
+
+@dataclass(slots=True)
+class CallTable:
+    """``node_calls``, in the order of their numbers."""
+
+    rows: dict[int, CallRecord] = field(default_factory=dict)
+    last_id: int = 0
+
+    def enter(self, node: NodeId, question: str, now: datetime) -> int:
+        """A new question; its number."""
+        self.last_id += 1
+        self.rows[self.last_id] = CallRecord(node, NodeCall(self.last_id, question, now))
+        return self.last_id
+
+    def forget(self, before: datetime) -> None:
+        """Forget what was asked before an instant."""
+        self.rows = {key: one for key, one in self.rows.items() if one.call.asked_at >= before}
+
+    def remove(self, nodes: Collection[NodeId]) -> None:
+        """Forget what these nodes were asked."""
+        self.rows = {key: one for key, one in self.rows.items() if one.node not in nodes}

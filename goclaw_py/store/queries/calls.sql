@@ -1,0 +1,43 @@
+-- What nodes ask each other.
+
+-- name: forget
+-- Forgets what was asked before an instant.
+delete from node_calls
+where asked_at < $1;
+
+-- name: ask
+-- Asks a node that lives; tells every listener.
+with entered as (
+    insert into node_calls (node, question, asked_at)
+    select id, $2::text, $3
+    from nodes
+    where id = $1 and lease_until > $3
+    for key share
+    returning id
+)
+select id, pg_notify($4, '')
+from entered;
+
+-- name: asked
+-- What a node has not answered.
+select id, question, asked_at
+from node_calls
+where node = $1 and answer is null
+order by id;
+
+-- name: answer
+-- Answers one, and tells every listener.
+with answered as (
+    update node_calls
+    set answer = $2::text
+    where id = $1
+    returning id
+)
+select pg_notify($3, '')
+from answered;
+
+-- name: answer_to
+-- The answer to one.
+select answer
+from node_calls
+where id = $1;

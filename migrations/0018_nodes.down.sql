@@ -1,0 +1,2 @@
+drop table node_calls;
+alter table nodes drop column state;

@@ -1,0 +1,32 @@
+"""Which settings are to be the same on all nodes (SPEC NODE-1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from goclaw_py.app.peers import settings_digest
+from goclaw_py.config import Settings
+from goclaw_py.config.models import Database, Log, LogLevel, State
+from goclaw_py.config.web import Web
+
+
+def test_equal_settings_have_equal_digests() -> None:
+    assert settings_digest(Settings()) == settings_digest(Settings())
+
+
+def test_only_the_section_that_differs_differs() -> None:
+    one, other = settings_digest(Settings()), settings_digest(Settings(lanes={"main": 7}))
+    assert {key for key in one if one[key] != other[key]} == {"lanes"}
+
+
+def test_where_a_node_is_and_what_it_writes_is_its_own_affair() -> None:
+    own = Settings(
+        home=Path("/elsewhere"),
+        database=Database(url=SecretStr("postgresql://h/d")),
+        log=Log(level=LogLevel.DEBUG),
+        state=State(folder=Path("/var/tmp/x")),
+        web=Web(port=9000),
+    )
+    assert settings_digest(own) == settings_digest(Settings())

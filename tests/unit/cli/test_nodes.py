@@ -1,0 +1,74 @@
+"""``goclaw nodes``: what it prints, and what it refuses (SPEC NODE-1)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from goclaw_py.ports.control import NodeSilent
+from tests.unit.cli.conftest import Shell, ThreadGateway
+from tests.unit.web import fake_nodes
+
+pytestmark = pytest.mark.real_time
+
+
+def test_nodes_are_listed_with_how_they_are(goclaw: Shell, gateway: ThreadGateway) -> None:
+    got = goclaw("nodes", "list")
+    assert got.code == 0
+    head, *lines = got.out.splitlines()
+    assert head.split()[:4] == ["NODE", "HOST", "PID", "RELEASE"]
+    assert [line.split()[0] for line in lines] == ["0190-here", "0191-drains", "0192-dead"]
+    words = [line.split() for line in lines]
+    assert words[0][1:4] == ["*", "alpha", "41"]
+    assert words[0][-4:] == ["live", "2", "5", "telegram/default"]
+    assert words[1][-4:] == ["draining", "1", "0", "nothing"]
+    assert words[2][-4:] == ["dead", "0", "0", "nothing"]
+
+
+def test_nobody_there_is_told(goclaw: Shell, gateway: ThreadGateway) -> None:
+    gateway.control.cluster.found.clear()
+    assert "goclaw run" in goclaw("nodes", "list").out
+
+
+def test_a_node_is_shown_with_its_lease_and_its_clock(
+    goclaw: Shell, gateway: ThreadGateway
+) -> None:
+    out = goclaw("nodes", "show", "drains").out
+    assert "ends in 5.0s" in out
+    assert "5m 0s ahead of the database's" in " ".join(out.split())
+    assert "ended" in goclaw("nodes", "show", "dead").out
+
+
+def test_programs_read_the_same(goclaw: Shell, gateway: ThreadGateway) -> None:
+    found = json.loads(goclaw("nodes", "list", "--json").out)
+    assert (found["here"], len(found["nodes"])) == (fake_nodes.HERE.id, 3)
+    one = json.loads(goclaw("nodes", "show", "here", "--json").out)
+    assert one["state"]["places"] == ["telegram/default"]
+    assert json.loads(goclaw("nodes", "drain", "here", "--json").out)["id"] == fake_nodes.HERE.id
+
+
+def test_a_node_is_drained_by_a_part_of_its_id(goclaw: Shell, gateway: ThreadGateway) -> None:
+    got = goclaw("nodes", "drain", "here")
+    assert got.code == 0
+    assert "pid 41" in got.out
+    assert gateway.control.calls[-1] == ("drain", "here")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("019", "not unique"), ("dead", "no live node"), ("x", "no live node")]
+)
+def test_a_node_that_is_not_clear_or_dead_is_refused(
+    goclaw: Shell, gateway: ThreadGateway, name: str, words: str
+) -> None:
+    got = goclaw("nodes", "drain", name)
+    assert got.code != 0
+    assert words in got.err
+    assert got.err.count("\n") == 1
+
+
+def test_a_silent_node_is_named(goclaw: Shell, gateway: ThreadGateway) -> None:
+    gateway.control.failure = NodeSilent("node 0190-here does not answer; it may still do it")
+    got = goclaw("nodes", "drain", "here")
+    assert got.code != 0
+    assert "does not answer" in got.err
