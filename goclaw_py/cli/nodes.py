@@ -31,7 +31,7 @@ _COLUMNS = ("NODE", "HOST", "PID", "RELEASE", "SINCE", "STATE", "RUNNING", "WAIT
 
 @app.command("list")
 def list_(ctx: typer.Context, *, watch: Watch = None, as_json: AsJson = False) -> None:
-    """List nodes, the oldest first: where they are, how they are, how much they do."""
+    """List nodes: where and how they are, the oldest first."""
 
     async def ask(control: Control) -> NodesView:
         return await control.nodes()
@@ -51,7 +51,7 @@ def list_(ctx: typer.Context, *, watch: Watch = None, as_json: AsJson = False) -
 
 @app.command()
 def show(ctx: typer.Context, node: NodeName, *, as_json: AsJson = False) -> None:
-    """Show a node: its lease, its clock, what it does, the accounts it receives for."""
+    """Show a node: its lease, its clock, its work."""
 
     async def ask(control: Control) -> tuple[NodesView, Node]:
         from goclaw_py.runtime.lists import only  # noqa: PLC0415
@@ -87,7 +87,7 @@ def show(ctx: typer.Context, node: NodeName, *, as_json: AsJson = False) -> None
 
 @app.command()
 def drain(ctx: typer.Context, node: NodeName, *, as_json: AsJson = False) -> None:
-    """Let a node end as after SIGTERM: it takes nothing new, and what runs may end."""
+    """Let a node end. As after SIGTERM it takes nothing new, and what runs may end."""
 
     async def ask(control: Control) -> Node:
         return await control.drain(node)

@@ -34,6 +34,8 @@ def test_every_query_says_what_it_promises(file: str) -> None:
 @pytest.mark.parametrize("file", FILES)
 def test_no_query_reads_the_servers_clock(file: str) -> None:
     for name, query in queries(file).items():
+        if (file, name) == ("nodes", "time"):
+            continue  # it is what all nodes set their clocks by
         assert not re.search(r"\bnow\(\)|current_timestamp|clock_timestamp", query), name
 
 

@@ -27,6 +27,7 @@ DUTIES = {
     "claim_pending",
     "ended",
     "next_job_due",
+    "nodes",
     "people",
     "recover",
     "release_sessions",
