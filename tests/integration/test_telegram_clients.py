@@ -464,19 +464,20 @@ async def hang(client: BotClient) -> None:
             await client.send_message(HERE, HELLO)
 
 
-async def test_hanging_texts_delay_neither_signs_nor_polls(api: BotApi, client: BotClient) -> None:
+async def test_hanging_texts_delay_neither_signs_nor_polls(api: BotApi, library: Library) -> None:
     api.fault(Fault("sendMessage", FaultKind.HANG, count=64))
-    sends = [asyncio.create_task(hang(client)) for _ in range(64)]
-    await api.wait_calls("sendMessage", 64, timeout_s=60)
-    # Less than a text hangs, and much more than a call takes, also on a busy machine.
-    async with asyncio.timeout(20):
-        await client.send_action(HERE, "typing")
-        await client.set_reaction(ANN, 1, "👀")
-        await client.get_updates(offset=None, wait_s=0, kinds=["message"])
-    for send in sends:
-        send.cancel()
-    await asyncio.wait(sends)
-    await client.send_message(HERE, Text("through"))
+    async with connected(library, api.url, send_timeout_s=600) as client:
+        sends = [asyncio.create_task(hang(client)) for _ in range(64)]
+        await api.wait_calls("sendMessage", 64, timeout_s=60)
+        # Much less than a text hangs, and much more than a call takes, also on a busy machine.
+        async with asyncio.timeout(60):
+            await client.send_action(HERE, "typing")
+            await client.set_reaction(ANN, 1, "👀")
+            await client.get_updates(offset=None, wait_s=0, kinds=["message"])
+        for send in sends:
+            send.cancel()
+        await asyncio.wait(sends)
+        await client.send_message(HERE, Text("through"))
     assert api.texts(ANN) == ["through"]
 
 
