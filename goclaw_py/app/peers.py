@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Final
 
-from goclaw_py.config.models import Settings
-from goclaw_py.config.show import shown
+from goclaw_py.ports.settings import Setting
 
 _OWN: Final = frozenset({"database", "log", "shutdown", "state", "web"})
 """Where a node is and how it shows itself is its own affair."""
@@ -15,10 +14,10 @@ _OWN: Final = frozenset({"database", "log", "shutdown", "state", "web"})
 _DIGITS: Final = 12
 
 
-def settings_digest(settings: Settings) -> Mapping[str, str]:
+def settings_digest(settings: Iterable[Setting]) -> Mapping[str, str]:
     """A digest of each section, by its name; what is secret is not in it (SPEC NODE-1)."""
     sections: dict[str, list[str]] = {}
-    for one in shown(settings):
+    for one in settings:
         section = one.path.partition(".")[0]
         if section not in _OWN:
             sections.setdefault(section, []).append(f"{one.path}={one.value!r}")

@@ -81,7 +81,8 @@ class Service:
         self._database = database
         self._store = store
         self._clock = clock = SharedClock()
-        self._digest = settings_digest(settings)
+        self._shown = shown(settings)
+        self._digest = settings_digest(self._shown)
         self._pending = Wake()
         self._people = Wake()
         self._lost = asyncio.Event()
@@ -128,7 +129,7 @@ class Service:
 
     def _servers(self, listener: UnixListener, web: WebListener | None) -> list[HttpServer]:
         """The API for this machine's commands and, at ``web``, what can be called over TCP."""
-        settings = shown(self._settings)
+        settings = self._shown
         terminals = self._parts.terminals
         app = make_api(
             self.control, terminals, release=RELEASE, settings=settings, health=self._health

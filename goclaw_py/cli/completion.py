@@ -49,16 +49,12 @@ def runs(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def jobs(ctx: typer.Context, incomplete: str) -> list[str]:
     """Short names of jobs."""
-    found = _ask(ctx, "/api/jobs?limit=200")
-    rows = found.get("jobs") if isinstance(found, dict) else None
-    return _fitting(_named(rows, "slug"), incomplete)
+    return _fitting(_named(_below(_ask(ctx, "/api/jobs?limit=200"), "jobs"), "slug"), incomplete)
 
 
 def nodes(ctx: typer.Context, incomplete: str) -> list[str]:
     """Ids of the gateways on the database."""
-    found = _ask(ctx, "/api/nodes")
-    rows = found.get("nodes") if isinstance(found, dict) else None
-    return _fitting(_named(rows, "id"), incomplete)
+    return _fitting(_named(_below(_ask(ctx, "/api/nodes"), "nodes"), "id"), incomplete)
 
 
 def agents(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -84,6 +80,10 @@ def sections(ctx: typer.Context, incomplete: str) -> list[str]:
 def _fitting(names: Iterable[str], incomplete: str) -> list[str]:
     found = dict.fromkeys(name for name in names if name.startswith(incomplete))
     return [name for name in found if _SAFE.fullmatch(name)]
+
+
+def _below(document: object, key: str) -> object:
+    return document.get(key) if isinstance(document, dict) else None
 
 
 def _named(rows: object, key: str) -> list[str]:

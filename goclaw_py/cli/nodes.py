@@ -75,7 +75,7 @@ def show(ctx: typer.Context, node: NodeName, *, as_json: AsJson = False) -> None
             ("pid", str(one.pid)),
             ("release", plain(one.release)),
             ("since", clock(one.started_at)),
-            ("state", _state(found, one)),
+            ("state", found.health(one)),
             ("lease", lease),
             ("clock", _skew(one)),
             ("running", str(one.state.running)),
@@ -108,21 +108,15 @@ def _row(found: NodesView, node: Node) -> tuple[str, ...]:
     told = node.state
     return (
         f"{node.id}{' *' if node.id == found.here else ''}",
-        plain(node.host.partition("/")[0]),
+        plain(node.machine),
         str(node.pid),
         plain(node.release),
         clock(node.started_at),
-        _state(found, node),
+        found.health(node),
         str(told.running),
         str(told.waiting),
         ", ".join(map(plain, told.places)) or "nothing",
     )
-
-
-def _state(found: NodesView, node: Node) -> str:
-    if not found.is_live(node):
-        return "dead"
-    return "draining" if node.state.draining else "live"
 
 
 def _skew(node: Node) -> str:

@@ -13,7 +13,7 @@ from goclaw_py.core.hours import ActiveHours
 from goclaw_py.core.intervals import in_words
 from goclaw_py.core.messages import Target
 from goclaw_py.core.targets import target_text
-from goclaw_py.core.text import cut_text
+from goclaw_py.core.text import count, cut_text
 from goclaw_py.core.wording_times import at, lasting
 
 _REASON_CHARS: Final = 300
@@ -329,7 +329,7 @@ def _is_unpriced(used: Usage | None) -> bool:
 def _used(used: Usage | None) -> str:
     if used is None or used == NO_USAGE:
         return "nothing"
-    tokens = f"{used.tokens:,} token{'' if used.tokens == 1 else 's'}"
+    tokens = count(used.tokens, "token")
     return tokens if used.cost_usd is None else f"{money(used)} ({tokens})"
 
 

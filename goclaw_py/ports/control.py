@@ -78,7 +78,13 @@ class NodesView:
 
     def is_live(self, node: Node) -> bool:
         """Whether a node has renewed its lease in time."""
-        return node.lease_until > self.at
+        return node.is_live(self.at)
+
+    def health(self, node: Node) -> str:
+        """How a node is, in a word: ``live``, ``draining`` or ``dead``."""
+        if not self.is_live(node):
+            return "dead"
+        return "draining" if node.state.draining else "live"
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,9 +108,8 @@ class Cluster:
         clock = None if self._shared is None else self._shared.warning()
         now = self._clock.now()
         others = [node for node in self._peers if node.id != self.node.id]
-        live = [node for node in others if node.lease_until > now]
-        differing = (differences(self.node.release, self._state(), node) for node in live)
-        return tuple(filter(None, (clock, *differing)))
+        live = (node for node in others if node.is_live(now))
+        return tuple(filter(None, (clock, *(differences(self.node, node) for node in live))))
 
     async def recover(self, only: Collection[NodeId] | None = None) -> None:
         """Take back what dead nodes left: all of them, or ``only`` these."""
@@ -185,15 +184,15 @@ class Cluster:
         )
 
 
-def differences(release: str, here: NodeState, there: Node) -> str:
+def differences(here: Node, there: Node) -> str:
     """How another node differs from this one, in one line; "" if it does not."""
-    place = f"node {there.id} ({there.host.partition('/')[0]}, pid {there.pid})"
+    place = f"node {there.id} ({there.machine}, pid {there.pid})"
     parts: list[str] = []
-    if there.release != release:
-        parts.append(f"runs release {there.release or 'unknown'}, this one {release}")
-    keys = here.settings.keys() | there.state.settings.keys()
-    if there.state.settings and here.settings:
-        other = sorted(k for k in keys if here.settings.get(k) != there.state.settings.get(k))
+    if there.release != here.release:
+        parts.append(f"runs release {there.release or 'unknown'}, this one {here.release}")
+    ours, theirs = here.state.settings, there.state.settings
+    if ours and theirs:
+        other = sorted(k for k in ours.keys() | theirs.keys() if ours.get(k) != theirs.get(k))
         if other:
             parts.append(f"has other settings here: {', '.join(f'[{key}]' for key in other)}")
     return f"{place} {' and '.join(parts)}" if parts else ""

@@ -89,7 +89,7 @@ class Elsewhere:
     async def _others(self) -> Sequence[NodeId]:
         here, now = self._node(), self._clock.now()
         nodes = await self._store.nodes()
-        return [node.id for node in nodes if node.id != here and node.lease_until > now]
+        return [node.id for node in nodes if node.id != here and node.is_live(now)]
 
     async def _ask_owner(self, session: SessionKey, what: str, **facts: object) -> Facts | None:
         owner = await self._store.owner(session)

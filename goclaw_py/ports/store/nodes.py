@@ -45,6 +45,15 @@ class Node:
     lease_until: datetime
     state: NodeState = NodeState()
 
+    @property
+    def machine(self) -> str:
+        """The name of its machine, without what tells boots and containers of it apart."""
+        return self.host.partition("/")[0]
+
+    def is_live(self, at: datetime) -> bool:
+        """Whether it has renewed its lease in time."""
+        return self.lease_until > at
+
 
 @dataclass(frozen=True, slots=True)
 class CutRun:

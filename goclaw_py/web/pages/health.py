@@ -25,6 +25,9 @@ _MEANINGS: Final = {
     "waiting": "busy",
     "starting": "busy",
     "stopped": "bad",
+    "live": "good",
+    "draining": "busy",
+    "dead": "bad",
 }
 
 

@@ -16,10 +16,11 @@ from tests.support.harness import until
 
 HERE = NodeState(settings={"lanes": "1", "queue": "2", "agents": "3"})
 THERE = Node(NodeId("n2"), "beta/boot/pid", 42, "1.0", START, START.replace(year=2999), HERE)
+ME = replace(THERE, id=NodeId("n1"))
 
 
 def test_nodes_that_are_alike_are_not_worth_a_word() -> None:
-    assert differences("1.0", HERE, THERE) == ""
+    assert differences(ME, THERE) == ""
 
 
 @pytest.mark.parametrize(
@@ -43,11 +44,11 @@ def test_nodes_that_are_alike_are_not_worth_a_word() -> None:
     ],
 )
 def test_what_differs_is_named_in_one_line(there: Node, words: str) -> None:
-    assert differences("1.0", HERE, there) == words
+    assert differences(ME, there) == words
 
 
 def test_a_node_that_tells_no_settings_is_only_another_release() -> None:
-    assert differences("1.0", HERE, replace(THERE, state=NodeState())) == ""
+    assert differences(ME, replace(THERE, state=NodeState())) == ""
 
 
 async def test_only_live_others_count_and_only_as_long_as_they_differ() -> None:
