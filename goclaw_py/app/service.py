@@ -57,6 +57,8 @@ Front = Callable[[Control, Terminals], Awaitable[None]]
 
 RELEASE = version("goclaw_py")
 _PENDING_POLL_S = 2.0
+_HAND_OVER_S = 0.1
+"""How often a process that ends looks for sessions that others may have."""
 _LAST_WORDS_S = 5.0
 _GIVE_UP_S = 10.0
 _RESTART_S = 5.0
@@ -86,6 +88,7 @@ class Service:
         self._pending = Wake()
         self._people = Wake()
         self._lost = asyncio.Event()
+        self._ending = False
         self._cluster = Cluster(
             store,
             clock,
@@ -267,7 +270,7 @@ class Service:
             async with _database_may_be_away():
                 await self._works.take_up()
                 await self._works.gateway.release_idle()
-            await self._pending.wait(_PENDING_POLL_S)
+            await self._pending.wait(_HAND_OVER_S if self._ending else _PENDING_POLL_S)
 
     async def _keep_knowing_people(self) -> None:
         while True:
@@ -292,6 +295,8 @@ class Service:
         wait_s = self._settings.shutdown.wait_s
         try:
             async with asyncio.timeout(wait_s + runs.cancel_grace_s + _GIVE_UP_S):
+                self._ending = True
+                self._pending.call()
                 await self._works.drain(wait_s, hurry)
                 await self._works.runner.notices.flush()
         except TimeoutError:
@@ -329,6 +334,7 @@ class Service:
                 self._works.look_for_due()
             case Notice.NODES:
                 self._works.calls.look()
+                self._works.supervisor.look()
 
     def _on_recovery(self, recovery: Recovery) -> None:
         """Channels may still show runs that are no more (SPEC CMD-3)."""

@@ -353,21 +353,25 @@ class Gateway:
         self._sessions.add(session)
 
     async def release_idle(self) -> None:
-        """Let other nodes have the sessions in which nothing is left to do."""
+        """Let other nodes have the sessions in which nothing is left to do.
+
+        A process that ends starts nothing more: what waits in the others goes with them.
+        """
+        ending = self._dispatcher.draining
         busy = {arrival.session for arrival in self._arrivals}
         idle = {
             key
             for key in self._sessions
             if key not in busy
             and not self._dispatcher.has_session(key)
-            and not self._outages.has_session(key)
+            and (ending or not self._outages.has_session(key))
         }
         if idle:
             # Before the call: one that becomes busy during it is entered again.
             self._sessions -= idle
             self._policies.forget(idle)
             try:
-                await self._store.release_sessions(self._node(), idle)
+                await self._store.release_sessions(self._node(), idle, waiting=ending)
             except StoreUnavailable:
                 self._sessions |= idle
                 raise

@@ -13,6 +13,7 @@ from goclaw_py.core.status import ChannelView
 from goclaw_py.ports.channel import Channel, Intake
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import NodeStore
+from goclaw_py.runtime.wake import Wake
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +41,11 @@ class Supervisor:
             id(c): ChannelView(c.name, c.account, "starting", "") for c in self._channels
         }
         self._stopped = asyncio.Event()
+        self._free = Wake()
+
+    def look(self) -> None:
+        """A lease may have become free."""
+        self._free.call()
 
     def views(self) -> tuple[ChannelView, ...]:
         """How each channel is, by its own word where it works."""
@@ -109,13 +115,14 @@ class Supervisor:
         if channel.lease is None:
             return
         while True:
+            self._free.clear()
             try:
                 if await self._store.take_lease(channel.lease, self._node(), now=self._clock.now()):
                     return
                 self._show(channel, "waiting", "another gateway receives for this account")
             except StoreUnavailable:
                 self._show(channel, "waiting", "the database cannot be reached")
-            await asyncio.sleep(LEASE_POLL_S)
+            await self._free.wait(LEASE_POLL_S)
 
     def _show(self, channel: Channel, state: str, detail: str = "") -> None:
         before = self._views[id(channel)]

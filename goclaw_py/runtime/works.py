@@ -221,8 +221,11 @@ class Works:
     async def take_up(self) -> None:
         """Take up what waits in the database: after a crash, or from another node.
 
-        One call at a time. Raises ``StoreUnavailable``.
+        Nothing in a process that ends. One call at a time. Raises ``StoreUnavailable``.
         """
+        if self.dispatcher.draining:
+            await self.stopper.keep()
+            return
         now = self._clock.now()
         if now >= self._look_for_lost_at:
             lost = await self._store.unannounced(since=now - _TOLD_WITHIN)

@@ -308,6 +308,25 @@ async def test_a_session_with_pending_rows_is_not_released(world: World) -> None
     assert await world.b.claim_pending(B, now=T0, places=PLACES) == []
 
 
+async def test_a_process_that_ends_gives_back_what_waits_too(world: World) -> None:
+    """SPEC NODE-3: the others are told, and begin at once."""
+    heard = Heard()
+    (row,) = await world.accept(ANN)
+    world.b.on_notice(heard.append)
+    await world.a.release_sessions(A, [key_of(ANN), key_of(BOB)], waiting=True)
+    await until(heard.expect(Notice.INBOX))
+    found = await world.b.claim_pending(B, now=T0, places=PLACES)
+    assert [one.id for one in found] == [row.id]
+
+
+async def test_it_keeps_the_sessions_in_which_a_run_works(world: World) -> None:
+    rows = await world.accept(ANN)
+    await world.a.begin_run(new_run("r", *rows), node=A)
+    await world.a.release_sessions(A, [key_of(ANN)], waiting=True)
+    assert await world.b.claim_pending(B, now=T0, places=PLACES) == []
+    await world.a.finish_run(end("r"), node=A)
+
+
 async def test_a_session_with_a_run_is_not_released(world: World) -> None:
     await world.a.begin_run(new_run("r"), node=A)
     await world.a.release_sessions(A, [key_of(ANN)])

@@ -312,3 +312,15 @@ async def test_the_owner_of_a_session_is_known_to_all(world: World) -> None:
 async def test_the_time_is_that_of_the_database_if_it_has_a_clock(world: World) -> None:
     there = await world.a.time()
     assert there is None or abs(there - datetime.now(UTC)) < timedelta(minutes=1)
+
+
+async def test_those_who_wait_for_a_lease_are_told_that_it_is_free(world: World) -> None:
+    heard = Heard()
+    assert await world.a.take_lease("bot", A, now=T0)
+    world.b.on_notice(heard.append)
+    await world.b.drop_lease("bot", B)
+    await world.a.drop_lease("bot", A)
+    await until(heard.expect(Notice.NODES))
+    heard.clear()
+    await world.a.leave(A, now=T0)
+    await until(heard.expect(Notice.NODES))

@@ -186,6 +186,7 @@ class GatewayProcess:
     _pending: Wake = field(default_factory=Wake)
     _people: Wake = field(default_factory=Wake)
     _lost: asyncio.Event = field(default_factory=asyncio.Event)
+    _ending: bool = False
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -265,6 +266,8 @@ class GatewayProcess:
     async def shut_down(self, *, wait_s: float = 30.0, hurry: asyncio.Event | None = None) -> None:
         """End as the application does after a signal."""
         await self._cancel(self._tasks.pop())
+        self._ending = True
+        self._pending.call()
         await self.works.drain(wait_s, hurry or asyncio.Event())
         await self.runner.notices.flush()
         await self.commands.close()
@@ -371,7 +374,7 @@ class GatewayProcess:
                 await self.gateway.release_idle()
             except StoreUnavailable:
                 pass  # the next look finds it
-            await self._pending.wait(PENDING_POLL_S)
+            await self._pending.wait(0.1 if self._ending else PENDING_POLL_S)
 
     async def _keep_knowing_people(self) -> None:
         while True:
@@ -394,6 +397,7 @@ class GatewayProcess:
                 self.works.look_for_due()
             case Notice.NODES:
                 self.works.calls.look()
+                self.works.supervisor.look()
 
     def _on_recovery(self, recovery: Recovery) -> None:
         self.recoveries.append(recovery)

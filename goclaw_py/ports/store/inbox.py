@@ -216,5 +216,11 @@ class InboxStore(Protocol):
     async def dismiss_letters(self, ids: Collection[int]) -> int:
         """Show messages that ended without an answer no more. Returns how many there were."""
 
-    async def release_sessions(self, node: NodeId, sessions: Collection[SessionKey]) -> None:
-        """Give back sessions that are idle here. One with pending rows stays owned."""
+    async def release_sessions(
+        self, node: NodeId, sessions: Collection[SessionKey], *, waiting: bool = False
+    ) -> None:
+        """Give back sessions that are idle here.
+
+        One with pending rows stays owned; with ``waiting`` it is given back too, for others to work
+        on at once: that sends ``Notice.INBOX``.
+        """

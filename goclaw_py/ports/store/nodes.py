@@ -98,7 +98,10 @@ class NodeStore(Protocol):
         """
 
     async def leave(self, node: NodeId, *, now: datetime) -> None:
-        """Give back everything the node owns and remove it. Unfinished work is free for others."""
+        """Give back everything the node owns and remove it. Unfinished work is free for others.
+
+        Sends ``Notice.INBOX`` and ``Notice.NODES``.
+        """
 
     async def nodes(self) -> list[Node]:
         """All nodes, oldest first, dead ones included until somebody recovers them."""
@@ -110,7 +113,7 @@ class NodeStore(Protocol):
         """Own the named lease: True if it was free, this node's already, or its owner is dead."""
 
     async def drop_lease(self, name: str, node: NodeId) -> None:
-        """Give a named lease back, if this node owns it."""
+        """Give a named lease back, if this node owns it. Sends ``Notice.NODES``."""
 
     async def recover(
         self,

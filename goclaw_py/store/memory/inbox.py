@@ -131,14 +131,20 @@ class Inbox(Part):
             found = [row for row in waiting if row.kind is InboxKind.MESSAGE]
         return [row.unanswered() for row in found[:limit]]
 
-    async def release_sessions(self, node: NodeId, sessions: Collection[SessionKey]) -> None:
+    async def release_sessions(
+        self, node: NodeId, sessions: Collection[SessionKey], *, waiting: bool = False
+    ) -> None:
         """One in which a run of this node works stays owned too."""
+        handed_over = False
         for key in storable(tuple(sessions)):
             session = self._db.sessions.get(key)
-            if session is None or session.owner != node or session.pending:
+            if session is None or session.owner != node or (session.pending and not waiting):
                 continue
             if not any(self._node_of(run) == node for run in session.active):
                 session.owner = None
+                handed_over |= bool(session.pending)
+        if handed_over:
+            self._db.notify(Notice.INBOX)
 
     def _node_of(self, run: RunId) -> NodeId:
         return self._db.runs[run].node

@@ -75,6 +75,7 @@ class Nodes(Part):
         lease = self._db.leases.get(name)
         if lease is not None and lease.owner == node:
             lease.owner = None
+            self._db.notify(Notice.NODES)
 
     async def recover(
         self,

@@ -368,7 +368,7 @@ class MemoryDatabase:
         for node in nodes:
             del self.nodes[node]
         self.calls.remove(nodes)
-        self.notify(Notice.INBOX, *([Notice.OUTBOX] if freed else []))
+        self.notify(Notice.INBOX, Notice.NODES, *([Notice.OUTBOX] if freed else []))
 
     def enqueue(
         self, messages: Sequence[OutboundMessage], *, session: SessionKey | None, now: datetime

@@ -15,6 +15,7 @@ from goclaw_py.ports.store import (
     InboxRow,
     NewInbox,
     NewPairing,
+    Notice,
     Place,
     Unanswered,
 )
@@ -22,7 +23,7 @@ from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.accept import accept, offer
 from goclaw_py.store.postgres.drafts import close_forsaken
 from goclaw_py.store.postgres.group import Group
-from goclaw_py.store.postgres.part import Part, claim, enqueue, place_columns
+from goclaw_py.store.postgres.part import Part, claim, enqueue, notify, place_columns
 from goclaw_py.store.postgres.pool import Pool
 from goclaw_py.store.sql import queries
 
@@ -121,9 +122,14 @@ class Inbox(Part):
             found = await connection.fetch(query, session, limit)
         return [rows.unanswered(row) for row in found]
 
-    async def release_sessions(self, node: NodeId, sessions: Collection[SessionKey]) -> None:
+    async def release_sessions(
+        self, node: NodeId, sessions: Collection[SessionKey], *, waiting: bool = False
+    ) -> None:
         """One in which a run of this node works stays owned too."""
         async with self._pool.transaction() as connection:
             locked = await connection.fetch(_SQL["lock_sessions"], list(sessions), node)
             if locked:
-                await connection.fetch(_SQL["release_sessions"], [row["key"] for row in locked])
+                keys = [row["key"] for row in locked]
+                freed = await connection.fetch(_SQL["release_sessions"], keys, waiting)
+                if any(row["waits"] for row in freed):
+                    await notify(connection, [Notice.INBOX])

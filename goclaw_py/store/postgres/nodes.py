@@ -98,8 +98,9 @@ class Nodes(Part):
 
     async def drop_lease(self, name: str, node: NodeId) -> None:
         """Another node's lease is left alone."""
-        async with self._pool.connection() as connection:
-            await connection.fetch(_SQL["drop_lease"], name, node)
+        async with self._pool.transaction() as connection:
+            if await connection.row(_SQL["drop_lease"], name, node) is not None:
+                await notify(connection, [Notice.NODES])
 
     async def recover(
         self,
@@ -160,7 +161,8 @@ async def _free(connection: Connection, nodes: Sequence[NodeId]) -> None:
     await connection.fetch(_SQL["free_sessions"], nodes)
     await connection.fetch(_SQL["free_leases"], nodes)
     await connection.fetch(_SQL["remove"], nodes)
-    await notify(connection, [Notice.INBOX, Notice.OUTBOX] if unsent else [Notice.INBOX])
+    unsent_too = [Notice.OUTBOX] if unsent else []
+    await notify(connection, [Notice.INBOX, Notice.NODES, *unsent_too])
 
 
 async def _apologise(

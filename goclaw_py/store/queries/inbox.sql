@@ -215,11 +215,16 @@ order by key
 for update;
 
 -- name: release_sessions
--- Frees locked sessions in which nothing waits or runs.
-update sessions
+-- Frees locked sessions in which nothing runs, and, unless $2, nothing waits; tells in which.
+update sessions as s
 set owner = null
-where key = any ($1::text[])
-  and not exists (select from inbox where session = sessions.key and state = 'pending')
+from unnest($1::text[]) as k (key),
+    lateral (
+        select exists (select from inbox where session = k.key and state = 'pending') as waits
+    ) as w
+where s.key = k.key
+  and ($2::boolean or not w.waits)
   and not exists (
-      select from runs where session = sessions.key and outcome is null and node = sessions.owner
-  );
+      select from runs where session = s.key and outcome is null and node = s.owner
+  )
+returning w.waits;

@@ -76,7 +76,8 @@ returning owner;
 -- Frees a lease if this node owns it.
 update leases
 set owner = null
-where name = $1 and owner = $2;
+where name = $1 and owner = $2
+returning name;
 
 -- name: lock_sessions_of
 -- Locks all sessions of some nodes, in the order that every other transaction locks them.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import QueuePolicy
@@ -50,7 +52,7 @@ async def test_what_takes_longer_is_interrupted_and_runs_after_the_restart() -> 
         loop = asyncio.get_running_loop()
         before = loop.time()
         await gateway.shut_down(wait_s=30)
-        assert 30 <= loop.time() - before < 31
+        assert loop.time() - before == pytest.approx(30, abs=0.5)
         assert attempts(database) == {"work": 0}
         assert gateway.channel.texts() == []
         assert gateway.channel.ended()[0].outcome is Outcome.INTERRUPTED
@@ -239,3 +241,44 @@ async def _leave_ends_in_unavailable(gateway: GatewayProcess) -> bool:
 async def test_leaving_says_when_the_database_is_away() -> None:
     async with a_process() as gateway:
         assert await _leave_ends_in_unavailable(gateway)
+
+
+async def test_what_waits_goes_to_another_process_at_once() -> None:
+    """SPEC NODE-3: what runs may end, nobody else waits for it."""
+    database = MemoryDatabase()
+    ways = Ways(QueuePolicy(), main_lane=1)
+    agents = ScriptedAgent(Say("late", after_s=20)), ScriptedAgent()
+    async with (
+        a_process(agents[0], ways, database=database) as first,
+        a_process(agents[1], ways, database=database) as second,
+    ):
+        await first.say("work")
+        await agents[0].until_active(1)
+        await first.say("me too", chat="bob")
+        await first.say("and this", chat="ann")
+        ending = asyncio.create_task(first.shut_down())
+        await until(lambda: agents[1].prompts == ["me too"], within_s=0.5)
+        await asyncio.sleep(10)
+        # What waits behind a run stays with it: two runs of a session never overlap.
+        assert agents[1].prompts == ["me too"]
+        await until(lambda: agents[1].prompts == ["me too", "and this"], within_s=11)
+        await ending
+        texts = first.channel.texts("ann") + second.channel.texts("ann")
+        assert texts == ["late", "re: and this"]
+        assert await second.outcomes() == [Outcome.COMPLETED] * 3
+
+
+async def test_a_process_that_ends_takes_nothing_up_again() -> None:
+    database = MemoryDatabase()
+    agent = ScriptedAgent(Say("late", after_s=20))
+    async with a_process(agent, Ways(QueuePolicy(), main_lane=1), database=database) as gateway:
+        await gateway.say("work")
+        await agent.until_active(1)
+        await gateway.say("me too", chat="bob")
+        ending = asyncio.create_task(gateway.shut_down())
+        await asyncio.sleep(10)
+        gateway.store.calls.clear()
+        await asyncio.sleep(5)
+        assert gateway.store.calls["claim_pending"] == 0
+        await ending
+        assert attempts(database) == {"me too": 0}
