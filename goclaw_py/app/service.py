@@ -216,6 +216,7 @@ class Service:
             self._works.outbox.run,
             self._works.incidents.watch,
             self._works.calls.run,
+            self._works.places.run,
             self._works.office.run,
             self._works.office.keep_tidy,
             self._works.heartbeats.run,
@@ -332,6 +333,8 @@ class Service:
                 self._people.call()
             case Notice.CRON:
                 self._works.look_for_due()
+            case Notice.LANES:
+                self._works.places.wake.call()
             case Notice.NODES:
                 self._works.calls.look()
                 self._works.supervisor.look()

@@ -240,7 +240,12 @@ class AgentSlots:
 
 
 class Lane:
-    """A bounded pool of running runs (SPEC LANE-1). ``line`` holds who waits, first come first."""
+    """A bounded pool of running runs (SPEC LANE-1). ``line`` holds who waits, first come first.
+
+    Args:
+        shared: Other nodes have the same lane. Then a run needs a place that was granted for it,
+            and gives it back at its end: ``room`` is how many are here (SPEC NODE-2).
+    """
 
     __slots__ = (
         "active",
@@ -252,7 +257,9 @@ class Lane:
         "line",
         "name",
         "quiet_until",
+        "room",
         "run_times",
+        "shared",
         "started",
         "told",
         "wait_times",
@@ -260,10 +267,13 @@ class Lane:
         "watched",
     )
 
-    def __init__(self, name: LaneName, concurrency: int) -> None:
+    def __init__(self, name: LaneName, concurrency: int, *, shared: bool = False) -> None:
         check_count(f"lane {name}: concurrency", concurrency)
         self.name = name
         self.concurrency = concurrency
+        self.shared = shared
+        self.room = 0 if shared else concurrency
+        """How many may work here at once."""
         self.active = 0
         self.line: deque[Request] = deque()
         """May hold some that have left; ``waiting`` counts those that have not."""
@@ -281,6 +291,18 @@ class Lane:
         """Whose wait was told last (``Request.seq``)."""
         self.quiet_until = float("-inf")
         """No wait is told before."""
+
+    def resize(self, concurrency: int) -> None:
+        """Give it another size. Of a shared one what was granted stays."""
+        self.concurrency = concurrency
+        if not self.shared:
+            self.room = concurrency
+
+    def vacate(self) -> None:
+        """A run has left its slot. In a shared lane its place is not the next one's."""
+        self.active -= 1
+        if self.shared:
+            self.room -= 1
 
     def first(self) -> Request:
         """The first in the line. There must be one."""
@@ -306,6 +328,7 @@ class Lane:
             cancelled=self.cancelled,
             failed=self.failed,
             closed=self.closed,
+            shared=self.shared,
             wait_times=self.wait_times.view(),
             run_times=self.run_times.view(),
         )

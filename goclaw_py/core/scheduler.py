@@ -7,7 +7,7 @@ call ``tick``. The transitions themselves are in ``core.machine``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from goclaw_py.core.effects import Effect
@@ -49,6 +49,7 @@ class Scheduler:
         agents: How many runs of an agent may work at once; agents not named have no limit.
         cancel_grace_s: How long a cancelled run may take to end before it is abandoned.
         nesting: How far runs may ask for other runs.
+        shared: Lanes whose size is that of all nodes together: see ``grant``.
     """
 
     def __init__(
@@ -58,11 +59,12 @@ class Scheduler:
         agents: Mapping[AgentName, int] | None = None,
         cancel_grace_s: float = 10.0,
         nesting: Nesting = DEFAULT_NESTING,
+        shared: Collection[LaneName] = (),
     ) -> None:
         if not 0 <= cancel_grace_s <= MAX_LIMIT_S:
             raise ValueError(f"cancel_grace_s is a number of seconds: {cancel_grace_s!r}")
         sizes = {**DEFAULT_LANES, **(lanes or {})}
-        made = [Lane(name, size) for name, size in sizes.items()]
+        made = [Lane(name, size, shared=name in shared) for name, size in sizes.items()]
         self._machine = Machine(made, agents or {}, cancel_grace_s)
         self._intake = Intake(self._machine, nesting)
         self._draining = False
@@ -273,8 +275,23 @@ class Scheduler:
         check_count("concurrency", concurrency)
         lane = self._lane(name)
         self._machine.has_less_room |= concurrency < lane.concurrency
-        lane.concurrency = concurrency
+        lane.resize(concurrency)
         self._machine.slots.pump(lane, now)
+        return self._take(now)
+
+    def grant(self, name: LaneName, places: int, now: float) -> list[Effect]:
+        """Let so many more runs work in a shared lane; each gives its place back at its end.
+
+        Raises ``UnknownLane``, and ``ValueError`` for a lane that is not shared.
+        """
+        check_count("places", places)
+        lane = self._lane(name)
+        if not lane.shared:
+            raise ValueError(f"lane {name} is not shared")
+        lane.room += places
+        self._machine.slots.pump(lane, now)
+        # Whoever waited may have left: a place that nobody uses belongs to other nodes.
+        lane.room = lane.active
         return self._take(now)
 
     def set_concurrency(self, key: SessionKey, concurrency: int, now: float) -> list[Effect]:

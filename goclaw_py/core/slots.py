@@ -41,7 +41,7 @@ class LaneSlots:
             family.host = still_there(family.host)  # it may have ended meanwhile
         if family is not None and family.host is not None:
             self._seat(request, family.host, now)
-        elif lane.waiting or lane.active >= lane.concurrency:
+        elif lane.waiting or lane.active >= lane.room:
             lane.line.append(request)
             lane.waiting += 1
             if lane.watched is None:
@@ -66,7 +66,7 @@ class LaneSlots:
         lane = request.place
         family = request.family
         if family is None:
-            lane.active -= 1
+            lane.vacate()
         else:
             self._hand_over(family, lane, now)
         if lane.waiting:
@@ -75,7 +75,7 @@ class LaneSlots:
     def pump(self, lane: Lane, now: float) -> None:
         """Start those who wait for a lane while it has room."""
         line, begin = lane.line, self._starter.begin
-        while lane.waiting and lane.active < lane.concurrency:
+        while lane.waiting and lane.active < lane.room:
             request = line.popleft()
             # Some in the line have left it. This is asked for each run, so it is not a method.
             if request.state is READY and (request.family is None or request.waits_in(lane)):
@@ -127,7 +127,7 @@ class LaneSlots:
             if _family(host).line:
                 self._invite(_family(host).line.popleft(), host, now)
         else:
-            lane.active -= 1
+            lane.vacate()
         for other in family.line:
             _family(other).host = host
             self.line_up(other, now)

@@ -45,6 +45,8 @@ class LaneView:
     cancelled: int
     failed: int
     closed: bool = False
+    shared: bool = False
+    """Whether its size is that of all nodes together (SPEC NODE-2)."""
     wait_times: HistogramView = NOTHING_MEASURED
     """From the place in the lane's line to the start."""
     run_times: HistogramView = NOTHING_MEASURED

@@ -59,6 +59,11 @@ class Dispatcher:
         self._records: dict[RunId, asyncio.Task[None]] = {}
         self._alarm = Alarm(self._loop, self._on_alarm)
         self._changed = asyncio.Event()
+        self._on_change: Callable[[], None] | None = None
+
+    def tell_changes(self, on_change: Callable[[], None]) -> None:
+        """Call ``on_change`` whenever something may have begun, ended or left."""
+        self._on_change = on_change
 
     # ------------------------------------------------------------------ inputs
 
@@ -73,6 +78,10 @@ class Dispatcher:
     def resize_lane(self, name: LaneName, concurrency: int) -> None:
         """Give a lane another size (SPEC LANE-9). Raises ``UnknownLane``."""
         self._carry_out(self._scheduler.resize(name, concurrency, self._loop.time()))
+
+    def grant(self, name: LaneName, places: int) -> None:
+        """Let so many more runs work in a shared lane (SPEC NODE-2)."""
+        self._carry_out(self._scheduler.grant(name, places, self._loop.time()))
 
     def set_concurrency(self, session: SessionKey, concurrency: int) -> None:
         """Let so many runs of a session work at once (SPEC QUEUE-7)."""
@@ -174,6 +183,8 @@ class Dispatcher:
                 case _:
                     assert_never(effect)
         self._alarm.set(self._scheduler.next_timer())
+        if self._on_change is not None:
+            self._on_change()
 
     def _start(self, request: Request) -> None:
         run_id = request.id

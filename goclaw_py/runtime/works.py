@@ -37,6 +37,7 @@ from goclaw_py.runtime.hosts import Hosts
 from goclaw_py.runtime.incidents import Incidents
 from goclaw_py.runtime.instructions import Instructions
 from goclaw_py.runtime.jobs.office import Colleagues, JobSetup, Office
+from goclaw_py.runtime.lane_places import LanePlaces
 from goclaw_py.runtime.ledger import Ledger, Limits
 from goclaw_py.runtime.meter import NO_METER, Meter
 from goclaw_py.runtime.outages import Outages
@@ -128,6 +129,7 @@ class Works:
         self.runner = Runner(store, channels, clock, node, tools)
         self._owners = (self.children, self.office.runs, self.heartbeats.runs, self.runner)
         self.dispatcher = Dispatcher(scheduler, Hosts(*self._owners))
+        self.places = LanePlaces(store, self.dispatcher, node)
         reception = Reception(store, clock, policies, self.doorkeeper, around.meter)
         self.gateway = Gateway(store, clock, policies, channels, reception, node)
         self.outages = Outages(

@@ -12,7 +12,7 @@ from goclaw_py.core.ids import AgentName, JobId, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, Target
 from goclaw_py.core.outcomes import FAILURES, Outcome
 from goclaw_py.core.routing import chat_session, peer_of
-from goclaw_py.ports.store import NewInbox, NewPairing, SeenChat
+from goclaw_py.ports.store import LaneShare, NewInbox, NewPairing, SeenChat
 from goclaw_py.store.text import storable
 
 CRASHES_UNTIL_LAST: Final = 2
@@ -137,3 +137,27 @@ def last_sight_of_each(seen: Iterable[SeenChat]) -> list[SeenChat]:
         target = chat.target
         last[storable((target.channel, target.account, target.chat))] = chat
     return list(last.values())
+
+
+@dataclass(frozen=True, slots=True)
+class LaneAsk:
+    """What a node's share of a lane comes to.
+
+    ``had``: places that it has and did not know. ``given_up``: places and waits that end. ``more``:
+    for how many it is to line up.
+    """
+
+    had: list[int]
+    given_up: list[int]
+    more: int
+
+
+def asked_of_lane(share: LaneShare, granted: Sequence[int], waiting: Sequence[int]) -> LaneAsk:
+    """From what the node has by now, both in the order of the line."""
+    known = {*share.held, *share.gone}
+    fresh = [place for place in granted if place not in known]
+    had = fresh[: share.wanted]
+    still = max(share.wanted - len(had), 0)
+    gone = [place for place in granted if place in share.gone]
+    over = [*gone, *fresh[len(had) :], *waiting[still:]]
+    return LaneAsk(had, over, max(still - len(waiting), 0))

@@ -12,6 +12,7 @@ import selectors
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from contextvars import Context
 from typing import Any, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
@@ -57,6 +58,22 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         """The virtual clock."""
         return self.virtual_now
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[*Ts], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Set a timer. One that is a hair away moves the clock.
+
+        It goes off at once, as in every loop; whoever finds that it is too early by rounding and
+        sets it again would do so for ever, since no time passes meanwhile.
+        """
+        if self.virtual_now < when < self.virtual_now + self._clock_resolution:
+            self.virtual_now = when
+        return super().call_at(when, callback, *args, context=context)
 
     @contextmanager
     def busy_outside(self) -> Iterator[None]:

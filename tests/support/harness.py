@@ -131,6 +131,7 @@ class Ways:
     cron_lane: int = 1
     heartbeats: HeartbeatSetup = field(default_factory=HeartbeatSetup)
     hide: Callable[[str], str] = str
+    shared: frozenset[LaneName] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +219,9 @@ class GatewayProcess:
             LaneName("other"): 1,
             CRON_LANE: self.ways.cron_lane,
         }
-        scheduler = Scheduler(lanes, cancel_grace_s=self.ways.cancel_grace_s)
+        scheduler = Scheduler(
+            lanes, cancel_grace_s=self.ways.cancel_grace_s, shared=self.ways.shared
+        )
         self.works = works = Works(store, clock, scheduler, around, self.node)
         self.doorkeeper, self.runner = works.doorkeeper, works.runner
         self.dispatcher, self.commands = works.dispatcher, works.commands
@@ -254,6 +257,7 @@ class GatewayProcess:
             self.cluster.watch(),
             self.outbox.run(),
             self.works.calls.run(),
+            self.works.places.run(),
             self.works.office.run(),
             self.works.heartbeats.run(),
             *([self.works.heartbeats.keep_telling()] if self.ways.heartbeats.plans else []),
@@ -395,6 +399,8 @@ class GatewayProcess:
                 self._people.call()
             case Notice.CRON:
                 self.works.look_for_due()
+            case Notice.LANES:
+                self.works.places.wake.call()
             case Notice.NODES:
                 self.works.calls.look()
                 self.works.supervisor.look()

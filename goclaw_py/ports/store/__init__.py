@@ -41,6 +41,7 @@ from goclaw_py.ports.store.jobs import (
     JobQuery,
     JobStore,
 )
+from goclaw_py.ports.store.lanes import LaneShare, LaneStore
 from goclaw_py.ports.store.nodes import (
     CutRun,
     Node,
@@ -91,6 +92,8 @@ __all__ = [
     "JobPage",
     "JobQuery",
     "JobStore",
+    "LaneShare",
+    "LaneStore",
     "Letter",
     "NewInbox",
     "NewPairing",
@@ -139,11 +142,13 @@ class Notice(StrEnum):
     PEOPLE = "goclaw_people"
     CRON = "goclaw_cron"
     NODES = "goclaw_nodes"
+    LANES = "goclaw_lanes"
 
 
 class Store(
     NodeStore,
     CallStore,
+    LaneStore,
     InboxStore,
     RunStore,
     DraftStore,

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from goclaw_py.core.ids import NodeId
+from goclaw_py.core.ids import LaneName, NodeId
 from goclaw_py.ports.store import NodeCall
 
 
@@ -16,6 +16,36 @@ class LeaseRecord:
 
     owner: NodeId | None = None
     fence: int = 0
+
+
+@dataclass(slots=True)
+class PlaceRecord:
+    """A row of ``lane_places``."""
+
+    node: NodeId
+    granted: bool = False
+
+
+@dataclass(slots=True)
+class PlaceTable:
+    """``lane_places``, each lane in the order of its line."""
+
+    lanes: dict[LaneName, dict[int, PlaceRecord]] = field(default_factory=dict)
+    last_id: int = 0
+
+    def of(self, lane: LaneName) -> dict[int, PlaceRecord]:
+        """The line of a lane."""
+        return self.lanes.setdefault(lane, {})
+
+    def enter(self, lane: LaneName, node: NodeId) -> None:
+        """One more waits."""
+        self.last_id += 1
+        self.of(lane)[self.last_id] = PlaceRecord(node)
+
+    def remove(self, nodes: Collection[NodeId]) -> None:
+        """Give back what these nodes had."""
+        for lane, line in self.lanes.items():
+            self.lanes[lane] = {key: one for key, one in line.items() if one.node not in nodes}
 
 
 @dataclass(slots=True)

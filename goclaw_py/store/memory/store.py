@@ -16,6 +16,7 @@ from goclaw_py.store.memory.heartbeats import Heartbeats
 from goclaw_py.store.memory.inbox import Inbox
 from goclaw_py.store.memory.incidents import Incidents
 from goclaw_py.store.memory.jobs import Jobs
+from goclaw_py.store.memory.lanes import Lanes
 from goclaw_py.store.memory.letters import Letters
 from goclaw_py.store.memory.nodes import Nodes
 from goclaw_py.store.memory.occurrences import Occurrences
@@ -32,6 +33,7 @@ from goclaw_py.store.memory.work import WorkItems
 class MemoryStore(
     Nodes,
     Calls,
+    Lanes,
     Inbox,
     Letters,
     Runs,

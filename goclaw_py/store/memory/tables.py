@@ -32,7 +32,7 @@ from goclaw_py.ports.store.work import Work
 from goclaw_py.store import rules
 from goclaw_py.store.memory.beat_tables import BeatTables
 from goclaw_py.store.memory.job_tables import JobTables
-from goclaw_py.store.memory.node_tables import CallTable, LeaseRecord
+from goclaw_py.store.memory.node_tables import CallTable, LeaseRecord, PlaceTable
 
 ExternalKey = tuple[str, str, str]
 """Channel, account, external id."""
@@ -213,6 +213,7 @@ class MemoryDatabase:
         self.nodes: dict[NodeId, Node] = {}
         self.leases: dict[str, LeaseRecord] = {}
         self.calls = CallTable()
+        self.places = PlaceTable()
         self.sessions: dict[SessionKey, SessionRecord] = {}
         self.inbox: dict[int, InboxRecord] = {}
         self.known: dict[ExternalKey, InboxRecord] = {}
@@ -368,6 +369,7 @@ class MemoryDatabase:
         for node in nodes:
             del self.nodes[node]
         self.calls.remove(nodes)
+        self.places.remove(nodes)
         self.notify(Notice.INBOX, Notice.NODES, *([Notice.OUTBOX] if freed else []))
 
     def enqueue(

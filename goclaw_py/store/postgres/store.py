@@ -16,6 +16,7 @@ from goclaw_py.store.postgres.heartbeats import Heartbeats
 from goclaw_py.store.postgres.inbox import Inbox
 from goclaw_py.store.postgres.incidents import Incidents
 from goclaw_py.store.postgres.jobs import Jobs
+from goclaw_py.store.postgres.lanes import Lanes
 from goclaw_py.store.postgres.letters import Letters
 from goclaw_py.store.postgres.listener import Listener
 from goclaw_py.store.postgres.nodes import Nodes
@@ -43,6 +44,7 @@ async def connection(address: Address) -> AsyncIterator[Connection]:
 class PostgresStore(
     Nodes,
     Calls,
+    Lanes,
     Inbox,
     Letters,
     Runs,

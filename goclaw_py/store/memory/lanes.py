@@ -1,0 +1,35 @@
+"""Lanes that all nodes share."""
+
+from __future__ import annotations
+
+from goclaw_py.core.ids import NodeId
+from goclaw_py.ports.store import LaneShare, Notice
+from goclaw_py.store import rules
+from goclaw_py.store.memory.tables import Part
+
+
+class Lanes(Part):
+    """Implements ``LaneStore``."""
+
+    async def share(self, node: NodeId, share: LaneShare) -> list[int]:
+        """A node that has not joined, or was declared dead, gets nothing."""
+        if node not in self._db.nodes:
+            return []
+        line = self._db.places.of(share.lane)
+        own = {key: one for key, one in line.items() if one.node == node}
+        asked = rules.asked_of_lane(
+            share,
+            [key for key, one in own.items() if one.granted],
+            [key for key, one in own.items() if not one.granted],
+        )
+        for key in asked.given_up:
+            del line[key]
+        for _ in range(asked.more):
+            self._db.places.enter(share.lane, node)
+        free = max(share.size - sum(one.granted for one in line.values()), 0)
+        given = [key for key, one in line.items() if not one.granted][:free]
+        for key in given:
+            line[key].granted = True
+        if any(line[key].node != node for key in given):
+            self._db.notify(Notice.LANES)
+        return [*asked.had, *(key for key in given if line[key].node == node)]

@@ -1,0 +1,45 @@
+-- The lines of lanes that all nodes share.
+
+-- name: lock
+-- One at a time gives out places of a lane, to a node that exists.
+select pg_advisory_xact_lock(11, hashtext($1)), id
+from nodes
+where id = $2
+for key share;
+
+-- name: give_back
+-- Gives places of a node back.
+delete from lane_places
+where node = $1 and id = any ($2::bigint[]);
+
+-- name: taken
+-- How many places of a lane are given out.
+select count(*) as taken
+from lane_places
+where lane = $1 and granted;
+
+-- name: own
+-- A node's places in a lane, and those that wait, in the order of the line.
+select id, granted
+from lane_places
+where lane = $1 and node = $2
+order by id;
+
+-- name: line_up
+-- Lets so many more wait.
+insert into lane_places (lane, node)
+select $1, $2
+from generate_series(1, $3::integer);
+
+-- name: grant
+-- Gives so many free places to those who wait for longest; tells whose they are.
+update lane_places
+set granted = true
+where id in (
+    select id
+    from lane_places
+    where lane = $1 and not granted
+    order by id
+    limit $2
+)
+returning id, node;

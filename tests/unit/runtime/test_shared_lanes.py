@@ -1,0 +1,123 @@
+"""A lane whose size is that of all nodes together (SPEC NODE-2)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from goclaw_py.core.ids import MAIN_LANE
+from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.store.memory import MemoryDatabase
+from goclaw_py.testing.agents import Block, Say, ScriptedAgent
+from tests.support.harness import GatewayProcess, Ways, a_process, until
+
+SHARED = Ways(QueuePolicy(), main_lane=1, shared=frozenset({MAIN_LANE}))
+
+
+@asynccontextmanager
+async def two(ways: Ways = SHARED) -> AsyncIterator[tuple[GatewayProcess, GatewayProcess]]:
+    database = MemoryDatabase()
+    agents = [ScriptedAgent(otherwise=lambda r: Say(f"re: {r.prompt}", after_s=10)) for _ in "12"]
+    async with (
+        a_process(agents[0], ways, database=database) as first,
+        a_process(agents[1], ways, database=database) as second,
+    ):
+        yield first, second
+
+
+def active(*processes: GatewayProcess) -> int:
+    return sum(len(one.scripted.active) for one in processes)
+
+
+async def test_one_run_works_at_a_time_over_all_nodes_in_their_order() -> None:
+    async with two() as (first, second):
+        for number, process in enumerate((first, second, first, second)):
+            await process.say(f"m{number}", chat=f"c{number}")
+            await asyncio.sleep(0.1)
+        seen: list[str] = []
+        for _ in range(430):
+            assert active(first, second) <= 1
+            await asyncio.sleep(0.1)
+        began = [(run.started_at, run.session) for run in await first.store.runs(limit=10)]
+        seen = [session.rpartition(":")[2] for _, session in sorted(began)]
+        assert seen == ["c0", "c1", "c2", "c3"]
+
+
+async def test_a_place_goes_on_at_once() -> None:
+    async with two() as (first, second):
+        await first.say("one", chat="c1")
+        await second.say("two", chat="c2")
+        await until(lambda: active(first) == 1)
+        await until(lambda: active(second) == 1, within_s=10.2)
+        assert active(first) == 0
+
+
+async def test_a_dead_nodes_places_come_back() -> None:
+    async with two() as (first, second):
+        await first.say("one", chat="c1")
+        await until(lambda: active(first) == 1)
+        await second.say("two", chat="c2")
+        first.kill()
+        await until(lambda: active(second) == 1, within_s=25)
+
+
+async def test_whoever_is_stopped_while_waiting_leaves_the_line() -> None:
+    async with two() as (first, second):
+        await first.say("one", chat="c1")
+        await until(lambda: active(first) == 1)
+        await second.say("two", chat="c2")
+        await second.say("/stop", chat="c2")
+        await first.say("three", chat="c3")
+        await until(lambda: "three" in first.scripted.prompts, within_s=11)
+        assert second.scripted.prompts == []
+
+
+async def test_without_a_database_those_who_have_a_place_go_on_and_others_wait() -> None:
+    """SPEC DB-4."""
+    async with two() as (first, second):
+        await first.say("one", chat="c1")
+        await until(lambda: active(first) == 1)
+        await second.say("two", chat="c2")
+        await asyncio.sleep(1)
+        first.store.away = second.store.away = True
+        await asyncio.sleep(30)
+        assert active(first, second) == 0
+        first.store.away = second.store.away = False
+        await until(lambda: active(second) == 1, within_s=10)
+
+
+async def test_a_lane_of_one_node_asks_nobody() -> None:
+    async with two(Ways(QueuePolicy(), main_lane=1)) as (first, second):
+        await first.say("one", chat="c1")
+        await second.say("two", chat="c2")
+        await until(lambda: active(first, second) == 2, within_s=1)
+        assert first.store.calls["share"] == 0
+
+
+async def test_an_idle_lane_asks_nobody_either() -> None:
+    async with two() as (first, _):
+        await first.say("one", chat="c1")
+        await asyncio.sleep(60)
+        first.store.calls.clear()
+        await asyncio.sleep(60)
+        assert first.store.calls["share"] == 0
+
+
+async def test_a_shared_lane_is_told_apart() -> None:
+    async with two() as (first, _):
+        lanes = (await first.control.lanes()).lanes
+        assert {use.lane.name for use in lanes if use.lane.shared} == {MAIN_LANE}
+
+
+async def test_runs_that_never_end_keep_their_places() -> None:
+    database = MemoryDatabase()
+    async with (
+        a_process(ScriptedAgent(Block()), SHARED, database=database) as first,
+        a_process(ScriptedAgent(), SHARED, database=database) as second,
+    ):
+        await first.say("one", chat="c1")
+        await until(lambda: active(first) == 1)
+        await second.say("two", chat="c2")
+        await asyncio.sleep(3600)
+        assert second.scripted.prompts == []
