@@ -26,7 +26,7 @@ from goclaw_py.app.systemd import NO_MANAGER, Manager
 from goclaw_py.config.models import Settings
 from goclaw_py.config.show import shown
 from goclaw_py.core.errors import StoreError, StoreUnavailable
-from goclaw_py.core.ids import LaneName, NodeId
+from goclaw_py.core.ids import NodeId
 from goclaw_py.core.nesting import Nesting
 from goclaw_py.core.scheduler import Scheduler
 from goclaw_py.ports.agent import AgentLoop
@@ -347,10 +347,11 @@ class Service:
 
 def _scheduler(settings: Settings) -> Scheduler:
     return Scheduler(
-        {LaneName(name): size for name, size in settings.lanes.items()},
+        settings.lane_sizes,
         agents=agent_limits(settings),
         cancel_grace_s=settings.runs.cancel_grace_s,
         nesting=Nesting(settings.runs.max_depth, settings.runs.max_children),
+        shared=settings.shared_lanes,
     )
 
 

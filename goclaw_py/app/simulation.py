@@ -32,7 +32,7 @@ from goclaw_py.app.simulated_beats import (
 )
 from goclaw_py.config.models import Settings
 from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import AgentName, JobId, LaneName, NodeId
+from goclaw_py.core.ids import AgentName, JobId, NodeId
 from goclaw_py.core.jobs import Job, Program, Prompt, TargetKind
 from goclaw_py.core.occurrence import OccurrenceEnd, Status, Why
 from goclaw_py.core.outcomes import Trigger
@@ -300,8 +300,8 @@ class _Simulation:
             ),
             heartbeats=self._setup,
         )
-        lanes = {LaneName(name): size for name, size in settings.lanes.items()}
-        return Works(store, clock, Scheduler(lanes, agents=limits), around, lambda: node)
+        scheduler = Scheduler(settings.lane_sizes, agents=limits)
+        return Works(store, clock, scheduler, around, lambda: node)
 
     def _forecast(self, store: _Watched, until: datetime) -> Forecast:
         seen = {job.id: Foreseen(job) for job in self._jobs}

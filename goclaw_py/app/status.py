@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from datetime import datetime
 from typing import Final
 
 from goclaw_py.app.database import Database
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.overview import slow_waits
-from goclaw_py.core.status import Backlog, ChannelView, Status
+from goclaw_py.core.status import Backlog, ChannelView, PeerView, Status
 from goclaw_py.core.text import count
 from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import Node
 from goclaw_py.runtime.cluster import Cluster
 from goclaw_py.runtime.outages import OutageView
 from goclaw_py.runtime.works import Works
@@ -95,7 +97,21 @@ class Snapshots:
                 *(_outage(view) for view in works.outages.views()),
                 *slow_waits(lanes, runs),
             ),
+            peers=tuple(_peer(one, self._clock.now()) for one in self._cluster.others()),
         )
+
+
+def _peer(node: Node, now: datetime) -> PeerView:
+    return PeerView(
+        id=node.id,
+        machine=node.machine,
+        pid=node.pid,
+        release=node.release,
+        health=node.health(now),
+        running=node.state.running,
+        waiting=node.state.waiting,
+        receives=tuple(node.state.places),
+    )
 
 
 def _outage(view: OutageView) -> str:

@@ -15,7 +15,8 @@ EXAMPLE: Final = """\
 # main = 2
 # subagent = 4
 # delegate = 100
-# cron = 1
+# cron = 1                 # jobs and heartbeats, of all gateways on the database together
+# cron = { size = 1, scope = "node" }   # or of each one
 
 # ----- What happens to messages that find their session busy.
 #       The same keys may stand in [agents.NAME.queue] and [channels.NAME.queue], where they win.

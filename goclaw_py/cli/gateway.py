@@ -70,7 +70,7 @@ def status(ctx: typer.Context, *, watch: Watch = None, as_json: AsJson = False) 
 
 
 def _show_status(status: Status) -> None:
-    from goclaw_py.cli.wording import waits_for  # noqa: PLC0415
+    from goclaw_py.cli.wording import taken_text, waits_for  # noqa: PLC0415
 
     up = duration((status.now - status.started_at).total_seconds())
     show_facts(
@@ -85,7 +85,7 @@ def _show_status(status: Status) -> None:
     lanes = []
     for lane in status.lanes:
         counts = (lane.waiting, lane.started, lane.finished, lane.cancelled, lane.failed)
-        lanes.append((lane.name, f"{lane.active}/{lane.concurrency}", *map(str, counts)))
+        lanes.append((lane.name, taken_text(lane), *map(str, counts)))
     columns = ("LANE", "ACTIVE", "WAITING", "STARTED", "FINISHED", "CANCELLED", "FAILED")
     show_table(columns, lanes, empty="no lanes")
     typer.echo()
@@ -98,8 +98,26 @@ def _show_status(status: Status) -> None:
     typer.echo()
     channels = [(c.name, c.account, c.state, c.detail) for c in status.channels]
     show_table(("CHANNEL", "ACCOUNT", "STATE", "DETAIL"), channels, empty="no channels")
+    if status.peers:
+        typer.echo()
+        _show_peers(status)
     for warning in status.warnings:
         typer.echo(f"\nwarning: {plain(warning)}")
+
+
+def _show_peers(status: Status) -> None:
+    rows = [
+        (
+            peer.id,
+            plain(peer.machine),
+            peer.health,
+            str(peer.running),
+            str(peer.waiting),
+            ", ".join(map(plain, peer.receives)) or "nothing",
+        )
+        for peer in status.peers
+    ]
+    show_table(("OTHER NODE", "MACHINE", "STATE", "RUNNING", "WAITING", "RECEIVES"), rows, empty="")
 
 
 def _backlog(backlog: Backlog | None) -> str:

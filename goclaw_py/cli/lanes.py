@@ -131,10 +131,12 @@ def lanes_text(found: LanesView) -> str:
 
 
 def _row(use: LaneUse) -> tuple[str, ...]:
+    from goclaw_py.cli.wording import taken_text  # noqa: PLC0415
+
     lane = use.lane
     return (
         lane.name,
-        f"{lane.active}/{lane.concurrency}" + (" closed" if lane.closed else ""),
+        taken_text(lane) + (" closed" if lane.closed else ""),
         *map(str, (lane.waiting, lane.started, lane.finished, lane.cancelled, lane.failed)),
         *_times(lane.wait_times),
         *_times(lane.run_times),
@@ -166,8 +168,9 @@ def _brief(bound_s: float) -> str:
 
 def _taken(use: LaneUse) -> str:
     lane = use.lane
+    elsewhere = f", {lane.elsewhere} by other nodes" if lane.elsewhere else ""
     waiting = f", {lane.waiting} waiting" if lane.waiting else ""
-    return f"{lane.active} of {lane.concurrency} taken{waiting}"
+    return f"{lane.taken} of {lane.concurrency} taken{elsewhere}{waiting}"
 
 
 def _people(use: LaneUse, at: datetime) -> Iterator[tuple[str, ...]]:

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.status import RunView, WaitsFor
+from goclaw_py.core.status import LaneView, RunView, WaitsFor
 
 if TYPE_CHECKING:
     from goclaw_py.core.requests import QueuePolicy
@@ -35,6 +35,11 @@ _OUTCOMES = {
     Outcome.FAILED: "its run failed",
     Outcome.ABANDONED: "its run ignored its cancellation",
 }
+
+
+def taken_text(lane: LaneView) -> str:
+    """How full a lane is: ``1/2``; ``1+3/4`` where other nodes have three places of it."""
+    return f"{lane.active}{f'+{lane.elsewhere}' if lane.elsewhere else ''}/{lane.concurrency}"
 
 
 def why(outcome: Outcome | None, reason: Reason | None, run_id: str | None) -> str:

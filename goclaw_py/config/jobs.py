@@ -32,7 +32,7 @@ def job_profile(settings: Settings, env: Mapping[str, str] | None = None) -> Pro
         enabled=profile.enabled if scheduler.enabled is None else scheduler.enabled,
         zone=named or machine_zone(os.environ if env is None else env),
         default_prompt=profile.default_prompt if prompt is None else prompt.strip(),
-        lane=settings.lanes[CRON_LANE],
+        lane=settings.lanes[CRON_LANE].size,
         shutdown_wait_s=settings.shutdown.wait_s,
     )
 

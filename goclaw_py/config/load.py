@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
 from goclaw_py.config.beats import problems
+from goclaw_py.config.lanes import OF_CHILDREN
 from goclaw_py.config.models import Account, Channel, Settings
 from goclaw_py.config.origins import traced
 from goclaw_py.config.section import Section
@@ -230,7 +231,7 @@ def is_secret(path: tuple[str, ...]) -> bool:
 
 def _cross_check(settings: Settings) -> list[SettingError]:
     """What no single table can see."""
-    errors = _check_database(settings) + _check_web(settings)
+    errors = _check_database(settings) + _check_web(settings) + _check_lanes(settings)
     errors += [wrong(settings, *problem) for problem in problems(settings)]
     for name, source in settings.sources.items():
         errors += _only_one(settings, ("sources", name), source, "token")
@@ -260,6 +261,14 @@ def _only_one(
     return [
         wrong(settings, (*path, each), getattr(section, each), f"{given[0]} is set as well")
         for each in given[1:]
+    ]
+
+
+def _check_lanes(settings: Settings) -> list[SettingError]:
+    what = "must be node: runs wait for those in this lane, and would wait across nodes for ever"
+    return [
+        wrong(settings, ("lanes", lane, "scope"), settings.lanes[lane].scope.value, what)
+        for lane in sorted(OF_CHILDREN & settings.shared_lanes)
     ]
 
 

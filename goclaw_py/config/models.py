@@ -17,6 +17,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from goclaw_py.config.budgets import RunBudget
 from goclaw_py.config.command import Command
 from goclaw_py.config.heartbeat import HeartbeatSettings
+from goclaw_py.config.lanes import LaneKey, LaneSettings, Scope, filled_lanes
 from goclaw_py.config.mcp import HeaderKey, HeaderText, McpServer
 from goclaw_py.config.origins import DEFAULT, Origin
 from goclaw_py.config.scheduler import SchedulerSettings, chosen_profile
@@ -25,23 +26,16 @@ from goclaw_py.config.tools import Tools, WorkspaceFiles
 from goclaw_py.config.types import Duration, Flag, Ids, Matching, Names, Number, Whole
 from goclaw_py.config.web import Web
 from goclaw_py.config.work_sources import WorkSourceSettings
-from goclaw_py.core.ids import CRON_LANE, MAIN_AGENT, AgentName
+from goclaw_py.core.ids import MAIN_AGENT, AgentName, LaneName
 from goclaw_py.core.requests import Drop, Mode
 from goclaw_py.core.routing import DEFAULT_ACCOUNT, DirectPolicy, GroupPolicy
-from goclaw_py.core.status import MAX_LANE_SIZE
 
-LaneKey = Annotated[
-    str,
-    Matching(r"[a-z][a-z0-9_-]{0,31}", "a lane name: a letter, then up to 31 of a-z 0-9 _ -"),
-]
 NameKey = Annotated[
     str,
     Matching(r"[a-z0-9][a-z0-9_-]{0,63}", "a name of up to 64 characters of a-z 0-9 _ -"),
 ]
 ChatKey = Annotated[str, Matching(r"\S{1,128}", "the id of a chat, in quotation marks")]
 Text = Annotated[str, Matching(r"(?s).*\S.*", "text that is not empty")]
-
-DEFAULT_LANES = {"main": 2, "subagent": 4, "delegate": 100, "cron": 1}
 
 
 class LogLevel(StrEnum):
@@ -299,10 +293,10 @@ class Settings(BaseSettings):
     home: Path = Field(default_factory=lambda: Path.home() / ".goclaw")
     file: Path | None = None
 
-    lanes: dict[LaneKey, Annotated[int, Whole(1, MAX_LANE_SIZE)]] = Field(
-        default_factory=lambda: dict(DEFAULT_LANES),
-        description="lane name → runs at once (SPEC LANE-1); the four default lanes always exist, "
-        "and cron is as large as the profile of the scheduler says",
+    lanes: dict[LaneKey, LaneSettings] = Field(
+        default_factory=dict,
+        description="lane name → runs at once, or a table (SPEC LANE-1, NODE-2); the four default "
+        "lanes always exist, and cron is as large as the profile of the scheduler says",
     )
     queue: Queue = Field(default_factory=Queue)
     agents: dict[NameKey, Agent] = Field(default_factory=dict)
@@ -330,8 +324,10 @@ class Settings(BaseSettings):
             return values
         filled = dict(values)
         profile = chosen_profile(filled.get("scheduler"))
+        lanes = filled.get("lanes", {})
+        if isinstance(lanes, Mapping):
+            filled["lanes"] = filled_lanes(lanes, profile.lane)
         for key, defaults in (
-            ("lanes", DEFAULT_LANES | {CRON_LANE: profile.lane}),
             ("agents", {MAIN_AGENT: {}}),
             ("shutdown", {"wait": f"{profile.shutdown_wait_s:.0f}s"}),
         ):
@@ -352,6 +348,17 @@ class Settings(BaseSettings):
         """Take what the caller gives, nothing else."""
         del settings_cls, env_settings, dotenv_settings, file_secret_settings
         return (init_settings,)
+
+    @property
+    def lane_sizes(self) -> dict[LaneName, int]:
+        """How many runs work at once in each lane."""
+        return {LaneName(name): lane.size for name, lane in self.lanes.items()}
+
+    @property
+    def shared_lanes(self) -> frozenset[LaneName]:
+        """The lanes whose size counts the runs of all nodes together (SPEC NODE-2)."""
+        shared = (name for name, lane in self.lanes.items() if lane.scope is Scope.CLUSTER)
+        return frozenset(map(LaneName, shared))
 
     @property
     def state_folder(self) -> Path:

@@ -35,7 +35,7 @@ _SECRET_WORDS: Final = ("token", "key", "secret", "password", "auth", "header")
 _PROGRAMS: Final = ("command", "run", "first", "later")
 """Lists with these keys are programs with arguments."""
 
-_BY_PROFILE: Final = {("lanes", CRON_LANE), ("shutdown", "wait")}
+_BY_PROFILE: Final = {("lanes", CRON_LANE, "size"), ("shutdown", "wait")}
 """What the profile of the scheduler sets where nobody else does."""
 
 _HIDDEN: Final = ("home", "file", "options")

@@ -15,6 +15,7 @@ from typing import Any
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
+from goclaw_py.config.lanes import lane_tables
 from goclaw_py.config.origins import Origin, file_origins
 from goclaw_py.config.types import EnvText
 from goclaw_py.core.errors import SettingError
@@ -27,10 +28,10 @@ SECTIONS = (
 )  # fmt: skip
 
 SHORT_NAMES: Mapping[str, tuple[str, ...]] = {
-    "GOCLAW_LANE_MAIN": ("lanes", "main"),
-    "GOCLAW_LANE_SUBAGENT": ("lanes", "subagent"),
-    "GOCLAW_LANE_DELEGATE": ("lanes", "delegate"),
-    "GOCLAW_LANE_CRON": ("lanes", "cron"),
+    "GOCLAW_LANE_MAIN": ("lanes", "main", "size"),
+    "GOCLAW_LANE_SUBAGENT": ("lanes", "subagent", "size"),
+    "GOCLAW_LANE_DELEGATE": ("lanes", "delegate", "size"),
+    "GOCLAW_LANE_CRON": ("lanes", "cron", "size"),
     "GOCLAW_TELEGRAM_TOKEN": ("channels", "telegram", "token"),
     "GOCLAW_DATABASE_URL": ("database", "url"),
 }
@@ -99,6 +100,9 @@ class FileSource(Source):
 
     def __init__(self, settings_cls: type[BaseSettings], file: Path) -> None:
         text, values = _read(file)
+        if isinstance(lanes := values.get("lanes"), dict):
+            # A variable may say one thing of a lane, and the file another.
+            values["lanes"] = lane_tables(lanes)
         super().__init__(settings_cls, _anchored(values, file.parent.resolve()))
         self.places = file_origins(file, text)
 
@@ -135,7 +139,8 @@ class EnvironmentSource(Source):
             return short
         path = tuple(part.lower() for part in name.removeprefix(PREFIX).split("__"))
         if len(path) > 1 and path[0] in SECTIONS and all(path):
-            return path
+            # As in the file, a number says how large a lane is; its scope may stand beside it.
+            return (*path, "size") if path[0] == "lanes" and len(path) == 2 else path
         self.unknown.append(UnknownVariable(name, _nearest(name)))
         return None
 

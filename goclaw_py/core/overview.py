@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from goclaw_py.core.alarms import SLOW_WAIT_S
 from goclaw_py.core.requests import HOLDING
 from goclaw_py.core.status import LaneUse, LaneView, RunState, RunView, WaitsFor
+from goclaw_py.core.text import count
 
 MAX_WARNINGS = 5
 """How many lanes are warned about at once."""
@@ -62,8 +63,10 @@ def _sentence(use: LaneUse) -> str:
     names = [_name(run) for run in inside[:MAX_NAMED]]
     if len(inside) > MAX_NAMED:
         names.append(f"{len(inside) - MAX_NAMED} more")
+    if lane.elsewhere:
+        names.append(f"{count(lane.elsewhere, 'run')} of other nodes")
     return (
-        f"lane {lane.name} is full ({lane.active} of {lane.concurrency}) and {lane.waiting} "
+        f"lane {lane.name} is full ({lane.taken} of {lane.concurrency}) and {lane.waiting} "
         f"wait{'s' if lane.waiting == 1 else ''}, the first for {first.for_s:.0f} s: "
         f"{_name(first)}; in it: {', '.join(names)}; see: goclaw lanes"
     )

@@ -252,6 +252,7 @@ class Lane:
         "cancelled",
         "closed",
         "concurrency",
+        "elsewhere",
         "failed",
         "finished",
         "line",
@@ -274,6 +275,8 @@ class Lane:
         self.shared = shared
         self.room = 0 if shared else concurrency
         """How many may work here at once."""
+        self.elsewhere = 0
+        """How many places of a shared lane other nodes had when somebody here last asked."""
         self.active = 0
         self.line: deque[Request] = deque()
         """May hold some that have left; ``waiting`` counts those that have not."""
@@ -329,6 +332,7 @@ class Lane:
             failed=self.failed,
             closed=self.closed,
             shared=self.shared,
+            elsewhere=self.elsewhere if self.waiting else 0,
             wait_times=self.wait_times.view(),
             run_times=self.run_times.view(),
         )

@@ -18,8 +18,9 @@ from goclaw_py.core.machine import Machine, Stop
 from goclaw_py.core.nesting import DEFAULT_NESTING, Nesting, with_descendants, would_wait
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Lane, Mode, QueuePolicy, Request, check_count
-from goclaw_py.core.states import ABANDONED, FINISHING, QUEUED, READY, RUNNING, STOPPING
-from goclaw_py.core.status import LaneView, RunState, RunView, WaitsFor
+from goclaw_py.core.run_views import run_view
+from goclaw_py.core.states import ABANDONED, FINISHING, QUEUED, RUNNING, STOPPING
+from goclaw_py.core.status import LaneLoad, LaneView, RunState, RunView
 
 DEFAULT_LANES: Mapping[LaneName, int] = {
     MAIN_LANE: 2,
@@ -279,15 +280,16 @@ class Scheduler:
         self._machine.slots.pump(lane, now)
         return self._take(now)
 
-    def grant(self, name: LaneName, places: int, now: float) -> list[Effect]:
+    def grant(self, name: LaneName, places: int, elsewhere: int, now: float) -> list[Effect]:
         """Let so many more runs work in a shared lane; each gives its place back at its end.
 
-        Raises ``UnknownLane``, and ``ValueError`` for a lane that is not shared.
+        ``elsewhere`` is how many places other nodes have. Raises ``UnknownLane``, and
+        ``ValueError`` for a lane that is not shared.
         """
-        check_count("places", places)
         lane = self._lane(name)
         if not lane.shared:
             raise ValueError(f"lane {name} is not shared")
+        lane.elsewhere = elsewhere
         lane.room += places
         self._machine.slots.pump(lane, now)
         # Whoever waited may have left: a place that nobody uses belongs to other nodes.
@@ -314,9 +316,15 @@ class Scheduler:
         """All lanes."""
         return tuple(lane.view() for lane in self._machine.lanes.values())
 
+    def lane_load(self, name: LaneName) -> LaneLoad:
+        """How much is asked of a lane now. Raises ``UnknownLane``."""
+        lane = self._lane(name)
+        return LaneLoad(lane.concurrency, lane.active, lane.waiting)
+
     def runs(self, now: float) -> tuple[RunView, ...]:
         """All requests that are not done, in order of submission."""
-        return tuple(self._view(request, now) for request in self._machine.requests.values())
+        machine = self._machine
+        return tuple(run_view(r, machine.sessions, now) for r in machine.requests.values())
 
     def policy(self, key: SessionKey) -> QueuePolicy | None:
         """How the newest request of a session queues, while there is one."""
@@ -376,30 +384,6 @@ class Scheduler:
             known = ", ".join(self._machine.lanes)
             raise UnknownLane(f"there is no lane {name!r}; there are: {known}")
         return lane
-
-    def _view(self, request: Request, now: float) -> RunView:
-        return RunView(
-            id=request.id,
-            session=request.session,
-            agent=request.agent,
-            lane=request.place.name,
-            state=request.state,
-            for_s=now - request.since,
-            parent=request.parent,
-            waits_for=self._waits_for(request),
-            messages=1 + len(request.joined or ()),
-        )
-
-    def _waits_for(self, request: Request) -> WaitsFor | None:
-        if request.state is RunState.COLLECTING:
-            return WaitsFor.SENDER
-        if request.state is READY:
-            return WaitsFor.LANE if request.waits_in(request.place) else WaitsFor.PARENT
-        if request.state is not QUEUED:
-            return None
-        session = self._machine.sessions[request.session]
-        first = session.waiting[0] is request
-        return WaitsFor.AGENT if first and session.may_start(request) else WaitsFor.SESSION
 
 
 def _check_limits(request: Request) -> None:

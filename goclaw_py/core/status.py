@@ -47,10 +47,17 @@ class LaneView:
     closed: bool = False
     shared: bool = False
     """Whether its size is that of all nodes together (SPEC NODE-2)."""
+    elsewhere: int = 0
+    """How many places of a shared lane other nodes have; known while a run of this one waits."""
     wait_times: HistogramView = NOTHING_MEASURED
     """From the place in the lane's line to the start."""
     run_times: HistogramView = NOTHING_MEASURED
     """From the start to the end of the task."""
+
+    @property
+    def taken(self) -> int:
+        """How many runs work in it, those of other nodes too as far as they count."""
+        return self.active + self.elsewhere
 
 
 class WaitsFor(StrEnum):
@@ -150,6 +157,34 @@ class Backlog:
 
 
 @dataclass(frozen=True, slots=True)
+class LaneLoad:
+    """How much is asked of a lane now: what ``LaneView`` tells of it, without its past."""
+
+    concurrency: int
+    active: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class PeerView:
+    """Another gateway on the same database, as it was seen last (SPEC NODE-1).
+
+    Args:
+        health: ``live``, ``draining`` or ``dead``.
+        receives: The accounts that it receives for.
+    """
+
+    id: NodeId
+    machine: str
+    pid: int
+    release: str
+    health: str
+    running: int
+    waiting: int
+    receives: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """One gateway at one instant."""
 
@@ -167,3 +202,4 @@ class Status:
     backlog: Backlog | None
     """None while the database does not answer."""
     warnings: tuple[str, ...]
+    peers: tuple[PeerView, ...] = ()

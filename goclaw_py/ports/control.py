@@ -82,9 +82,7 @@ class NodesView:
 
     def health(self, node: Node) -> str:
         """How a node is, in a word: ``live``, ``draining`` or ``dead``."""
-        if not self.is_live(node):
-            return "dead"
-        return "draining" if node.state.draining else "live"
+        return node.health(self.at)
 
 
 @dataclass(frozen=True, slots=True)

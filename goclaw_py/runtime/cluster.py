@@ -103,12 +103,15 @@ class Cluster:
                 self._bury_from = self._clock.now() + LEASE
             await asyncio.sleep(RECOVER_S)
 
+    def others(self) -> tuple[Node, ...]:
+        """The other nodes as they were seen last, the dead ones until they are taken over."""
+        return tuple(node for node in self._peers if node.id != self.node.id)
+
     def warnings(self) -> tuple[str, ...]:
         """What an operator should know of this machine's clock, and of nodes that differ."""
         clock = None if self._shared is None else self._shared.warning()
         now = self._clock.now()
-        others = [node for node in self._peers if node.id != self.node.id]
-        live = (node for node in others if node.is_live(now))
+        live = (node for node in self.others() if node.is_live(now))
         return tuple(filter(None, (clock, *(differences(self.node, node) for node in live))))
 
     async def recover(self, only: Collection[NodeId] | None = None) -> None:

@@ -18,7 +18,7 @@ from goclaw_py.core.machine import Stop
 from goclaw_py.core.outcomes import Ending, Outcome, Reason
 from goclaw_py.core.requests import QueuePolicy, Request
 from goclaw_py.core.scheduler import Scheduler
-from goclaw_py.core.status import LaneView, RunState, RunView
+from goclaw_py.core.status import LaneLoad, LaneView, RunState, RunView
 from goclaw_py.runtime.about import work_on
 from goclaw_py.runtime.alarm import Alarm
 
@@ -79,9 +79,9 @@ class Dispatcher:
         """Give a lane another size (SPEC LANE-9). Raises ``UnknownLane``."""
         self._carry_out(self._scheduler.resize(name, concurrency, self._loop.time()))
 
-    def grant(self, name: LaneName, places: int) -> None:
-        """Let so many more runs work in a shared lane (SPEC NODE-2)."""
-        self._carry_out(self._scheduler.grant(name, places, self._loop.time()))
+    def grant(self, name: LaneName, places: int, elsewhere: int) -> None:
+        """Let so many more runs work in a shared lane, of which others have some (SPEC NODE-2)."""
+        self._carry_out(self._scheduler.grant(name, places, elsewhere, self._loop.time()))
 
     def set_concurrency(self, session: SessionKey, concurrency: int) -> None:
         """Let so many runs of a session work at once (SPEC QUEUE-7)."""
@@ -140,6 +140,10 @@ class Dispatcher:
     def has_session(self, key: SessionKey) -> bool:
         """Whether anything of a session runs, waits or is being collected."""
         return self._scheduler.has_session(key)
+
+    def lane_load(self, name: LaneName) -> LaneLoad:
+        """How much is asked of a lane now. Raises ``UnknownLane``."""
+        return self._scheduler.lane_load(name)
 
     def lanes(self) -> tuple[LaneView, ...]:
         """All lanes."""
@@ -272,6 +276,7 @@ def tell_slow_wait(slow: SlowWait) -> None:
             "lane": slow.lane.name,
             "concurrency": slow.lane.concurrency,
             "active": slow.lane.active,
+            **({"elsewhere": slow.lane.elsewhere} if slow.lane.shared else {}),
             "waiting": slow.lane.waiting,
             "occupants": inside,
         },

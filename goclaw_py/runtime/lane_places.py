@@ -9,7 +9,7 @@ from typing import Final
 
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import LaneName, NodeId
-from goclaw_py.core.status import LaneView
+from goclaw_py.core.status import LaneLoad
 from goclaw_py.ports.store import LaneShare, LaneStore
 from goclaw_py.runtime.dispatcher import Dispatcher
 from goclaw_py.runtime.wake import Wake
@@ -22,21 +22,22 @@ _LOOK_S: Final = 1.0
 
 @dataclass(slots=True)
 class _Own:
-    """What this node has in a lane. ``told``: what the database knows of it."""
+    """What this node has in a lane, and others. ``told``: what the database knows of it."""
 
     held: list[int] = field(default_factory=list)
     gone: list[int] = field(default_factory=list)
     told: LaneShare | None = None
+    elsewhere: int = 0
 
-    def share(self, lane: LaneView) -> LaneShare:
+    def share(self, lane: LaneName, load: LaneLoad) -> LaneShare:
         """What is so now: a place for each run that works, and whoever waits."""
-        over = max(len(self.held) - lane.active, 0)
+        over = max(len(self.held) - load.active, 0)
         # Places are all alike: which one a run has worked in does not matter.
         self.gone += self.held[:over]
         del self.held[:over]
         # Nobody can get more than there are.
-        wanted = min(lane.waiting, lane.concurrency)
-        return LaneShare(lane.name, lane.concurrency, tuple(self.held), tuple(self.gone), wanted)
+        wanted = min(load.waiting, load.concurrency)
+        return LaneShare(lane, load.concurrency, tuple(self.held), tuple(self.gone), wanted)
 
 
 class LanePlaces:
@@ -55,7 +56,8 @@ class LanePlaces:
         self._owner = node()
         self._own: dict[LaneName, _Own] = {}
         self.wake = Wake()
-        if any(lane.shared for lane in dispatcher.lanes()):
+        self._lanes = [lane.name for lane in dispatcher.lanes() if lane.shared]
+        if self._lanes:
             dispatcher.tell_changes(self.wake.call)
 
     async def run(self) -> None:
@@ -63,7 +65,7 @@ class LanePlaces:
         while True:
             self.wake.clear()
             try:
-                for lane in [view.name for view in self._dispatcher.lanes() if view.shared]:
+                for lane in self._lanes:
                     await self._keep(lane)
             except StoreUnavailable as error:
                 log.debug("shared lanes wait for the database: %s", error)
@@ -78,20 +80,19 @@ class LanePlaces:
                 self._owner = node
                 self._own.clear()
             own = self._own.setdefault(lane, _Own())
-            share = own.share(self._view(lane))
+            share = own.share(lane, self._dispatcher.lane_load(lane))
             if share == own.told and not share.wanted:
                 return
             if own.told is None and share == LaneShare(lane, share.size):
                 return
-            places = await self._store.share(node, share)
+            grant = await self._store.share(node, share)
             if self._node() != node:
                 continue
             own.gone = [place for place in own.gone if place not in share.gone]
             own.told = LaneShare(lane, share.size, share.held, (), share.wanted)
-            own.held += places
-            if not places:
+            own.held += grant.places
+            if grant.places or (share.wanted and grant.elsewhere != own.elsewhere):
+                own.elsewhere = grant.elsewhere
+                self._dispatcher.grant(lane, len(grant.places), grant.elsewhere)
+            if not grant.places:
                 return
-            self._dispatcher.grant(lane, len(places))
-
-    def _view(self, lane: LaneName) -> LaneView:
-        return next(view for view in self._dispatcher.lanes() if view.name == lane)

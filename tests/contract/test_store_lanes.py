@@ -25,14 +25,16 @@ class Holder:
     node: NodeId
     lane: LaneName = CRON
     held: list[int] = field(default_factory=list)
+    elsewhere: int = 0
 
     async def wants(self, wanted: int, *, size: int = 1, ended: int = 0) -> int:
         """Tell that so many runs have ended and so many wait; how many places came."""
         gone, self.held = self.held[:ended], self.held[ended:]
         share = LaneShare(self.lane, size, tuple(self.held), tuple(gone), wanted)
-        places = await self.store.share(self.node, share)
-        self.held += places
-        return len(places)
+        grant = await self.store.share(self.node, share)
+        self.held += grant.places
+        self.elsewhere = grant.elsewhere
+        return len(grant.places)
 
 
 async def test_a_free_place_is_given_at_once(world: World) -> None:
@@ -70,6 +72,16 @@ async def test_no_more_places_are_given_than_there_are(world: World) -> None:
     assert await other.wants(5, size=3) == 0
     assert await one.wants(0, size=3, ended=1) == 0
     assert await other.wants(5, size=3) == 1
+
+
+async def test_a_node_hears_how_many_places_others_have(world: World) -> None:
+    one, other = Holder(world.a, A), Holder(world.b, B)
+    await one.wants(2, size=3)
+    assert one.elsewhere == 0
+    await other.wants(2, size=3)
+    assert (other.elsewhere, len(other.held)) == (2, 1)
+    await one.wants(0, size=3, ended=1)
+    assert one.elsewhere == 2
 
 
 async def test_two_that_ask_at_once_get_one_place(world: World) -> None:

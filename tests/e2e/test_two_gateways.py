@@ -57,6 +57,9 @@ def test_what_one_gateway_works_on_is_stopped_and_drained_from_the_other(
 
         api.say(ANN, "slow 60")
         (run,) = wait_for(lambda: one.rows("runs", "list", "--active"), "a run")
+        status = json.loads(two.goclaw("status", "--json")[1])
+        assert [peer["pid"] for peer in status["peers"]] == [first.pid]
+        assert [lane["name"] for lane in status["lanes"] if lane["shared"]] == ["cron"]
         code, said = two.goclaw("stop", run["session"])
         assert (code, said) == (0, f"stopped {run['id']}\n")
         wait_for(lambda: one.rows("runs", "list")[0]["outcome"] == "cancelled", "its end")

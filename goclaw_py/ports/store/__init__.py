@@ -41,7 +41,7 @@ from goclaw_py.ports.store.jobs import (
     JobQuery,
     JobStore,
 )
-from goclaw_py.ports.store.lanes import LaneShare, LaneStore
+from goclaw_py.ports.store.lanes import LaneGrant, LaneShare, LaneStore
 from goclaw_py.ports.store.nodes import (
     CutRun,
     Node,
@@ -92,6 +92,7 @@ __all__ = [
     "JobPage",
     "JobQuery",
     "JobStore",
+    "LaneGrant",
     "LaneShare",
     "LaneStore",
     "Letter",

@@ -27,11 +27,24 @@ class LaneShare:
     wanted: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class LaneGrant:
+    """What a node has got of a shared lane.
+
+    Args:
+        places: Those that it has by now and did not hold.
+        elsewhere: How many other nodes have.
+    """
+
+    places: Sequence[int] = ()
+    elsewhere: int = 0
+
+
 class LaneStore(Protocol):
     """The lines of shared lanes."""
 
-    async def share(self, node: NodeId, share: LaneShare) -> list[int]:
-        """Tell what a node holds and wants; the places that it has by now and does not hold.
+    async def share(self, node: NodeId, share: LaneShare) -> LaneGrant:
+        """Tell what a node holds and wants; what it gets.
 
         First come, first served, over all nodes. What is wanted stays in the line until it is
         wanted no more, or the node is gone. To tell the same again is harmless: a place whose

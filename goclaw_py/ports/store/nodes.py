@@ -54,6 +54,12 @@ class Node:
         """Whether it has renewed its lease in time."""
         return self.lease_until > at
 
+    def health(self, at: datetime) -> str:
+        """How it is, in a word: ``live``, ``draining`` or ``dead``."""
+        if not self.is_live(at):
+            return "dead"
+        return "draining" if self.state.draining else "live"
+
 
 @dataclass(frozen=True, slots=True)
 class CutRun:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from goclaw_py.core.ids import NodeId
-from goclaw_py.ports.store import LaneShare, Notice
+from goclaw_py.ports.store import LaneGrant, LaneShare, Notice
 from goclaw_py.store import rules
 from goclaw_py.store.memory.tables import Part
 
@@ -11,10 +11,10 @@ from goclaw_py.store.memory.tables import Part
 class Lanes(Part):
     """Implements ``LaneStore``."""
 
-    async def share(self, node: NodeId, share: LaneShare) -> list[int]:
+    async def share(self, node: NodeId, share: LaneShare) -> LaneGrant:
         """A node that has not joined, or was declared dead, gets nothing."""
         if node not in self._db.nodes:
-            return []
+            return LaneGrant()
         line = self._db.places.of(share.lane)
         own = {key: one for key, one in line.items() if one.node == node}
         asked = rules.asked_of_lane(
@@ -32,4 +32,6 @@ class Lanes(Part):
             line[key].granted = True
         if any(line[key].node != node for key in given):
             self._db.notify(Notice.LANES)
-        return [*asked.had, *(key for key in given if line[key].node == node)]
+        here = (key for key in given if line[key].node == node)
+        elsewhere = sum(one.granted and one.node != node for one in line.values())
+        return LaneGrant((*asked.had, *here), elsewhere)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from goclaw_py.core.ids import NodeId
-from goclaw_py.ports.store import LaneShare, Notice
+from goclaw_py.ports.store import LaneGrant, LaneShare, Notice
 from goclaw_py.store import rules
 from goclaw_py.store.postgres.part import Part, notify
 from goclaw_py.store.sql import queries
@@ -14,12 +14,12 @@ _SQL = queries("lanes")
 class Lanes(Part):
     """Implements ``LaneStore``."""
 
-    async def share(self, node: NodeId, share: LaneShare) -> list[int]:
+    async def share(self, node: NodeId, share: LaneShare) -> LaneGrant:
         """A node that has not joined, or was declared dead, gets nothing."""
         lane = share.lane
         async with self._pool.transaction() as connection:
             if await connection.row(_SQL["lock"], lane, node) is None:
-                return []
+                return LaneGrant()
             own = await connection.fetch(_SQL["own"], lane, node)
             granted = [row["id"] for row in own if row["granted"]]
             waiting = [row["id"] for row in own if not row["granted"]]
@@ -28,9 +28,12 @@ class Lanes(Part):
                 await connection.fetch(_SQL["give_back"], node, asked.given_up)
             if asked.more:
                 await connection.fetch(_SQL["line_up"], lane, node, asked.more)
-            known = await connection.row(_SQL["taken"], lane)
-            free = share.size - (0 if known is None else known["taken"])
+            known = await connection.row(_SQL["taken"], lane, node)
+            taken, elsewhere = (0, 0) if known is None else (known["taken"], known["elsewhere"])
+            free = share.size - taken
             given = await connection.fetch(_SQL["grant"], lane, free) if free > 0 else []
-            if any(row["node"] != node for row in given):
+            others = sum(row["node"] != node for row in given)
+            if others:
                 await notify(connection, [Notice.LANES])
-        return [*asked.had, *sorted(row["id"] for row in given if row["node"] == node)]
+        here = sorted(row["id"] for row in given if row["node"] == node)
+        return LaneGrant((*asked.had, *here), elsewhere + others)

@@ -13,8 +13,8 @@ delete from lane_places
 where node = $1 and id = any ($2::bigint[]);
 
 -- name: taken
--- How many places of a lane are given out.
-select count(*) as taken
+-- How many places of a lane are given out, and how many of them to others.
+select count(*) as taken, count(*) filter (where node <> $2) as elsewhere
 from lane_places
 where lane = $1 and granted;
 

@@ -48,6 +48,20 @@ NOTICES: Final = {
 }
 """What a page says after an action. The address names one of these and can say nothing else."""
 
+MEANINGS: Final = {
+    "ok": "good",
+    "degraded": "busy",
+    "failing": "bad",
+    "working": "good",
+    "waiting": "busy",
+    "starting": "busy",
+    "stopped": "bad",
+    "live": "good",
+    "draining": "busy",
+    "dead": "bad",
+}
+"""How the states of a gateway and its parts look."""
+
 
 @dataclass(frozen=True, slots=True)
 class Page:

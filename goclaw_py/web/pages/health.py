@@ -12,23 +12,10 @@ from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.ports.control import NodesView
 from goclaw_py.ports.health import Health
 from goclaw_py.ports.settings import Setting
-from goclaw_py.web.pages.desk import Desk, Facts, Page, Query
+from goclaw_py.web.pages.desk import MEANINGS, Desk, Facts, Page, Query
 
 _OWN: Final = "console"
 """The channel that is always there: terminals, and the chat of the dashboard."""
-
-_MEANINGS: Final = {
-    "ok": "good",
-    "degraded": "busy",
-    "failing": "bad",
-    "working": "good",
-    "waiting": "busy",
-    "starting": "busy",
-    "stopped": "bad",
-    "live": "good",
-    "draining": "busy",
-    "dead": "bad",
-}
 
 
 async def _nodes(desk: Desk) -> NodesView | None:
@@ -48,7 +35,7 @@ def routes(desk: Desk, health: Health | None, settings: Sequence[Setting]) -> li
             "status": status,
             "nodes": await _nodes(desk),
             "checks": () if health is None else health.readiness().checks,
-            "meanings": _MEANINGS,
+            "meanings": MEANINGS,
             "settings": settings,
             "python": platform.python_version(),
             "alone": all(one.name == _OWN for one in status.channels),

@@ -16,7 +16,7 @@ from starlette.routing import Route
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.overview import in_line, lane_uses
 from goclaw_py.core.status import LaneUse, RunView, WaitsFor
-from goclaw_py.web.pages.desk import Desk, Facts, Page, Query, back_to, form
+from goclaw_py.web.pages.desk import MEANINGS, Desk, Facts, Page, Query, back_to, form
 
 SHOWN_SLOTS: Final = 40
 """A bar with more slots than these is drawn with as many pieces."""
@@ -68,6 +68,7 @@ def routes(desk: Desk) -> list[Route]:
         waiting = in_line(status.runs)
         return {
             "status": status,
+            "meanings": MEANINGS,
             "bars": [_bar(use) for use in lane_uses(status.lanes, status.runs)],
             "working": [_line(run, status.now) for run in working[:SHOWN_RUNS]],
             "waiting": [_line(run, status.now) for run in waiting[:SHOWN_RUNS]],
@@ -98,7 +99,7 @@ def _line(run: RunView, at: datetime) -> Line:
 def _bar(use: LaneUse) -> Bar:
     lane = use.lane
     slots = min(lane.concurrency, SHOWN_SLOTS)
-    taken = -(-min(lane.active, lane.concurrency) * slots // lane.concurrency)
+    taken = -(-min(lane.taken, lane.concurrency) * slots // lane.concurrency)
     more = max(0, len(use.inside) - SHOWN_INSIDE)
     return Bar(use, slots, taken, use.inside[:SHOWN_INSIDE], more)
 

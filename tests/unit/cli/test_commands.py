@@ -16,6 +16,8 @@ from goclaw_py.cli import gateway as gateway_command
 from goclaw_py.config import Settings
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.events import Usage
+from goclaw_py.core.ids import LaneName, NodeId
+from goclaw_py.core.status import LaneView, PeerView
 from goclaw_py.ports.control import Control, StopReport, Terminals
 from goclaw_py.store.migrate import Status as Schema
 from tests.unit.cli.conftest import Shell, ThreadGateway
@@ -141,6 +143,18 @@ def test_with_a_gateway_its_own_view_is_shown(goclaw: Shell, gateway: ThreadGate
     ):
         assert words in got.out
     assert gateway.control.calls == [("status",)]
+
+
+def test_status_shows_the_other_gateways_and_what_they_have_of_a_lane(
+    goclaw: Shell, gateway: ThreadGateway
+) -> None:
+    """SPEC NODE-1, NODE-2."""
+    peer = PeerView(NodeId("n2"), "beta", 42, "1.0", "draining", 3, 4, ())
+    lane = LaneView(LaneName("cron"), 4, 1, 2, 0, 0, 0, 0, shared=True, elsewhere=3)
+    gateway.control.snapshot = replace(fakes.STATUS, lanes=(lane,), peers=(peer,))
+    lines = [line.split() for line in goclaw("status").out.splitlines()]
+    assert ["cron", "1+3/4", "2", "0", "0", "0", "0"] in lines
+    assert ["n2", "beta", "draining", "3", "4", "nothing"] in lines
 
 
 def test_an_empty_gateway_says_so_in_words(goclaw: Shell, gateway: ThreadGateway) -> None:

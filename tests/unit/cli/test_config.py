@@ -29,9 +29,9 @@ def test_each_setting_is_a_row_with_its_value_and_origin(
         line.split()[0]: line.split(maxsplit=2)[1:]
         for line in map(str.rstrip, got.out.splitlines())
     }
-    assert rows["lanes.main"] == ["3", f"{file}:2"]
-    assert rows["lanes.cron"] == ["9", "environment variable GOCLAW_LANE_CRON"]
-    assert rows["lanes.subagent"][1] == "default"
+    assert rows["lanes.main.size"] == ["3", f"{file}:2"]
+    assert rows["lanes.cron.size"] == ["9", "environment variable GOCLAW_LANE_CRON"]
+    assert rows["lanes.subagent.size"][1] == "default"
     assert rows["web.token"] == ["••••", f"{file}:4"]
     assert "hush" not in got.out
     assert "queue.mode" not in rows
@@ -68,8 +68,8 @@ def test_a_slip_of_the_finger_is_told(goclaw: Shell, file: str) -> None:
 
 def test_settings_are_json_for_programs(goclaw: Shell, file: str) -> None:
     found = {one["path"]: one for one in json.loads(goclaw("config", "show", "--json").out)}
-    assert found["lanes.main"] | {"about": ""} == {
-        "path": "lanes.main",
+    assert found["lanes.main.size"] | {"about": ""} == {
+        "path": "lanes.main.size",
         "value": 3,
         "kind": "file",
         "origin": f"{file}:2",
@@ -84,7 +84,7 @@ def test_wrong_settings_are_told_as_every_command_tells_them(goclaw: Shell) -> N
     for verb in ("show", "check"):
         got = goclaw("config", verb)
         assert (got.code, got.out) == (2, "")
-        assert "lanes.main = 0: must be a whole number" in got.err
+        assert "lanes.main.size = 0: must be a whole number" in got.err
 
 
 # ---------------------------------------------------------------------------- path
@@ -124,7 +124,7 @@ def test_another_file_is_checked_without_being_used(goclaw: Shell, file: str) ->
     got = goclaw("config", "check", str(other))
     assert got.code == 2
     assert [line.split(":")[2].split()[0] for line in got.err.splitlines()] == [
-        "lanes.main",
+        "lanes.main.size",
         "log.level",
     ]
     found = json.loads(goclaw("config", "check", str(other), "--json").out)

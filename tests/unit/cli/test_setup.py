@@ -20,7 +20,7 @@ from goclaw_py.cli.doctor.agents import check_budgets, check_heartbeats
 from goclaw_py.cli.entry import run
 from goclaw_py.cli.example import EXAMPLE
 from goclaw_py.config import Settings, heartbeat_policy, job_profile, load
-from goclaw_py.config.models import DEFAULT_LANES
+from goclaw_py.config.lanes import DEFAULT_LANES
 from goclaw_py.core.errors import (
     ChannelError,
     ChannelRefused,

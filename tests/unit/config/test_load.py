@@ -32,7 +32,7 @@ def refused(folder: Path, text: str | None = None, **env: str) -> list[str]:
 def test_without_anything_the_defaults_hold(tmp_path: Path) -> None:
     """SPEC LANE-1."""
     got = settings(tmp_path)
-    assert got.lanes == {"main": 2, "subagent": 4, "delegate": 100, "cron": 1}
+    assert got.lane_sizes == {"main": 2, "subagent": 4, "delegate": 100, "cron": 1}
     assert list(got.agents) == ["main"]
     assert got.agents["main"].model == "offline"
     assert (got.runs.timeout_s, got.runs.cancel_grace_s, got.runs.deadline_s) == (1800, 10, None)
@@ -46,7 +46,7 @@ def test_without_anything_the_defaults_hold(tmp_path: Path) -> None:
 def test_the_environment_wins_over_the_file_and_the_file_over_the_defaults(tmp_path: Path) -> None:
     text = "[lanes]\nmain = 3\ncron = 2\nfast = 7\n[log]\nlevel = 'warning'\n"
     got = settings(tmp_path, text, GOCLAW_LANE_MAIN="9", GOCLAW_LOG__LEVEL="debug")
-    assert got.lanes == {"main": 9, "subagent": 4, "delegate": 100, "cron": 2, "fast": 7}
+    assert got.lane_sizes == {"main": 9, "subagent": 4, "delegate": 100, "cron": 2, "fast": 7}
     assert got.log.level == "debug"
 
 
@@ -54,7 +54,7 @@ def test_the_environment_wins_over_the_file_and_the_file_over_the_defaults(tmp_p
 def test_each_default_lane_has_its_variable(tmp_path: Path, lane: str) -> None:
     """SPEC LANE-1."""
     got = settings(tmp_path, **{f"GOCLAW_LANE_{lane.upper()}": "12"})
-    assert got.lanes[lane] == 12
+    assert got.lane_sizes[lane] == 12
 
 
 def test_every_kind_of_value_can_come_from_the_environment(tmp_path: Path) -> None:
@@ -104,9 +104,9 @@ def test_the_file_is_found_by_option_then_variable_then_home(tmp_path: Path) -> 
         (tmp_path / f"{name}.toml").write_text(f"[lanes]\nmain = {lanes}\n")
     home = {"GOCLAW_HOME": str(tmp_path)}
     named = home | {"GOCLAW_CONFIG": str(tmp_path / "variable.toml")}
-    assert load(tmp_path / "option.toml", named).lanes["main"] == 5
-    assert load(None, named).lanes["main"] == 6
-    assert load(None, home).lanes["main"] == 7
+    assert load(tmp_path / "option.toml", named).lane_sizes["main"] == 5
+    assert load(None, named).lane_sizes["main"] == 6
+    assert load(None, home).lane_sizes["main"] == 7
 
 
 def test_the_home_folder_is_below_the_users_unless_it_is_named() -> None:
@@ -161,7 +161,7 @@ def test_settings_made_in_code_read_neither_file_nor_environment(
     monkeypatch.setenv("GOCLAW_LANES__MAIN", "7")
     monkeypatch.setenv("LANES", '{"main": 8}')
     got = Settings()
-    assert got.lanes["main"] == 2
+    assert got.lane_sizes["main"] == 2
     assert got.origin(("lanes", "main")) == "the defaults"
 
 
@@ -170,7 +170,7 @@ def test_the_real_environment_is_read_by_default(
 ) -> None:
     monkeypatch.setenv("GOCLAW_HOME", str(tmp_path))
     monkeypatch.setenv("GOCLAW_LANE_CRON", "4")
-    assert load().lanes["cron"] == 4
+    assert load().lane_sizes["cron"] == 4
 
 
 def test_settings_cannot_be_changed(tmp_path: Path) -> None:
@@ -185,10 +185,10 @@ def test_settings_cannot_be_changed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("[lanes]\nmain = 0", "lanes.main = 0: must be a whole number, at least 1"),
-        ("[lanes]\nmain = true", "lanes.main = True: must be a whole number, at least 1"),
-        ("[lanes]\nmain = '2'", "lanes.main = '2': must be a whole number, at least 1"),
-        ("[lanes]\nmain = 1.5", "lanes.main = 1.5: must be a whole number, at least 1"),
+        ("[lanes]\nmain = 0", "lanes.main.size = 0: must be a whole number, at least 1"),
+        ("[lanes]\nmain = true", "lanes.main.size = True: must be a whole number, at least 1"),
+        ("[lanes]\nmain = '2'", "lanes.main.size = '2': must be a whole number, at least 1"),
+        ("[lanes]\nmain = 1.5", "lanes.main.size = 1.5: must be a whole number, at least 1"),
         ("[lanes]\nMain = 1", "lanes.Main = 'Main': must be a lane name"),
         ("lanes = 3", "lanes = 3: must be a table"),
         ("[queue]\ncapacity = 10001", "queue.capacity = 10001: must be a whole number, at least 1"),
@@ -248,7 +248,7 @@ def test_a_bad_lane_variable_is_an_error_that_names_it(tmp_path: Path, value: st
     """SPEC LANE-1."""
     (line,) = refused(tmp_path, GOCLAW_LANE_MAIN=value)
     assert line == (
-        f"environment variable GOCLAW_LANE_MAIN: lanes.main = {value!r}: "
+        f"environment variable GOCLAW_LANE_MAIN: lanes.main.size = {value!r}: "
         "must be a whole number, at least 1 and at most 100000"
     )
 
@@ -281,7 +281,7 @@ def test_an_unknown_variable_is_an_error_too(
 
 def test_two_variables_for_one_setting_are_a_contradiction(tmp_path: Path) -> None:
     (line,) = refused(tmp_path, GOCLAW_LANES__MAIN="3", GOCLAW_LANE_MAIN="4")
-    assert "lanes.main is set by another variable too" in line
+    assert "lanes.main.size is set by another variable too" in line
 
 
 def test_a_variable_below_another_ones_value_is_a_contradiction(tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(SettingErrors) as caught:
         settings(tmp_path)
     keys = {error.key for error in caught.value.errors}
-    assert keys == {"lanes.main", "queue.modes", "log.level"}
+    assert keys == {"lanes.main.size", "queue.modes", "log.level"}
 
 
 @pytest.mark.parametrize(

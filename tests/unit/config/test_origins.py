@@ -97,7 +97,7 @@ def test_a_value_is_the_one_that_stands_where_its_origin_says(
         got = load(None, {"GOCLAW_HOME": name, **env})
         lines = file.read_text().splitlines()
         for lane in LANES:
-            origin = got.place(("lanes", lane))
+            origin = got.place(("lanes", lane, "size"))
             match origin.kind:
                 case OriginKind.ENVIRONMENT:
                     said = env[origin.words.removeprefix("environment variable ")]
@@ -108,4 +108,4 @@ def test_a_value_is_the_one_that_stands_where_its_origin_says(
                 case _:
                     said = str({"main": 2, "subagent": 4, "delegate": 100, "cron": 1}[lane])
                     assert lane not in in_file.keys() | in_env.keys()
-            assert got.lanes[lane] == int(said)
+            assert got.lane_sizes[lane] == int(said)

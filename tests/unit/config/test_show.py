@@ -25,10 +25,11 @@ def test_every_value_has_its_origin(tmp_path: Path) -> None:
     text = '[lanes]\nmain = 3\n[agents.main]\n# a model\nmodel = "openai:gpt-4o"\n'
     found = view(tmp_path, text, GOCLAW_LANE_CRON="7")
     file = tmp_path / "goclaw.toml"
-    assert found["lanes.main"] == Setting("lanes.main", 3, OriginKind.FILE, f"{file}:2")
-    assert found["lanes.cron"].origin == "environment variable GOCLAW_LANE_CRON"
-    assert found["lanes.cron"].kind is OriginKind.ENVIRONMENT
-    assert found["lanes.subagent"].kind is OriginKind.DEFAULT
+    main = Setting("lanes.main.size", 3, OriginKind.FILE, f"{file}:2", about="runs at once")
+    assert found["lanes.main.size"] == main
+    assert found["lanes.cron.size"].origin == "environment variable GOCLAW_LANE_CRON"
+    assert found["lanes.cron.size"].kind is OriginKind.ENVIRONMENT
+    assert found["lanes.subagent.size"].kind is OriginKind.DEFAULT
     model = found["agents.main.model"]
     assert (model.value, model.origin) == ("openai:gpt-4o", f"{file}:5")
     assert "provider:model" in model.about
@@ -66,8 +67,8 @@ def test_what_a_profile_sets_is_its_default(tmp_path: Path) -> None:
     assert view(tmp_path, "")["shutdown.wait"].origin == "default"
     found = view(tmp_path, '[scheduler]\nprofile = "caco"\n')
     assert found["shutdown.wait"].origin == "default of profile caco"
-    assert found["lanes.cron"].kind is OriginKind.DEFAULT
-    assert found["lanes.main"].origin == "default"
+    assert found["lanes.cron.size"].kind is OriginKind.DEFAULT
+    assert found["lanes.main.size"].origin == "default"
 
 
 SECRETS = f"""
@@ -166,7 +167,7 @@ def test_a_secret_that_nobody_has_set_is_not_masked(tmp_path: Path) -> None:
 def test_a_name_that_reads_like_a_secret_hides_nothing(tmp_path: Path) -> None:
     found = view(tmp_path, "[agents.monkey]\ncontext_window = 2000\n[lanes]\nkeys = 3\n")
     assert found["agents.monkey.context_window"].value == 2000
-    assert found["lanes.keys"].value == 3
+    assert found["lanes.keys.size"].value == 3
 
 
 def test_arguments_that_are_no_secrets_are_shown(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from goclaw_py.core.ids import MAIN_LANE
+from goclaw_py.core.overview import slow_waits
 from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Say, ScriptedAgent
@@ -121,3 +122,19 @@ async def test_runs_that_never_end_keep_their_places() -> None:
         await second.say("two", chat="c2")
         await asyncio.sleep(3600)
         assert second.scripted.prompts == []
+
+
+async def test_whoever_waits_sees_that_others_are_in_the_lane() -> None:
+    async with two() as (first, second):
+        await first.say("one", chat="c1")
+        await until(lambda: active(first) == 1)
+        await second.say("two", chat="c2")
+        await asyncio.sleep(4)
+        (use,) = [use for use in (await second.control.lanes()).lanes if use.lane.shared]
+        assert (use.lane.active, use.lane.elsewhere, use.lane.waiting) == (0, 1, 1)
+        (warning,) = slow_waits(second.dispatcher.lanes(), second.dispatcher.runs())
+        assert "lane main is full (1 of 1)" in warning
+        assert "in it: 1 run of other nodes" in warning
+        await until(lambda: active(second) == 1, within_s=11)
+        (use,) = [use for use in (await second.control.lanes()).lanes if use.lane.shared]
+        assert (use.lane.active, use.lane.elsewhere) == (1, 0)

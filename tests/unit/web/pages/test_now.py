@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core.ids import LaneName, RunId
-from goclaw_py.core.status import LaneView
+from goclaw_py.core.ids import LaneName, NodeId, RunId
+from goclaw_py.core.status import LaneView, PeerView
 from goclaw_py.web.pages.rendering import pages_of
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
@@ -29,6 +30,24 @@ async def test_now_shows_who_works_and_who_waits_for_what(
     assert text.count('href="/runs/0190-aaaa"') == 2
     assert 'href="/runs/0190-cccc"' not in text
     assert control.calls == [("status",)]
+
+
+async def test_now_shows_what_other_gateways_do(browser: Browser, control: FakeControl) -> None:
+    """SPEC NODE-1, NODE-2."""
+    peer = PeerView(NodeId("n2"), "beta", 42, "1.0", "draining", 3, 4, ("telegram/<b>",))
+    lane = replace(MAIN, concurrency=4, shared=True, elsewhere=2)
+    control.snapshot = replace(fakes.STATUS, lanes=(lane,), peers=(peer,))
+    text = (await browser.get("/")).text
+    assert 'aria-label="3 of 4 slots in use"' in text
+    assert "1 of 4 in use here, 2 on other nodes" in text
+    (row,) = re.findall(r'<tr id="peer-n2">.*?</tr>', text, re.DOTALL)
+    for words in ("beta, pid 42", "draining", ">3<", ">4<", "telegram/&lt;b&gt;"):
+        assert words in row
+
+
+async def test_who_is_alone_sees_no_others(browser: Browser, control: FakeControl) -> None:
+    control.snapshot = fakes.STATUS
+    assert "Other gateways" not in (await browser.get("/")).text
 
 
 async def test_a_lane_names_its_first_runs_and_how_many_more_there_are(

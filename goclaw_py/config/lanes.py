@@ -1,0 +1,64 @@
+"""``[lanes]``: how many runs work at once, and on how many nodes together (SPEC LANE-1, NODE-2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from goclaw_py.config.section import Section
+from goclaw_py.config.types import Matching, Whole
+from goclaw_py.core.ids import CRON_LANE
+from goclaw_py.core.status import MAX_LANE_SIZE
+
+LaneKey = Annotated[
+    str,
+    Matching(r"[a-z][a-z0-9_-]{0,31}", "a lane name: a letter, then up to 31 of a-z 0-9 _ -"),
+]
+
+DEFAULT_LANES: Final[Mapping[str, int]] = {"main": 2, "subagent": 4, "delegate": 100, "cron": 1}
+
+OF_CHILDREN: Final = frozenset({"subagent", "delegate"})
+"""Lanes of runs that others wait for. Shared by nodes, they could wait for each other for ever."""
+
+
+class Scope(StrEnum):
+    """What the size of a lane counts: the runs of each node, or those of all nodes together."""
+
+    NODE = "node"
+    CLUSTER = "cluster"
+
+
+class LaneSettings(Section):
+    """``[lanes.<name>]``; a number in its place is the size."""
+
+    size: Annotated[int, Whole(1, MAX_LANE_SIZE)] = Field(description="runs at once")
+    scope: Scope = Field(
+        default=Scope.NODE,
+        description="node (default): on each node; cluster (default of cron): on all nodes "
+        "together. Lanes of subagents and delegates are always those of a node",
+    )
+
+
+def lane_tables(given: Mapping[str, object]) -> dict[str, object]:
+    """Every lane as a table, whatever stands for it. Nothing is checked."""
+    return {
+        name: said if isinstance(said, Mapping) else {"size": said} for name, said in given.items()
+    }
+
+
+def filled_lanes(given: Mapping[str, object], cron_size: int) -> dict[str, object]:
+    """Lanes as tables, those that always exist among them. Nothing is checked."""
+    filled: dict[str, object] = lane_tables(DEFAULT_LANES)
+    filled[CRON_LANE] = {"size": cron_size, "scope": Scope.CLUSTER}
+    for name, said in lane_tables(given).items():
+        filled[name] = _over(filled.get(name), said)
+    return filled
+
+
+def _over(default: object, said: object) -> object:
+    if isinstance(default, Mapping) and isinstance(said, Mapping):
+        return {**default, **said}
+    return said
