@@ -7,9 +7,9 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from goclaw_py.app.schema import Dump, bring_up_to_date
+from goclaw_py.app.schema import Dump, bring_up_to_date, ensure_fit
 from goclaw_py.config.models import Settings
-from goclaw_py.core.errors import StoreError, StoreUnavailable
+from goclaw_py.core.errors import SessionShared, StoreError, StoreUnavailable
 from goclaw_py.ports.store import Store
 from goclaw_py.store.embedded import EmbeddedPostgres
 from goclaw_py.store.postgres import Address, PostgresStore
@@ -34,6 +34,8 @@ class Database:
         self._backups = settings.state_folder / BACKUPS
         self._server = EmbeddedPostgres(settings.state_folder / FOLDER, say=say)
         self.reachable = True
+        self.trouble = ""
+        """Why it is not ``reachable``."""
 
     @property
     def kind(self) -> str:
@@ -52,17 +54,23 @@ class Database:
 
         With ``wait`` it waits for a database that is away and says so; without, it raises
         ``StoreUnavailable``. Raises ``MigrationError`` if the schema is not up to date and may not
-        be migrated, or cannot be.
+        be migrated, or cannot be; ``StoreError`` for a database that cannot carry a gateway.
         """
         delay_s = _FIRST_WAIT_S
+        said = ""
         while True:
             try:
                 return await self._open_once(may_migrate=may_migrate)
+            except SessionShared:
+                # Nobody takes a pooler away by waiting.
+                raise
             except StoreUnavailable as error:
                 if not wait:
                     raise
-                self._say(f"the database cannot be reached: {error}; trying again")
-                log.warning("the database cannot be reached: %s", error)
+                if str(error) != said:
+                    said = str(error)
+                    self._say(f"{said}; trying again until it can be used")
+                    log.warning("waiting for the database", extra={"problem": said})
                 await asyncio.sleep(delay_s)
                 delay_s = min(2 * delay_s, _LONGEST_WAIT_S)
 
@@ -74,7 +82,12 @@ class Database:
         )
 
     async def migrate(self, address: Address, *, refuse: bool = False) -> list[str]:
-        """Bring the schema up to date; the names of the files that were run."""
+        """Bring the schema up to date; the names of the files that were run.
+
+        Raises ``StoreError`` for a managed database that cannot carry a gateway.
+        """
+        if self._dsn is not None:
+            await ensure_fit(address)
         return await bring_up_to_date(address, refuse=refuse, dump=self._dump())
 
     def _dump(self) -> Dump | None:
@@ -95,7 +108,7 @@ class Database:
             else:
                 if not self.reachable:
                     log.info("the database is back")
-                self.reachable = True
+                self.reachable, self.trouble = True, ""
 
     async def _ping(self, store: Store) -> None:
         """A server that hangs is away long before everybody has given it up."""
@@ -111,7 +124,7 @@ class Database:
     def _miss(self, why: str) -> None:
         if self.reachable:
             log.warning("the database is away: %s", why)
-        self.reachable = False
+        self.reachable, self.trouble = False, why
 
     async def _revive(self) -> None:
         if self._dsn is not None:

@@ -47,6 +47,8 @@ def configure(settings: Settings, *, file: Path | None, secrets: Iterable[str] =
     for name in _QUIET:
         # At INFO some of them print addresses, and a bot's address holds its token.
         logging.getLogger(name).setLevel(logging.WARNING)
+    # A database that is away is told once, by us; its driver tells each try, with a traceback.
+    logging.getLogger("asyncpg").setLevel(logging.ERROR)
 
 
 def wants_colors(env: Mapping[str, str]) -> bool:

@@ -18,7 +18,6 @@ from goclaw_py.app.progress import Step, Tell, in_thread
 from goclaw_py.app.workspaces import Staging, filled, homes_of, pieces_of
 from goclaw_py.config import Settings, load
 from goclaw_py.core.errors import BackupError
-from goclaw_py.runtime.clock import SystemClock
 from goclaw_py.store import migrate
 from goclaw_py.store.backup.manifest import Manifest
 from goclaw_py.store.backup.reading import ArchiveReader, Member, MemberKind, open_archive
@@ -28,6 +27,7 @@ from goclaw_py.store.postgres.copying import (
     Table,
     filled_tables,
     live_nodes,
+    moment,
     refuse_if_filled,
     refuse_if_used,
     replacing,
@@ -156,7 +156,7 @@ async def look(settings: Settings, backup: Backup, *, files: bool) -> InTheWay:
             async with connection(await database.address()) as one:
                 await migrate.check_server(one)
                 await migrate.status(one)
-                refuse_if_used(await live_nodes(one, now=SystemClock().now()))
+                refuse_if_used(await live_nodes(one, now=await moment(one)))
                 tables = await filled_tables(one, migrate.known())
         finally:
             await database.close()
@@ -207,28 +207,30 @@ class _Restoring:
         """Do it; the names of the migrations that were run at its end."""
         migrations = migrate.known()
         manifest = self._backup.manifest
-        now = SystemClock().now()
         try:
-            async with (
-                connection(await database.address()) as one,
-                replacing(
+            async with connection(await database.address()) as one:
+                now = await moment(one)
+                async with replacing(
                     one, migrations, manifest.version, now=now, may_replace=replace
-                ) as replacement,
-            ):
-                self._check_tables(replacement)
-                with open_archive(self._backup.file) as file, _about(self._backup.file):
-                    reader = ArchiveReader(file)
-                    await self._copy(reader, replacement)
-                    if reader.manifest != manifest:
-                        raise BackupError("it has been changed meanwhile")
-                migrated = await replacement.finish(manifest.sequences, now=now)
-                # The last thing before the commit, and the only one that a kill -9 does not undo.
-                await in_thread(self._staging.swap)
+                ) as replacement:
+                    await self._fill(replacement)
+                    migrated = await replacement.finish(manifest.sequences, now=now)
+                    # The last thing before the commit, and the only one that a kill -9 does not
+                    # undo.
+                    await in_thread(self._staging.swap)
         except BaseException:
             await in_thread(self._staging.undo)
             raise
         await in_thread(self._staging.clear)
         return migrated
+
+    async def _fill(self, replacement: Replacement) -> None:
+        self._check_tables(replacement)
+        with open_archive(self._backup.file) as file, _about(self._backup.file):
+            reader = ArchiveReader(file)
+            await self._copy(reader, replacement)
+            if reader.manifest != self._backup.manifest:
+                raise BackupError("it has been changed meanwhile")
 
     def _check_tables(self, replacement: Replacement) -> None:
         ours = {name: table.columns for name, table in replacement.tables.items()}

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from goclaw_py.core.errors import MigrationError
-from goclaw_py.store.migrate import FOLDER, migrate, status
+from goclaw_py.core.errors import MigrationError, SessionShared
+from goclaw_py.store.migrate import FOLDER, migrate, own_tables, status
 from goclaw_py.store.postgres import Address, connection
+from goclaw_py.store.postgres.fitness import bare, examine, shares_sessions
+from goclaw_py.store.postgres.refusals import POOLED
 
 log = logging.getLogger(__name__)
 
@@ -21,6 +23,24 @@ class Dump:
 
     program: Path
     folder: Path
+
+
+async def ensure_fit(address: Address) -> None:
+    """Raise ``StoreError``, in one line with a cure, if a database cannot carry a gateway.
+
+    It is ``StoreUnavailable`` if that may end by itself, ``SessionShared`` if a pooler takes our
+    sessions away, ``MigrationError`` if the schema is none that this release knows.
+    """
+    async with bare(address) as one:
+        async with bare(address) as other:
+            if await shares_sessions(one, other):
+                raise SessionShared(POOLED)
+        server, _ = await examine(one, own_tables())
+        for fault in server.faults():
+            raise fault.error()
+        pending = (await status(one)).pending
+        for fault in server.faults(pending):
+            raise fault.error()
 
 
 async def bring_up_to_date(

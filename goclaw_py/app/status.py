@@ -74,6 +74,7 @@ class Snapshots:
 
     def _made(self, backlog: Backlog | None) -> Status:
         works, node = self._works, self._cluster.node
+        trouble = self._database.trouble
         away = "" if backlog is not None else ", unreachable"
         channels = works.supervisor.views()
         lanes, runs = works.dispatcher.lanes(), works.dispatcher.runs()
@@ -90,7 +91,7 @@ class Snapshots:
             channels=channels,
             backlog=backlog,
             warnings=(
-                *_warnings(backlog, channels),
+                *_warnings(backlog, channels, trouble),
                 *self._cluster.warnings(),
                 *works.office.warnings(),
                 *works.heartbeats.warnings(),
@@ -119,10 +120,14 @@ def _outage(view: OutageView) -> str:
     return f"agent {view.agent}: its provider is down for {view.for_s:.0f} s, {kept}: {view.cause}"
 
 
-def _warnings(backlog: Backlog | None, channels: tuple[ChannelView, ...]) -> tuple[str, ...]:
+def _warnings(
+    backlog: Backlog | None, channels: tuple[ChannelView, ...], trouble: str
+) -> tuple[str, ...]:
     warnings = [f"{view.name}/{view.account}: {view.detail}" for view in channels if view.detail]
+    if backlog is None or trouble:
+        why = trouble or "the database cannot be reached"
+        warnings.append(f"nothing is confirmed to the channels: {why}")
     if backlog is None:
-        warnings.append("the database cannot be reached; nothing is confirmed to the channels")
         return tuple(warnings)
     waits = "waits" if backlog.undecided == 1 else "wait"
     for number, noun, what, command in (

@@ -81,6 +81,7 @@ def show(ctx: typer.Context, node: NodeName, *, as_json: AsJson = False) -> None
             ("running", str(one.state.running)),
             ("waiting", str(one.state.waiting)),
             ("receives", ", ".join(map(plain, one.state.places)) or "nothing"),
+            *_differs(found, one),
         ]
     )
 
@@ -117,6 +118,16 @@ def _row(found: NodesView, node: Node) -> tuple[str, ...]:
         str(told.waiting),
         ", ".join(map(plain, told.places)) or "nothing",
     )
+
+
+def _differs(found: NodesView, node: Node) -> list[tuple[str, str]]:
+    from goclaw_py.runtime.cluster import other_sections  # noqa: PLC0415
+
+    asked = next((one for one in found.nodes if one.id == found.here), node)
+    parts = [f"release {asked.release}"] if asked.release != node.release else []
+    if other := other_sections(asked, node):
+        parts.append(f"other settings: {', '.join(other)}")
+    return [("differs", plain(f"node {asked.id} has {' and '.join(parts)}"))] if parts else []
 
 
 def _skew(node: Node) -> str:

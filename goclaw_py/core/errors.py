@@ -6,6 +6,8 @@
     ├── SettingError            a setting is wrong: key, value, what is allowed
     ├── StoreError
     │   ├── StoreUnavailable    the database cannot be reached now; try again
+    │   │   ├── SessionShared   a pooler gives our session to others; nothing was written
+    │   │   └── LeaseEnded      this node has to renew its lease first; nothing was written
     │   ├── Fenced              another node owns this by now; nothing was written
     │   ├── NeverBegan          this run was never recorded as begun; nothing was written
     │   └── MigrationError      the schema is not what this release needs
@@ -73,6 +75,14 @@ class StoreError(GoclawError):
 
 class StoreUnavailable(StoreError):
     """The database cannot be reached now. Nothing, or everything, of the transaction happened."""
+
+
+class SessionShared(StoreUnavailable):
+    """A pooler gives each transaction another session, which takes notices and locks away."""
+
+
+class LeaseEnded(StoreUnavailable):
+    """This node could not renew its lease in time; until it does it gets nothing new."""
 
 
 class Fenced(StoreError):

@@ -17,6 +17,7 @@ from typing import Final
 
 from goclaw_py.core.errors import MigrationError
 from goclaw_py.store.postgres.pool import Connection, DatabaseError
+from goclaw_py.store.postgres.refusals import OLDEST, too_old
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "migrations"
 """The same place in a wheel and in a source tree."""
@@ -27,7 +28,6 @@ _LOCK: Final = 0x676F_636C_6177
 """The advisory lock of all runners: "goclaw" in ASCII."""
 _LOCK_WAIT_S: Final = 60.0
 _STEP_S: Final = 3600.0
-_OLDEST_SERVER: Final = 140_000
 
 # Told to people only and never compared, so the server's clock may write it.
 _RECORDS: Final = """
@@ -116,6 +116,11 @@ def tables(migrations: Sequence[Migration]) -> list[str]:
     return sorted({name for migration in migrations for name in _MADE.findall(migration.up)})
 
 
+def own_tables(folder: Path = FOLDER) -> list[str]:
+    """The names of all tables of this release, with the records of migrations."""
+    return [*tables(known(folder)), "schema_migrations"]
+
+
 async def status(connection: Connection, folder: Path = FOLDER) -> Status:
     """Compare the database with this release, without changing it. Raises ``MigrationError``."""
     migrations = known(folder)
@@ -190,8 +195,8 @@ def _verify(migrations: Sequence[Migration], done: Mapping[int, tuple[str, str]]
 async def check_server(connection: Connection) -> None:
     """Raise ``MigrationError`` if this PostgreSQL is too old."""
     row = await connection.row("select current_setting('server_version_num')::integer as version")
-    if row is not None and row["version"] < _OLDEST_SERVER:
-        raise MigrationError(f"PostgreSQL 14 or newer is needed, this is {row['version'] // 10000}")
+    if row is not None and (major := row["version"] // 10_000) < OLDEST:
+        raise MigrationError(too_old(major))
 
 
 async def applied(connection: Connection) -> dict[int, tuple[str, str]]:

@@ -20,12 +20,14 @@ case "$*" in
   *install*) for name in chromium systemd-analyze; do /bin/cp "$0" "{bin}/$name"; done ;;
 esac
 """
-DPKG = """#!/bin/sh
-for name in promtool caddy; do
-  /bin/mkdir -p "$3/usr/bin"
-  echo "$name" > "$3/usr/bin/$name"
+UNPACKED = [tool for tool in TOOLS if tool.inside]
+DPKG = f"""#!/bin/sh
+for file in {" ".join(tool.inside.replace("*", "any") for tool in UNPACKED)}; do
+  /bin/mkdir -p "$3/${{file%/*}}"
+  echo "$file" > "$3/$file"
 done
 """
+DOWNLOADS = [f"download {tool.package}" for tool in UNPACKED]
 REFUSES = """#!/bin/sh
 echo "$@" >> "{log}"
 echo "E: no such package"
@@ -80,14 +82,13 @@ def test_root_gets_all_that_is_missing(machine: Machine) -> None:
     machine.add_debian()
     assert debian_tools.main(machine.env, is_root=True) == 0
     assert machine.asked == [
-        "download prometheus",
-        "download caddy",
+        *DOWNLOADS,
         "install -y --no-install-recommends chromium systemd",
     ]
     assert path_of("promtool", machine.env) == machine.cache / "promtool"
     assert path_of("chromium", machine.env) == machine.bin / "chromium"
     assert debian_tools.main(machine.env, is_root=True) == 0
-    assert len(machine.asked) == 3
+    assert len(machine.asked) == len(DOWNLOADS) + 1
 
 
 def test_a_browser_of_another_name_will_do(machine: Machine) -> None:
@@ -111,7 +112,8 @@ def test_without_apt_it_is_said_in_one_line(
 ) -> None:
     assert debian_tools.main(machine.env) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("tools: chromium, systemd-analyze, promtool, caddy: missing")
+    names = ", ".join(tool.name for tool in TOOLS)
+    assert line.startswith(f"tools: {names}: missing")
 
 
 def test_old_lists_of_packages_are_fetched_anew_once(
@@ -132,7 +134,7 @@ def test_two_runs_at_once_install_once(machine: Machine) -> None:
     command = [sys.executable, str(ROOT / "tests" / "tools" / "debian_tools.py")]
     both = [subprocess.Popen(command, env=machine.env, stdout=subprocess.DEVNULL) for _ in "ab"]
     assert [one.wait(60) for one in both] == [0, 0]
-    assert sorted(machine.asked) == ["download caddy", "download prometheus"]
+    assert sorted(machine.asked) == sorted(DOWNLOADS)
 
 
 def test_a_missing_program_is_named_with_the_cure(machine: Machine) -> None:

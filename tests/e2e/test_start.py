@@ -71,7 +71,7 @@ def test_an_unreachable_database_is_said_and_nothing_is_confirmed(
     bot.env["GOCLAW_DATABASE_URL"] = "postgresql://nobody@127.0.0.1:1/none"
     gateway = bot.start(ready=False)
     api.say(ANN, "echo lost?")
-    wait_for(lambda: "database cannot be reached" in gateway.output, "a word about the database")
+    wait_for(lambda: "the database does not answer" in gateway.output, "a word about the database")
     assert api.pending() == 1
     gateway.send(signal.SIGTERM)
     assert gateway.wait() == 0

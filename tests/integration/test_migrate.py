@@ -192,7 +192,7 @@ async def test_a_failing_file_leaves_nothing_of_itself(opened: Connection, folde
 async def test_an_old_server_is_refused(
     opened: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(m, "_OLDEST_SERVER", 990_000)
+    monkeypatch.setattr(m, "OLDEST", 99)
     with pytest.raises(MigrationError, match="PostgreSQL 14 or newer is needed"):
         await m.migrate(opened)
 

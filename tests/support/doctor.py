@@ -11,6 +11,7 @@ from goclaw_py.core.messages import Sender
 from goclaw_py.ports.store import Person, Standing
 from goclaw_py.store.migrate import Status as Schema
 from goclaw_py.store.postgres.checkup import Checkup
+from goclaw_py.store.postgres.fitness import Server
 from goclaw_py.testing.clock import START
 
 MACHINE = Machine(
@@ -23,7 +24,9 @@ MACHINE = Machine(
     in_container=False,
     has_uvloop=True,
 )
-SERVER = Checkup(schema=Schema(1, 1, ()), version=160_004, skew_s=0.01, notices=True)
+CHECKUP = Checkup(
+    schema=Schema(1, 1, ()), server=Server(version=160_004), skew_s=0.01, notices=True
+)
 OWNER = Person("telegram", "default", Sender("1", "Ann"), Standing.OWNER, START)
 
 
@@ -49,7 +52,7 @@ class Place:
         known = {"GOCLAW_HOME": str(self.home), "PATH": str(self.home / "bin"), "TZ": "UTC", **env}
         settings = load(env=known)
         people = Work(people=[OWNER])
-        return World(settings=settings, env=known, machine=MACHINE, database=SERVER, work=people)
+        return World(settings=settings, env=known, machine=MACHINE, database=CHECKUP, work=people)
 
 
 def place(home: Path) -> Place:
@@ -66,6 +69,14 @@ def machine(world: World, **changes: object) -> World:
     return replace(world, machine=replace(world.machine, **changes))  # type: ignore[arg-type]
 
 
+def checkup(world: World, **changes: object) -> World:
+    """The same with another answer of the database."""
+    assert isinstance(world.database, Checkup)
+    return replace(world, database=replace(world.database, **changes))  # type: ignore[arg-type]
+
+
 def server(world: World, **changes: object) -> World:
     """The same with another database server."""
-    return replace(world, database=replace(SERVER, **changes))  # type: ignore[arg-type]
+    assert isinstance(world.database, Checkup)
+    told = replace(world.database.server, **changes)  # type: ignore[arg-type]
+    return checkup(world, server=told)

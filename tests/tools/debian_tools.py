@@ -28,7 +28,8 @@ _SHOWN_LINES: Final = 5
 class Tool:
     """A program. ``names`` are those by which it may be on ``PATH``, the usual one first.
 
-    With ``inside`` its package is not installed: the program is taken out of it, from there.
+    With ``inside`` its package is not installed: the program, or a library of that name, is taken
+    out of it, from there; ``*`` stands for the machine's kind.
     """
 
     names: tuple[str, ...]
@@ -45,6 +46,10 @@ TOOLS: Final = (
     Tool(("systemd-analyze",), "systemd"),
     Tool(("promtool",), "prometheus", inside="usr/bin/promtool"),
     Tool(("caddy",), "caddy", inside="usr/bin/caddy"),
+    Tool(("pgbouncer",), "pgbouncer", inside="usr/sbin/pgbouncer"),
+    # Of the libraries of pgbouncer the one that no other package brings.
+    Tool(("libcares.so.2",), "libc-ares2", inside="usr/lib/*/libcares.so.2.*"),
+    Tool(("libfaketime.so.1",), "libfaketime", inside="usr/lib/*/faketime/libfaketime.so.1"),
 )
 
 
@@ -164,7 +169,8 @@ def _unpack(tool: Tool, apt: _Apt, env: Mapping[str, str]) -> None:
         (package,) = work.glob("*.deb")
         files = work / "files"
         subprocess.run(["dpkg-deb", "-x", package, files], env=dict(env), check=True)
-        (files / tool.inside).rename(place / tool.name)
+        (found,) = files.glob(tool.inside)
+        found.rename(place / tool.name)
 
 
 if __name__ == "__main__":

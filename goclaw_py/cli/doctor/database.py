@@ -10,11 +10,8 @@ from goclaw_py.cli.doctor.finding import Finding, World
 
 if TYPE_CHECKING:
     from goclaw_py.store.postgres.checkup import Checkup
+    from goclaw_py.store.postgres.fitness import Fault
 
-OLDEST: Final = 140_000
-SKEW_S: Final = 2.0
-"""Leases last 10 s: a clock that is further off takes work away from a node that lives."""
-WARN_SKEW_S: Final = 0.5
 NEEDED: Final = 15
 """Connections of one gateway, with some to spare."""
 
@@ -53,14 +50,16 @@ def check_database(world: World) -> Iterator[Finding]:
         )
         yield Finding("database", f"{kind}: {world.database}", cure)
         return
-    yield Finding("database", f"{kind}, schema {world.database.schema.current}")
+    schema = world.database.schema
+    known = "a schema that may not be read" if schema is None else f"schema {schema.current}"
+    yield Finding("database", f"{kind}, {known}")
 
 
 def check_migrations(world: World) -> Iterator[Finding]:
     """Whether the database has this release's schema."""
     if isinstance(world.database, str):
         return
-    pending = world.database.schema.pending
+    pending = world.database.pending
     # ``goclaw run`` does it by itself.
     cure = "goclaw run applies them, or: goclaw migrate" if pending else ""
     fact = f"{len(pending)} pending: {', '.join(pending)}" if pending else "none pending"
@@ -85,56 +84,61 @@ def _of_managed(judge: Judge, subject: str) -> Callable[[World], Iterator[Findin
     return check
 
 
+def _judged(subject: str, fault: Fault | None, fine: str) -> Finding:
+    return Finding(subject, fine) if fault is None else Finding(subject, fault.fact, fault.cure)
+
+
 def _version(found: Checkup) -> Finding:
     """Whether the server is new enough."""
-    cure = "use PostgreSQL 14 or later" if found.version < OLDEST else ""
-    return Finding("database server", f"PostgreSQL {found.version // 10_000}", cure)
+    fine = f"PostgreSQL {found.server.version // 10_000}"
+    return _judged("database server", found.server.version_fault(), fine)
 
 
 def _rights(found: Checkup) -> Finding:
-    """Whether we may make tables there, and whether they hold every character."""
-    if not found.may_create:
-        cure = "GRANT CREATE, USAGE ON SCHEMA public TO the user of database.url"
-        return Finding("database rights", "this user may make no tables", cure)
-    if found.encoding != "UTF8":
-        cure = "make one that does: CREATE DATABASE goclaw ENCODING 'UTF8' TEMPLATE template0"
-        return Finding("database rights", f"{found.encoding} does not hold every character", cure)
-    return Finding("database rights", "tables can be made")
+    """Whether we may work with the tables or make them, and whether they hold every character."""
+    server = found.server
+    fault = server.rights_fault(found.pending) or server.encoding_fault()
+    return _judged("database rights", fault, f"all that the user {server.us} needs")
 
 
 def _writable(found: Checkup) -> Finding:
     """Whether it is the primary, and takes changes."""
-    if found.is_standby:
-        cure = "let database.url lead to the primary (target_session_attrs=read-write)"
-        return Finding("database writes", "this server is a standby", cure)
-    if found.is_read_only:
-        cure = "switch default_transaction_read_only off for this user and database"
-        return Finding("database writes", "transactions are read-only", cure)
-    return Finding("database writes", "it takes changes")
+    return _judged("database writes", found.server.writes_fault(), "it takes changes")
 
 
 def _notices(found: Checkup) -> Finding:
-    """Whether LISTEN works; without it everything waits for the next look (SPEC DB-3)."""
+    """Whether our sessions are ours, and LISTEN works in them (SPEC DB-3)."""
+    subject = "database notices"
     if found.notices:
-        return Finding("database notices", "they arrive")
+        return Finding(subject, "they arrive")
+    if found.server.is_standby:
+        return Finding(subject, "a standby sends none")
     cure = "connect to the server itself, or let the pooler work in session mode (pool_mode)"
-    return Finding("database notices", "they do not arrive: a pooler is in between", cure)
+    if found.pooled:
+        fact = "a pooler in transaction mode is in between: notices and locks get lost"
+        return Finding(subject, fact, cure)
+    return Finding(subject, "they do not arrive: a pooler is in between", cure)
 
 
 def _clock(found: Checkup) -> Finding:
-    """Whether its clock and ours agree: leases and due times are compared."""
-    cure = "let both machines follow a time server: timedatectl set-ntp true"
-    off = abs(found.skew_s)
+    """Whether its clock and ours agree: all go by its own, so that nothing stops if they do not."""
+    from goclaw_py.runtime.clock import WARN_SKEW_S  # noqa: PLC0415
+
+    off_s = abs(found.skew_s)
+    if off_s < WARN_SKEW_S:
+        return Finding("database clock", "as here")
     ahead = "ahead of" if found.skew_s > 0 else "behind"
-    fact = f"{off:.1f} s {ahead} this machine" if off >= WARN_SKEW_S else "as here"
-    return Finding("database clock", fact, cure if off >= WARN_SKEW_S else "", is_hint=off < SKEW_S)
+    fact = f"{off_s:.1f} s {ahead} this machine; all gateways go by the database's"
+    cure = "let both machines follow a time server: timedatectl set-ntp true"
+    return Finding("database clock", fact, cure, is_hint=True)
 
 
 def _connections(found: Checkup) -> Finding:
     """Whether there is room for those of a gateway."""
-    left = found.most - found.used
+    server = found.server
+    left = server.most - server.used
     cure = "raise max_connections, or end programs that hold connections" if left < NEEDED else ""
-    return Finding("database connections", f"{found.used} of {found.most} in use", cure)
+    return Finding("database connections", f"{server.used} of {server.most} in use", cure)
 
 
 check_version = _of_managed(_version, "database server")

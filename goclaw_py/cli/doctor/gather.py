@@ -126,7 +126,7 @@ async def _work(
 
     Without a gateway only of a database that needs no migration: to look at it must not change it.
     """
-    if gateway is None and (isinstance(database, str) or database.schema.pending):
+    if gateway is None and (isinstance(database, str) or not database.is_current):
         return None
     if isinstance(gateway, str):
         return None

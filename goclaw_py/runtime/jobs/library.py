@@ -34,7 +34,7 @@ from goclaw_py.core.schedule import At, Cron, Every, Schedule
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.jobs import KEEP, Asker, JobChange, JobDraft, RunNow, StartedNow
 from goclaw_py.ports.store import JobPage, JobQuery, NodeStore, Notice
-from goclaw_py.runtime.clock import SystemClock
+from goclaw_py.runtime.clock import SharedClock
 from goclaw_py.runtime.cluster import Cluster
 from goclaw_py.runtime.jobs.desk import JobDesk
 from goclaw_py.runtime.jobs.ends import RunStore
@@ -91,7 +91,7 @@ class JobService:
         _at_least(1, "concurrency", concurrency)
         _at_least(1, "max_jobs", max_jobs)
         self._store = store
-        clock = clock or SystemClock()
+        clock = clock or SharedClock()
         self._wake = wake = Wake()
         self._duties: list[asyncio.Task[None]] = []
         self._begun = False

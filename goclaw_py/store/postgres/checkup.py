@@ -7,9 +7,9 @@ import secrets
 from dataclasses import dataclass
 
 from goclaw_py.ports.clock import Clock
-from goclaw_py.store.migrate import Status, status
+from goclaw_py.store.migrate import Status, own_tables, status
+from goclaw_py.store.postgres.fitness import Server, bare, examine, shares_sessions
 from goclaw_py.store.postgres.pool import Address, connect
-from goclaw_py.store.postgres.store import connection
 from goclaw_py.store.sql import queries
 
 _SQL = queries("checkup")
@@ -21,43 +21,45 @@ class Checkup:
     """What a server said of itself.
 
     Args:
-        schema: How its schema compares with this release.
-        version: Such as 160004.
+        schema: How its schema compares with this release; None if we may not read that.
         skew_s: How far its clock is ahead of ours.
         notices: Whether a notice reaches a connection that listens for it.
-        used: Connections of all programs, of ``most``.
+        pooled: Whether a pooler in between gives our sessions to others.
     """
 
-    schema: Status
-    version: int
+    schema: Status | None
+    server: Server
     skew_s: float
     notices: bool
-    is_standby: bool = False
-    is_read_only: bool = False
-    may_create: bool = True
-    encoding: str = "UTF8"
-    used: int = 1
-    most: int = 100
+    pooled: bool = False
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """The migrations that its schema lacks, as far as is known."""
+        return () if self.schema is None else self.schema.pending
+
+    @property
+    def is_current(self) -> bool:
+        """Whether its schema is known to lack nothing."""
+        return self.schema is not None and not self.schema.pending
 
 
 async def check_up(address: Address, clock: Clock) -> Checkup:
     """Ask a server; nothing is changed. Raises ``StoreError``."""
-    async with connection(address) as one:
+    async with bare(address) as one:
+        async with bare(address) as other:
+            pooled = await shares_sessions(one, other)
         before = clock.now()
-        row = await one.row(_SQL["server"])
+        server, at = await examine(one, own_tables())
         after = clock.now()
-        assert row is not None, "a session has a database"
+        is_readable = "schema_migrations" not in server.lacking.get("SELECT", ())
         return Checkup(
-            schema=await status(one),
-            version=row["version"],
-            skew_s=(row["at"] - (before + (after - before) / 2)).total_seconds(),
-            notices=await _hears(address),
-            is_standby=row["is_standby"],
-            is_read_only=row["is_read_only"],
-            may_create=row["may_create"],
-            encoding=row["encoding"],
-            used=row["used"] or 0,
-            most=row["most"],
+            schema=await status(one) if is_readable else None,
+            server=server,
+            skew_s=(at - (before + (after - before) / 2)).total_seconds(),
+            # What listens behind such a pooler would be left there.
+            notices=not pooled and not server.is_standby and await _hears(address),
+            pooled=pooled,
         )
 
 
@@ -65,7 +67,12 @@ async def _hears(address: Address) -> bool:
     """Whether LISTEN works: a pooler that gives each transaction another connection breaks it."""
     channel = f"goclaw_doctor_{secrets.token_hex(8)}"
     heard = asyncio.Event()
-    ear, mouth = await connect(address), await connect(address)
+    ear = await connect(address)
+    try:
+        mouth = await connect(address)
+    except BaseException:
+        await ear.close()
+        raise
     try:
         await ear.listen(channel, heard.set)
         await mouth.fetch(_SQL["tell"], channel)

@@ -124,6 +124,17 @@ async def snapshot(
         yield Snapshot(connection, tables, applied, row["v"])
 
 
+async def moment(connection: Connection) -> datetime:
+    """What time it is at the server: leases are judged by it, whatever this machine's clock says.
+
+    Source: SPEC NODE-1.
+    """
+    row = await connection.row(queries("nodes")["time"])
+    assert row is not None, "a statement without a table has one row"
+    at: datetime = row["time"]
+    return at
+
+
 async def live_nodes(connection: Connection, *, now: datetime) -> list[LiveNode]:
     """The processes that work on the database."""
     if not await _tables(connection, ["nodes"]):

@@ -10,7 +10,8 @@ from typing import Final
 
 from goclaw_py.core.errors import StoreError
 from goclaw_py.ports.store import Notice
-from goclaw_py.store.postgres.pool import COMMAND_S, Address, Connection, connect
+from goclaw_py.store.postgres.fitness import ensure_writable
+from goclaw_py.store.postgres.pool import Address, Connection, connect
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +59,7 @@ class Listener:
         lost = asyncio.Event()
         connection.on_loss(lost.set)
         try:
+            await ensure_writable(connection)
             for notice in Notice:
                 await connection.listen(notice, partial(self._tell, notice))
         except BaseException:
@@ -89,13 +91,14 @@ class Listener:
 
 
 async def _until_lost(connection: Connection, lost: asyncio.Event) -> None:
-    """Return when the connection has ended or does not answer any more."""
+    """Return when the connection has ended, does not answer, or leads to no primary any more."""
     while not lost.is_set():
         try:
             async with asyncio.timeout(CHECK_EVERY_S):
                 await lost.wait()
         except TimeoutError:
             try:
-                await connection.script("select 1", timeout_s=COMMAND_S)
+                # One that has become a standby, or read-only, sends no notices any more.
+                await ensure_writable(connection)
             except StoreError:
                 return

@@ -7,6 +7,7 @@ on its way in.
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ from typing import Any, Final
 
 import asyncpg
 
-from goclaw_py.core.errors import StoreError, StoreUnavailable
+from goclaw_py.core.errors import SessionShared, StoreError, StoreUnavailable
+from goclaw_py.store.postgres.refusals import OLDEST, Kind, refusal, refusal_to_connect, too_old
 from goclaw_py.store.text import storable
 
 Row = Mapping[str, Any]
@@ -31,19 +33,16 @@ COPY_S: Final = 86_400.0
 """How long copying a table may take: a guard, tables may be large and disks slow."""
 CLOSE_S: Final = 5.0
 
-_UNAVAILABLE_CLASSES: Final = ("08", "53", "57")
-"""SQLSTATE classes: connection failed, out of resources (disk full), stopped by its operator."""
-_UNAVAILABLE_STATES: Final = frozenset({"25006", "25P03", "40001", "40P01", "55P03"})
-"""Read-only server, and transactions that lost against another one: all may work when repeated."""
-_REFUSED_CLASSES: Final = ("28", "3D")
-"""Wrong password or role, no such database: at the start waiting does not help."""
-
 # The client's own limits do not reach a server whose client has gone: a process that is frozen in
 # the middle of a transaction would keep its locks for hours, and with them everybody else.
 _SESSION: Final = {
-    "application_name": "goclaw",
+    # What a role or a database has set for everybody is meant for people, and would end what waits.
+    "statement_timeout": "0",
+    "idle_session_timeout": "0",
     "idle_in_transaction_session_timeout": "10s",
     "lock_timeout": "5s",
+    # Statements are written for it: one that meets another's change sees it, instead of failing.
+    "default_transaction_isolation": "read committed",
     # Each statement is planned once: planning one anew takes longer than running it. Compiling its
     # plan would take longer still.
     "plan_cache_mode": "force_generic_plan",
@@ -53,6 +52,7 @@ _SESSION: Final = {
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "15s",
 }
+_SESSION_OF_17: Final = {"transaction_timeout": "0"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,8 @@ class Address:
             "database": self.database,
             "timeout": CONNECT_S,
             "command_timeout": COMMAND_S,
-            "server_settings": _SESSION,
+            # All else is set afterwards: a pooler refuses what it does not know.
+            "server_settings": {"application_name": "goclaw"},
         }
 
 
@@ -85,16 +86,19 @@ def _translate(error: Exception, *, at_work: bool) -> StoreError | None:
 
     A refusal ``at_work`` may pass: somebody changes a password, or another server takes over.
     """
+    if isinstance(error, socket.gaierror):
+        return StoreUnavailable(f"the host of database.url cannot be found: {error.strerror}")
     if isinstance(error, OSError):  # includes TimeoutError
         why = f": {error}" if str(error) else ""  # a wait that was too long has no words
         return StoreUnavailable(f"the database does not answer{why}")
     state = getattr(error, "sqlstate", None) or ""
-    if state.startswith(_UNAVAILABLE_CLASSES) or state in _UNAVAILABLE_STATES:
-        return StoreUnavailable(f"the database cannot work now: {error}")
-    if state.startswith(_REFUSED_CLASSES):
-        kind = StoreUnavailable if at_work else StoreError
-        return kind(f"the database refused us: {error}")
-    return None
+    found = (refusal if at_work else refusal_to_connect)(state, str(error))
+    if found is None:
+        return None
+    if found.kind is Kind.SHARED:
+        return SessionShared(found.words)
+    is_over = found.kind is Kind.REFUSED and not at_work
+    return (StoreError if is_over else StoreUnavailable)(found.words)
 
 
 @contextmanager
@@ -112,6 +116,9 @@ def translated(
         if (ours := _translate(error, at_work=at_work)) is not None:
             raise ours from error
         raise
+    except asyncpg.TargetServerAttributeNotMatched as error:
+        words = "no server of database.url is as its target_session_attrs says, such as a primary"
+        raise StoreUnavailable(words) from error
     except (asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
         if is_closed():
             raise StoreUnavailable(f"the connection to the database is gone: {error}") from error
@@ -184,7 +191,7 @@ class Connection:
                 return await self._locked(key, wait_s)
         finally:
             if not self.is_gone():
-                await self.script("reset lock_timeout")
+                await self.script(f"set lock_timeout = '{_SESSION['lock_timeout']}'")
 
     async def _locked(self, key: int, wait_s: float) -> bool:
         try:
@@ -240,14 +247,37 @@ class Connection:
             self.terminate()
 
 
-async def connect(address: Address) -> Connection:
+async def connect(address: Address, *, bare: bool = False) -> Connection:
     """Open one connection outside of any pool.
 
-    Raises ``StoreUnavailable`` if nobody answers, ``StoreError`` if we are refused or the address
-    makes no sense.
+    A ``bare`` one changes nothing of its session and leaves nothing there: it may belong to others
+    too. Raises ``StoreUnavailable`` if nobody answers, ``StoreError`` if we are refused or the
+    address makes no sense.
     """
+    cache = {"statement_cache_size": 0} if bare else {}
     with translated(at_work=False), _sensible():
-        return Connection(await asyncpg.connect(**address.arguments()))
+        raw = await asyncpg.connect(**address.arguments(), **cache)
+    if not bare:
+        try:
+            with translated(raw.is_closed):
+                await _settle(raw)
+        except BaseException:
+            raw.terminate()
+            raise
+    return Connection(raw)
+
+
+async def _settle(raw: Any) -> None:
+    """Make a new session ours, whatever its role, its database or a pooler has set.
+
+    Raises ``StoreError`` if the server is too old to know all that we set.
+    """
+    major = raw.get_server_version().major
+    if major < OLDEST:
+        raise StoreError(too_old(major))
+    newer = _SESSION_OF_17 if major >= 17 else {}
+    wishes = (_SESSION | newer).items()
+    await raw.execute("; ".join(f"set {name} = '{value}'" for name, value in wishes))
 
 
 @contextmanager
@@ -277,7 +307,11 @@ class Pool:
         """Connect. Raises as ``connect``."""
         with translated(at_work=False), _sensible():
             pool = asyncpg.create_pool(
-                **address.arguments(), min_size=min_size, max_size=max_size, reset=_keep_session
+                **address.arguments(),
+                min_size=min_size,
+                max_size=max_size,
+                init=_settle,
+                reset=_keep_session,
             )
             return cls(await pool)
 

@@ -12,6 +12,7 @@ from goclaw_py.store.postgres.beats import Beats
 from goclaw_py.store.postgres.calls import Calls
 from goclaw_py.store.postgres.chats import Chats
 from goclaw_py.store.postgres.drafts import Drafts
+from goclaw_py.store.postgres.fitness import ensure_writable
 from goclaw_py.store.postgres.heartbeats import Heartbeats
 from goclaw_py.store.postgres.inbox import Inbox
 from goclaw_py.store.postgres.incidents import Incidents
@@ -97,7 +98,7 @@ class PostgresStore(
     async def ping(self) -> None:
         """Waits no longer than for a connection and one statement."""
         async with self._pool.connection() as connection:
-            await connection.row("select 1")
+            await ensure_writable(connection)
 
     def on_notice(self, hear: Callable[[Notice], None]) -> None:
         """Also calls ``hear`` once with every notice after a reconnection."""

@@ -11,8 +11,9 @@ import pytest
 
 from goclaw_py.app.database import Database
 from goclaw_py.config import load
-from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.errors import SessionShared, StoreUnavailable
 from goclaw_py.ports.store import Store
+from goclaw_py.store.postgres import PostgresStore
 
 
 class Server:
@@ -75,3 +76,49 @@ async def test_one_that_refuses_is_away_at_once(database: Database, server: Serv
     server.refuses = False
     await asyncio.sleep(2.5)
     assert is_there(database)
+
+
+class Opening(Database):
+    """Fails to open for a while, for these reasons, one try after the other."""
+
+    def __init__(self, tmp_path: Path, *reasons: StoreUnavailable) -> None:
+        self.said: list[str] = []
+        self.tries = list(reasons)
+        url = "postgresql://nobody@localhost/none"
+        settings = load(env={"GOCLAW_HOME": str(tmp_path), "GOCLAW_DATABASE_URL": url})
+        super().__init__(settings, self.said.append)
+
+    async def _open_once(self, *, may_migrate: bool) -> PostgresStore:
+        if self.tries:
+            raise self.tries.pop(0)
+        return cast("PostgresStore", self)
+
+
+async def test_why_a_start_waits_is_said_once_for_each_reason(tmp_path: Path) -> None:
+    away, standby = StoreUnavailable("away"), StoreUnavailable("it is a standby")
+    opening = Opening(tmp_path, away, away, away, standby, standby)
+    await opening.open(wait=True)
+    assert opening.said == [
+        "away; trying again until it can be used",
+        "it is a standby; trying again until it can be used",
+    ]
+
+
+async def test_a_pooler_that_gives_sessions_away_is_not_waited_for(tmp_path: Path) -> None:
+    opening = Opening(tmp_path, SessionShared("a pooler"), StoreUnavailable("never asked"))
+    with pytest.raises(SessionShared):
+        await opening.open(wait=True)
+    assert len(opening.tries) == 1
+
+
+async def test_what_is_wrong_is_known_as_long_as_it_is(database: Database, server: Server) -> None:
+    server.refuses = True
+    await asyncio.sleep(2.5)
+    assert trouble_of(database) == "away"
+    server.refuses = False
+    await asyncio.sleep(2.5)
+    assert trouble_of(database) == ""
+
+
+def trouble_of(database: Database) -> str:
+    return database.trouble

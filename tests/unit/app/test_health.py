@@ -159,7 +159,18 @@ async def test_the_full_status_still_waits_for_its_database() -> None:
         made.gateway.store.away = True
         status = await made.snapshots.full()
         assert (status.backlog, status.database) == (None, "embedded, unreachable")
+        why = "nothing is confirmed to the channels: the database cannot be reached"
+        assert status.warnings == (why,)
         made.gateway.store.away = False
+
+
+async def test_a_database_that_can_be_read_and_not_written_is_a_warning() -> None:
+    """SPEC DB-4: a standby answers everybody who only looks."""
+    async with watched() as made:
+        made.server.reachable, made.server.trouble = False, "it is a standby"
+        status = await made.snapshots.full()
+        assert status.backlog is not None
+        assert status.warnings == ("nothing is confirmed to the channels: it is a standby",)
 
 
 async def test_groups_that_nobody_has_decided_about_are_told() -> None:

@@ -9,6 +9,7 @@ from pydantic import SecretStr
 
 from goclaw_py.app.peers import settings_digest
 from goclaw_py.config import Settings
+from goclaw_py.config.lanes import LaneSettings
 from goclaw_py.config.models import Database, Log, LogLevel, State
 from goclaw_py.config.show import shown
 from goclaw_py.config.web import Web
@@ -23,7 +24,7 @@ def test_equal_settings_have_equal_digests() -> None:
 
 
 def test_only_the_section_that_differs_differs() -> None:
-    one, other = digest_of(Settings()), digest_of(Settings(lanes={"main": 7}))
+    one, other = digest_of(Settings()), digest_of(Settings(lanes={"main": LaneSettings(size=7)}))
     assert {key for key in one if one[key] != other[key]} == {"lanes"}
 
 

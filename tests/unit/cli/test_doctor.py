@@ -30,8 +30,9 @@ from goclaw_py.ports.store import Chat
 from goclaw_py.store import embedded_files
 from goclaw_py.store.migrate import Status as Schema
 from goclaw_py.store.postgres.checkup import Checkup
+from goclaw_py.store.postgres.fitness import Server
 from goclaw_py.testing.clock import START
-from tests.support.doctor import MACHINE, SERVER, Place, machine, place, server
+from tests.support.doctor import CHECKUP, MACHINE, Place, checkup, machine, place, server
 from tests.support.guides import ROOT
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web.fakes import STATUS
@@ -91,6 +92,16 @@ def on(**changes: object) -> Callable[[Place], World]:
 
 def asked(text: str = MANAGED, **changes: object) -> Callable[[Place], World]:
     return lambda at: server(at.world(text), **changes)
+
+
+def told(text: str = MANAGED, **changes: object) -> Callable[[Place], World]:
+    return lambda at: checkup(at.world(text), **changes)
+
+
+def behind(**changes: object) -> Callable[[Place], World]:
+    """A server that waits for a migration."""
+    waits = Schema(0, 1, ("0001",))
+    return lambda at: server(checkup(at.world(MANAGED), schema=waits), **changes)
 
 
 def working(text: str = "", **changes: object) -> Callable[[Place], World]:
@@ -361,21 +372,37 @@ CASES = [
         "GOCLAW_DATABASE_URL",
     ),
     ok("migrations", plain, "none pending"),
-    hint("migrations", asked("", schema=Schema(0, 1, ("0001",))), "1 pending: 0001", "migrate"),
+    hint("migrations", told("", schema=Schema(0, 1, ("0001",))), "1 pending: 0001", "migrate"),
     ok("database-server", asked(), "PostgreSQL 16"),
     ok("database-server", asked("", version=130_000), "our own"),
-    Case("database-server", asked(version=130_011), "PostgreSQL 13", "PostgreSQL 14 or later"),
-    ok("database-rights", asked(), "tables can be made"),
-    Case("database-rights", asked(may_create=False), "no tables", "GRANT CREATE"),
+    Case("database-server", asked(version=130_011), "this is 13", "PostgreSQL 14 or later"),
+    ok("database-rights", asked(), "all that the user goclaw needs"),
+    ok("database-rights", asked(may_create=False), "all that"),
+    Case("database-rights", behind(may_create=False), "no tables", "GRANT USAGE, CREATE ON SCHEMA"),
+    Case(
+        "database-rights",
+        asked(us='"Ann"', lacking={"INSERT": ["inbox"]}),
+        'the user "Ann" may not INSERT in inbox',
+        'ON ALL TABLES IN SCHEMA public TO "Ann"',
+    ),
+    Case(
+        "database-rights",
+        behind(owners={"root": ["inbox"]}),
+        "may not migrate the tables of root (inbox)",
+        "goclaw migrate",
+    ),
     Case("database-rights", asked(encoding="SQL_ASCII"), "SQL_ASCII", "ENCODING 'UTF8'"),
     ok("database-writes", asked(), "takes changes"),
     Case("database-writes", asked(is_standby=True), "a standby", "primary"),
     Case("database-writes", asked(is_read_only=True), "read-only", "default_transaction_read_only"),
     ok("database-notices", asked(), "they arrive"),
-    Case("database-notices", asked(notices=False), "a pooler", "session mode"),
+    Case("database-notices", told(notices=False), "a pooler", "session mode"),
+    Case("database-notices", told(notices=False, pooled=True), "transaction mode", "session mode"),
+    ok("database-notices", told(notices=False, server=Server(is_standby=True)), "a standby"),
     ok("database-clock", asked(), "as here"),
-    hint("database-clock", asked(skew_s=1.0), "1.0 s ahead of", "timedatectl"),
-    Case("database-clock", asked(skew_s=-60.0), "60.0 s behind", "timedatectl"),
+    ok("database-clock", told(skew_s=1.9), "as here"),
+    hint("database-clock", told(skew_s=300.0), "300.0 s ahead of this machine", "timedatectl"),
+    hint("database-clock", told(skew_s=-60.0), "60.0 s behind", "timedatectl"),
     ok("database-connections", asked(), "1 of 100"),
     Case("database-connections", asked(used=95), "95 of 100", "max_connections"),
     ok("gateway", running(), "runs"),
@@ -603,7 +630,7 @@ def test_a_database_that_waits_for_its_migration_is_not_migrated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def check_up(settings: Settings) -> Checkup:
-        return replace(SERVER, schema=Schema(0, 1, ("0001",)))
+        return replace(CHECKUP, schema=Schema(0, 1, ("0001",)))
 
     def open_control(settings: Settings) -> None:
         raise AssertionError("opening it migrates it")
@@ -633,7 +660,7 @@ def test_programs_read_ids_and_levels(
     goclaw: Shell, gateway: ThreadGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def check_up(settings: Settings) -> Checkup:
-        return SERVER
+        return CHECKUP
 
     monkeypatch.setattr(composition, "check_up", check_up)
     reports = json.loads(goclaw("doctor", "--json").out)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from goclaw_py.core.ids import NodeId
 from goclaw_py.ports.control import NodeSilent
+from goclaw_py.ports.store import NodeState
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web import fake_nodes
 
@@ -38,6 +41,18 @@ def test_a_node_is_shown_with_its_lease_and_its_clock(
     assert "ends in 5.0s" in out
     assert "5m 0s ahead of the database's" in " ".join(out.split())
     assert "ended" in goclaw("nodes", "show", "dead").out
+
+
+def test_what_a_node_has_otherwise_than_the_one_that_is_asked_is_shown(
+    goclaw: Shell, gateway: ThreadGateway
+) -> None:
+    other = NodeState(settings={"lanes": "0", "queue": "1"})
+    gateway.control.cluster.found.append(
+        replace(fake_nodes.HERE, id=NodeId("0193-other"), release="0.9", state=other)
+    )
+    words = "node 0190-here has release 1.0 and other settings: [lanes], [queue]"
+    assert words in " ".join(goclaw("nodes", "show", "other").out.split())
+    assert "differs" not in goclaw("nodes", "show", "here").out
 
 
 def test_programs_read_the_same(goclaw: Shell, gateway: ThreadGateway) -> None:

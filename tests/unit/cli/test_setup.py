@@ -34,7 +34,7 @@ from goclaw_py.core.policy import DEFAULT_PROFILE
 from goclaw_py.ports.control import Control
 from goclaw_py.store.migrate import Status as Schema
 from goclaw_py.store.postgres.checkup import Checkup
-from tests.support.doctor import SERVER, Place
+from tests.support.doctor import CHECKUP, Place
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.cli.cron_desk import JobControl
 
@@ -47,7 +47,7 @@ pytestmark = pytest.mark.real_time
 @pytest.fixture
 def healthy(monkeypatch: pytest.MonkeyPatch) -> None:
     async def check_up(settings: Settings) -> Checkup:
-        return SERVER
+        return CHECKUP
 
     async def check_parts(settings: Settings) -> None:
         return None
@@ -189,7 +189,7 @@ def test_the_doctor_only_mentions_what_run_does_by_itself(
     goclaw: Shell, healthy: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def check_up(settings: Settings) -> Checkup:
-        return replace(SERVER, schema=Schema(0, 1, ("0001_initial",)))
+        return replace(CHECKUP, schema=Schema(0, 1, ("0001_initial",)))
 
     monkeypatch.setattr(composition, "check_up", check_up)
     got = goclaw("doctor")

@@ -1,0 +1,43 @@
+-- Whether a database can do what is asked of it.
+
+-- name: server
+-- Says what the server is, what time it is there, and what we may do. The clock of the server is
+-- what is asked for here; nothing is stored of it.
+select
+    current_setting('server_version_num')::int as version,
+    statement_timestamp() as at,
+    pg_is_in_recovery() as is_standby,
+    current_setting('transaction_read_only')::boolean as is_read_only,
+    quote_ident(current_user) as us,
+    quote_ident(coalesce(current_schema(), 'public')) as schema,
+    coalesce(has_schema_privilege(current_schema(), 'create'), false) as may_create,
+    pg_encoding_to_char(d.encoding) as encoding,
+    current_setting('max_connections')::int as most,
+    (select sum(numbackends) from pg_stat_database)::int as used
+from pg_database as d
+where d.datname = current_database();
+
+-- name: rights
+-- Of the tables that are there: what we may not do with each, and who owns those that are not ours.
+select
+    c.relname as name,
+    array(
+        select p.name
+        from unnest(array['SELECT', 'INSERT', 'UPDATE', 'DELETE']) with ordinality as p (name, place)
+        where not has_table_privilege(c.oid, p.name)
+        order by p.place
+    ) as lacking,
+    case when not pg_has_role(c.relowner, 'usage')
+        then quote_ident(pg_get_userbyid(c.relowner)) end as owner
+from unnest($1::text[]) as wanted (name)
+join pg_class as c on c.oid = to_regclass(quote_ident(wanted.name))
+order by c.relname;
+
+-- name: backend
+-- Names the session of the server that this connection has now.
+select pg_backend_pid() as pid;
+
+-- name: may_write
+-- Whether the server takes changes, and why not.
+select pg_is_in_recovery() as is_standby,
+       current_setting('transaction_read_only')::boolean as is_read_only;

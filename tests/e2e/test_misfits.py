@@ -1,0 +1,116 @@
+"""Databases and machines that do not fit are named in one line, and lose nothing (SPEC NODE-1)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from goclaw_py.store.embedded import EmbeddedPostgres
+from goclaw_py.store.postgres import Address
+from tests.botapi.control import Control
+from tests.support.pooler import pooler
+from tests.support.postgres import FAST_AND_FORGETFUL, Server, run_sql
+from tests.support.process import Home, Program, home, telegram, wait_for
+from tests.tools.debian_tools import path_of
+
+ANN = 1001
+
+
+def test_a_pooler_in_transaction_mode_stops_the_start_and_every_command(
+    bot: Home, api: Control, postgres_server: Server
+) -> None:
+    """IO-1: what nobody can take in stays with the channel."""
+    with pooler(postgres_server.address, "transaction", {}) as address:
+        assert address.dsn is not None
+        bot.env["GOCLAW_DATABASE_URL"] = address.dsn
+        api.say(ANN, "echo lost?")
+        gateway = bot.start(ready=False)
+        assert gateway.wait(120) == 3
+        (line,) = gateway.output.splitlines()
+        assert line.startswith("goclaw: a pooler in transaction mode is between us and the")
+        assert bot.goclaw("sessions", "list") == (3, f"{line}\n")
+        code, said = bot.goclaw("doctor")
+        assert (code, "WRONG  database notices: a pooler in transaction mode" in said) == (1, True)
+    assert api.pending() == 1
+
+
+@pytest.fixture
+def primary() -> Iterator[EmbeddedPostgres]:
+    """A server of its own, that may become a standby."""
+    with tempfile.TemporaryDirectory(prefix="goclaw-pg-", dir="/tmp") as folder:
+        settings = {**FAST_AND_FORGETFUL, "wal_level": "replica"}
+        server = EmbeddedPostgres(Path(folder) / "postgres", settings=settings)
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+def test_a_failover_is_named_and_outlived(
+    primary: EmbeddedPostgres, bot: Home, api: Control
+) -> None:
+    """SPEC DB-4: channels keep what they cannot hand over, health says so, work resumes."""
+    at = primary.start()
+    dsn = f"postgresql://{at.user}@/{at.database}?host={at.host}"
+    bot.env["GOCLAW_DATABASE_URL"] = dsn
+    gateway = bot.start()
+    api.say(ANN, "echo before")
+    wait_for(lambda: api.texts(ANN) == ["before"], "the first answer")
+
+    primary.stop()
+    (Path(at.host) / "data" / "standby.signal").touch()
+    primary.start()
+    said = "nothing is confirmed to the channels: the database cannot be used: this server is a"
+    wait_for(lambda: said in bot.goclaw("status")[1], "a warning", limit_s=60)
+    api.say(ANN, "echo kept")
+    wait_for(lambda: api.pending() == 1, "the message to be kept")
+
+    asyncio.run(run_sql(Address(dsn), "select pg_promote()"))
+    wait_for(lambda: api.texts(ANN) == ["before", "kept"], "the answer", limit_s=60)
+    wait_for(lambda: said not in bot.goclaw("status")[1], "the end of the warning", limit_s=60)
+    assert gateway.alive()
+    assert "Traceback" not in gateway.output
+
+
+def test_machines_whose_clocks_are_off_work_by_the_time_of_the_database(
+    tmp_path: Path, api: Control, postgres_url: str
+) -> None:
+    """NODE-1: five minutes ahead and five behind, neither declares the other dead."""
+    settings = telegram(
+        api, GOCLAW_CHANNELS__TELEGRAM__DIRECT="open", GOCLAW_DATABASE_URL=postgres_url
+    )
+    with home(tmp_path / "one", **settings) as one, home(tmp_path / "two", **settings) as two:
+        gateways = [start_off(one, "+300"), start_off(two, "-300")]
+        for place, gateway, words in zip(
+            (one, two), gateways, ("300 s ahead of", "300 s behind"), strict=True
+        ):
+            line = f"the clock of this machine is {words} the database's, which is used; let both"
+            assert f"warning: {line}" in place.goclaw("status")[1]
+            assert gateway.output.count(line) == 1
+        nodes = json.loads(one.goclaw("nodes", "list", "--json")[1])["nodes"]
+        skews = [round(node["state"]["skew_s"] / 100) for node in nodes]
+        assert skews == [3, -3]
+        api.say(ANN, "remind me in 3 seconds to breathe")
+        wait_for(lambda: "breathe" in "".join(api.texts(ANN)[1:]), "the reminder", limit_s=60)
+        for gateway in gateways:
+            assert gateway.alive()
+            assert "declared dead" not in gateway.output
+            assert "took over" not in gateway.output
+        assert len(json.loads(two.goclaw("nodes", "list", "--json")[1])["nodes"]) == 2
+
+
+def start_off(place: Home, offset: str) -> Program:
+    """A gateway, and commands, on a machine whose clock is off by so many seconds."""
+    place.env |= {
+        "LD_PRELOAD": str(path_of("libfaketime.so.1")),
+        "FAKETIME": f"{offset}s",
+        # Nobody can set the steady clock.
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        "FAKETIME_DISABLE_SHM": "1",
+    }
+    return place.start()
