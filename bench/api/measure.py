@@ -110,7 +110,7 @@ async def _measure(address: Address, rows: int, times: int) -> dict[str, Cost]:
     name = "bench_api"
     async with fresh_store(address, name, rows) as store:
         await fill(store, replace(address, database=name), rows)
-        async with _served(store) as client:
+        async with served(store) as client:
             return {
                 name: await _cost(client, asked, rows, times) for name, asked in lists(rows).items()
             }
@@ -174,7 +174,7 @@ class Client:
 
 
 @asynccontextmanager
-async def _served(store: PostgresStore) -> AsyncIterator[Client]:
+async def served(store: PostgresStore) -> AsyncIterator[Client]:
     """The API on TCP, as a gateway has it, in this process."""
     listener = listen_tcp("127.0.0.1", 0)
     app = make_api(StoreControl(store, CLOCK))

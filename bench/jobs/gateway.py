@@ -91,7 +91,8 @@ async def jobs_of(store: PostgresStore, agent: Instant, *, lane: int) -> AsyncIt
             context_windows={MAIN_AGENT: 100_000},
             toolmaker=_NoTools(),
         )
-        scheduler = Scheduler({MAIN_LANE: 1, CRON_LANE: lane})
+        # As the settings have it: jobs of all nodes count.
+        scheduler = Scheduler({MAIN_LANE: 1, CRON_LANE: lane}, shared=[CRON_LANE])
         works = Works(store, CLOCK, scheduler, around, lambda: cluster.node.id)
         office = works.office
 
@@ -100,7 +101,8 @@ async def jobs_of(store: PostgresStore, agent: Instant, *, lane: int) -> AsyncIt
                 office.wake.call()
 
         store.on_notice(hear)
-        duties = [asyncio.create_task(duty) for duty in (cluster.keep(), office.run())]
+        works_for_good = (cluster.keep(), office.run(), works.places.run())
+        duties = [asyncio.create_task(duty) for duty in works_for_good]
         try:
             yield works
         finally:

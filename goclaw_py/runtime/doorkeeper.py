@@ -28,7 +28,6 @@ from goclaw_py.runtime.recent import Recent
 
 log = logging.getLogger(__name__)
 
-_MAX_CHATS = 100_000
 _REMEMBERED = 10_000
 
 _ChatId = tuple[str, str, str]
@@ -59,9 +58,9 @@ class Doorkeeper:
         """Chats in which a stranger got a code, with the stranger's id."""
 
     async def refresh(self) -> None:
-        """Load the approved people and what is known of chats."""
+        """Load the approved people, groups that were decided about and chats that are gone."""
         people = await self._store.people()
-        chats = await self._store.chats(limit=_MAX_CHATS)
+        chats = await self._store.marked_chats()
         requests = await self._store.pairing_requests(now=self._clock.now())
         self._known = _by_place(people)
         self._owners = _by_place(p for p in people if p.standing is Standing.OWNER)

@@ -20,7 +20,7 @@ TIDY_S = 3600.0
 BREATH_S = 0.05
 """Between two steps, so that others come to their turn however much there is to do."""
 
-_TIDY_STEPS = 20
+_TIDY_STEPS = 80
 
 
 async def keep_tidy(sweep: Callable[[], Awaitable[int]]) -> None:

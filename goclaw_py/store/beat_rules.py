@@ -23,7 +23,7 @@ COUNTED: Final = timedelta(days=32)
 KEPT: Final = timedelta(days=90)
 """How long ended rows of the log are kept (SPEC DB-5)."""
 
-MOST_SWEPT: Final = 1000
+MOST_SWEPT: Final = 250
 """So many rows of the log one sweep deletes."""
 
 SKEW: Final = timedelta(minutes=5)

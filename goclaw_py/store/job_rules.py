@@ -30,7 +30,7 @@ OVER: Final = (JobState.COMPLETED, JobState.FAILED)
 KEPT: Final = timedelta(days=90)
 """How long ended rows of the log are kept, and jobs that are over (SPEC DB-5)."""
 
-MOST_SWEPT: Final = 1000
+MOST_SWEPT: Final = 250
 """So many rows of the log, and so many jobs, one sweep deletes."""
 
 _SLUG_CHARS: Final = 64

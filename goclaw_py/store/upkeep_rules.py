@@ -24,7 +24,7 @@ SESSIONS_KEPT: Final = timedelta(days=30)
 REQUESTS_KEPT: Final = timedelta(days=1)
 """Pairing requests that have expired."""
 
-MOST_SWEPT: Final = 1000
+MOST_SWEPT: Final = 250
 """So many rows one statement looks at or deletes."""
 
 MOST_SESSIONS: Final = 100

@@ -138,6 +138,18 @@ async def test_a_chat_that_cannot_be_written_to_is_marked_until_it_can(world: Wo
     assert await world.b.chats() == [chat()]
 
 
+async def test_marked_chats_are_those_with_a_decision_and_those_that_are_gone(
+    world: World,
+) -> None:
+    """CHAN-5, CHAN-7: however many others were seen after them."""
+    await world.a.mark_chat(BOB, PeerKind.DIRECT, gone="blocked", now=T0)
+    await world.a.allow_chat("telegram", "default", "-100", allowed=False, now=at(1))
+    await world.a.note_chats([seen("Ann", ANN, PeerKind.DIRECT)], now=at(2))
+    assert [marked.chat for marked in await world.b.marked_chats()] == ["-100", "200"]
+    await world.a.mark_chat(BOB, PeerKind.DIRECT, gone="", now=at(3))
+    assert [marked.chat for marked in await world.b.marked_chats()] == ["-100"]
+
+
 async def test_what_is_so_already_is_not_told_again(world: World) -> None:
     heard = Heard()
     world.b.on_notice(heard.append)

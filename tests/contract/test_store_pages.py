@@ -172,7 +172,7 @@ async def test_what_a_run_has_added_to_a_history_is_found_even_after_a_reset(wor
 
 
 async def test_sessions_are_read_in_pages(world: World) -> None:
-    """Some in one instant, some in the same five minutes, some long before."""
+    """Some in one instant, some in the same ten seconds, some long before."""
     moments = (0, 0, 0, 1, 200, 400, 400, 7200, 7201, 86_400)
     for number, second in enumerate(moments):
         target = Target("telegram", "default", str(number))

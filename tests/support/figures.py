@@ -18,6 +18,7 @@ class ThereOrNot:
 
     reachable: bool = True
     kind: str = "embedded"
+    trouble: str = ""
 
 
 def a_meter() -> Metrics:

@@ -181,4 +181,4 @@ class BeatStore(Protocol):
         """
 
     async def sweep_beats(self, *, now: datetime) -> int:
-        """Delete rows of the log that ended more than 90 days ago, at most 1000; how many."""
+        """Delete rows of the log that ended more than 90 days ago, at most 250; how many."""

@@ -70,6 +70,9 @@ class ChatStore(Protocol):
     async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
         """Known chats, the last seen first."""
 
+    async def marked_chats(self) -> list[Chat]:
+        """All that were decided about or cannot be written to, the last seen first."""
+
     async def undecided(
         self, places: Collection[Place], *, besides: Collection[Target] = ()
     ) -> int:

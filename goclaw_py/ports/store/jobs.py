@@ -191,7 +191,7 @@ class JobStore(Protocol):
         """Delete what ended more than 90 days ago; how much (SPEC DB-5).
 
         That is rows of the log, and jobs that are completed or failed and have neither run nor been
-        changed since. At most 1000 of each, the oldest; call it again until nothing goes.
+        changed since. At most 250 of each, the oldest; call it again until nothing goes.
         """
 
     # ---------------------------------------------------------------- where owners are

@@ -16,7 +16,6 @@ from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.store import Chat, ChatStore, Heard, Place, Session
 
 _LOOKED_AT: Final = 50
-_KNOWN_CHATS: Final = 1000
 
 NOBODY: Final = "nobody has spoken to this agent where it could answer"
 NOWHERE: Final = "its target is none: alerts are only logged"
@@ -79,7 +78,7 @@ class Routes:
     async def _explicit(self, target: Target) -> Route:
         if (target.channel, target.account) not in self._places:
             return Route(target, "by the settings", "this channel is not set up")
-        for chat in await self._store.chats(limit=_KNOWN_CHATS):
+        for chat in await self._store.marked_chats():
             if chat.gone and _is(chat, target):
                 return Route(target, "by the settings", chat.gone)
         return Route(target, "by the settings")
@@ -109,7 +108,7 @@ class Routes:
         self, agent: AgentName, last: Heard, wanted: LastUsed, scope: LastScope
     ) -> str:
         """A chat of the agent that was used after ``last`` and is gone; "" if there is none."""
-        for chat in await self._store.chats(limit=_KNOWN_CHATS):
+        for chat in await self._store.marked_chats():
             target = Target(chat.channel, chat.account, chat.chat)
             direct = scope is LastScope.ANY or chat.peer is last.peer
             if not (chat.gone and chat.last_seen_at > last.at and direct):

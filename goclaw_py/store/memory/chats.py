@@ -24,6 +24,11 @@ class Chats(Part):
         """Of all channels and accounts."""
         return newest(self._db.chats.values(), limit, before)
 
+    async def marked_chats(self) -> list[Chat]:
+        """Looks at all chats."""
+        marked = [chat for chat in self._db.chats.values() if chat.allowed is not None or chat.gone]
+        return newest(marked, len(marked), None)
+
     async def undecided(
         self, places: Collection[Place], *, besides: Collection[Target] = ()
     ) -> int:

@@ -28,6 +28,11 @@ class Chats(Part):
             found = await connection.fetch(_SQL["chats"], limit, *place(before, keys=3))
         return [rows.chat(row) for row in found]
 
+    async def marked_chats(self) -> list[Chat]:
+        """From an index that holds no other chats."""
+        async with self._pool.connection() as connection:
+            return [rows.chat(row) for row in await connection.fetch(_SQL["marked"])]
+
     async def undecided(
         self, places: Collection[Place], *, besides: Collection[Target] = ()
     ) -> int:

@@ -8,6 +8,14 @@ where (last_seen_at, channel, account, chat) < ($2, $3, $4, $5)
 order by last_seen_at desc, channel desc, account desc, chat desc
 limit $1;
 
+-- name: marked
+-- The chats that were decided about or cannot be written to, those that were seen last first. From an
+-- index that holds no others: there are as many chats as people.
+select channel, account, chat, peer, name, allowed, gone, first_seen_at, last_seen_at
+from chats
+where allowed is not null or gone <> ''
+order by last_seen_at desc, channel desc, account desc, chat desc;
+
 -- name: undecided
 -- How many groups of the places ($1, $2) wait for a decision, but for the chats ($3, $4, $5).
 select count(*)

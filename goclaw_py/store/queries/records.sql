@@ -115,7 +115,7 @@ order by id;
 
 -- name: sessions
 -- The sessions that were active last, before a place; they are counted only after the others are
--- gone. What they are sorted by is not indexed (it changes all the time), but the five minutes are
+-- gone. What they are sorted by is not indexed (it changes all the time), but the ten seconds are
 -- in which it lies.
 select
     s.key, s.agent, s.channel, s.account, s.chat, s.thread, s.created_at, s.last_active_at, s.owner,

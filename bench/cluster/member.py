@@ -1,0 +1,195 @@
+"""One node in this process, wired as the real one is: all of a gateway but sockets and signals.
+
+Its agent takes no time, and its channel is a ``Desk``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from bench.cluster.desk import ACCOUNT, CHANNEL, Desk
+from bench.heartbeat.gateway import write_checklists
+from bench.heartbeat.measure import TASK
+from bench.jobs.gateway import Instant
+from goclaw_py.core.beats import Plan
+from goclaw_py.core.heartbeat import HeartbeatPolicy
+from goclaw_py.core.ids import CRON_LANE, MAIN_AGENT, MAIN_LANE, AgentName, NodeId
+from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.core.routing import AccessRules, DirectPolicy
+from goclaw_py.core.scheduler import Scheduler
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import Notice
+from goclaw_py.ports.tools import NO_TOOLS, Here, Toolbox
+from goclaw_py.runtime import cluster as cluster_module
+from goclaw_py.runtime.clock import SharedClock, SystemClock
+from goclaw_py.runtime.cluster import Cluster
+from goclaw_py.runtime.heartbeat.service import HeartbeatSetup
+from goclaw_py.runtime.policies import ChatRules
+from goclaw_py.runtime.wake import Wake
+from goclaw_py.runtime.works import Surroundings, Works
+from goclaw_py.store.postgres import PostgresStore
+
+_POLL_S = 2.0
+_PEOPLE_S = 10.0
+_LONG = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How a node is set up.
+
+    Args:
+        among_others: Renews a lease, looks for dead nodes, answers questions, reads the clock of
+            the database. Else it enters itself once, for a day, as if it were alone for ever.
+        shared_cron: The places of lane cron are those of all nodes together.
+        cron: How many there are.
+        beats_s: How many seconds apart the agent's heartbeat is; 0: it has none.
+    """
+
+    among_others: bool = True
+    shared_cron: bool = False
+    cron: int = 1
+    main: int = 100
+    capacity: int = 1_000
+    beats_s: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A node that works."""
+
+    works: Works
+    desk: Desk
+    clock: Clock
+    cluster: Cluster
+    agent: Instant
+
+
+class _NoTools:
+    def toolbox(self, here: Here) -> Toolbox:
+        del here
+        return NO_TOOLS
+
+
+@asynccontextmanager
+async def member(store: PostgresStore, kind: Kind) -> AsyncIterator[Member]:
+    """A node at work until the end of the block."""
+    clock: Clock = SharedClock() if kind.among_others else SystemClock()
+    pending, lost = Wake(), asyncio.Event()
+    if not kind.among_others:
+        cluster_module.LEASE = _LONG  # it has a process of its own
+    cluster = Cluster(store, clock, "bench", on_recovery=lambda _: pending.call(), on_lost=lost.set)
+    with tempfile.TemporaryDirectory() as folder:
+        desk, agent = Desk(), Instant()
+        around = _around(kind, desk, agent, folder)
+        works = Works(store, clock, _scheduler(kind), around, _node(cluster))
+        store.on_notice(lambda notice: _hear(notice, works, pending))
+        await cluster.join()
+        await works.doorkeeper.refresh()
+        await works.take_up()
+        duties = [asyncio.create_task(duty) for duty in _duties(kind, works, cluster, pending)]
+        try:
+            yield Member(works, desk, clock, cluster, agent)
+        finally:
+            await works.drain(5, asyncio.Event())
+            await works.outbox.close(5)
+            for duty in duties:
+                duty.cancel()
+            await asyncio.gather(*duties, return_exceptions=True)
+            await cluster.leave()
+
+
+def _scheduler(kind: Kind) -> Scheduler:
+    shared = (CRON_LANE,) if kind.shared_cron else ()
+    return Scheduler({MAIN_LANE: kind.main, CRON_LANE: kind.cron}, shared=shared)
+
+
+def _around(kind: Kind, desk: Desk, agent: Instant, folder: str) -> Surroundings:
+    policy = QueuePolicy(capacity=kind.capacity)
+    write_checklists([Path(folder) / "workspace"], TASK)
+    workspaces = {MAIN_AGENT: Path(folder) / "workspace"}
+    access = AccessRules(direct=DirectPolicy.OPEN)
+    place = CHANNEL, ACCOUNT
+    return Surroundings(
+        channels={place: desk},
+        rules={place: ChatRules(MAIN_AGENT, access, policy, policy)},
+        agents={MAIN_AGENT: agent},
+        workspaces=workspaces,
+        context_windows={MAIN_AGENT: 100_000},
+        toolmaker=_NoTools(),
+        heartbeats=_heartbeats(kind, workspaces),
+    )
+
+
+def _heartbeats(kind: Kind, workspaces: Mapping[AgentName, Path]) -> HeartbeatSetup:
+    if not kind.beats_s:
+        return HeartbeatSetup()
+    every = timedelta(seconds=kind.beats_s)
+    return HeartbeatSetup(
+        policies={MAIN_AGENT: HeartbeatPolicy(every)},
+        plans={MAIN_AGENT: Plan(MAIN_AGENT, every, timedelta())},
+        workspaces=workspaces,
+    )
+
+
+def _node(cluster: Cluster) -> Callable[[], NodeId]:
+    def node() -> NodeId:
+        return cluster.node.id
+
+    return node
+
+
+def _duties(
+    kind: Kind, works: Works, cluster: Cluster, pending: Wake
+) -> list[Coroutine[Any, Any, None]]:
+    alone = [
+        works.outbox.run(),
+        works.office.run(),
+        works.heartbeats.run(),
+        works.heartbeats.keep_telling(),
+        works.incidents.watch(),
+        works.supervisor.run(works.gateway),
+        _keep_taking_up(works, pending),
+        _keep_knowing_people(works),
+    ]
+    if not kind.among_others:
+        return alone
+    return [*alone, cluster.keep(), cluster.watch(), works.calls.run(), works.places.run()]
+
+
+async def _keep_taking_up(works: Works, pending: Wake) -> None:
+    while True:
+        pending.clear()
+        await works.take_up()
+        await works.gateway.release_idle()
+        await pending.wait(_POLL_S)
+
+
+async def _keep_knowing_people(works: Works) -> None:
+    while True:
+        await asyncio.sleep(_PEOPLE_S)
+        await works.doorkeeper.refresh()
+
+
+def _hear(notice: Notice, works: Works, pending: Wake) -> None:
+    match notice:
+        case Notice.INBOX:
+            pending.call()
+        case Notice.OUTBOX:
+            works.outbox.wake.call()
+        case Notice.CRON:
+            works.look_for_due()
+        case Notice.LANES:
+            works.places.wake.call()
+        case Notice.NODES:
+            works.calls.look()
+            works.supervisor.look()
+        case Notice.PEOPLE:
+            pass

@@ -1,0 +1,1 @@
+drop index chats_marked;

@@ -1,0 +1,21 @@
+drop index sessions_passing;
+drop index sessions_heard;
+drop index sessions_active;
+alter table sessions drop column active_in, drop column heard_in;
+alter table sessions
+    add column active_in timestamptz generated always as (
+        date_bin('5 minutes', last_active_at, timestamptz '2000-01-01 00:00:00+00')
+    ) stored,
+    add column heard_in timestamptz generated always as (
+        date_bin('5 minutes', last_heard_at, timestamptz '2000-01-01 00:00:00+00')
+    ) stored;
+create index sessions_active on sessions (active_in);
+create index sessions_heard on sessions (heard_in) where heard_in is not null;
+create index sessions_passing on sessions (active_in)
+    where split_part(key, ':', 3) in ('cron', 'heartbeat', 'subagent', 'delegate');
+
+create index inbox_letters_by_id on inbox (id)
+    where state = 'done' and kind = 'message' and not dismissed
+        and outcome in ('failed', 'timed_out', 'dropped', 'rejected', 'abandoned', 'lost');
+drop index inbox_letters;
+alter index inbox_letters_by_id rename to inbox_letters;
