@@ -11,16 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from goclaw_py.core import wording
 from tests.botapi.records import Sighting
 from tests.chaos.agent import Task
+from tests.chaos.law import DEMOTED_AFTER, TO_STOP
 
 _OPEN = " …"
 _MARKS = ("\n\n⏹ Stopped.", "\n\n⚠️ This answer was cut off.")
 _BARE_MARKS = tuple(mark.strip() for mark in _MARKS)
-_TO_STOP = (wording.NOTHING_RUNNING, wording.ALREADY_STOPPING, "Stopped", "Dropped")
-_DEMOTED_AFTER = 3
-"""A message in its third attempt has crashed twice; others of its session go first (SPEC IO-2)."""
 
 
 class Wrong(StrEnum):
@@ -261,7 +258,7 @@ class _Case:
 
     def _demoted(self, task: Task) -> bool:
         taken = self._taken.get(task.prompt)
-        return taken is not None and taken.attempts >= _DEMOTED_AFTER
+        return taken is not None and taken.attempts >= DEMOTED_AFTER
 
     def _may_be_double(self, task: Task) -> bool:
         reply = self._replies.get(task.text)
@@ -285,7 +282,7 @@ class _Case:
     def _is_expected(self, text: str) -> bool:
         if text in self._texts:
             return True
-        if self._chat.stops and text.startswith(_TO_STOP):
+        if self._chat.stops and text.startswith(TO_STOP):
             return True
         for end in (_OPEN, *_MARKS):
             if text.endswith(end):

@@ -1,0 +1,128 @@
+"""Lets happen to nodes and the database what a script says, each fault in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from goclaw_py.store.postgres import Address, connection
+from tests.chaos.cluster.books import Books
+from tests.chaos.cluster.lines import State
+from tests.chaos.cluster.nodes import Node
+from tests.chaos.cluster.script import OF_DATABASE, Fault, Kind
+from tests.chaos.cluster.server import Server
+
+ENDS_S: Final = 60.0
+"""A guard: a process that was asked to end and has not by then does not end."""
+_LATENCY_S: Final = 0.15
+_LINES: Final[Mapping[Kind, State]] = {
+    Kind.CUT: State.CUT,
+    Kind.SILENCE: State.SILENT,
+    Kind.SLOW: State.SLOW,
+    Kind.DEAF: State.DEAF,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Away:
+    """A node that died or was asked to end: when, its process, and whose work waited there."""
+
+    kind: Kind
+    pid: int
+    at: float
+    waiting: frozenset[str]
+
+
+class Faults:
+    """The faults of one round; ``begun`` is when it began, on the steady clock."""
+
+    def __init__(self, nodes: Sequence[Node], server: Server, address: Address) -> None:
+        self._nodes = nodes
+        self._server = server
+        self._address = address
+        self._threads: list[threading.Thread] = []
+        self.away: list[Away] = []
+        self.troubles: list[str] = []
+
+    def begin(self, faults: Sequence[Fault], begun: float) -> None:
+        """Let all of them happen when their time has come."""
+        for fault in faults:
+            thread = threading.Thread(target=self._run, args=(fault, begun), name=str(fault))
+            thread.start()
+            self._threads.append(thread)
+
+    def join(self) -> None:
+        """Wait until all of them are undone."""
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self, fault: Fault, begun: float) -> None:
+        try:
+            _until(begun + fault.at_s)
+            undo = self._begin(fault)
+            _until(begun + fault.until_s)
+            undo()
+        except Exception as error:  # told with the round; the others have to be undone
+            self.troubles.append(f"{fault}: {error!r}")
+
+    def _begin(self, fault: Fault) -> Callable[[], None]:
+        """Let it happen; what undoes it."""
+        if fault.kind in OF_DATABASE:
+            return self._befall_database(fault.kind)
+        assert fault.node is not None
+        node = self._nodes[fault.node]
+        if fault.kind in _LINES:
+            node.line.set(_LINES[fault.kind], latency_s=_LATENCY_S)
+            return lambda: node.line.set(State.OPEN)
+        if fault.kind is Kind.FULL:
+            node.fill_disk()
+            return node.empty_disk
+        if fault.kind is Kind.CLOCK:
+            node.set_clock(fault.jump_s)
+            return lambda: node.set_clock(0)
+        if fault.kind is Kind.FREEZE:
+            node.send(signal.SIGSTOP)
+            return lambda: node.send(signal.SIGCONT)
+        return self._end(node, fault.kind)
+
+    def _end(self, node: Node, kind: Kind) -> Callable[[], None]:
+        waiting = self._waiting(node.pid, begun=kind is Kind.KILL)
+        self.away.append(Away(kind, node.pid, time.monotonic(), waiting))
+        program = node.program
+        assert program is not None
+        if kind is Kind.KILL:
+            program.kill()
+        else:
+            node.send(signal.SIGTERM)
+            code = program.wait(ENDS_S)
+            if code != 0:
+                self.troubles.append(f"node {node.number} ended with {code} when it was asked to")
+        return node.start
+
+    def _befall_database(self, kind: Kind) -> Callable[[], None]:
+        if kind is Kind.PAUSE:
+            self._server.freeze()
+            return self._server.thaw
+        self._server.end(signal.SIGINT if kind is Kind.RESTART else signal.SIGQUIT)
+        return self._server.start
+
+    def _waiting(self, pid: int, *, begun: bool) -> frozenset[str]:
+        """The sessions in which something waits for this process; ``begun``: or is worked on."""
+
+        async def ask() -> frozenset[str]:
+            async with asyncio.timeout(1), connection(self._address) as opened:
+                return await Books(opened).waiting(pid, begun=begun)
+
+        try:
+            return asyncio.run(ask())
+        except Exception:  # the database may be away as well: nothing is measured then
+            return frozenset()
+
+
+def _until(moment: float) -> None:
+    time.sleep(max(0.0, moment - time.monotonic()))

@@ -1,0 +1,169 @@
+"""What is known after a run of the whole system, wherever it was read: plain values for ``law``.
+
+Instants are seconds on one clock that all of it shares. Nodes, sessions, runs and chats go by their
+ids. What is named in no table (what people saw, when an agent worked) comes from outside.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_NAME = re.compile(r"\bm\d+\b")
+
+
+def names(text: str) -> frozenset[str]:
+    """The messages that a text is about: each has a name (``m37``) that is in its answer, too."""
+    return frozenset(_NAME.findall(text))
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Something that a channel was told is kept: from then on it must not be lost."""
+
+    chat: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A row of the inbox.
+
+    Args:
+        place: Grows in the order in which they were accepted.
+        outcome: None while it waits.
+        run: The last run that worked on it.
+        command: It is answered by the gateway and not by a run.
+    """
+
+    place: int
+    session: str
+    chat: str
+    text: str
+    outcome: str | None
+    attempts: int = 1
+    run: str | None = None
+    command: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A stored run; ``ended`` and ``outcome`` are None while it works.
+
+    ``occurrence`` and ``beat`` are what it works for, if it works for one.
+    """
+
+    id: str
+    session: str
+    node: str
+    trigger: str
+    started: float
+    ended: float | None
+    outcome: str | None
+    occurrence: str | None = None
+    beat: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """What an agent noted itself: it worked for a run from then to then.
+
+    ``ended`` is None if its process was gone before it could say.
+    """
+
+    run: str
+    session: str
+    began: float
+    ended: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """A row of the outbox. ``alert`` is the key by which equal alerts are told, "" if it is none.
+
+    Without text it only closes a draft; with one and ``draft`` it finishes that by an edit.
+    """
+
+    id: int
+    chat: str
+    text: str
+    state: str
+    possible_duplicate: bool = False
+    run: str | None = None
+    occurrence: str | None = None
+    alert: str = ""
+    created: float = 0.0
+    draft: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A whole message that people saw in a chat; a draft that grows is none.
+
+    ``message`` is the chat's id of it: the same one twice was edited, not sent again.
+    """
+
+    chat: str
+    message: str
+    text: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One time of a job. ``ended``: for good."""
+
+    id: str
+    job: str
+    scheduled: float
+    status: str
+    ended: bool
+    by_hand: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """One heartbeat of an agent. ``ended``: for good."""
+
+    id: str
+    agent: str
+    status: str
+    ended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Something that is in somebody's hands: ``kind`` of it, and whose; None: nobody's.
+
+    Kinds in ``law.RESTING`` may stay with a node that lives; anything else is work, of which
+    nothing may be left.
+    """
+
+    kind: str
+    key: str
+    node: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All of it, once everything had time to settle.
+
+    Args:
+        said: May be left out; then nobody asks what became of what was confirmed.
+        worked: May be left out, too.
+        live: The nodes that live now.
+        dead: Those that were declared dead, as far as somebody knows; the node of a run that ended
+            ``lost`` is one in any case.
+    """
+
+    said: tuple[Said, ...] = ()
+    messages: tuple[Message, ...] = ()
+    runs: tuple[Run, ...] = ()
+    worked: tuple[Worked, ...] = ()
+    posts: tuple[Post, ...] = ()
+    seen: tuple[Seen, ...] = ()
+    occurrences: tuple[Occurrence, ...] = ()
+    beats: tuple[Beat, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    live: frozenset[str] = frozenset()
+    dead: frozenset[str] = frozenset()

@@ -1,0 +1,316 @@
+"""Facts that break exactly one rule each, and the facts beside them that break none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from goclaw_py.core import wording
+from tests.chaos.facts import (
+    Beat,
+    Claim,
+    Facts,
+    Message,
+    Occurrence,
+    Post,
+    Run,
+    Said,
+    Seen,
+    Worked,
+    names,
+)
+from tests.chaos.law import Rule, broken
+
+ANN, DAY_S = "ann", 24 * 3600.0
+SESSION = "agent:main:telegram:direct:ann"
+NODE, OTHER = "n1", "n2"
+
+
+def run(key: str, started: float, ended: float | None, outcome: str | None = "completed") -> Run:
+    return Run(key, SESSION, NODE, "chat", started, ended, outcome)
+
+
+def job_run(key: str, started: float, ended: float, outcome: str = "completed") -> Run:
+    return Run(key, f"cron:{key}", NODE, "cron", started, ended, outcome, occurrence="o1")
+
+
+def post(key: int, text: str, run: str | None = None, *, state: str = "sent") -> Post:
+    return Post(key, ANN, text, state, run=run)
+
+
+def alert(key: int, created: float) -> Post:
+    return Post(key, ANN, "the disk is full", "sent", alert="disk", created=created)
+
+
+FIRST = Message(1, SESSION, ANN, "m1", "completed", run="r1")
+SECOND = Message(2, SESSION, ANN, "m2", "completed", run="r2")
+STOP = Message(3, SESSION, ANN, "/stop", "completed", command=True)
+HOURLY = Occurrence("o1", "hourly", 60.0, "ok", ended=True)
+
+GOOD = Facts(
+    said=(Said(ANN, "m1"), Said(ANN, "m2"), Said(ANN, "/stop")),
+    messages=(FIRST, SECOND, STOP),
+    runs=(run("r1", 1, 2), run("r2", 2, 3), job_run("j1", 60, 61)),
+    worked=(Worked("r1", SESSION, 1.0, 2.0), Worked("r2", SESSION, 2.0, 3.0)),
+    posts=(post(1, "re: m1", "r1"), post(2, "re: m2", "r2"), post(3, wording.NOTHING_RUNNING)),
+    seen=(
+        Seen(ANN, "11", "re: m1", 2.1),
+        Seen(ANN, "12", "re: m2", 3.1),
+        Seen(ANN, "13", wording.NOTHING_RUNNING, 3.2),
+    ),
+    occurrences=(HOURLY,),
+    beats=(Beat("b1", "main", "ok", ended=True),),
+    claims=(Claim("session", SESSION, NODE), Claim("lease", "telegram", NODE)),
+    live=frozenset({NODE}),
+)
+"""Everything as it should be."""
+
+
+def rules(facts: Facts) -> list[Rule]:
+    return [breach.rule for breach in broken(facts)]
+
+
+def test_good_facts_break_nothing() -> None:
+    assert broken(GOOD) == []
+    assert broken(Facts()) == []
+
+
+def test_names_are_words() -> None:
+    assert names("re: m1\nm22, xm3 m4x") == {"m1", "m22"}
+
+
+BREACHES = {
+    "confirmed, but not in the inbox": (
+        Rule.ACCEPTED_ONCE,
+        replace(GOOD, said=(*GOOD.said, Said(ANN, "m4"))),
+    ),
+    "kept twice": (
+        Rule.ACCEPTED_ONCE,
+        replace(GOOD, messages=(*GOOD.messages, replace(STOP, place=4))),
+    ),
+    "waits for ever": (
+        Rule.ONE_OUTCOME,
+        replace(GOOD, messages=(FIRST, SECOND, replace(STOP, outcome=None))),
+    ),
+    "completed without an answer": (
+        Rule.ANSWERED,
+        replace(GOOD, posts=GOOD.posts[1:], seen=GOOD.seen[1:]),
+    ),
+    "answered by a run that did not complete": (
+        Rule.ANSWERED,
+        replace(GOOD, runs=(run("r1", 1, 2, "failed"), *GOOD.runs[1:])),
+    ),
+    "given up without a word": (
+        Rule.ANSWERED,
+        replace(
+            GOOD,
+            messages=(
+                *GOOD.messages[:2],
+                replace(FIRST, place=4, text="m4", outcome="lost", run="r4"),
+            ),
+            said=(*GOOD.said[:2], Said(ANN, "m4")),
+        ),
+    ),
+    "answered by two runs": (
+        Rule.ANSWERED_ONCE,
+        replace(
+            GOOD,
+            posts=(*GOOD.posts, post(4, "again: m1", "r2")),
+            seen=(*GOOD.seen, Seen(ANN, "14", "again: m1", 4.0)),
+        ),
+    ),
+    "answered although it was stopped": (
+        Rule.ANSWERED_ONCE,
+        replace(GOOD, messages=(replace(FIRST, outcome="cancelled"), SECOND, STOP)),
+    ),
+    "the later one first": (
+        Rule.ORDER,
+        replace(
+            GOOD,
+            runs=(run("r1", 2, 3), run("r2", 1, 2), GOOD.runs[2]),
+            worked=(),
+        ),
+    ),
+    "two stored runs of a session at a time": (
+        Rule.RUNS_OVERLAP,
+        replace(GOOD, runs=(run("r1", 1, 2.5), run("r2", 2, 3), GOOD.runs[2])),
+    ),
+    "one stored run within a longer one before the last": (
+        Rule.RUNS_OVERLAP,
+        replace(GOOD, runs=(run("r1", 1, 1.5), run("r2", 2, 9), run("r3", 5, 6), GOOD.runs[2])),
+    ),
+    "two runs for one time of a job at a time": (
+        Rule.RUNS_OVERLAP,
+        replace(GOOD, runs=(*GOOD.runs, job_run("j2", 60.5, 62, "failed"))),
+    ),
+    "two agents in a session at a time": (
+        Rule.WORK_OVERLAPS,
+        replace(GOOD, worked=(Worked("r1", SESSION, 1.0, 2.5), GOOD.worked[1])),
+    ),
+    "an agent that works for a run which is not stored": (
+        Rule.WORK_OVERLAPS,
+        replace(GOOD, worked=(*GOOD.worked, Worked("r9", SESSION, 1.5, 1.6))),
+    ),
+    "two rows for a time of a job": (
+        Rule.OCCURRENCE_ONCE,
+        replace(GOOD, occurrences=(HOURLY, replace(HOURLY, id="o2"))),
+    ),
+    "a time of a job that completed twice": (
+        Rule.OCCURRENCE_ONCE,
+        replace(GOOD, runs=(*GOOD.runs, job_run("j2", 62, 63))),
+    ),
+    "the same alert within a day": (
+        Rule.ALERT_ONCE,
+        replace(
+            GOOD,
+            posts=(*GOOD.posts, alert(4, 100), alert(5, 100 + DAY_S - 1)),
+            seen=(
+                *GOOD.seen,
+                Seen(ANN, "14", "the disk is full", 101),
+                Seen(ANN, "15", "the disk is full", DAY_S),
+            ),
+        ),
+    ),
+    "a second message with the same text": (
+        Rule.SEEN_TWICE,
+        replace(GOOD, seen=(*GOOD.seen, Seen(ANN, "14", "re: m1", 4.0))),
+    ),
+    "words that nobody said": (
+        Rule.SEEN_UNSAID,
+        replace(GOOD, seen=(*GOOD.seen, Seen(ANN, "14", "boo", 4.0))),
+    ),
+    "words that were said elsewhere": (
+        Rule.SEEN_UNSAID,
+        replace(GOOD, seen=(*GOOD.seen, Seen("bob", "14", "re: m1", 4.0))),
+    ),
+    "an answer to a stop where nobody stopped anything": (
+        Rule.SEEN_UNSAID,
+        replace(GOOD, seen=(*GOOD.seen, Seen("bob", "14", "Stopped.", 4.0))),
+    ),
+    "sent into nothing": (Rule.UNSEEN, replace(GOOD, seen=GOOD.seen[1:])),
+    "the second reply before the first": (
+        Rule.SENT_IN_ORDER,
+        replace(GOOD, seen=(replace(GOOD.seen[0], at=3.15), *GOOD.seen[1:])),
+    ),
+    "a run without an end": (
+        Rule.LEFT_BEHIND,
+        replace(GOOD, runs=(*GOOD.runs, run("r3", 3, None, None))),
+    ),
+    "a reply that is still being sent": (
+        Rule.LEFT_BEHIND,
+        replace(GOOD, posts=(*GOOD.posts, post(4, "late", state="sending"))),
+    ),
+    "a time of a job that has not ended": (
+        Rule.LEFT_BEHIND,
+        replace(GOOD, occurrences=(replace(HOURLY, status="running", ended=False),)),
+    ),
+    "a beat that has not ended": (
+        Rule.LEFT_BEHIND,
+        replace(GOOD, beats=(Beat("b2", "main", "deferred", ended=False),)),
+    ),
+    "a session of a dead node": (
+        Rule.LEFT_BEHIND,
+        replace(GOOD, claims=(Claim("session", SESSION, OTHER),)),
+    ),
+    "a claim on work of a node that lives": (
+        Rule.LEFT_BEHIND,
+        replace(GOOD, claims=(Claim("lane place", "main", NODE),)),
+    ),
+    "a draft of nobody": (
+        Rule.LEFT_BEHIND,
+        replace(GOOD, claims=(Claim("draft", "r1", None),)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BREACHES)
+def test_a_breach_is_found_and_no_other_with_it(name: str) -> None:
+    rule, facts = BREACHES[name]
+    assert rules(facts) == [rule]
+
+
+def test_every_rule_can_be_broken() -> None:
+    assert {rule for rule, _ in BREACHES.values()} == set(Rule)
+
+
+ALLOWED = {
+    "one answer for two messages": replace(
+        GOOD,
+        messages=(FIRST, replace(SECOND, run="r1")),
+        said=GOOD.said[:2],
+        runs=GOOD.runs[:1],
+        worked=GOOD.worked[:1],
+        posts=(post(1, "re: m1\nm2", "r1"),),
+        seen=(Seen(ANN, "11", "re: m1\nm2", 2.1),),
+    ),
+    "a second message whose row says so": replace(
+        GOOD,
+        posts=(replace(GOOD.posts[0], possible_duplicate=True), *GOOD.posts[1:]),
+        seen=(*GOOD.seen, Seen(ANN, "14", "re: m1", 4.0)),
+    ),
+    "a run that takes no time before another one": replace(
+        GOOD,
+        runs=(run("r2", 2, 3), run("r1", 2, 2), GOOD.runs[2]),
+        worked=(Worked("r2", SESSION, 2.0, 3.0), Worked("r1", SESSION, 2.0, 2.0)),
+    ),
+    "an answer to a stop, which no row tells of": replace(
+        GOOD, seen=(*GOOD.seen, Seen(ANN, "14", "Stopped 2 tasks.", 4.0))
+    ),
+    "an edit to the same words": replace(GOOD, seen=(*GOOD.seen, Seen(ANN, "11", "re: m1", 4.0))),
+    "one that crashed twice comes last": replace(
+        GOOD,
+        messages=(replace(FIRST, attempts=3), SECOND, STOP),
+        runs=(run("r1", 3, 4), run("r2", 2, 3), GOOD.runs[2]),
+        posts=(post(2, "re: m1", "r1"), post(1, "re: m2", "r2"), GOOD.posts[2]),
+        seen=(Seen(ANN, "12", "re: m1", 3.15), Seen(ANN, "11", "re: m2", 3.1), GOOD.seen[2]),
+        worked=(),
+    ),
+    "a message that was given up and whose sender knows it": replace(
+        GOOD,
+        messages=(replace(FIRST, outcome="lost", run="r1"), SECOND, STOP),
+        runs=(run("r1", 1, 2, "lost"), *GOOD.runs[1:]),
+        posts=(post(1, wording.LOST), *GOOD.posts[1:]),
+        seen=(Seen(ANN, "11", wording.LOST, 2.1), *GOOD.seen[1:]),
+    ),
+    "a frozen process that goes on with what was lost": replace(
+        GOOD,
+        runs=(
+            run("r0", 1, 2, "lost"),
+            replace(GOOD.runs[0], node=OTHER, started=2.0, ended=2.5),
+            replace(GOOD.runs[1], node=OTHER, started=2.5),
+            GOOD.runs[2],
+        ),
+        worked=(
+            Worked("r0", SESSION, 1.0, 9.0),
+            Worked("r1", SESSION, 2.0, 2.5),
+            Worked("r2", SESSION, 2.5, 3.0),
+        ),
+    ),
+    "one that was killed at work": replace(
+        GOOD, worked=(Worked("r1", SESSION, 1.0, None), GOOD.worked[1])
+    ),
+    "a time of a job that runs again after a crash": replace(
+        GOOD, runs=(*GOOD.runs[:2], job_run("j0", 60, 70, "lost"), job_run("j1", 71, 72))
+    ),
+    "a job that is started by hand when it is due": replace(
+        GOOD, occurrences=(HOURLY, replace(HOURLY, id="o2", by_hand=True))
+    ),
+    "the same alert a day later": replace(
+        GOOD,
+        posts=(*GOOD.posts, alert(4, 100), alert(5, 100 + DAY_S)),
+        seen=(
+            *GOOD.seen,
+            Seen(ANN, "14", "the disk is full", 101),
+            Seen(ANN, "15", "the disk is full", 101 + DAY_S),
+        ),
+    ),
+    "a reply that can never be delivered": replace(
+        GOOD, posts=(*GOOD.posts, post(4, "for nobody", state="dead"))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_what_is_allowed_breaks_nothing(name: str) -> None:
+    assert broken(ALLOWED[name]) == []
