@@ -6,7 +6,7 @@ STATE  ?=
 ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run tools test check check-deep chaos lint types layers lock bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard clean
+.PHONY: help run tools test check check-deep chaos lint types layers lock bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard bench-cluster bench-soak simulate chaos-cluster chaos-telegram clean
 
 help:            ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
@@ -26,8 +26,17 @@ check: lint types layers tools  ## everything CI runs: linters, types, architect
 check-deep: $(VENV)/.ready  ## the scheduler and its model through 24,000 random histories, on all processors
 	@GOCLAW_HYPOTHESIS=deep $(BIN)/python -m pytest -q -n auto --dist worksteal tests/property
 
-# For example: make chaos ARGS="--rounds 20 --library aiogram --seed 7"
-chaos: $(VENV)/.ready     ## kill -9 under Telegram, 300 rounds; what people notice of it
+# For example: make simulate ARGS="--seeds 200 --seed 7"
+simulate: $(VENV)/.ready  ## several gateways through 10,000 worlds of faults in virtual time
+	@$(BIN)/python -m tests.simulation $(ARGS)
+
+chaos: chaos-cluster chaos-telegram  ## both of these, for example with ARGS="--rounds 20 --seed 7"
+
+chaos-cluster: $(VENV)/.ready  ## three real gateways, 50 rounds of kills, pauses, cuts and restarts
+	@$(BIN)/python -m tests.chaos.cluster $(ARGS)
+
+# For example: make chaos-telegram ARGS="--rounds 20 --library aiogram --seed 7"
+chaos-telegram: $(VENV)/.ready  ## kill -9 under Telegram, 300 rounds; what people notice of it
 	@$(BIN)/python -m tests.chaos $(ARGS)
 
 lint: $(VENV)/.ready      ## ruff: style and mistakes
@@ -77,6 +86,12 @@ bench-api: $(VENV)/.ready-bench  ## measure what lists of the HTTP API cost with
 
 bench-dashboard: tools    ## measure how soon pages show, what open dashboards cost, what pages weigh
 	@$(BIN)/python -m bench.dashboard $(ARGS)
+
+bench-cluster: $(VENV)/.ready-bench  ## measure take-over, stops, throughput and leases of several gateways, and large tables
+	@$(BIN)/python -m bench.cluster $(ARGS)
+
+bench-soak: $(VENV)/.ready-bench  ## whether a gateway keeps its size; ARGS="virtual" or ARGS="real --minutes 30"
+	@$(BIN)/python -m bench.soak $(ARGS)
 
 clean:           ## remove the environment and caches
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*

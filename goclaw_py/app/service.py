@@ -16,19 +16,17 @@ from goclaw_py.app.banner import banner
 from goclaw_py.app.database import Database
 from goclaw_py.app.health import GatewayHealth
 from goclaw_py.app.heartbeat import heartbeat_setup
-from goclaw_py.app.jobs import agent_limits, job_setup
+from goclaw_py.app.jobs import job_setup
 from goclaw_py.app.listeners import WebListener
 from goclaw_py.app.parts import Parts
 from goclaw_py.app.peers import settings_digest
 from goclaw_py.app.status import Snapshots
-from goclaw_py.app.surroundings import surroundings
+from goclaw_py.app.surroundings import scheduler, surroundings
 from goclaw_py.app.systemd import NO_MANAGER, Manager
 from goclaw_py.config.models import Settings
 from goclaw_py.config.show import shown
 from goclaw_py.core.errors import StoreError, StoreUnavailable
 from goclaw_py.core.ids import NodeId
-from goclaw_py.core.nesting import Nesting
-from goclaw_py.core.scheduler import Scheduler
 from goclaw_py.ports.agent import AgentLoop
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.control import Control, Terminals
@@ -94,15 +92,14 @@ class Service:
             clock,
             RELEASE,
             on_recovery=self._on_recovery,
-            on_lost=self._lost.set,
+            on_lost=self._on_lost,
             state=self._state,
         )
-        jobs = job_setup(settings, store, clock)
-        beats = heartbeat_setup(settings)
+        jobs, beats = job_setup(settings, store, clock), heartbeat_setup(settings)
         metrics = Metrics({name for name, _ in parts.channels}, settings.agents)
         around = replace(surroundings(settings, parts), spans=spans, meter=metrics)
-        around = replace(around, jobs=jobs, heartbeats=beats)
-        self._works = works = Works(store, clock, _scheduler(settings), around, self._node)
+        around = replace(around, jobs=jobs, heartbeats=beats, live=self._cluster.live)
+        self._works = works = Works(store, clock, scheduler(settings), around, self._node)
         snapshots = Snapshots(clock, works, database, self._cluster)
         self._health = GatewayHealth(works, parts.channels, database, snapshots, metrics)
         self.control: Control = GatewayControl(store, clock, works, snapshots.full)
@@ -259,10 +256,7 @@ class Service:
                 for task in (receiving, lost):
                     task.cancel()
                 await asyncio.gather(receiving, lost, return_exceptions=True)
-            if not self._lost.is_set():
-                # Every channel has stopped for good; the API still works.
-                await self._lost.wait()
-            self._works.forget()
+            await self._lost.wait()  # every channel may have stopped for good: the API still works
             self._pending.call()
 
     async def _keep_taking_up(self) -> None:
@@ -339,20 +333,15 @@ class Service:
                 self._works.calls.look()
                 self._works.supervisor.look()
 
+    def _on_lost(self) -> None:
+        """Others work on what this process had in hand, and channels take their time to stop."""
+        self._works.forget()
+        self._lost.set()
+
     def _on_recovery(self, recovery: Recovery) -> None:
         """Channels may still show runs that are no more (SPEC CMD-3)."""
         self._works.close_cut_runs(recovery)
         self._pending.call()
-
-
-def _scheduler(settings: Settings) -> Scheduler:
-    return Scheduler(
-        settings.lane_sizes,
-        agents=agent_limits(settings),
-        cancel_grace_s=settings.runs.cancel_grace_s,
-        nesting=Nesting(settings.runs.max_depth, settings.runs.max_children),
-        shared=settings.shared_lanes,
-    )
 
 
 async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 
+from goclaw_py.app.jobs import agent_limits
 from goclaw_py.app.parts import Parts
 from goclaw_py.config.budgets import DayBudget
 from goclaw_py.config.known_secrets import known_secrets
 from goclaw_py.config.models import Settings
 from goclaw_py.core.budget import Budget
 from goclaw_py.core.ids import AgentName
+from goclaw_py.core.nesting import Nesting
+from goclaw_py.core.scheduler import Scheduler
 from goclaw_py.core.secrecy import Hider
 from goclaw_py.runtime.ledger import Limits
 from goclaw_py.runtime.works import Surroundings
@@ -46,3 +49,14 @@ def surroundings(settings: Settings, parts: Parts) -> Surroundings:
 
 def _budget(section: DayBudget, seconds: float | None = None) -> Budget:
     return Budget(section.turns, section.tokens, section.usd, seconds)
+
+
+def scheduler(settings: Settings) -> Scheduler:
+    """What decides when runs begin, with the lanes of the settings."""
+    return Scheduler(
+        settings.lane_sizes,
+        agents=agent_limits(settings),
+        cancel_grace_s=settings.runs.cancel_grace_s,
+        nesting=Nesting(settings.runs.max_depth, settings.runs.max_children),
+        shared=settings.shared_lanes,
+    )

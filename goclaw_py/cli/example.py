@@ -15,8 +15,8 @@ EXAMPLE: Final = """\
 # main = 2
 # subagent = 4
 # delegate = 100
-# cron = 1                 # jobs and heartbeats, of all gateways on the database together
-# cron = { size = 1, scope = "node" }   # or of each one
+# cron = 1                 # of all gateways on the database together, unless it is written as
+#                          # { size = 1, scope = "node" }
 
 # ----- What happens to messages that find their session busy.
 #       The same keys may stand in [agents.NAME.queue] and [channels.NAME.queue], where they win.

@@ -45,7 +45,8 @@ class LaneSettings(Section):
 def lane_tables(given: Mapping[str, object]) -> dict[str, object]:
     """Every lane as a table, whatever stands for it. Nothing is checked."""
     return {
-        name: said if isinstance(said, Mapping) else {"size": said} for name, said in given.items()
+        name: said if isinstance(said, Mapping | LaneSettings) else {"size": said}
+        for name, said in given.items()
     }
 
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from goclaw_py.core.alarms import Alarm, Deadline, Grace, Patience, RunTimeout
 from goclaw_py.core.collector import Collector
@@ -160,7 +161,9 @@ class Machine:
             return  # it moved up at once, because the oldest one was dropped for it
         runs = [r for r in session.active.values() if r.state is RUNNING and request.is_like(r)]
         if runs:
-            self.effects.append(Offer(request, max(runs, key=lambda run: run.started)))
+            run = max(runs, key=lambda run: run.started)
+            if request in self._following(run, Mode.STEER):
+                self.effects.append(Offer(request, run))
 
     # ------------------------------------------------------------------ going on
 
@@ -217,23 +220,21 @@ class Machine:
             self._arm(request, RunTimeout(request), now + request.run_timeout_s)
         joined = request.policy.mode is Mode.COLLECT and self._collect(request)
         self.effects.append(Start(request))
-        if request.policy.mode is Mode.STEER:
-            self._offer_waiting(request)
+        self.effects += [Offer(r, request) for r in self._following(request, Mode.STEER)]
         if joined:
             self.admit(self.sessions[request.session], now)
 
-    def _offer_waiting(self, run: Request) -> None:
-        for other in self.sessions[run.session].waiting:
-            if other.policy.mode is Mode.STEER and other.is_like(run):
-                self.effects.append(Offer(other, run))
-
     def _collect(self, request: Request) -> bool:
         """Take what waits in the session into a turn that starts (SPEC QUEUE-4); if any did."""
-        waiting = self.sessions[request.session].waiting
-        others = [r for r in waiting if r.policy.mode is Mode.COLLECT and r.is_like(request)]
+        others = self._following(request, Mode.COLLECT)
         for other in others:
             self.absorb(other, request)
         return bool(others)
+
+    def _following(self, run: Request, mode: Mode) -> list[Request]:
+        """What waits and may become a part of a run; nothing overtakes what it could answer."""
+        alike = (r for r in self.sessions[run.session].waiting if r.is_like(run))
+        return list(takewhile(lambda r: r.policy.mode is mode, alike))
 
     def absorb(self, request: Request, into: Request) -> None:
         """Make one that waits in its session's line a part of another request."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from goclaw_py.core.commands import Command, Stop
@@ -10,7 +10,8 @@ from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Mode
-from goclaw_py.ports.store import InboxKind, NewInbox, Stops
+from goclaw_py.core.text import is_blank
+from goclaw_py.ports.store import InboxKind, InboxRow, NewInbox, Stops
 from goclaw_py.runtime.commands import Commands
 from goclaw_py.runtime.policies import Policies
 from goclaw_py.runtime.recent import Recent
@@ -26,6 +27,16 @@ ExternalId = tuple[str, str, str]
 def external_id(message: InboundMessage) -> ExternalId:
     """What makes it the same message."""
     return message.target.channel, message.target.account, message.external_id
+
+
+def is_edited_by(message: InboundMessage, edit: InboundMessage) -> bool:
+    """Whether one message is the new version of another one."""
+    return external_id(message) == (edit.target.channel, edit.target.account, edit.edits)
+
+
+def says_nothing(message: InboundMessage) -> bool:
+    """Whether there is nothing in a message that an agent could be given."""
+    return is_blank(message.text) and not message.attachments
 
 
 @dataclass(slots=True, eq=False)
@@ -103,6 +114,32 @@ class Arrivals:
         """These are committed, or will come again."""
         for arrival in arrivals:
             self._here.remove(arrival)
+
+    def without(self, arrivals: Sequence[Arrival], known: Collection[str]) -> list[Arrival]:
+        """Those that are new; others are in the database already, and are not taken up here."""
+        self.leave([one for one in arrivals if one.message.external_id in known])
+        return [one for one in arrivals if one.message.external_id not in known]
+
+    def found(self, rows: Sequence[InboxRow], committed: Collection[int]) -> Iterator[InboxRow]:
+        """Which of the rows that a look has found are to be taken up by it, in their order.
+
+        One that is just being accepted is left to ``accept``, unless it is among ``committed``, or
+        another one behind it in its session is taken up: then ``accept`` leaves it alone.
+        """
+        left: dict[SessionKey, list[InboxRow]] = {}
+        for row in rows:
+            mine = left.setdefault(row.session, [])
+            mine.append(row)
+            if row.id in committed or not self._coming(row):
+                for one in mine:
+                    for arrival in self._coming(one):
+                        arrival.taken_up = True
+                    yield one
+                mine.clear()
+
+    def _coming(self, row: InboxRow) -> list[Arrival]:
+        key = external_id(row.message)
+        return [arrival for arrival in self._here if external_id(arrival.message) == key]
 
     def committed(self, rows: Sequence[NewInbox]) -> None:
         """What was decided about these is stored; if an operator undoes it, it stays undone."""

@@ -46,7 +46,8 @@ class Calls:
         self._node = node
         self._handlers: dict[str, Handler] = {}
         self._wake = Wake()
-        self._waiting: set[Wake] = set()
+        self._waiting: dict[Wake, None] = {}
+        """Who waits for an answer, in the order of asking."""
         self._answers: Recent[int, str] = Recent(_REMEMBERED)
         """What was done is not done again if its answer could not be stored."""
         self._working: dict[int, asyncio.Task[None]] = {}
@@ -75,7 +76,7 @@ class Calls:
         if call is None:
             raise NotFound(f"there is no live node {node!r}")
         wake = Wake()
-        self._waiting.add(wake)
+        self._waiting[wake] = None
         try:
             while True:
                 wake.clear()
@@ -85,7 +86,7 @@ class Calls:
                     raise NodeSilent(f"node {node} does not answer; it may still do it")
                 await wake.wait(min(left_s, _LOOK_S))
         finally:
-            self._waiting.discard(wake)
+            del self._waiting[wake]
 
     async def run(self) -> None:
         """Answer what this node is asked, all at once. Runs until cancelled."""

@@ -39,7 +39,8 @@ class Cluster:
         clock: A shared one is set by the database's, before anything else and then all the time.
         release: The version of the program, shown to operators.
         on_recovery: Called after something was taken back from a dead node.
-        on_lost: Called when this node was declared dead; a new one has been joined by then.
+        on_lost: Called when this node was declared dead, before a new one is joined: what the new
+            one begins must not be taken for what the old one had in hand.
         state: What this process tells of itself with each renewal.
     """
 
@@ -56,6 +57,7 @@ class Cluster:
         self._shared = clock if isinstance(clock, SharedClock) else None
         self._state = state
         self._peers: tuple[Node, ...] = ()
+        self._told: frozenset[str] = frozenset()
         self._store = store
         self._clock = clock
         self._release = release
@@ -71,6 +73,13 @@ class Cluster:
         await until_available(self._read_clock)
         self.node = self._new_node()
         await until_available(self._enter)
+
+    def live(self) -> NodeId | None:
+        """This node as long as nobody can have taken its work over; None when its lease has ended.
+
+        A process that stood still for long has to ask before it does what others would see.
+        """
+        return self.node.id if self.node.is_live(self._clock.now()) else None
 
     async def leave(self) -> None:
         """Give everything back."""
@@ -98,6 +107,7 @@ class Cluster:
                 if self._clock.now() >= self._bury_from:
                     await self.recover()
                 self._peers = tuple(await self._store.nodes())
+                self._tell_differences()
             except StoreUnavailable:
                 await until_available(self._renew)
                 self._bury_from = self._clock.now() + LEASE
@@ -110,9 +120,18 @@ class Cluster:
     def warnings(self) -> tuple[str, ...]:
         """What an operator should know of this machine's clock, and of nodes that differ."""
         clock = None if self._shared is None else self._shared.warning()
+        return tuple(filter(None, (clock, *self._differences())))
+
+    def _differences(self) -> list[str]:
         now = self._clock.now()
         live = (node for node in self.others() if node.is_live(now))
-        return tuple(filter(None, (clock, *(differences(self.node, node) for node in live))))
+        return [line for node in live if (line := differences(self.node, node))]
+
+    def _tell_differences(self) -> None:
+        found = frozenset(self._differences())
+        for line in sorted(found - self._told):
+            log.warning("another node differs from this one", extra={"problem": line})
+        self._told = found
 
     async def recover(self, only: Collection[NodeId] | None = None) -> None:
         """Take back what dead nodes left: all of them, or ``only`` these."""
@@ -142,8 +161,8 @@ class Cluster:
                 self.node = replace(self.node, lease_until=until)
                 return
             log.error("this process was declared dead; its work belongs to others now")
-            await self.join()
             self._on_lost()
+            await self.join()
 
     async def _read_clock(self) -> None:
         if self._shared is None:
@@ -193,12 +212,18 @@ def differences(here: Node, there: Node) -> str:
     parts: list[str] = []
     if there.release != here.release:
         parts.append(f"runs release {there.release or 'unknown'}, this one {here.release}")
-    ours, theirs = here.state.settings, there.state.settings
-    if ours and theirs:
-        other = sorted(k for k in ours.keys() | theirs.keys() if ours.get(k) != theirs.get(k))
-        if other:
-            parts.append(f"has other settings here: {', '.join(f'[{key}]' for key in other)}")
+    if other := other_sections(here, there):
+        parts.append(f"has other settings here: {', '.join(other)}")
     return f"{place} {' and '.join(parts)}" if parts else ""
+
+
+def other_sections(here: Node, there: Node) -> list[str]:
+    """The sections of the settings that two nodes have not in common, such as ``[lanes]``."""
+    ours, theirs = here.state.settings, there.state.settings
+    if not ours or not theirs:
+        return []
+    other = sorted(k for k in ours.keys() | theirs.keys() if ours.get(k) != theirs.get(k))
+    return [f"[{key}]" for key in other]
 
 
 def host_identity() -> str:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from goclaw_py.core import wording
 from goclaw_py.core.errors import ChannelError, MaybeSent, NeverBegan, StoreError, Undeliverable
 from goclaw_py.core.events import RunEnded
-from goclaw_py.core.ids import RunId
+from goclaw_py.core.ids import NodeId, RunId
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.ports.channel import Channel
@@ -72,6 +72,8 @@ class _Draft:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     kept: bool = False
     """Whether the database knows the id."""
+    node: NodeId | None = None
+    """Whose run it is."""
     task: asyncio.Task[None] | None = None
     request: asyncio.Task[ChannelError | None] | None = None
     """What is under way to the channel. A post is never cancelled: its outcome has to be known."""
@@ -91,8 +93,15 @@ class Drafts:
     """The drafts of all runs of this process."""
 
     def __init__(
-        self, store: DraftStore, clock: Clock, channels: Mapping[Place, Channel], pacing: Pacing
+        self,
+        store: DraftStore,
+        clock: Clock,
+        channels: Mapping[Place, Channel],
+        pacing: Pacing,
+        node: Callable[[], NodeId | None],
     ) -> None:
+        """``node`` is this one; None when others may have taken its runs over."""
+        self._node = node
         self._store = store
         self._clock = clock
         self._channels = channels
@@ -114,6 +123,7 @@ class Drafts:
                 begun.draft,
                 begun.unsure,
                 kept=begun.draft is not None,
+                node=self._node(),
             )
 
     def add(self, run_id: RunId, text: str) -> None:
@@ -215,6 +225,11 @@ class Drafts:
             await until_available(
                 lambda: self._store.open_draft(draft.run_id, draft.target, now=self._clock.now())
             )
+        node = self._node()
+        if node is None or node != draft.node:
+            # Others may go on with the run: what is shown now could undo their final edit.
+            draft.changed.set()
+            return EDIT_EVERY_S if node is None else None
         draft.request = asyncio.create_task(_request(draft), name=f"draft {draft.run_id}")
         error = await asyncio.shield(draft.request)
         if error is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from goclaw_py.core import wording
@@ -18,15 +19,22 @@ from goclaw_py.core.ids import AgentName, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import Inbound, InboundMessage
 from goclaw_py.core.requests import QueuePolicy, Request
 from goclaw_py.core.routing import chat_session
-from goclaw_py.core.text import is_blank
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import Accepted, InboxKind, InboxRow, NewInbox, Place, Store
-from goclaw_py.runtime.arrivals import Arrival, Arrivals, ExternalId, external_id
+from goclaw_py.runtime.arrivals import (
+    Arrival,
+    Arrivals,
+    ExternalId,
+    external_id,
+    is_edited_by,
+    says_nothing,
+)
 from goclaw_py.runtime.clock import new_run_id
 from goclaw_py.runtime.commands import Commands
 from goclaw_py.runtime.dispatcher import Dispatcher
+from goclaw_py.runtime.held_up import HeldUp
 from goclaw_py.runtime.outages import Outages
 from goclaw_py.runtime.policies import Policies, as_it_stands
 from goclaw_py.runtime.reception import Reception
@@ -57,10 +65,12 @@ class Gateway:
         self._reception = reception
         self._taken: dict[int, Turn | None] = {}
         """Rows in hand, until a look shows that they are done; messages with their turns."""
+        self._looking = asyncio.Lock()
+        self._life = 0
+        """Grows when this node was declared dead: what was asked for before is none of ours."""
         self._being_taken: set[int] = set()
         self._sessions: set[SessionKey] = set()
-        self._held_up: dict[SessionKey, dict[int, None]] = {}
-        """Rows that wait for one before them, which itself waits for the database. In order."""
+        self._held_up = HeldUp()
 
     def connect(
         self,
@@ -88,6 +98,7 @@ class Gateway:
             if (arrival := self._arrive(message, rules.agent)) is not None:
                 arrivals.append(arrival)
                 self._arrivals.enter(arrival)
+        life = self._life
         try:
             await self._reception.enter(sorted_batch)
             if arrivals or sorted_batch.pairings:
@@ -100,7 +111,9 @@ class Gateway:
                 )
                 self._arrivals.committed(rows)
                 self._reception.committed(rows, accepted.duplicates)
-                await self._take_up(accepted, {external_id(a.message): a for a in arrivals})
+                arrivals = self._arrivals.without(arrivals, accepted.duplicates)
+                if life == self._life:
+                    await self._take_up(accepted, {external_id(a.message): a for a in arrivals})
             self._reception.entered(sorted_batch)
         finally:
             self._arrivals.leave(arrivals)
@@ -145,36 +158,50 @@ class Gateway:
     # ------------------------------------------------------------------ committed
 
     async def _take_up(self, accepted: Accepted, arrivals: Mapping[ExternalId, Arrival]) -> None:
-        """Work on rows that were just committed, in their order."""
+        """Work on rows that were just committed, in their order.
+
+        What waits before them goes first, though nobody here has heard of it: another node has
+        accepted it, or the answer of its commit was lost (SPEC NODE-1).
+        """
+        older = accepted.before.difference(self._taken, self._held_up)
+        if older and not self._dispatcher.draining:
+            # A look finds all of them in their order. What it cannot reach is found by the next.
+            with suppress(StoreUnavailable):
+                await self.take_pending({*older, *(row.id for row in accepted.rows)})
+            return
         for row in accepted.rows:
             arrival = arrivals[external_id(row.message)]
+            if arrival.taken_up:
+                continue  # by such a look
             arrival.taken_up = True
             # A stop that has acted before the commit is done.
             if not (arrival.acted and row.kind is InboxKind.COMMAND):
                 await self._take(row)
 
-    async def take_pending(self) -> None:
+    async def take_pending(self, committed: Collection[int] = ()) -> None:
         """Take up rows that no live process works on: after a crash, or from another node.
 
-        One call at a time. Raises ``StoreUnavailable``.
+        For ``committed`` see ``Arrivals.found``. Raises ``StoreUnavailable``.
         """
-        node = self._node()
+        # What one look has found must not be forgotten as done by another one.
+        async with self._looking:
+            await self._look(committed)
+
+    async def _look(self, committed: Collection[int]) -> None:
+        node, life = self._node(), self._life
         await self._stopper.keep()
-        done = await self._store.ended(set(self._taken).union(*self._held_up.values()))
+        done = await self._store.ended(set(self._taken).union(self._held_up))
         self._forget_done()
         rows = await self._store.claim_pending(
             node, now=self._clock.now(), places=self._policies.places, known=set(self._taken)
         )
-        self._hold_up_no_more(done)
+        self._held_up.no_more(done)
         for row_id in done:
             self._taken.pop(row_id, None)
-        # One that is being accepted right now is taken up by ``accept``.
-        arriving = {external_id(arrival.message) for arrival in self._arrivals}
-        for row in rows:
-            if self._node() != node:
+        for row in self._arrivals.found(rows, committed):
+            if self._life != life:
                 return  # declared dead meanwhile: what this look found belongs to others
-            if external_id(row.message) not in arriving:
-                await self._take(row, late=True)
+            await self._take(row, late=True)
 
     def _forget_done(self) -> None:
         """Forget rows whose end is stored: one that is pending again is to be tried again."""
@@ -189,7 +216,7 @@ class Gateway:
             row: A pending row of this node.
             late: It waited in the database for somebody to take it up.
         """
-        if row.id in self._taken or self._must_wait(row):
+        if row.id in self._taken or self._held_up.must_wait(row):
             return
         self._taken[row.id] = None
         self._being_taken.add(row.id)
@@ -198,11 +225,11 @@ class Gateway:
         done = False
         try:
             done = await self._work_on_or_fail(row, late=late)
-            self._hold_up_no_more({row.id})
+            self._held_up.no_more({row.id})
         except StoreUnavailable:
             # It is still pending in the database. The next look takes it up again, and what came
             # after it: a fresh conversation must not begin in the middle of what follows it.
-            self._held_up.setdefault(row.session, {})[row.id] = None
+            self._held_up.add(row)
         finally:
             self._being_taken.discard(row.id)
             if not done:
@@ -239,7 +266,7 @@ class Gateway:
             self._arrivals.uncover(message)
         elif message.edits is not None and await self._edit(row):
             return
-        elif row.kind is InboxKind.COMMAND or _says_nothing(message):
+        elif row.kind is InboxKind.COMMAND or says_nothing(message):
             await self._execute(row)
         else:
             policy = self._policies.policy(row.session, message)
@@ -276,7 +303,7 @@ class Gateway:
     def _is_taken_in(self, edit: InboundMessage) -> bool:
         """Whether a run has taken in the message that is edited; for the database it waits."""
         return any(
-            _is_edited_by(row.message, edit)
+            is_edited_by(row.message, edit)
             for turn in self._turns()
             if turn.run is not None
             for row in turn.rows
@@ -289,7 +316,7 @@ class Gateway:
             if turn.run is not None and not begun:
                 continue
             for place, row in enumerate(turn.rows):
-                if _is_edited_by(row.message, edit):
+                if is_edited_by(row.message, edit):
                     changed = replace(
                         row.message,
                         text=edit.text,
@@ -332,22 +359,6 @@ class Gateway:
 
     # ------------------------------------------------------------------ in hand
 
-    def _must_wait(self, row: InboxRow) -> bool:
-        """Whether a row before this one in its session waits for the database; then both do."""
-        waiting = self._held_up.get(row.session)
-        if waiting is None or row.id == next(iter(waiting)):
-            return False
-        waiting[row.id] = None
-        return True
-
-    def _hold_up_no_more(self, rows: Collection[int]) -> None:
-        for session, waiting in list(self._held_up.items()):
-            left = {row_id: None for row_id in waiting if row_id not in rows}
-            if left:
-                self._held_up[session] = left
-            else:
-                del self._held_up[session]
-
     def release_later(self, session: SessionKey) -> None:
         """This node owns a session in which it has done something; others may have it when idle."""
         self._sessions.add(session)
@@ -378,6 +389,7 @@ class Gateway:
 
     def forget_everything(self) -> None:
         """This node was declared dead: what it had in hand belongs to others."""
+        self._life += 1
         self._taken.clear()
         self._held_up.clear()
         self._sessions.clear()
@@ -385,12 +397,3 @@ class Gateway:
         self._runner.notices.forget()
         self._outages.forget()
         self._stopper.forget()
-
-
-def _is_edited_by(message: InboundMessage, edit: InboundMessage) -> bool:
-    return external_id(message) == (edit.target.channel, edit.target.account, edit.edits)
-
-
-def _says_nothing(message: InboundMessage) -> bool:
-    """Whether there is nothing in a message that an agent could be given."""
-    return is_blank(message.text) and not message.attachments

@@ -169,7 +169,9 @@ class Runner:
             started_at=self._clock.now(),
             submitted_at=turn.rows[0].received_at,
         )
-        begun = await until_available(lambda: self._store.begin_run(run, node=self._node()))
+        # However long that takes: as another node this process has nothing of what it had.
+        node = self._node()
+        begun = await until_available(lambda: self._store.begin_run(run, node=node))
         turn.progress.begun = begun
         self._drafts.begin(turn, begun)
         rows = list(turn.rows)
@@ -272,6 +274,9 @@ class Runner:
 
     async def _store_end(self, end: End, facts: Mapping[str, object]) -> Ending:
         """How it ended by what is stored. Raises ``Fenced``."""
+        if isinstance(end.error, Fenced):
+            # It could not even begin; as another node this process would be let in.
+            raise end.error
         try:
             if end.turn.run is not None:
                 await self._record_run(end.turn.run, self._end_of(end))

@@ -72,6 +72,7 @@ class Surroundings:
         outage_hold_s: How long messages wait for a provider to come back.
         run_timeout_s: How long a subagent or a delegate may work.
         hide: Takes secrets out of what errors of agents say.
+        live: This node, and None when its lease has ended; without it, it never ends.
     """
 
     channels: Mapping[Account, Channel]
@@ -89,6 +90,7 @@ class Surroundings:
     jobs: JobSetup = field(default_factory=JobSetup)
     heartbeats: HeartbeatSetup = field(default_factory=HeartbeatSetup)
     hide: Callable[[str], str] = str
+    live: Callable[[], NodeId | None] | None = None
 
 
 class Works:
@@ -122,7 +124,7 @@ class Works:
         self.office = Office(store, clock, node, around.jobs, by)
         self.heartbeats = Heartbeats(store, clock, node, around.heartbeats, by)
         desk = self.office.desk if around.jobs.rules.enabled else None
-        drafts = Drafts(store, clock, channels, pacing)
+        drafts = Drafts(store, clock, channels, pacing, around.live or node)
         tools = Tools(
             self.children, contexts, drafts, self.feed, self.ledger, received, replies, desk
         )

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from goclaw_py.core.errors import Fenced
 from goclaw_py.core.ids import NodeId, RunId
 from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Outcome, Reason
@@ -177,6 +178,42 @@ async def test_a_new_message_does_not_overtake_one_that_a_dead_node_left(world: 
     await until(heard.expect(Notice.INBOX))
     pending = await world.b.claim_pending(B, now=now, places=PLACES)
     assert [row.message.message_id for row in pending] == ["1", "9"]
+
+
+async def test_what_waits_before_a_new_message_is_named(world: World) -> None:
+    """NODE-1: its node may not know it, because another one has accepted it."""
+    assert (await world.a.accept([inbox(1, BOB)], node=A, now=T0)).before == frozenset()
+    (first,) = (await world.a.accept([inbox(2)], node=A, now=T0)).rows
+    assert (await world.b.accept([inbox(3)], node=B, now=T0)).before == frozenset()
+    accepted = await world.a.accept([inbox(4), inbox(5)], node=A, now=T0)
+    waiting = {row.id for row in await world.a.claim_pending(A, now=T0, places=PLACES)}
+    new = {row.id for row in accepted.rows}
+    assert len(accepted.before) == 2
+    assert first.id in accepted.before
+    assert accepted.before < waiting - new
+
+
+async def test_a_node_whose_lease_has_ended_takes_nothing(world: World) -> None:
+    """NODE-1: after an outage all have ended; two would take sessions from each other."""
+    await world.a.accept([inbox(1)], node=A, now=T0)
+    late = at(3600)
+    assert await world.b.claim_pending(B, now=late, places=PLACES) == []
+    await world.b.renew(B, until=at(7200))
+    assert len(await world.b.claim_pending(B, now=late, places=PLACES)) == 1
+
+
+async def test_a_run_takes_no_session_in_which_another_nodes_run_has_not_ended(
+    world: World,
+) -> None:
+    """QUEUE-2: that one may still work; its recovery comes first."""
+    (row,) = (await world.a.accept([inbox(1)], node=A, now=T0)).rows
+    await world.a.begin_run(new_run("theirs", row), node=A)
+    late = at(3600)
+    await world.b.renew(B, until=at(7200))
+    with pytest.raises(Fenced):
+        await world.b.begin_run(new_run("ours", row, started_at=late), node=B)
+    await world.b.recover(now=late, max_attempts=3, apology=APOLOGY)
+    await world.b.begin_run(new_run("ours", row, started_at=late), node=B)
 
 
 async def test_accepting_notes_the_activity_and_the_place(world: World) -> None:

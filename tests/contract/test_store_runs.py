@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.core.errors import Fenced, NeverBegan
+from goclaw_py.core.errors import Fenced, LeaseEnded, NeverBegan
 from goclaw_py.core.events import Usage
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.outcomes import Outcome, Reason
@@ -25,6 +25,7 @@ from tests.support.stores import (
     B,
     Heard,
     World,
+    a_node,
     at,
     end,
     entry,
@@ -192,17 +193,33 @@ async def test_a_run_may_begin_in_a_dead_nodes_session(world: World) -> None:
 async def test_a_run_is_fenced_when_its_session_was_taken_over_and_came_back(
     world: World,
 ) -> None:
-    """NODE-1: the owner alone does not tell; the fence does."""
+    """NODE-1: neither the owner nor the name of the node tells."""
     await world.a.begin_run(new_run("old"), node=A)
     now = await world.kill(A)
+    with pytest.raises(Fenced):  # what has not ended is recovered first
+        await world.b.begin_run(new_run("early", started_at=now), node=B)
+    await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
     await world.b.begin_run(new_run("other", started_at=now), node=B)
     await world.b.finish_run(end("other"), node=B)
     await world.b.release_sessions(B, [key_of(ANN)])
+    await world.a.join(a_node(A))
+    assert await world.a.renew(A, until=at(2000))
     await world.a.begin_run(new_run("new", started_at=now), node=A)
     with pytest.raises(Fenced):
         await world.a.finish_run(end("old", Outcome.COMPLETED, "late"), node=A)
     await world.a.finish_run(end("new", Outcome.COMPLETED, "in time"), node=A)
     assert [row.message.text for row in await world.a.outbox()] == ["in time"]
+
+
+async def test_a_node_that_has_to_renew_its_lease_gets_nothing_new(world: World) -> None:
+    """SPEC DB-4: after an outage nodes would take sessions from each other."""
+    await world.a.begin_run(new_run("own"), node=A)
+    late = at(16)
+    with pytest.raises(LeaseEnded):
+        await world.a.begin_run(new_run("early", target=BOB, started_at=late), node=A)
+    await world.a.begin_run(new_run("own too", started_at=late), node=A)
+    assert await world.a.renew(A, until=at(60))
+    await world.a.begin_run(new_run("in time", target=BOB, started_at=late), node=A)
 
 
 async def test_another_node_cannot_finish_a_run(world: World) -> None:

@@ -174,8 +174,8 @@ FAULTS = [
         "shrinking a lane cancels runs",
         CROWD,
         "scheduler",
-        "        lane.concurrency = concurrency\n",
-        "        lane.concurrency = concurrency\n"
+        "        lane.resize(concurrency)\n",
+        "        lane.resize(concurrency)\n"
         "        inside = [r for r in self._machine.requests.values() if r.works_in(lane)]\n"
         "        self._machine.cut("
         "inside[concurrency:], Outcome.CANCELLED, Reason.STOPPED, now)\n",
@@ -223,18 +223,25 @@ FAULTS = [
         "        for other in others[:1]:\n",
     ),
     Fault(
+        "a turn takes in messages that came after others which it may not",
+        CHATS,
+        "machine",
+        "list(takewhile(lambda r: r.policy",
+        "list(filter(lambda r: r.policy",
+    ),
+    Fault(
         "a message is offered to the run that started first",
         CHATS,
         "machine",
-        "Offer(request, max(runs,",
-        "Offer(request, min(runs,",
+        "run = max(runs,",
+        "run = min(runs,",
     ),
     Fault(
         "a run that was stopped takes messages in",
         CHATS,
         "scheduler",
         "if request is None or run is None or run.state is not RUNNING:",
-        "if request is None or run is None or run.state is READY:",
+        "if request is None or run is None or run.state is QUEUED:",
     ),
     Fault(
         "stopping all forgets the debounce buffer",

@@ -147,14 +147,22 @@ class World(Register):
         if record.wish.run_timeout_s is not None:
             self.set_timer(self.now + record.wish.run_timeout_s, "run_timeout", record)
         if record.wish.mode == "collect":
-            for other in self.session_line(record.session):
-                if other.wish.mode == "collect" and self.same_work(other, record):
-                    self.absorb(other, record)
+            for other in self.following(record, "collect"):
+                self.absorb(other, record)
         self.told.append(("start", record.id))
-        if record.wish.mode == "steer":
-            for other in self.session_line(record.session):
-                if other.wish.mode == "steer" and self.same_work(other, record):
-                    self.told.append(("offer", other.id, record.id))
+        for other in self.following(record, "steer"):
+            self.told.append(("offer", other.id, record.id))
+
+    def following(self, record: Record, mode: str) -> list[Record]:
+        """The first ones of its kind in the line of its session that may become a part of it."""
+        found: list[Record] = []
+        for other in self.session_line(record.session):
+            if not self.same_work(other, record):
+                continue
+            if other.wish.mode != mode:
+                break
+            found.append(other)
+        return found
 
     def same_work(self, record: Record, other: Record) -> bool:
         nobodys_child = not record.ancestors and not other.ancestors
@@ -262,8 +270,9 @@ class World(Register):
         self.settle([session])
         if wish.mode == "steer" and record.state is QUEUED:
             runs = [r for r in self.of(session, RUNNING) if self.same_work(record, r)]
-            if runs:
-                self.told.append(("offer", record.id, max(runs, key=lambda r: r.started).id))
+            run = max(runs, key=lambda r: r.started, default=None)
+            if run is not None and record in self.following(run, "steer"):
+                self.told.append(("offer", record.id, run.id))
 
     # ------------------------------------------------------------------ no deadlock
 

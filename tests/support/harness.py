@@ -171,6 +171,7 @@ class GatewayProcess:
     others: Mapping[AgentName, AgentLoop] = field(default_factory=dict)
     spans: Spans = NO_SPANS
     meter: Meter = NO_METER
+    make_store: Callable[[MemoryDatabase], FlakyStore] = FlakyStore
     store: FlakyStore = field(init=False)
     clock: LoopClock = field(init=False)
     cluster: Cluster = field(init=False)
@@ -191,11 +192,11 @@ class GatewayProcess:
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.store = store = FlakyStore(self.database)
+        self.store = store = self.make_store(self.database)
         self.clock = clock = LoopClock()
         channels = self.channels
         self.cluster = Cluster(
-            store, clock, "test", on_recovery=self._on_recovery, on_lost=self._lost.set
+            store, clock, "test", on_recovery=self._on_recovery, on_lost=self._on_lost
         )
         workspaces = dict.fromkeys((MAIN_AGENT, *self.others), self.workspace)
         around = Surroundings(
@@ -208,6 +209,7 @@ class GatewayProcess:
             limits={MAIN_AGENT: self.ways.limits},
             outage_hold_s=self.ways.outage_hold_s,
             run_timeout_s=self.ways.run_timeout_s,
+            live=self.cluster.live,
             spans=self.spans,
             meter=self.meter,
             jobs=self.ways.jobs,
@@ -367,7 +369,6 @@ class GatewayProcess:
                 await self._lost.wait()
             finally:
                 await self._cancel(receiving)
-            self.works.forget()
             self._pending.call()
 
     async def _keep_taking_up(self) -> None:
@@ -404,6 +405,10 @@ class GatewayProcess:
             case Notice.NODES:
                 self.works.calls.look()
                 self.works.supervisor.look()
+
+    def _on_lost(self) -> None:
+        self.works.forget()
+        self._lost.set()
 
     def _on_recovery(self, recovery: Recovery) -> None:
         self.recoveries.append(recovery)

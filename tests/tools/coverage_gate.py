@@ -90,9 +90,11 @@ def unmeasured() -> int:
 def workers() -> list[str]:
     """Return pytest's options for several processes, by default as many as ``conftest`` says.
 
-    Who has nothing left to do takes tests from others: the slow ones stand together.
+    Who has nothing left to do takes tests from others: the slow ones stand together. These are
+    named at the end.
     """
-    return ["-n", os.environ.get("GOCLAW_TEST_WORKERS", "auto"), "--dist", "worksteal"]
+    number = os.environ.get("GOCLAW_TEST_WORKERS", "auto")
+    return ["-n", number, "--dist", "worksteal", "--durations", "40", "--durations-min", "3"]
 
 
 def coverage(environment: Mapping[str, str], *command: str) -> int:

@@ -112,10 +112,15 @@ class Accepted:
 
     Rows whose session another live node owns are committed too but not listed here; that node is
     notified. ``duplicates`` holds the external ids that were known already.
+
+    Args:
+        before: Rows that wait in the sessions of ``rows`` since before. One that a process does not
+            know goes first: another one has accepted it, or the answer was lost.
     """
 
     rows: tuple[InboxRow, ...] = ()
     duplicates: frozenset[str] = frozenset()
+    before: frozenset[int] = frozenset()
 
 
 class InboxStore(Protocol):

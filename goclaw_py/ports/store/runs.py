@@ -236,7 +236,8 @@ class RunStore(Protocol):
 
         Claims the session for ``node`` if it is free, and creates it if it does not exist. Raises
         ``Fenced`` if another live node owns it, or if the run works for a time of a job that is not
-        claimed by ``node``, or has ended.
+        claimed by ``node``, or has ended; ``LeaseEnded`` if ``node`` would have to claim it and has
+        to renew its own lease first.
         """
 
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:

@@ -52,6 +52,7 @@ class Inbox(Part):
             if not session.pending:
                 self._db.claim(session, node, now)
         owned = {key for key in work if self._db.sessions[key].owner == node}
+        before = {row for key in owned for row in self._db.sessions[key].pending}
         stored = [(self._insert(row, now), row) for row in fresh]
         for row in rows:
             self._stop(row, now)
@@ -70,7 +71,7 @@ class Inbox(Part):
             for row, clean in zip(offered, rows, strict=True)
             if _key(clean) not in fresh_keys
         ]
-        return Accepted(tuple(listed), frozenset(known))
+        return Accepted(tuple(listed), frozenset(known), frozenset(before))
 
     async def claim_pending(
         self,

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.core.errors import Fenced, NeverBegan
+from goclaw_py.core.errors import Fenced, LeaseEnded, NeverBegan
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage
 from goclaw_py.core.outcomes import Outcome
@@ -203,12 +203,21 @@ class Runs(Part):
         return any(draft.external_id is None for draft in found)
 
     def _own_session(self, run: NewRun, node: NodeId) -> SessionRecord:
-        """The run's session, claimed for the node. Raises ``Fenced``; then it is not made."""
+        """The run's session, claimed for the node.
+
+        Raises ``Fenced`` or ``LeaseEnded``; then it is not made.
+        """
         key = self._db.present_key(run.session)
         session = self._db.sessions.get(key) or SessionRecord(
             key, run.agent, run.target, run.started_at, run.started_at
         )
-        if session.owner != node and not self._db.claim(session, node, run.started_at):
+        # Who took its messages up owned the session then; another node has had it since.
+        messages = [self._db.inbox[row] for row in run.inbox if row in self._db.inbox]
+        is_late = any(message.outcome is not None for message in messages)
+        if session.owner != node and (is_late or not self._db.claim(session, node, run.started_at)):
+            is_known = node in self._db.nodes  # else it was declared dead
+            if is_known and not is_late and not self._db.is_live(node, run.started_at):
+                raise LeaseEnded(f"the lease of node {node} has ended")
             owner = session.owner or "nobody"
             raise Fenced(f"session {key} belongs to {owner}, not {node}")
         return self._db.sessions.setdefault(key, session)

@@ -256,8 +256,13 @@ class MemoryDatabase:
         return node is not None and node in self.nodes and self.nodes[node].lease_until > now
 
     def claim(self, session: SessionRecord, node: NodeId, now: datetime) -> bool:
-        """Own a session if it is free or its owner's lease has ended; True if it changed hands."""
-        if session.owner == node or node not in self.nodes or self.is_live(session.owner, now):
+        """Own a session if nobody does who lives; True if it changed hands.
+
+        After an outage nobody does; then two would take sessions from each other.
+        """
+        if session.owner == node or not self.is_live(node, now) or self.is_live(session.owner, now):
+            return False
+        if any(self.runs[run].node != node for run in session.active):
             return False
         session.owner = node
         session.fence += 1

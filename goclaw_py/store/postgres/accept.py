@@ -175,13 +175,16 @@ class _Batch:
     def _answer(self, offer: Offer, stored: dict[_Key, Row]) -> Accepted:
         listed: list[InboxRow] = []
         duplicates: list[str] = []
+        before: set[int] = set()
         for key, offered in offer.rows.items():
             found = stored.get(key)
             if found is None or found["id"] is None or self._rows[key] is not offered:
                 duplicates.append(offered.name)
             elif _is_listed(offered.row, mine=found["owner"] == self._node):
                 listed.append(_accepted(found, offered.row, offer.now))
-        return Accepted(tuple(listed), frozenset(duplicates))
+                if offered.row.outcome is None:
+                    before.update(found["before"])
+        return Accepted(tuple(listed), frozenset(duplicates), frozenset(before))
 
 
 def _line(offered: _Offered, now: datetime) -> dict[str, object]:

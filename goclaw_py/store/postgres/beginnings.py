@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import orjson
 
-from goclaw_py.core.errors import Fenced, StoreUnavailable
+from goclaw_py.core.errors import Fenced, LeaseEnded, StoreUnavailable
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.ports.store import Begun, NewRun
 from goclaw_py.store.postgres import rows
@@ -63,7 +63,11 @@ async def with_their_times(
 async def own_sessions(
     connection: Connection, runs: Sequence[NewRun], node: NodeId
 ) -> set[SessionKey]:
-    """Lock the runs' sessions, made and claimed for the node where that can be; those it owns."""
+    """Lock the runs' sessions, made and claimed for the node where that can be; those it owns.
+
+    A run claims nothing for messages of which one is done: whoever took them up owned the session
+    then, and somebody else has had it in between.
+    """
     places = [rows.Place.of(run.target) for run in runs]
     locked = await connection.fetch(
         _SQL["enter_sessions"],
@@ -76,21 +80,43 @@ async def own_sessions(
         [run.started_at for run in runs],
         node,
     )
-    strange = [SessionKey(row["key"]) for row in locked if row["owner"] != node]
+    late = await _sessions_of_late(connection, runs)
+    strange = [
+        key
+        for row in locked
+        if row["owner"] != node and (key := SessionKey(row["key"])) not in late
+    ]
     now = max(run.started_at for run in runs)
     claimed = await claim(connection, strange, node=node, now=now)
     return claimed | {SessionKey(row["key"]) for row in locked if row["owner"] == node}
 
 
 async def own_session(connection: Connection, run: NewRun, node: NodeId) -> SessionKey:
-    """Lock the run's session, claimed for the node; its key now. Raises ``Fenced``."""
+    """Lock the run's session, claimed for the node; its key now.
+
+    Raises ``Fenced``, or ``LeaseEnded`` if the node has to renew its lease first.
+    """
     row = await connection.row(_SQL["lock_session"], run.session)
     if row is None:
         row = await _enter_session(connection, run)
     key, owner = SessionKey(row["key"]), row["owner"]
-    if owner != node and not await claim(connection, [key], node=node, now=run.started_at):
+    if owner != node:
+        if not await _sessions_of_late(connection, [run]):
+            if await claim(connection, [key], node=node, now=run.started_at):
+                return key
+            if await connection.row(_SQL["overdue"], node, run.started_at) is not None:
+                raise LeaseEnded(f"the lease of node {node} has ended")
         raise Fenced(f"session {key} belongs to {owner or 'nobody'}, not {node}")
     return key
+
+
+async def _sessions_of_late(connection: Connection, runs: Sequence[NewRun]) -> set[SessionKey]:
+    """The sessions of runs for messages of which one is done."""
+    rows = [row for run in runs for row in run.inbox]
+    if not rows:
+        return set()
+    done = {row["id"] for row in await connection.fetch(_SQL["done_of"], rows)}
+    return {run.session for run in runs if not done.isdisjoint(run.inbox)}
 
 
 async def _enter_session(connection: Connection, run: NewRun) -> Row:

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import orjson
 
-from goclaw_py.core.errors import Fenced, NeverBegan, StoreError
+from goclaw_py.core.errors import Fenced, LeaseEnded, NeverBegan, StoreError
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.outcomes import Outcome
@@ -130,7 +130,7 @@ class Runs(Part):
                 if left_over:
                     await close_forsaken(connection, now=run.started_at)
                 return begun.get(run.id) or await begun_before(connection, run, node, key)
-        except Fenced as error:
+        except (Fenced, LeaseEnded) as error:
             return error
 
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:

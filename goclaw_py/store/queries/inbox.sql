@@ -90,21 +90,29 @@ with me as (
     on conflict (channel, account, external_id) do nothing
     returning id, channel, account, external_id
 )
-select f.ordinal, s.id, e.owner, e.queue_mode
+select
+    f.ordinal, s.id, e.owner, e.queue_mode,
+    -- Those that were there before this statement: it does not see its own.
+    array (
+        select i.id from inbox as i where i.session = f.session and i.state = 'pending'
+    ) as before
 from fresh as f
 join entered as e on e.key = f.session
 left join stored as s using (channel, account, external_id)
 order by f.ordinal;
 
 -- name: claim_sessions
--- Gives locked sessions to a node that exists, if they are free or their owner's lease has ended.
--- With $4 only those in which nothing older waits: whoever takes those takes them from the start.
+-- Gives locked sessions to a node that lives, if they are free or their owner's lease has ended.
+-- After an outage all leases have: nodes would take sessions from each other. A session in which
+-- another node's run has not ended waits for that one's recovery. With $4 only those in which
+-- nothing older waits: whoever takes those takes them from the start.
 update sessions as s
 set owner = $1, fence = s.fence + 1
 where s.key = any ($2::text[])
   and s.owner is distinct from $1
-  and exists (select from nodes where id = $1 for key share)
+  and exists (select from nodes where id = $1 and lease_until > $3 for key share)
   and not exists (select from nodes where id = s.owner and lease_until > $3)
+  and not exists (select from runs where session = s.key and outcome is null and node <> $1)
   and not ($4 and exists (select from inbox where session = s.key and state = 'pending'))
 returning s.key;
 

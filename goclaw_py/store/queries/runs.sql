@@ -38,6 +38,18 @@ select moved_to
 from moved_sessions
 where key = $1;
 
+-- name: overdue
+-- A node that nobody has declared dead and that has to renew its lease first.
+select id
+from nodes
+where id = $1 and lease_until <= $2;
+
+-- name: done_of
+-- Those of some messages that are done.
+select id
+from inbox
+where id = any ($1::bigint[]) and state = 'done';
+
 -- name: begin
 -- Stores runs in sessions that are their node's own, with who has asked for them and for which job
 -- they work, themselves or by a run above them; counts an attempt for their rows, and gives each the

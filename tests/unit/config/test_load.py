@@ -54,7 +54,7 @@ def test_the_environment_wins_over_the_file_and_the_file_over_the_defaults(tmp_p
 def test_each_default_lane_has_its_variable(tmp_path: Path, lane: str) -> None:
     """SPEC LANE-1."""
     got = settings(tmp_path, **{f"GOCLAW_LANE_{lane.upper()}": "12"})
-    assert got.lane_sizes[lane] == 12
+    assert got.lanes[lane].size == 12
 
 
 def test_every_kind_of_value_can_come_from_the_environment(tmp_path: Path) -> None:
@@ -104,9 +104,9 @@ def test_the_file_is_found_by_option_then_variable_then_home(tmp_path: Path) -> 
         (tmp_path / f"{name}.toml").write_text(f"[lanes]\nmain = {lanes}\n")
     home = {"GOCLAW_HOME": str(tmp_path)}
     named = home | {"GOCLAW_CONFIG": str(tmp_path / "variable.toml")}
-    assert load(tmp_path / "option.toml", named).lane_sizes["main"] == 5
-    assert load(None, named).lane_sizes["main"] == 6
-    assert load(None, home).lane_sizes["main"] == 7
+    assert load(tmp_path / "option.toml", named).lanes["main"].size == 5
+    assert load(None, named).lanes["main"].size == 6
+    assert load(None, home).lanes["main"].size == 7
 
 
 def test_the_home_folder_is_below_the_users_unless_it_is_named() -> None:
@@ -161,7 +161,7 @@ def test_settings_made_in_code_read_neither_file_nor_environment(
     monkeypatch.setenv("GOCLAW_LANES__MAIN", "7")
     monkeypatch.setenv("LANES", '{"main": 8}')
     got = Settings()
-    assert got.lane_sizes["main"] == 2
+    assert got.lanes["main"].size == 2
     assert got.origin(("lanes", "main")) == "the defaults"
 
 
@@ -170,7 +170,7 @@ def test_the_real_environment_is_read_by_default(
 ) -> None:
     monkeypatch.setenv("GOCLAW_HOME", str(tmp_path))
     monkeypatch.setenv("GOCLAW_LANE_CRON", "4")
-    assert load().lane_sizes["cron"] == 4
+    assert load().lanes["cron"].size == 4
 
 
 def test_settings_cannot_be_changed(tmp_path: Path) -> None:

@@ -108,4 +108,4 @@ def test_a_value_is_the_one_that_stands_where_its_origin_says(
                 case _:
                     said = str({"main": 2, "subagent": 4, "delegate": 100, "cron": 1}[lane])
                     assert lane not in in_file.keys() | in_env.keys()
-            assert got.lane_sizes[lane] == int(said)
+            assert got.lanes[lane].size == int(said)

@@ -54,28 +54,28 @@ def test_a_profile_is_taken_over_as_a_whole(tmp_path: Path, name: str) -> None:
     assert (profile.name, profile.policy, profile.zone) == (name, known.policy, "Asia/Tokyo")
     assert (profile.enabled, profile.cron_fields) == (known.enabled, known.cron_fields)
     assert profile.default_prompt == known.default_prompt
-    assert (profile.lane, got.lane_sizes["cron"]) == (known.lane, known.lane)
+    assert (profile.lane, got.lanes["cron"].size) == (known.lane, known.lane)
     assert (profile.shutdown_wait_s, got.shutdown.wait_s) == (known.shutdown_wait_s,) * 2
 
 
 def test_the_variable_of_the_profile_wins_over_the_file(tmp_path: Path) -> None:
     got = settings(tmp_path, "[scheduler]\nprofile = 'halo'\n", GOCLAW_SCHEDULER__PROFILE="oxydra")
-    assert (got.scheduler.profile, got.lane_sizes["cron"], got.shutdown.wait_s) == ("oxydra", 2, 0)
+    assert (got.scheduler.profile, got.lanes["cron"].size, got.shutdown.wait_s) == ("oxydra", 2, 0)
     assert job_profile(got).policy == PROFILES["oxydra"].policy
 
 
 def test_what_is_set_of_lane_and_shutdown_wins_over_the_profile(tmp_path: Path) -> None:
     text = "[scheduler]\nprofile = 'halo'\n[lanes]\ncron = 3\n[shutdown]\nwait = '7s'\n"
     got = settings(tmp_path, text)
-    assert (got.lane_sizes["cron"], got.shutdown.wait_s) == (3, 7)
+    assert (got.lanes["cron"].size, got.shutdown.wait_s) == (3, 7)
     assert (job_profile(got).lane, job_profile(got).shutdown_wait_s) == (3, 7)
     by_variable = settings(tmp_path, text, GOCLAW_LANE_CRON="4", GOCLAW_SHUTDOWN__WAIT="8s")
-    assert (by_variable.lane_sizes["cron"], by_variable.shutdown.wait_s) == (4, 8)
+    assert (by_variable.lanes["cron"].size, by_variable.shutdown.wait_s) == (4, 8)
 
 
 def test_settings_made_in_code_follow_their_profile_too() -> None:
     got = Settings(scheduler=SchedulerSettings(profile="herdctl"))
-    assert got.lane_sizes["cron"] == PROFILES["herdctl"].lane
+    assert got.lanes["cron"].size == PROFILES["herdctl"].lane
     assert job_profile(got).policy == PROFILES["herdctl"].policy
 
 

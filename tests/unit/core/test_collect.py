@@ -46,18 +46,20 @@ def test_messages_of_several_senders_are_collected_into_one_turn() -> None:
     assert shell.joined == {"bob": "ann", "cat": "ann"}
 
 
-def test_only_messages_in_the_mode_are_collected() -> None:
+def test_only_messages_in_the_mode_are_collected_and_none_overtakes_another() -> None:
     """SPEC QUEUE-3, QUEUE-4: the others keep their turns."""
     shell = Shell()
     shell.submit("runs")
     shell.submit("a", policy=COLLECT)
-    shell.submit("alone", policy=QueuePolicy())
     shell.submit("b", policy=COLLECT)
+    shell.submit("alone", policy=QueuePolicy())
+    shell.submit("c", policy=COLLECT)
     shell.done("runs")
     assert shell.joined == {"b": "a"}
     assert shell.state("alone") is RunState.QUEUED
     shell.done("a")
-    assert shell.started == ["runs", "a", "alone"]
+    shell.done("alone")
+    assert shell.started == ["runs", "a", "alone", "c"]
 
 
 def test_a_turn_in_another_mode_collects_nothing() -> None:

@@ -118,6 +118,18 @@ def test_a_child_is_offered_nothing_and_is_not_offered() -> None:
     assert told(shell.submit("more", policy=STEER_GROUP)) == ["offer more to run"]
 
 
+def test_a_message_is_not_offered_past_one_that_waits_for_a_turn_of_its_own() -> None:
+    """SPEC QUEUE-4: a run that took it in would answer it before an older one."""
+    shell = Shell()
+    shell.submit("run", policy=STEER)
+    shell.submit("own turn")
+    shell.submit("later", policy=STEER)
+    assert shell.offered == []
+    shell.done("run")
+    shell.submit("latest", policy=STEER)
+    assert shell.offered == [("later", "own turn"), ("latest", "own turn")]
+
+
 def test_an_offer_follows_the_end_of_the_message_that_made_room() -> None:
     """SPEC QUEUE-4, QUEUE-5."""
     shell = Shell()

@@ -51,7 +51,9 @@ def test_a_node_that_tells_no_settings_is_only_another_release() -> None:
     assert differences(ME, replace(THERE, state=NodeState())) == ""
 
 
-async def test_only_live_others_count_and_only_as_long_as_they_differ() -> None:
+async def test_only_live_others_count_and_only_as_long_as_they_differ(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     database = MemoryDatabase()
     store, clock = MemoryStore(database), LoopClock()
     cluster = Cluster(
@@ -68,7 +70,11 @@ async def test_only_live_others_count_and_only_as_long_as_they_differ() -> None:
     await store.join(replace(THERE, id=NodeId("dead"), release="0.9", lease_until=clock.now()))
     watching = asyncio.create_task(cluster.watch())
     await until(lambda: cluster.warnings() != ())
-    assert cluster.warnings() == ("node n2 (beta, pid 42) runs release 1.1, this one 1.0",)
+    line = "node n2 (beta, pid 42) runs release 1.1, this one 1.0"
+    assert cluster.warnings() == (line,)
+    await asyncio.sleep(60)
+    told = [vars(record)["problem"] for record in caplog.records if "differs" in record.msg]
+    assert told == [line], "once, however often it is seen"
     await store.leave(NodeId("n2"), now=clock.now())
     await until(lambda: cluster.warnings() == ())
     watching.cancel()

@@ -89,6 +89,7 @@ async def test_what_held_up_a_node_that_died_does_not_hold_up_its_next_self() ->
         gateway.store.broken = {"settle", "claim_pending"}
         await gateway.say("/new")
         gateway.gateway.forget_everything()
+        gateway.store.broken.clear()
         await gateway.say("hello")
         await until(lambda: gateway.scripted.prompts == ["hello"], within_s=0.5)
 

@@ -9,12 +9,12 @@ import sys
 import pytest
 
 from goclaw_py.core.ids import NodeId
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.ports.store import Node
 from goclaw_py.runtime.cluster import Cluster, host_identity
 from goclaw_py.store.memory import MemoryDatabase
-from goclaw_py.testing.agents import Block, Ignore, Say, ScriptedAgent
+from goclaw_py.testing.agents import Block, Ignore, Say, ScriptedAgent, Stream
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import LoopClock
 from tests.support.flaky_store import FlakyStore
@@ -264,3 +264,43 @@ async def test_leaving_gives_everything_to_others_at_once() -> None:
         await asyncio.sleep(1)
         await first.shut_down(wait_s=0)
         await until(lambda: agent.prompts == ["one", "two"], within_s=3)
+
+
+async def test_a_process_whose_lease_has_ended_shows_no_more_of_a_reply() -> None:
+    """SPEC IO-5: who goes on with it may have finished it; a late edit would undo that."""
+    database = MemoryDatabase()
+    pieces = tuple(f"{number} " for number in range(60))
+    talker = ScriptedAgent(otherwise=lambda _: Stream(pieces, every_s=1))
+    async with a_process(talker, AT_ONCE, database=database) as gateway:
+        gateway.channel.drafting = True
+        await gateway.say("one")
+        await talker.until_active(1)
+        await asyncio.sleep(5)
+        gateway.store.away = True
+        await asyncio.sleep(11)
+        (shown,) = gateway.channel.drafted.values()
+        before = len(shown)
+        await asyncio.sleep(10)
+        assert len(shown) == before > 3
+        gateway.store.away = False
+        await asyncio.sleep(10)
+        # Nobody took it over: it goes on.
+        assert len(shown) > before
+
+
+async def test_a_run_that_may_not_begin_any_more_is_no_failure() -> None:
+    """SPEC NODE-1: another node has its session; nobody is told that anything went wrong."""
+    database = MemoryDatabase()
+    agent = ScriptedAgent()
+    async with a_process(agent, AT_ONCE, database=database) as gateway:
+        gateway.store.slow_before_s["begin_run"] = 2
+        await gateway.say("one")
+        await asyncio.sleep(1)
+        (session,) = database.sessions.values()
+        session.owner, session.fence = None, session.fence + 1
+        (row,) = database.pending.values()
+        database.end_row(row, Outcome.COMPLETED, Reason.STOPPED, LoopClock().now())
+        await asyncio.sleep(60)
+        assert agent.prompts == []
+        assert gateway.channel.texts() == []
+        assert await gateway.outcomes() == []

@@ -1,0 +1,111 @@
+"""An agent that notes when it worked for whom."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from goclaw_py.core.errors import AgentError
+from goclaw_py.core.outcomes import Trigger
+from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
+from tests.chaos.facts import Worked
+from tests.simulation.loop import Process
+
+ALERT = "The disk is full."
+_IGNORES = 0.1
+_IGNORES_FOR_LONG = 0.015
+_FAILS = 0.04
+
+
+@dataclass(slots=True)
+class Journal:
+    """What all agents of a world have noted, by run."""
+
+    seed: int
+    works: dict[str, tuple[Process, Worked]] = field(default_factory=dict)
+    asked: Counter[str] = field(default_factory=Counter)
+    reports: int = 0
+
+    def begin(self, process: Process, request: RunRequest) -> None:
+        """It works from now on."""
+        now = asyncio.get_running_loop().time()
+        self.works[request.run_id] = process, Worked(request.run_id, request.session, now, None)
+
+    def end(self, run: str) -> None:
+        """It works no more."""
+        process, work = self.works[run]
+        now = asyncio.get_running_loop().time()
+        self.works[run] = process, replace(work, ended=now)
+
+    def killed(self, process: Process) -> None:
+        """Whatever works there works no more."""
+        for run, (where, work) in self.works.items():
+            if where is process and work.ended is None:
+                self.end(run)
+
+
+@dataclass(slots=True)
+class NotingAgent:
+    """Implements ``AgentLoop``: what it does for a prompt depends on the seed and the try."""
+
+    journal: Journal
+    process: Process
+
+    async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
+        """Take some time, then echo."""
+        del emit
+        journal, prompt = self.journal, request.prompt
+        if request.trigger is Trigger.HEARTBEAT:
+            prompt = "beat"
+        journal.asked[prompt] += 1
+        chance = Random(f"{journal.seed} {prompt} {journal.asked[prompt]}")
+        journal.begin(self.process, request)
+        try:
+            await _work(chance)
+        finally:
+            journal.end(request.run_id)
+        if chance.random() < _FAILS:
+            raise AgentError("That went wrong.", "by chance")
+        return AgentResult(self._reply(request, chance))
+
+    def _reply(self, request: RunRequest, chance: Random) -> str:
+        match request.trigger:
+            case Trigger.HEARTBEAT:
+                return ALERT if chance.random() < 0.6 else "HEARTBEAT_OK"
+            case Trigger.CHAT:
+                return f"re: {request.prompt}"
+            case _:
+                self.journal.reports += 1
+                return f"report {self.journal.reports}"
+
+    async def warm_up(self) -> None:
+        """Nothing is slow here."""
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+async def _work(chance: Random) -> None:
+    dice = chance.random()
+    seconds = 0.0 if dice < 0.2 else chance.uniform(0, 6 if dice < 0.9 else 15)
+    stays = chance.random()
+    try:
+        await asyncio.sleep(seconds)
+    except asyncio.CancelledError:
+        if stays < _IGNORES:
+            await _stay(12.0 if stays < _IGNORES_FOR_LONG else 3.0)
+        raise
+
+
+async def _stay(seconds: float) -> None:
+    """However often somebody cancels."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + seconds
+    while (left := until - loop.time()) > 0:
+        try:
+            await asyncio.sleep(left)
+        except asyncio.CancelledError:
+            if left == until - loop.time():  # nobody lets time pass any more
+                raise

@@ -1,0 +1,147 @@
+"""Faults that somebody could make in the product, and a way to plant one.
+
+A fault is a change of the source text of one function. A text that is not there exactly once is an
+error, so that no fault gets lost when the code changes.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from goclaw_py.core.requests import SessionQueue
+from goclaw_py.runtime.gateway import Gateway
+from goclaw_py.runtime.outbox import Outbox
+from goclaw_py.store.memory import MemoryDatabase, MemoryStore
+from goclaw_py.store.memory.inbox import Inbox
+from goclaw_py.store.memory.job_tables import JobTables
+from goclaw_py.store.memory.runs import Runs
+from tests.chaos.law import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """In ``method`` of ``owner`` each old text becomes a new one; then a rule is broken.
+
+    ``world``: the seed of a world that showed it; the worlds behind it are searched, too.
+    """
+
+    owner: type
+    method: str
+    changes: tuple[tuple[str, str], ...]
+    breaks: Rule
+    world: int
+
+
+FAULTS = {
+    "a session is taken from a node that lives": Fault(
+        MemoryDatabase,
+        "claim",
+        ((" or self.is_live(session.owner, now)", ""),),
+        Rule.ANSWERED_ONCE,
+        1,
+    ),
+    "nobody looks at the fence of a run": Fault(
+        Runs,
+        "_run_to_end",
+        (
+            ("if run.end is not None and run.end.outcome is Outcome.LOST:", "if False:"),
+            ("!= (node, node, run.fence):", "is None:"),
+        ),
+        Rule.RUNS_OVERLAP,
+        1,
+    ),
+    "the next run of a session does not wait for one that is being stopped": Fault(
+        SessionQueue,
+        "may_start",
+        (
+            (
+                "len(self.active) < self.concurrency",
+                "sum(one.stop_outcome is None for one in self.active.values()) < self.concurrency",
+            ),
+        ),
+        Rule.WORK_OVERLAPS,
+        56,
+    ),
+    "a message that may have arrived counts as not sent": Fault(
+        Outbox,
+        "_failed",
+        (("unsure = isinstance(error, MaybeSent)", "unsure = False"),),
+        Rule.SEEN_TWICE,
+        4,
+    ),
+    "what a dead node was sending may be sent again without a record": Fault(
+        MemoryDatabase,
+        "free",
+        (("row.possible_duplicate = True", "pass"),),
+        Rule.SEEN_TWICE,
+        40,
+    ),
+    "two nodes send the same row": Fault(
+        MemoryStore,
+        "claim_next",
+        (("if not due and head.owner != node:", "if False:"),),
+        Rule.SEEN_TWICE,
+        8,
+    ),
+    "a message that is delivered again is accepted again": Fault(
+        Inbox,
+        "accept",
+        (("if _key(row) not in self._db.known]", "]"),),
+        Rule.ACCEPTED_ONCE,
+        4,
+    ),
+    "a new message goes before an older one that another node has accepted": Fault(
+        Gateway,
+        "_take_up",
+        (("if older", "if False"),),
+        Rule.ORDER,
+        38,
+    ),
+    "a dead node keeps its places in a lane": Fault(
+        MemoryDatabase,
+        "free",
+        (("self.places.remove(nodes)", "pass"),),
+        Rule.LEFT_BEHIND,
+        4,
+    ),
+    "what a dead node left of a job is forgotten and begun anew": Fault(
+        JobTables,
+        "claim",
+        (("left = self._open.get((job.id, job.next_run_at))", "left = None"),),
+        Rule.OCCURRENCE_ONCE,
+        9,
+    ),
+}
+
+
+@contextmanager
+def planted(fault: Fault | None) -> Iterator[None]:
+    """Let the product have a fault. Raises ``LookupError`` if it has no place."""
+    if fault is None:
+        yield
+        return
+    owner = next(one for one in fault.owner.__mro__ if fault.method in vars(one))
+    known = vars(owner)[fault.method]
+    setattr(owner, fault.method, _changed(fault, known))
+    try:
+        yield
+    finally:
+        setattr(owner, fault.method, known)
+
+
+def _changed(fault: Fault, known: Any) -> Any:
+    source = textwrap.dedent(inspect.getsource(known))
+    for old, new in fault.changes:
+        if source.count(old) != 1:
+            raise LookupError(f"{old!r} is {source.count(old)} times in {fault.method}")
+        source = source.replace(old, new)
+    names = dict(vars(sys.modules[known.__module__]))
+    code = compile(f"from __future__ import annotations\n{source}", f"<{fault.method}>", "exec")
+    exec(code, names)
+    return names[fault.method]

@@ -1,0 +1,64 @@
+"""The store in memory as a process sees it that has trouble with its database."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from inspect import iscoroutinefunction
+from typing import Any
+
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.ports.store import Notice, Recovery
+from goclaw_py.store.memory import MemoryDatabase, MemoryStore
+from tests.simulation.loop import Process
+from tests.simulation.trouble import Trouble, at_once, carried_out
+from tests.support.flaky_store import FlakyStore
+
+
+class TroubledStore(FlakyStore):
+    """Every call has a fate. ``buried`` are the nodes that this process has declared dead."""
+
+    def __init__(self, database: MemoryDatabase, process: Process, trouble: Trouble) -> None:
+        super().__init__(database)
+        self.inner = MemoryStore(database)
+        self.process = process
+        self.trouble = trouble
+        self.buried: set[str] = set()
+
+    def on_notice(self, hear: Callable[[Notice], None]) -> None:
+        """Notices get lost."""
+
+        def maybe_hear(notice: Notice) -> None:
+            if not self.process.dead and self.trouble.hears():
+                loop = asyncio.get_running_loop()
+                loop.call_soon(hear, notice, context=self.process.context)
+
+        super().on_notice(maybe_hear)
+
+    async def call(self, name: str, *args: object, **options: object) -> object:
+        """One call."""
+        if self.process.dead:
+            raise asyncio.CancelledError  # only the burial lets anything of it go on
+        fate = self.trouble.fate(self.process, name)
+        method: Callable[..., Awaitable[Any]] = getattr(self.inner, name)
+
+        def effect() -> object:
+            result = at_once(method(*args, **options))
+            if isinstance(result, Recovery):
+                self.buried |= set(result.nodes)
+            return result
+
+        return await carried_out(fate, effect, lambda why: StoreUnavailable(f"{name}: {why}"))
+
+
+def _troubled(name: str) -> Callable[..., Awaitable[object]]:
+    async def call(self: TroubledStore, *args: object, **options: object) -> object:
+        return await self.call(name, *args, **options)
+
+    return call
+
+
+for _name in dir(MemoryStore):
+    _is_call = iscoroutinefunction(getattr(MemoryStore, _name)) and not _name.startswith("_")
+    if _is_call and _name != "close":
+        setattr(TroubledStore, _name, _troubled(_name))

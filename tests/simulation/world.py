@@ -1,0 +1,421 @@
+"""A world of its own: gateways on one database in virtual time, played from its plan."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import assert_never
+from unittest.mock import patch
+
+from goclaw_py.core.beats import OPEN
+from goclaw_py.core.beats import Plan as BeatPlan
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.heartbeat import HeartbeatPolicy
+from goclaw_py.core.ids import CRON_LANE, MAIN_AGENT, MAIN_LANE, OccurrenceId
+from goclaw_py.core.jobs import JobState
+from goclaw_py.core.occurrence import Logged, Status
+from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.ports.jobs import JobChange
+from goclaw_py.runtime import clock as clocks
+from goclaw_py.runtime.heartbeat.service import HeartbeatSetup
+from goclaw_py.store.memory import MemoryDatabase
+from goclaw_py.testing.clock import START
+from tests.chaos.facts import Facts, Said
+from tests.chaos.law import Breach, broken
+from tests.simulation import reading
+from tests.simulation.agent import Journal, NotingAgent
+from tests.simulation.chats import Server, WorldChannel
+from tests.simulation.loop import Process, WorldLoop
+from tests.simulation.plan import (
+    TROUBLE_S,
+    Drain,
+    Event,
+    Freeze,
+    Kill,
+    Outage,
+    Plan,
+    Saying,
+    Start,
+    plan,
+)
+from tests.simulation.store import TroubledStore
+from tests.simulation.trouble import Trouble
+from tests.support.harness import GatewayProcess, Ways, message
+from tests.support.jobs import OPERATOR, Wanted, every, make
+
+SETTLE_S = 900.0
+"""How long a world may take until nothing is left to do."""
+
+_ENDS_WITHIN_S = 60.0
+"""How long a gateway may take to end before it is killed."""
+
+_DELIVERY_S = 10.0
+"""How long a server waits for a webhook."""
+
+_CHECKLIST = "# Checklist\n\n- [ ] look at the disk\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What came of a world.
+
+    Args:
+        bugs: Errors that nobody expected, with their places.
+        trace: All that happened, in order.
+    """
+
+    plan: Plan
+    facts: Facts
+    breaches: Sequence[Breach]
+    bugs: Sequence[str]
+    trace: Sequence[tuple[object, ...]]
+
+    def story(self) -> Iterator[str]:
+        """The trace for people."""
+        for at, *words in self.trace:
+            yield f"{at:10.4f} " + " ".join(map(str, words))
+
+    @property
+    def went_well(self) -> bool:
+        """Whether the law holds."""
+        return not self.breaches and not self.bugs
+
+
+def play(seed: int, folder: Path) -> Played:
+    """Play the world of a seed. ``folder`` is empty, or was used for nothing else."""
+    (folder / "HEARTBEAT.md").write_text(_CHECKLIST)
+    with _entropy(seed), _bugs() as bugs, asyncio.Runner(loop_factory=WorldLoop) as runner:
+        world = _World(plan(seed), folder)
+        found = runner.run(world.play())
+    return Played(world.plan, found, broken(found), [*bugs, *world.bugs], world.trouble.trace)
+
+
+@contextmanager
+def _entropy(seed: int) -> Iterator[None]:
+    """Let ids and the jitter of retries come from the seed."""
+    chance = Random(f"ids {seed}")
+    known = random.getstate()
+    random.seed(seed)
+    with patch.object(clocks, "secrets", SimpleNamespace(randbits=chance.getrandbits)):
+        yield
+    random.setstate(known)
+
+
+class _BugList(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.found: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info and record.exc_info[1] is not None:
+            self.found.append(f"{record.getMessage()}: {record.exc_info[1]!r}")
+
+
+@contextmanager
+def _bugs() -> Iterator[list[str]]:
+    """Errors that are logged with their traces; nothing else is logged."""
+    logger, bugs = logging.getLogger("goclaw_py"), _BugList()
+    known = logger.level, logger.propagate
+    logger.addHandler(bugs)
+    logger.setLevel(logging.ERROR)
+    logger.propagate = False
+    try:
+        yield bugs.found
+    finally:
+        logger.removeHandler(bugs)
+        logger.level, logger.propagate = known
+
+
+@dataclass(slots=True, eq=False)
+class _Gateway:
+    process: Process
+    channel: WorldChannel
+    works: GatewayProcess
+    up: bool = False
+    draining: bool = False
+    watched: list[asyncio.Task[None]] = field(default_factory=list)
+
+    @property
+    def store(self) -> TroubledStore:
+        assert isinstance(self.works.store, TroubledStore)
+        return self.works.store
+
+
+class _World:
+    def __init__(self, planned: Plan, folder: Path) -> None:
+        self.plan = planned
+        self.bugs: list[str] = []
+        self._folder = folder
+        self._chance = Random(f"world {planned.seed}")
+        self.trouble = Trouble(Random(f"trouble {planned.seed}"), planned.weight)
+        self._database = MemoryDatabase()
+        self._server = Server()
+        self._journal = Journal(planned.seed)
+        self._gateways: list[_Gateway] = []
+        self._deliveries: set[asyncio.Task[None]] = set()
+
+    async def play(self) -> Facts:
+        """Let everything happen, let it settle, and see what is left."""
+        try:
+            await self._let_happen()
+            self.trouble.end()
+            self.trouble.note("the trouble is over")
+            await self._settle()
+            await self._end()
+            return self._facts()
+        finally:
+            await self._bury()
+
+    # ------------------------------------------------------------------ what happens
+
+    async def _let_happen(self) -> None:
+        loop = asyncio.get_running_loop()
+        weight, self.trouble.weight = self.trouble.weight, 0.0
+        first, *others = self.plan.events
+        self._happen(first)
+        await self._wait(lambda: self._gateways[0].up)
+        if self.plan.job_every_s is not None:
+            await make(self._gateways[0].works, Wanted(every(self.plan.job_every_s)))
+        self.trouble.weight = weight
+        for event in others:
+            await asyncio.sleep(max(event.at - loop.time(), 0))
+            self._happen(event)
+        await asyncio.sleep(max(TROUBLE_S - loop.time(), 0))
+
+    def _happen(self, event: Event) -> None:
+        self.trouble.note(event)
+        match event:
+            case Saying():
+                self._say(event)
+            case Start():
+                self._start()
+            case Kill():
+                self._with_one(self._kill)
+            case Freeze():
+                self._with_one(lambda one: self._freeze(one, event.for_s))
+            case Drain():
+                self._with_one(lambda one: self._drain(one, event.wait_s))
+            case Outage():
+                self._cut(event)
+            case _:
+                assert_never(event)
+
+    def _say(self, saying: Saying) -> None:
+        number = str(len(self._server.said))
+        said = replace(
+            message(saying.text, chat=saying.chat),
+            external_id=f"{saying.chat}:{number}",
+            message_id=number,
+            sent_at=START + timedelta(seconds=asyncio.get_running_loop().time()),
+        )
+        update = self._server.say(said)
+        if not self.plan.polling:
+            task = asyncio.create_task(self._deliver(update))
+            self._deliveries.add(task)
+            task.add_done_callback(self._deliveries.discard)
+
+    async def _deliver(self, update: int) -> None:
+        """Call webhooks until one has taken it."""
+        while update in self._server.updates:
+            where = list(self._server.receiving.values())
+            if where:
+                channel = self._chance.choice(where)
+                process = channel.process
+                task = asyncio.create_task(self._take(channel, update), context=process.context)
+                # Nobody stops it: a server hangs up, and who was called may go on.
+                await asyncio.wait({task}, timeout=_DELIVERY_S)
+                if not task.done():
+                    continue
+            if update in self._server.updates:
+                await asyncio.sleep(1.0)
+
+    async def _take(self, channel: WorldChannel, update: int) -> None:
+        said, intake = self._server.updates.get(update), channel.intake
+        if said is None or intake is None:
+            return
+        since = START + timedelta(seconds=channel.since)
+        try:
+            await intake.accept([replace(said, redelivered=said.sent_at < since)])
+        except StoreUnavailable:
+            return
+        if self.trouble.hears():  # the answer to the server may be lost, too
+            self._server.updates.pop(update, None)
+
+    # ------------------------------------------------------------------ gateways
+
+    def _start(self) -> None:
+        process = Process(f"g{len(self._gateways) + 1}")
+        gateway = process.context.run(self._made, process)
+        self._gateways.append(gateway)
+        gateway.watched.append(asyncio.create_task(self._come_up(gateway), context=process.context))
+
+    def _made(self, process: Process) -> _Gateway:
+        channel = WorldChannel(lease="telegram" if self.plan.polling else None)
+        channel.connect(self._server, process, self.trouble)
+        works = GatewayProcess(
+            database=self._database,
+            ways=_ways(self.plan),
+            agent=NotingAgent(self._journal, process),
+            channels={(channel.name, channel.account): channel},
+            workspace=self._folder,
+            make_store=lambda database: TroubledStore(database, process, self.trouble),
+        )
+        return _Gateway(process, channel, works)
+
+    async def _come_up(self, gateway: _Gateway) -> None:
+        try:
+            await gateway.works.start()
+        except StoreUnavailable:
+            self._kill(gateway)  # it ends with an error, as the application does
+        else:
+            gateway.up = True
+
+    def _live(self) -> list[_Gateway]:
+        return [one for one in self._gateways if not one.process.dead]
+
+    def _with_one(self, do: Callable[[_Gateway], None]) -> None:
+        live = [one for one in self._live() if not one.process.frozen]
+        if live:
+            do(self._chance.choice(live))
+
+    def _kill(self, gateway: _Gateway) -> None:
+        self.trouble.note("end of", gateway.process.name)
+        gateway.process.frozen = gateway.process.dead = True
+        self._server.receiving.pop(gateway.process, None)
+        self._database.hearers.pop(gateway.store, None)
+        self._journal.killed(gateway.process)
+
+    def _freeze(self, gateway: _Gateway, for_s: float) -> None:
+        self.trouble.note("freeze", gateway.process.name)
+        gateway.process.frozen = True
+        asyncio.get_running_loop().call_later(for_s, self._thaw, gateway)
+
+    def _thaw(self, gateway: _Gateway) -> None:
+        if not gateway.process.dead:
+            self.trouble.note("thaw", gateway.process.name)
+            gateway.process.thaw()
+
+    def _drain(self, gateway: _Gateway, wait_s: float) -> None:
+        if not gateway.up or gateway.draining:
+            return
+        self.trouble.note("drain", gateway.process.name)
+        gateway.draining = True
+        work = self._shut_down(gateway, wait_s)
+        gateway.watched.append(asyncio.create_task(work, context=gateway.process.context))
+        loop = asyncio.get_running_loop()
+        loop.call_later(_ENDS_WITHIN_S, self._kill_at_last, gateway)
+
+    async def _shut_down(self, gateway: _Gateway, wait_s: float) -> None:
+        with suppress(StoreUnavailable):  # its lease ends by itself
+            await gateway.works.shut_down(wait_s=wait_s)
+        self._kill_at_last(gateway)
+
+    def _kill_at_last(self, gateway: _Gateway) -> None:
+        if not gateway.process.dead:
+            self._kill(gateway)
+
+    def _cut(self, outage: Outage) -> None:
+        until = asyncio.get_running_loop().time() + outage.for_s
+        if outage.one:
+            self._with_one(lambda one: self.trouble.cut_until.update({one.process: until}))
+        else:
+            self.trouble.away_until = until
+
+    # ------------------------------------------------------------------ the end
+
+    async def _settle(self) -> None:
+        """Wait until everybody has what was asked for; then let nothing new begin."""
+        while not (staying := [one for one in self._live() if not one.draining]) or not any(
+            one.up and not one.process.frozen for one in staying
+        ):
+            if not staying:
+                self._start()
+            await asyncio.sleep(0.5)
+        desk = next(one for one in staying if one.up and not one.process.frozen).works.works
+        # A job that is paused keeps what a dead process has left of it until it goes on.
+        await self._wait(self._has_recovered)
+        if any(job.state is JobState.ACTIVE for job in self._database.cron.jobs.values()):
+            await desk.office.desk.edit("job", JobChange(state=JobState.PAUSED), OPERATOR)
+        if self.plan.beat_every_s is not None:
+            await desk.heartbeats.desk.switch(MAIN_AGENT, on=False)
+        await self._wait(self._is_quiet)
+
+    def _is_quiet(self) -> bool:
+        database = self._database
+        return not (
+            self._server.updates
+            or database.pending
+            or any(database.unsent.values())
+            or any(run.end is None for run in database.runs.values())
+            or _open(database.cron.logs)
+            or any(row.status in OPEN for row in database.beats.rows.values())
+            or any(one.process.frozen or one.draining for one in self._live())
+            or not self._has_recovered()
+        )
+
+    def _has_recovered(self) -> bool:
+        database = self._database
+        left = [row for row in _open(database.cron.logs) if row.status is not Status.RUNNING]
+        return not left and len(database.nodes) <= len(self._live())
+
+    async def _wait(self, reached: Callable[[], bool]) -> None:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + SETTLE_S
+        while not reached() and loop.time() < until:
+            await asyncio.sleep(0.5)
+
+    async def _end(self) -> None:
+        """End all gateways as a rolling restart does."""
+        for one in self._live():
+            self._drain(one, 20.0)
+        await self._wait(lambda: not self._live())
+
+    def _facts(self) -> Facts:
+        buried = [one.store.buried for one in self._gateways]
+        return replace(
+            reading.facts(self._database),
+            said=tuple(Said(one.target.chat, one.text) for one in self._server.said),
+            seen=tuple(self._server.seen),
+            worked=tuple(work for _, work in self._journal.works.values()),
+            dead=frozenset[str]().union(*buried),
+        )
+
+    async def _bury(self) -> None:
+        """End what dead processes would still do, without any effect; look for what broke."""
+        for one in self._gateways:
+            for task in (*one.watched, *one.works._tasks):
+                if task.done() and not task.cancelled() and task.exception() is not None:
+                    self.bugs.append(f"{one.process.name} broke: {task.exception()!r}")
+        for one in self._gateways:
+            one.process.dead = True
+            one.process.thaw()
+        while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks, timeout=60.0)
+
+
+def _open(logs: Mapping[OccurrenceId, Logged]) -> list[Logged]:
+    return [row for row in logs.values() if row.finished_at is None]
+
+
+def _ways(planned: Plan) -> Ways:
+    beats = HeartbeatSetup()
+    if planned.beat_every_s is not None:
+        policy = HeartbeatPolicy(interval=timedelta(seconds=planned.beat_every_s))
+        beat = BeatPlan(MAIN_AGENT, policy.interval, timedelta(seconds=3))
+        beats = HeartbeatSetup({MAIN_AGENT: policy}, {MAIN_AGENT: beat})
+    return Ways(
+        direct=QueuePolicy(mode=planned.mode, debounce_s=0.8),
+        main_lane=planned.main_lane,
+        heartbeats=beats,
+        shared=frozenset({MAIN_LANE, CRON_LANE}) if planned.shared else frozenset(),
+    )
