@@ -86,6 +86,7 @@ async def test_a_duplicate_is_named_as_its_own_caller_named_it(world: World) -> 
 
 
 async def test_each_message_keeps_the_instant_of_its_own_call(world: World) -> None:
+    assert await world.a.renew(A, until=at(MANY))
     accepted = await asyncio.gather(
         *(world.a.accept([inbox(n, chat(n))], node=A, now=at(n)) for n in range(MANY))
     )

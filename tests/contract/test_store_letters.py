@@ -251,6 +251,7 @@ async def test_a_letter_can_be_tried_again_with_all_attempts_before_it(world: Wo
     assert await world.a.retry_letters([first.id, first.id, second.id, 999], now=at(20)) == 1
     await until(heard.expect(Notice.INBOX))
     assert await world.a.letters(ended=True) == []
+    assert await world.a.renew(A, until=at(30))
     assert await world.a.claim_pending(A, now=at(20), places=PLACES) == [first, second]
     waiting = await world.a.unanswered(key_of(ANN), ended=False)
     assert [row.id for row in waiting] == [first.id, second.id]

@@ -62,7 +62,8 @@ async def counted(world: World, by: Grouping) -> dict[str | None, int]:
 
 
 async def ran(world: World, run: NewRun, usage: Usage | None = A_CENT) -> None:
-    """A run from its begin to its end."""
+    """A run from its begin to its end, on a node that lives."""
+    assert await world.a.renew(A, until=run.started_at + timedelta(seconds=10))
     await world.a.begin_run(run, node=A)
     await world.a.finish_run(replace(end(run.id), usage=usage), node=A)
 

@@ -34,6 +34,7 @@ class Database:
 
     kind = "embedded"
     reachable = True
+    trouble = ""
 
     async def watch(self, store: Store) -> None:
         await asyncio.Event().wait()

@@ -40,7 +40,7 @@ def test_a_program_prints_what_the_guide_says(
     program: Program, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(asyncio.events, "new_event_loop", VirtualLoop)
-    monkeypatch.setattr(library, "SystemClock", _Clock)
+    monkeypatch.setattr(library, "SharedClock", _Clock)
     monkeypatch.setattr(random, "random", lambda: 0.5)
     exec(compile(program.code, GUIDE, "exec"), {"__name__": "__main__"})
     printed = capsys.readouterr()
