@@ -37,6 +37,7 @@ from tests.support.stores import (
     B,
     Heard,
     World,
+    a_node,
     at,
     end,
     entry,
