@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import coverage
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -31,6 +32,14 @@ pytest_plugins = ["tests.support.postgres", "tests.support.stores"]
 def pytest_xdist_auto_num_workers() -> int:
     """Two for each core: half of the time tests wait for other processes."""
     return 2 * (os.cpu_count() or 1)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Keep what a worker has reached: xdist kills one that takes more than 10 s to end."""
+    if hasattr(session.config, "workerinput") and (measured := coverage.Coverage.current()):
+        measured.stop()
+        measured.save()
 
 
 def pytest_runtest_logfinish() -> None:
