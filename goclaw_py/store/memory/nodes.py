@@ -86,7 +86,7 @@ class Nodes(Part):
         only: Collection[NodeId] | None = None,
     ) -> Recovery:
         """Nothing is there to do for the second of two callers."""
-        ended = [node.id for node in self._db.nodes_by_age() if node.lease_until <= now]
+        ended = [node.id for node in self._db.nodes_by_age() if not node.is_live(now)]
         dead = [node for node in ended if only is None or node in only]
         if not dead:
             return Recovery()

@@ -253,7 +253,7 @@ class MemoryDatabase:
 
     def is_live(self, node: NodeId | None, now: datetime) -> bool:
         """Whether what this node owns is not to be touched by others."""
-        return node is not None and node in self.nodes and self.nodes[node].lease_until > now
+        return node is not None and node in self.nodes and self.nodes[node].is_live(now)
 
     def claim(self, session: SessionRecord, node: NodeId, now: datetime) -> bool:
         """Own a session if nobody does who lives; True if it changed hands.

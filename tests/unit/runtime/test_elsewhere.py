@@ -267,7 +267,8 @@ async def test_all_nodes_are_seen_from_each_of_them() -> None:
     async with two() as both:
         found = await both.second.control.nodes()
         # Both began in the same instant, so neither comes first.
-        assert {node.id for node in found.nodes} == {both.first.node(), both.second.node()}
+        ids = sorted(node.id for node in found.nodes)
+        assert ids == sorted([both.first.node(), both.second.node()])
         assert found.here == both.second.node()
         assert all(map(found.is_live, found.nodes))
 
