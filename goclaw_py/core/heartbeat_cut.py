@@ -63,11 +63,12 @@ _FENCE = re.compile(
     re.MULTILINE,
 )
 _EMPTY = re.compile(rf"[\s>]{{0,{_NEAR}}}")
+# Not possessive, as in `heartbeat_markup`.
 _LINE_MARKS = re.compile(
-    r"(?:[ \t]|>|[-*+•][ \t]|\d{1,9}[.)][ \t]|#{1,6}[ \t]|\[[ xX]\][ \t]|[-*+•#>]+$)*+"
+    r"(?:[ \t]|>|[-*+•][ \t]|\d{1,9}[.)][ \t]|#{1,6}[ \t]|\[[ xX]\][ \t]|[-*+•#>]+$)*"
 )
 _BETWEEN = re.compile(rf"[\s\u200b-\u200f\ufeff{_POINTS}·-]{{0,{_NEAR}}}")
-_LEADING = re.compile(rf"(?:(?!!\[)[{_POINTS}]|[-\u2013\u2014|]++(?=\s|$)|[^\S\n])++")
+_LEADING = re.compile(rf"(?:(?!!\[)[{_POINTS}]|[-\u2013\u2014|]+(?=\s|$)|[^\S\n])+")
 _TRAILING = re.compile(rf"[{_POINTS}]++(?=\s*(?:\n|$))")
 _EMPTY_LINES = re.compile(r"(?:[^\S\n]*\n)++")
 

@@ -113,7 +113,7 @@ What shows nothing may be in them: channels take control characters away before 
 
 TAG: Final = r"""<(?:[^<>"']++|"[^"]*+"|'[^']*+')*+>|<[^<>]*+>"""
 """An attribute may hold anything between its quotes."""
-_COMMENT = re.compile(r"<!--(?:[^-]++|-(?!->))*+-->")
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
 _IN_PARENTHESES = r"(?:[^()\\]++|\\.|\((?:[^()\\]++|\\.|\((?:[^()\\]++|\\.)*+\))*+\))*+"
 ADDRESS: Final = (
@@ -124,12 +124,13 @@ ADDRESS: Final = (
 )
 """What follows the words of a link: where it leads, and a title."""
 
-_OUTER = re.compile(rf"(?:{ADDRESS}|{TAG}|!(?=\[))++", re.DOTALL)
+# Not possessive: Python 3.11.2 then takes the beginning of an alternative that fails for a match.
+_OUTER = re.compile(rf"(?:{ADDRESS}|{TAG}|!(?=\[))+", re.DOTALL)
 # A blank at the edge of a piece of code is not shown either.
 # From the first one of a run only: otherwise a long run is looked at from each of its signs.
 _CODE_EDGE = r"(?<!`)`++[ \n]|[ \n](?=`)"
-_LINKS = re.compile(rf"(?:{_CODE_EDGE}|{ADDRESS}|!(?=\[))++", re.DOTALL)
-_INNER = re.compile(rf"(?:{_CODE_EDGE}|<[^<>]*+>|\]\([^()\[\]]*+\)|\]\[[^\[\]]*+\]|!(?=\[))++")
+_LINKS = re.compile(rf"(?:{_CODE_EDGE}|{ADDRESS}|!(?=\[))+", re.DOTALL)
+_INNER = re.compile(rf"(?:{_CODE_EDGE}|<[^<>]*+>|\]\([^()\[\]]*+\)|\]\[[^\[\]]*+\]|!(?=\[))+")
 _STRICTLY_CODED = _coded("")
 _CODED_BRACKET = re.compile(r"(?<=\x04)[][<>()`\"'](?=\x03)")
 

@@ -192,10 +192,14 @@ class Scheduler(Generic[M, R]):
         self._refuse_inside()
         self._core.drain()
         self._carry_out(self._core.release_waiting(self._now()))
+        limit = asyncio.timeout(None if wait_s is None else min(wait_s, _A_YEAR_S))
         try:
-            async with asyncio.timeout(None if wait_s is None else min(wait_s, _A_YEAR_S)):
+            async with limit:
                 await self._until_idle()
-        except TimeoutError:
+        except (TimeoutError, asyncio.CancelledError):
+            # Python before 3.11.4 lets a task that was cancelled before see its own cancellation.
+            if not limit.expired():
+                raise
             self._carry_out(self._core.interrupt_all(self._now()))
             await self._until_idle()
         # So that the loop keeps nothing of this scheduler.
