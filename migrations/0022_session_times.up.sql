@@ -1,11 +1,3 @@
--- Each look at a gateway counts the letters that nobody has answered, among those that were dropped
--- or rejected: from the index alone.
-create index inbox_letters_with_outcome on inbox (id) include (outcome)
-    where state = 'done' and kind = 'message' and not dismissed
-        and outcome in ('failed', 'timed_out', 'dropped', 'rejected', 'abandoned', 'lost');
-drop index inbox_letters;
-alter index inbox_letters_with_outcome rename to inbox_letters;
-
 -- In five minutes thousands of people speak, and a list read all of their sessions for its first
 -- page. Ten seconds are as cheap: whoever comes and goes changes the index of owners anyway.
 drop index sessions_passing;

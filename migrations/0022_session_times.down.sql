@@ -13,9 +13,3 @@ create index sessions_active on sessions (active_in);
 create index sessions_heard on sessions (heard_in) where heard_in is not null;
 create index sessions_passing on sessions (active_in)
     where split_part(key, ':', 3) in ('cron', 'heartbeat', 'subagent', 'delegate');
-
-create index inbox_letters_by_id on inbox (id)
-    where state = 'done' and kind = 'message' and not dismissed
-        and outcome in ('failed', 'timed_out', 'dropped', 'rejected', 'abandoned', 'lost');
-drop index inbox_letters;
-alter index inbox_letters_by_id rename to inbox_letters;
