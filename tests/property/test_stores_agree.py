@@ -92,6 +92,7 @@ class Player:
         ]
         for _ in range(STEPS):
             self.second += 1
+            await self.world.stay_alive(at(self.second))
             move = self.chance.choice(moves)
             try:
                 self.told.append((move.__name__, await move()))
@@ -259,7 +260,8 @@ class Player:
     async def crash(self) -> object:
         if self.chance.random() < 0.5:
             return None
-        now = await self.world.kill(A)
+        now = at(self.second)
+        await self.world.a.renew(A, until=now)
         recovery = await self.world.b.recover(now=now, max_attempts=2, apology=APOLOGY)
         await self._come_back()
         return [(cut.run_id, cut.session, cut.outcome) for cut in recovery.cut_runs]
@@ -319,6 +321,7 @@ class Player:
     async def _come_back(self) -> None:
         self.runs.clear()
         await self.world.a.join(a_node(A))
+        await self.world.stay_alive(at(self.second))
         await self.world.a.claim_pending(A, now=at(self.second), places=PLACES)
 
     def chat(self) -> Target:

@@ -28,7 +28,6 @@ from tests.support.stores import (
     APOLOGY,
     T0,
     A,
-    B,
     InMemory,
     World,
     a_node,
@@ -103,6 +102,7 @@ class Player:
         ]
         for _ in range(STEPS):
             self.second += self.chance.randint(1, 9)
+            await self.world.stay_alive(at(self.second))
             move = self.chance.choice(moves)
             try:
                 self.told.append((move.__name__, await move()))
@@ -229,7 +229,6 @@ class Player:
             return None
         now = at(self.second)
         await self.world.a.renew(A, until=now)
-        await self.world.b.renew(B, until=at(9000))
         recovery = await self.world.b.recover(now=now, max_attempts=2, apology=APOLOGY)
         await self._come_back()
         return [(cut.run_id, cut.outcome) for cut in recovery.cut_runs]
@@ -244,6 +243,7 @@ class Player:
     async def _come_back(self) -> None:
         self.runs.clear()
         await self.world.a.join(a_node(A))
+        await self.world.stay_alive(at(self.second))
 
     async def move(self) -> object:
         """A chat gets the id of the other one, or a new one. Its old id is used again."""

@@ -25,7 +25,7 @@ from goclaw_py.core.outcomes import Outcome
 from goclaw_py.ports.store import EndedOccurrence, JobQuery
 from tests.support.postgres import Database
 from tests.support.store_jobs import a_spec, run_end, run_for
-from tests.support.stores import APOLOGY, A, B, InMemory, World, a_node, at, say, world_on
+from tests.support.stores import APOLOGY, A, InMemory, World, a_node, at, say, world_on
 
 pytestmark = pytest.mark.real_time
 
@@ -79,6 +79,7 @@ class Player:
         ]
         for _ in range(STEPS):
             self.second += 1
+            await self.world.stay_alive(at(self.second))
             move = self.chance.choice(moves)
             try:
                 self.told.append((move.__name__, await move()))
@@ -208,9 +209,8 @@ class Player:
     async def crash(self) -> object:
         if self.chance.random() < 0.5:
             return None
-        await self.world.a.renew(A, until=at(self.second))
-        await self.world.b.renew(B, until=at(1000))
         now = at(self.second)
+        await self.world.a.renew(A, until=now)
         recovery = await self.world.b.recover(now=now, max_attempts=2, apology=APOLOGY)
         await self._come_back()
         return [(cut.run_id, cut.outcome) for cut in recovery.cut_runs]
@@ -225,6 +225,7 @@ class Player:
     async def _come_back(self) -> None:
         self.runs.clear()
         await self.world.a.join(a_node(A))
+        await self.world.stay_alive(at(self.second))
 
     async def move(self) -> object:
         """A chat gets the id of the other one, or a new one. Its old id is used again."""

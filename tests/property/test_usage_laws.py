@@ -94,6 +94,7 @@ class Runs:
         self._starts = starts
 
     async def make(self, world: World, number: int) -> None:
+        await world.stay_alive(self._starts[-1] + timedelta(days=2))
         for n in range(number):
             rows = [row.id for row in await self._messages(world, n)]
             run = self._run(n, tuple(rows))

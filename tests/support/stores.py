@@ -167,6 +167,12 @@ class World:
         assert row is not None
         return row
 
+    async def stay_alive(self, now: datetime) -> None:
+        """Let both nodes renew their leases."""
+        until = now + timedelta(seconds=LEASE_S)
+        await self.a.renew(A, until=until)
+        await self.b.renew(B, until=until)
+
     async def kill(self, node: NodeId, store: Store | None = None) -> datetime:
         """Let time pass until only the other node's lease is live; returns the new now."""
         other = B if node == A else A
