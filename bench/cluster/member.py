@@ -161,7 +161,8 @@ def _duties(
     ]
     if not kind.among_others:
         return alone
-    return [*alone, cluster.keep(), cluster.watch(), works.calls.run(), works.places.run()]
+    among = (*cluster.duties(), works.calls.run, works.lane_places.run)
+    return [*alone, *(duty() for duty in among)]
 
 
 async def _keep_taking_up(works: Works, pending: Wake) -> None:
@@ -187,7 +188,7 @@ def _hear(notice: Notice, works: Works, pending: Wake) -> None:
         case Notice.CRON:
             works.look_for_due()
         case Notice.LANES:
-            works.places.wake.call()
+            works.lane_places.look()
         case Notice.NODES:
             works.calls.look()
             works.supervisor.look()

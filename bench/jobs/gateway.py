@@ -101,7 +101,7 @@ async def jobs_of(store: PostgresStore, agent: Instant, *, lane: int) -> AsyncIt
                 office.wake.call()
 
         store.on_notice(hear)
-        works_for_good = (cluster.keep(), office.run(), works.places.run())
+        works_for_good = (cluster.keep(), office.run(), works.lane_places.run())
         duties = [asyncio.create_task(duty) for duty in works_for_good]
         try:
             yield works

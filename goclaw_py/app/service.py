@@ -206,14 +206,13 @@ class Service:
     def _duties(self) -> list[Callable[[], Awaitable[None]]]:
         """What goes on all the time, beside the channels."""
         return [
-            self._cluster.keep,
-            self._cluster.watch,
+            *self._cluster.duties(),
             self._health.lag.watch,
             partial(self._database.watch, self._store),
             self._works.outbox.run,
             self._works.incidents.watch,
             self._works.calls.run,
-            self._works.places.run,
+            self._works.lane_places.run,
             self._works.office.run,
             self._works.office.keep_tidy,
             self._works.heartbeats.run,
@@ -328,7 +327,7 @@ class Service:
             case Notice.CRON:
                 self._works.look_for_due()
             case Notice.LANES:
-                self._works.places.wake.call()
+                self._works.lane_places.look()
             case Notice.NODES:
                 self._works.calls.look()
                 self._works.supervisor.look()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from goclaw_py.core.histogram import HistogramView
-    from goclaw_py.core.status import LanesView, LaneUse, RunView
+    from goclaw_py.core.status import LanesView, LaneUse, LaneView, RunView
     from goclaw_py.ports.control import Control, Resized
 
 app = typer.Typer(invoke_without_command=True)
@@ -113,10 +113,25 @@ def _resized(done: Resized) -> Iterator[str]:
                 f"{lane.active} are in it and go on; "
                 f"the next starts when fewer than {lane.concurrency} are left"
             )
+    if lane.shared:
+        yield (
+            "its size counts the runs of all gateways, and this is that of one gateway only: "
+            "do it at each"
+        )
     yield (
         "this holds until the gateway restarts; for good, write "
-        f"{lane.name} = {lane.concurrency} under [lanes] in goclaw.toml"
+        f"{_setting(lane)} under [lanes] in goclaw.toml"
     )
+
+
+def _setting(lane: LaneView) -> str:
+    """A number says nothing of whose runs count: it is as if nobody had said that."""
+    from goclaw_py.core.ids import CRON_LANE  # noqa: PLC0415
+
+    if lane.shared == (lane.name == CRON_LANE):
+        return f"{lane.name} = {lane.concurrency}"
+    scope = "cluster" if lane.shared else "node"
+    return f'{lane.name} = {{ size = {lane.concurrency}, scope = "{scope}" }}'
 
 
 def lanes_text(found: LanesView) -> str:

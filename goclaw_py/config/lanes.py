@@ -34,7 +34,7 @@ class Scope(StrEnum):
 class LaneSettings(Section):
     """``[lanes.<name>]``; a number in its place is the size."""
 
-    size: Annotated[int, Whole(1, MAX_LANE_SIZE)] = Field(description="runs at once")
+    size: Annotated[int, Whole(1, MAX_LANE_SIZE)] = Field(description="how many runs at once")
     scope: Scope = Field(
         default=Scope.NODE,
         description="node (default): on each node; cluster (default of cron): on all nodes "

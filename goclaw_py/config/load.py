@@ -56,6 +56,7 @@ class _Shown(str):
 _TABLE = _Shown("(a table)")
 _LIST = _Shown("(a list)")
 _MASK = _Shown("***")
+_NOTHING = _Shown("(missing)")
 
 
 def find_file(config: Path | None, env: Mapping[str, str]) -> tuple[Path, Path | None]:
@@ -146,6 +147,8 @@ def _translate(
     unknown = detail["type"] == "extra_forbidden" and isinstance(detail["input"], str)
     if unknown and path[0] in _SECTIONS_WITH_SECRETS:
         value = _MASK
+    if detail["type"] == "missing":  # its input is the table around it
+        value = _NOTHING
     return SettingError(".".join(path), value, _allowed(detail, path), source=source)
 
 
@@ -154,6 +157,10 @@ def _allowed(detail: ErrorDetails, path: tuple[str, ...]) -> str:
     match detail["type"]:
         case "extra_forbidden":
             return unknown_key(path[-1], _keys_at(Settings, path[:-1]))
+        case "missing":
+            table = _at(Settings, path[:-1])
+            what = table.model_fields[path[-1]].description if _is_model(table) else ""
+            return f"must be said: {what}"
         case "enum" | "literal_error":
             return f"must be {context['expected']}"
         case kind if kind == ALLOWED:
@@ -176,6 +183,12 @@ def unknown_key(key: str, known: Iterable[str]) -> str:
 
 def _keys_at(model: type[BaseModel], path: tuple[str, ...]) -> list[str]:
     """The keys that a table of the file may have."""
+    here = _at(model, path)
+    return list(_fields(here)) if _is_model(here) else []
+
+
+def _at(model: type[BaseModel], path: tuple[str, ...]) -> Any:
+    """What kind of value a path leads to, None if to nothing."""
     here: Any = model
     for part in path:
         if _is_model(here):
@@ -184,7 +197,7 @@ def _keys_at(model: type[BaseModel], path: tuple[str, ...]) -> list[str]:
         else:
             # A table of tables: its last type argument is what each of them is.
             here = (get_args(here) or (None,))[-1]
-    return list(_fields(here)) if _is_model(here) else []
+    return here
 
 
 def _fields(model: type[BaseModel]) -> dict[str, Any]:

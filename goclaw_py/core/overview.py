@@ -65,10 +65,14 @@ def _sentence(use: LaneUse) -> str:
         names.append(f"{len(inside) - MAX_NAMED} more")
     if lane.elsewhere:
         names.append(f"{count(lane.elsewhere, 'run')} of other nodes")
+    state = f"is full ({lane.taken} of {lane.concurrency})"
+    if lane.shared and lane.taken < lane.concurrency:
+        # There is room, but a run needs a place of its own, and the database is away or slow.
+        state = f"gets no place from the database ({lane.taken} of {lane.concurrency} taken)"
+    occupants = f"; in it: {', '.join(names)}" if names else ""
     return (
-        f"lane {lane.name} is full ({lane.taken} of {lane.concurrency}) and {lane.waiting} "
-        f"wait{'s' if lane.waiting == 1 else ''}, the first for {first.for_s:.0f} s: "
-        f"{_name(first)}; in it: {', '.join(names)}; see: goclaw lanes"
+        f"lane {lane.name} {state} and {lane.waiting} wait{'s' if lane.waiting == 1 else ''}, "
+        f"the first for {first.for_s:.0f} s: {_name(first)}{occupants}; see: goclaw lanes"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from goclaw_py.core.commands import Command, Stop
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
@@ -11,11 +12,11 @@ from goclaw_py.core.messages import InboundMessage
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Mode
 from goclaw_py.core.text import is_blank
-from goclaw_py.ports.store import InboxKind, InboxRow, NewInbox, Stops
+from goclaw_py.ports.store import Accepted, InboxKind, InboxRow, NewInbox, Stops
 from goclaw_py.runtime.commands import Commands
 from goclaw_py.runtime.policies import Policies
 from goclaw_py.runtime.recent import Recent
-from goclaw_py.runtime.stopper import Stopper
+from goclaw_py.runtime.stopper import Stopped, Stopper
 from goclaw_py.runtime.turn import goes_on
 
 _REMEMBERED = 100_000
@@ -52,6 +53,8 @@ class Arrival:
     acted: bool = False
     stops: Stops | None = None
     """What it has stopped."""
+    rest: Callable[[], None] | None = None
+    """What a stop does when it is known that no other node works on its session."""
     taken_up: bool = False
 
     def row(self) -> NewInbox:
@@ -114,6 +117,7 @@ class Arrivals:
         """These are committed, or will come again."""
         for arrival in arrivals:
             self._here.remove(arrival)
+            _finish(arrival)  # while the database is away: it is not told twice
 
     def without(self, arrivals: Sequence[Arrival], known: Collection[str]) -> list[Arrival]:
         """Those that are new; others are in the database already, and are not taken up here."""
@@ -130,19 +134,36 @@ class Arrivals:
         for row in rows:
             mine = left.setdefault(row.session, [])
             mine.append(row)
-            if row.id in committed or not self._coming(row):
+            if row.id in committed or not self.is_coming(row):
                 for one in mine:
                     for arrival in self._coming(one):
                         arrival.taken_up = True
                     yield one
                 mine.clear()
 
+    def is_coming(self, row: InboxRow) -> bool:
+        """Whether a row is just being accepted here."""
+        return bool(self._coming(row))
+
     def _coming(self, row: InboxRow) -> list[Arrival]:
         key = external_id(row.message)
         return [arrival for arrival in self._here if external_id(arrival.message) == key]
 
-    def committed(self, rows: Sequence[NewInbox]) -> None:
-        """What was decided about these is stored; if an operator undoes it, it stays undone."""
+    def committed(
+        self, arrivals: Sequence[Arrival], rows: Sequence[NewInbox], accepted: Accepted
+    ) -> None:
+        """What was decided about these is stored; if an operator undoes it, it stays undone.
+
+        In a session that another node owns nothing was decided: that one does it (SPEC NODE-1).
+        """
+        listed = {external_id(row.message) for row in accepted.rows}
+        for arrival in arrivals:
+            key = external_id(arrival.message)
+            if arrival.rest is None or key in listed or key[-1] in accepted.duplicates:
+                _finish(arrival)
+            else:
+                arrival.acted, arrival.rest = False, None
+                self._acted.pop(key, None)
         for row in rows:
             key = external_id(row.message)
             if row.outcome is Outcome.CANCELLED:
@@ -178,7 +199,8 @@ class Arrivals:
         command, session = arrival.command, arrival.session
         if not isinstance(command, Stop) or arrival.acted or arrival.message.redelivered:
             return
-        if not self._is_here(session) and not self._uncommitted_in(session):
+        is_here = self._is_here(session)
+        if not is_here and not self._uncommitted_in(session):
             return  # The commit tells who works on it, if anybody does (SPEC NODE-1).
         arrival.acted = True
         run = self._meant(session, arrival.message, command)
@@ -188,10 +210,6 @@ class Arrivals:
             covered = self._uncommitted_in(session)
         elif run is None and stopped.nothing:
             covered = self._oldest_turn(self._uncommitted_in(session))
-        # After the chat's own messages, also those that nothing but this knows of yet.
-        if command.everything or not covered:
-            chat = arrival.message.target
-            stopped = self._stopper.stop_jobs(chat, stopped, everything=command.everything, run=run)
         for other in covered:
             other.covered = stopped.reason
             self._covered[external_id(other.message)] = stopped.reason
@@ -199,9 +217,26 @@ class Arrivals:
         names = (*stopped.messages, *(other.message.external_id for other in covered))
         arrival.stops = Stops(names, stopped.reason) if names else None
         self._acted[external_id(arrival.message)] = arrival.stops
-        self._commands.answer_stop(
-            arrival.message, stopped, command, covered=_messages_among(covered)
-        )
+        count = _messages_among(covered)
+        arrival.rest = partial(self._tell, arrival.message, command, run, stopped, count)
+        if is_here:
+            _finish(arrival)
+
+    def _tell(
+        self,
+        message: InboundMessage,
+        command: Stop,
+        run: RunId | None,
+        stopped: Stopped,
+        covered: int,
+    ) -> None:
+        """Stop jobs too, and say what was stopped."""
+        # After the chat's own messages, also those that nothing but this knows of yet.
+        if command.everything or not covered:
+            stopped = self._stopper.stop_jobs(
+                message.target, stopped, everything=command.everything, run=run
+            )
+        self._commands.answer_stop(message, stopped, command, covered=covered)
 
     def _uncommitted_in(self, session: SessionKey) -> list[Arrival]:
         """Messages of a session that have arrived, but that the dispatcher does not know yet."""
@@ -224,6 +259,12 @@ class Arrivals:
             if policy.mode is Mode.INTERRUPT or (same_sender and joins):
                 turn.append(arrival)
         return turn
+
+
+def _finish(arrival: Arrival) -> None:
+    rest, arrival.rest = arrival.rest, None
+    if rest is not None:
+        rest()
 
 
 def _messages_among(arrivals: Sequence[Arrival]) -> int:

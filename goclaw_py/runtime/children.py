@@ -184,7 +184,8 @@ class ChildRuns:
     def _begin(self, child: Child) -> asyncio.Task[Begun]:
         """Store that it begins, once."""
         if child.beginning is None:
-            begin = until_available(lambda: self._store.begin_run(child.run, node=self._node()))
+            node = self._node()  # as another one this process has no part in it
+            begin = until_available(lambda: self._store.begin_run(child.run, node=node))
             child.beginning = asyncio.ensure_future(begin)
         return child.beginning
 

@@ -10,10 +10,11 @@ import asyncio
 import logging
 import os
 import platform
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from goclaw_py.core import wording
 from goclaw_py.core.errors import StoreUnavailable
@@ -28,6 +29,9 @@ log = logging.getLogger(__name__)
 LEASE = timedelta(seconds=10)
 RENEW_S = 3.0
 RECOVER_S = 2.0
+_SPARE = timedelta(seconds=2)
+"""So long before its lease ends a node that could not renew it looks whether to end its work."""
+_MOMENT_S = 1.0
 MAX_ATTEMPTS = 3
 """A message that was started this often by nodes that died is given up (SPEC IO-2)."""
 
@@ -39,8 +43,8 @@ class Cluster:
         clock: A shared one is set by the database's, before anything else and then all the time.
         release: The version of the program, shown to operators.
         on_recovery: Called after something was taken back from a dead node.
-        on_lost: Called when this node was declared dead, before a new one is joined: what the new
-            one begins must not be taken for what the old one had in hand.
+        on_lost: Called when this node was declared dead or has given up, before a new one is
+            joined: what the new one begins must not be taken for what the old one had in hand.
         state: What this process tells of itself with each renewal.
     """
 
@@ -57,6 +61,12 @@ class Cluster:
         self._shared = clock if isinstance(clock, SharedClock) else None
         self._state = state
         self._peers: tuple[Node, ...] = ()
+        self._has_company = True
+        """Whether others lived when the nodes were last seen; nobody knows before."""
+        self._given_up: NodeId | None = None
+        """Who this process was when it gave up, until it is somebody again."""
+        self._former: NodeId | None = None
+        """The same, until what it had is taken back."""
         self._told: frozenset[str] = frozenset()
         self._store = store
         self._clock = clock
@@ -79,11 +89,17 @@ class Cluster:
 
         A process that stood still for long has to ask before it does what others would see.
         """
-        return self.node.id if self.node.is_live(self._clock.now()) else None
+        is_live = self._given_up is None and self.node.is_live(self._clock.now())
+        return self.node.id if is_live else None
+
+    def duties(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
+        """What a node does all the time, beside each other; each runs until cancelled."""
+        return self.keep, self.guard, self.watch
 
     async def leave(self) -> None:
         """Give everything back."""
-        await self._store.leave(self.node.id, now=self._clock.now())
+        for node in filter(None, (self._given_up, self._former, self.node.id)):
+            await self._store.leave(node, now=self._clock.now())
 
     async def keep(self) -> None:
         """Renew the lease. Runs until cancelled."""
@@ -93,6 +109,24 @@ class Cluster:
                 await self._renew()
             except StoreUnavailable as error:
                 log.debug("the database is away: %s", error)
+
+    async def guard(self) -> None:
+        """End the work of a node that is cut off, before others begin it. Runs until cancelled.
+
+        Nobody takes it from a node that is alone, so there it goes on (SPEC QUEUE-2, DB-4).
+        """
+        is_late = False
+        while True:
+            left = self.node.lease_until - _SPARE - self._clock.now()
+            await asyncio.sleep(max(left.total_seconds(), _MOMENT_S))
+            # Who stood still is late as soon as it goes on, and has a moment to ask.
+            was_late = is_late
+            is_late = self._clock.now() >= self.node.lease_until - _SPARE
+            if was_late and is_late and self._has_company and self._given_up is None:
+                log.error("cut off from the database; others may take up what this process did")
+                # Nobody knows the new node: until it has joined, it can claim and begin nothing.
+                self._given_up, self.node = self.node.id, self._new_node()
+                self._on_lost()
 
     async def watch(self) -> None:
         """Look for nodes that died. Runs until cancelled.
@@ -107,6 +141,7 @@ class Cluster:
                 if self._clock.now() >= self._bury_from:
                     await self.recover()
                 self._peers = tuple(await self._store.nodes())
+                self._has_company = bool(self._live_others())
                 self._tell_differences()
             except StoreUnavailable:
                 await until_available(self._renew)
@@ -123,9 +158,11 @@ class Cluster:
         return tuple(filter(None, (clock, *self._differences())))
 
     def _differences(self) -> list[str]:
+        return [line for node in self._live_others() if (line := differences(self.node, node))]
+
+    def _live_others(self) -> list[Node]:
         now = self._clock.now()
-        live = (node for node in self.others() if node.is_live(now))
-        return [line for node in live if (line := differences(self.node, node))]
+        return [node for node in self.others() if node.is_live(now)]
 
     def _tell_differences(self) -> None:
         found = frozenset(self._differences())
@@ -153,16 +190,30 @@ class Cluster:
         # Two callers must not both find the old node gone and join twice.
         async with self._renewing:
             await self._read_clock()
-            until = self._clock.now() + LEASE
-            if await self._store.renew(self.node.id, until=until, state=self._state()):
-                if self._clock.now() >= self.node.lease_until:
-                    # What kept this process from renewing in time may have kept the others too.
-                    self._bury_from = self._clock.now() + LEASE
-                self.node = replace(self.node, lease_until=until)
-                return
+            if self._given_up is not None or not await self._is_renewed():
+                await self.join()
+                self._former, self._given_up = self._given_up, None
+            if self._former is not None:
+                # Unless others have it, what was given up is worked on again at once.
+                await self._store.renew(self._former, until=self._clock.now())
+                await self.recover([self._former])
+                self._former = None
+
+    async def _is_renewed(self) -> bool:
+        """Whether this node is still itself; then it has its lease for longer."""
+        until = self._clock.now() + LEASE
+        is_there = await self._store.renew(self.node.id, until=until, state=self._state())
+        if self._given_up is not None:
+            return False
+        if not is_there:
             log.error("this process was declared dead; its work belongs to others now")
             self._on_lost()
-            await self.join()
+            return False
+        if self._clock.now() >= self.node.lease_until:
+            # What kept this process from renewing in time may have kept the others too.
+            self._bury_from = self._clock.now() + LEASE
+        self.node = replace(self.node, lease_until=until)
+        return True
 
     async def _read_clock(self) -> None:
         if self._shared is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -27,7 +27,7 @@ from goclaw_py.core.commands import (
     our_command_of,
 )
 from goclaw_py.core.errors import ChannelError, StoreUnavailable
-from goclaw_py.core.ids import SessionKey
+from goclaw_py.core.ids import NodeId, SessionKey
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Mode
@@ -70,8 +70,14 @@ class Commands:
     """Carries out commands."""
 
     def __init__(
-        self, store: Store, clock: Clock, channels: Mapping[Place, Channel], means: Means
+        self,
+        store: Store,
+        clock: Clock,
+        channels: Mapping[Place, Channel],
+        node: Callable[[], NodeId],
+        means: Means,
     ) -> None:
+        self._node = node
         self._store = store
         self._clock = clock
         self._channels = channels
@@ -148,21 +154,31 @@ class Commands:
         else:
             answer = await self._do(command, row)
         say = [OutboundMessage(message.target, answer)] if answer else []
-        await self._store.settle([row.id], Outcome.COMPLETED, now=self._clock.now(), say=say)
+        await self._settle(row, Outcome.COMPLETED, say=say)
 
     async def cover(self, row: InboxRow, reason: Reason) -> None:
         """End a message that a stop covered while it was being committed.
 
         Raises ``StoreUnavailable``.
         """
-        now = self._clock.now()
-        await self._store.settle([row.id], Outcome.CANCELLED, now=now, reason=reason)
+        await self._settle(row, Outcome.CANCELLED, reason=reason)
 
     async def fail(self, row: InboxRow) -> None:
         """End a row that a bug met, with words for its sender. Raises ``StoreUnavailable``."""
         # One short sentence, sent as it is: the bug may lie in the channel's cutting.
         say = [OutboundMessage(row.message.target, wording.FAILED)]
-        await self._store.settle([row.id], Outcome.FAILED, now=self._clock.now(), say=say)
+        await self._settle(row, Outcome.FAILED, say=say)
+
+    async def _settle(
+        self,
+        row: InboxRow,
+        outcome: Outcome,
+        *,
+        reason: Reason | None = None,
+        say: Sequence[OutboundMessage] = (),
+    ) -> None:
+        now, node = self._clock.now(), self._node()
+        await self._store.settle([row.id], outcome, now=now, reason=reason, say=say, node=node)
 
     async def close(self) -> None:
         """Let the last answers leave, for a moment."""

@@ -65,6 +65,8 @@ class _Draft:
     channel: Channel
     id: str | None
     unsure: bool
+    node: NodeId
+    """Whose run it is."""
     said: list[str] = field(default_factory=list)
     tools: list[str] = field(default_factory=list)
     """The tools that the agent uses now."""
@@ -72,8 +74,6 @@ class _Draft:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     kept: bool = False
     """Whether the database knows the id."""
-    node: NodeId | None = None
-    """Whose run it is."""
     task: asyncio.Task[None] | None = None
     request: asyncio.Task[ChannelError | None] | None = None
     """What is under way to the channel. A post is never cancelled: its outcome has to be known."""
@@ -98,10 +98,10 @@ class Drafts:
         clock: Clock,
         channels: Mapping[Place, Channel],
         pacing: Pacing,
-        node: Callable[[], NodeId | None],
+        live: Callable[[], NodeId | None],
     ) -> None:
-        """``node`` is this one; None when others may have taken its runs over."""
-        self._node = node
+        """``live`` is this node; None when others may have taken its runs over."""
+        self._live = live
         self._store = store
         self._clock = clock
         self._channels = channels
@@ -110,8 +110,8 @@ class Drafts:
         self._late: set[asyncio.Task[ChannelError | None]] = set()
         """Posts that are under way although their runs have ended."""
 
-    def begin(self, turn: Turn, begun: Begun) -> None:
-        """A run has begun; an earlier one for its messages may have left a draft."""
+    def begin(self, turn: Turn, begun: Begun, node: NodeId) -> None:
+        """A run of ``node`` has begun; an earlier one for its messages may have left a draft."""
         target = turn.target
         channel = self._channels[target.channel, target.account]
         if begun.draft or begun.unsure or channel.drafts(target, turn.peer):
@@ -122,8 +122,8 @@ class Drafts:
                 channel,
                 begun.draft,
                 begun.unsure,
+                node,
                 kept=begun.draft is not None,
-                node=self._node(),
             )
 
     def add(self, run_id: RunId, text: str) -> None:
@@ -225,11 +225,11 @@ class Drafts:
             await until_available(
                 lambda: self._store.open_draft(draft.run_id, draft.target, now=self._clock.now())
             )
-        node = self._node()
-        if node is None or node != draft.node:
+        live = self._live()
+        if live != draft.node:
             # Others may go on with the run: what is shown now could undo their final edit.
             draft.changed.set()
-            return EDIT_EVERY_S if node is None else None
+            return EDIT_EVERY_S if live is None else None
         draft.request = asyncio.create_task(_request(draft), name=f"draft {draft.run_id}")
         error = await asyncio.shield(draft.request)
         if error is not None:

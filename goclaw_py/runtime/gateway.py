@@ -103,13 +103,11 @@ class Gateway:
             await self._reception.enter(sorted_batch)
             if arrivals or sorted_batch.pairings:
                 rows = [arrival.row() for arrival in arrivals]
+                node, now = self._node(), self._clock.now()
                 accepted = await self._store.accept(
-                    rows,
-                    node=self._node(),
-                    now=self._clock.now(),
-                    pairings=sorted_batch.pairings,
+                    rows, node=node, now=now, pairings=sorted_batch.pairings
                 )
-                self._arrivals.committed(rows)
+                self._arrivals.committed(arrivals, rows, accepted)
                 self._reception.committed(rows, accepted.duplicates)
                 arrivals = self._arrivals.without(arrivals, accepted.duplicates)
                 if life == self._life:
@@ -124,9 +122,10 @@ class Gateway:
         One that is known falls out. Returns the runs that are to answer those that this process
         works on. Raises ``StoreUnavailable``.
         """
+        life = self._life
         accepted = await self._store.accept(rows, node=self._node(), now=self._clock.now())
-        for row in accepted.rows:
-            await self._take(row, late=True)
+        if life == self._life:
+            await self._take_up(accepted, {})
         turns = (self._taken.get(row.id) for row in accepted.rows)
         return [turn.id for turn in turns if turn is not None]
 
@@ -170,13 +169,14 @@ class Gateway:
                 await self.take_pending({*older, *(row.id for row in accepted.rows)})
             return
         for row in accepted.rows:
-            arrival = arrivals[external_id(row.message)]
-            if arrival.taken_up:
-                continue  # by such a look
-            arrival.taken_up = True
-            # A stop that has acted before the commit is done.
-            if not (arrival.acted and row.kind is InboxKind.COMMAND):
-                await self._take(row)
+            arrival = arrivals.get(external_id(row.message))
+            if arrival is None:
+                await self._take(row, late=True)
+            elif not arrival.taken_up:  # by such a look
+                arrival.taken_up = True
+                # A stop that has acted before the commit is done.
+                if not (arrival.acted and row.kind is InboxKind.COMMAND):
+                    await self._take(row)
 
     async def take_pending(self, committed: Collection[int] = ()) -> None:
         """Take up rows that no live process works on: after a crash, or from another node.
@@ -201,7 +201,7 @@ class Gateway:
         for row in self._arrivals.found(rows, committed):
             if self._life != life:
                 return  # declared dead meanwhile: what this look found belongs to others
-            await self._take(row, late=True)
+            await self._take(row, late=not self._arrivals.is_coming(row))
 
     def _forget_done(self) -> None:
         """Forget rows whose end is stored: one that is pending again is to be tried again."""
@@ -369,7 +369,7 @@ class Gateway:
         A process that ends starts nothing more: what waits in the others goes with them.
         """
         ending = self._dispatcher.draining
-        busy = {arrival.session for arrival in self._arrivals}
+        busy = {one.session for one in self._arrivals} | self._runner.notices.sessions()
         idle = {
             key
             for key in self._sessions
@@ -383,7 +383,7 @@ class Gateway:
             self._policies.forget(idle)
             try:
                 await self._store.release_sessions(self._node(), idle, waiting=ending)
-            except StoreUnavailable:
+            except BaseException:
                 self._sessions |= idle
                 raise
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,7 +11,8 @@ from typing import Final
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import LaneName, NodeId
 from goclaw_py.core.status import LaneLoad
-from goclaw_py.ports.store import LaneShare, LaneStore
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import LaneGrant, LaneShare, LaneStore
 from goclaw_py.runtime.dispatcher import Dispatcher
 from goclaw_py.runtime.wake import Wake
 
@@ -22,11 +24,15 @@ _LOOK_S: Final = 1.0
 
 @dataclass(slots=True)
 class _Own:
-    """What this node has in a lane, and others. ``told``: what the database knows of it."""
+    """What this node has in a lane, and others.
 
+    Args:
+        told: What the database knows of it; None if its last answer is missing.
+    """
+
+    told: LaneShare | None
     held: list[int] = field(default_factory=list)
     gone: list[int] = field(default_factory=list)
-    told: LaneShare | None = None
     elsewhere: int = 0
 
     def share(self, lane: LaneName, load: LaneLoad) -> LaneShare:
@@ -35,64 +41,86 @@ class _Own:
         # Places are all alike: which one a run has worked in does not matter.
         self.gone += self.held[:over]
         del self.held[:over]
-        # Nobody can get more than there are.
-        wanted = min(load.waiting, load.concurrency)
+        # Nobody can get more than there are. What is given back now may come back at once, and need
+        # not be asked for again; who stands in the line already stays there.
+        known = 0 if self.told is None else self.told.wanted
+        wanted = min(load.waiting, max(load.concurrency + len(self.gone), known))
         return LaneShare(lane, load.concurrency, tuple(self.held), tuple(self.gone), wanted)
+
+    def take(self, share: LaneShare, grant: LaneGrant) -> None:
+        """Note the answer to what was told; what came by it need not be told again."""
+        self.gone = [place for place in self.gone if place not in share.gone]
+        self.held += grant.places
+        wanted = share.wanted - len(grant.places)
+        self.told = LaneShare(share.lane, share.size, tuple(self.held), (), wanted)
 
 
 class LanePlaces:
     """Keeps what this node has in shared lanes, and what it wants, the same here and there.
+
+    Whatever happens here is told once. Only a look asks for the same again, since others may have
+    given places back: a question costs several trips to the database, one node at a time.
 
     Args:
         node: Which node this process is now.
     """
 
     def __init__(
-        self, store: LaneStore, dispatcher: Dispatcher, node: Callable[[], NodeId]
+        self, store: LaneStore, clock: Clock, dispatcher: Dispatcher, node: Callable[[], NodeId]
     ) -> None:
         self._store = store
+        self._clock = clock
         self._dispatcher = dispatcher
         self._node = node
         self._owner = node()
         self._own: dict[LaneName, _Own] = {}
-        self.wake = Wake()
+        self._wake = Wake()
+        self._is_to_look = False
         self._lanes = [lane.name for lane in dispatcher.lanes() if lane.shared]
         if self._lanes:
-            dispatcher.tell_changes(self.wake.call)
+            dispatcher.tell_changes(self._wake.call)
+
+    def look(self) -> None:
+        """Others have given places away: some may be for those who wait here."""
+        self._is_to_look = True
+        self._wake.call()
 
     async def run(self) -> None:
         """Ask for places and give them back. Runs until cancelled."""
+        loop = asyncio.get_running_loop()
+        look_at = loop.time()
         while True:
-            self.wake.clear()
+            self._wake.clear()
+            look = self._is_to_look or loop.time() >= look_at
+            if look:
+                self._is_to_look = False
+                look_at = loop.time() + _LOOK_S
             try:
                 for lane in self._lanes:
-                    await self._keep(lane)
+                    await self._keep(lane, look=look)
             except StoreUnavailable as error:
                 log.debug("shared lanes wait for the database: %s", error)
-            await self.wake.wait(_LOOK_S)
+            await self._wake.wait(look_at - loop.time())
 
-    async def _keep(self, lane: LaneName) -> None:
-        """Tell what is so, until nothing follows from it any more."""
-        while True:
-            node = self._node()
-            if node != self._owner:
-                # Declared dead: its places went with it. What runs still is being cut off.
-                self._owner = node
-                self._own.clear()
-            own = self._own.setdefault(lane, _Own())
-            share = own.share(lane, self._dispatcher.lane_load(lane))
-            if share == own.told and not share.wanted:
-                return
-            if own.told is None and share == LaneShare(lane, share.size):
-                return
-            grant = await self._store.share(node, share)
-            if self._node() != node:
-                continue
-            own.gone = [place for place in own.gone if place not in share.gone]
-            own.told = LaneShare(lane, share.size, share.held, (), share.wanted)
-            own.held += grant.places
-            if grant.places or (share.wanted and grant.elsewhere != own.elsewhere):
-                own.elsewhere = grant.elsewhere
-                self._dispatcher.grant(lane, len(grant.places), grant.elsewhere)
-            if not grant.places:
-                return
+    async def _keep(self, lane: LaneName, *, look: bool) -> None:
+        """Tell what is so if the database does not know it, and on a ``look`` while a run waits."""
+        node = self._node()
+        if node != self._owner:
+            # Declared dead: its places went with it. What runs still is being cut off.
+            self._owner = node
+            self._own.clear()
+        load = self._dispatcher.lane_load(lane)
+        own = self._own.setdefault(lane, _Own(LaneShare(lane, load.concurrency)))
+        share = own.share(lane, load)
+        if share == own.told and not (look and share.wanted):
+            return
+        own.told = None
+        grant = await self._store.share(node, share, now=self._clock.now())
+        if self._node() != node:
+            self._wake.call()
+            return
+        own.take(share, grant)
+        if grant.places or (share.wanted and grant.elsewhere != own.elsewhere):
+            own.elsewhere = grant.elsewhere
+            # Is itself a change: if more follows from it, that is told next.
+            self._dispatcher.grant(lane, len(grant.places), grant.elsewhere)

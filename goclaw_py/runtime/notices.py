@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from goclaw_py.core import wording
-from goclaw_py.core.ids import SessionKey
+from goclaw_py.core.ids import NodeId, SessionKey
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import Ending, Outcome, Reason
 from goclaw_py.ports.clock import Clock
@@ -42,7 +42,8 @@ class Notices:
     in between drops nothing silently, the messages are taken up again.
     """
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, node: Callable[[], NodeId]) -> None:
+        self._node = node
         self._store = store
         self._clock = clock
         self._gathered: dict[SessionKey, dict[_Kind, _Gathered]] = {}
@@ -71,6 +72,10 @@ class Notices:
         """The inbox rows of messages that wait for their notice."""
         gathered = (group for endings in self._gathered.values() for group in endings.values())
         return {row for group in gathered for row in group.rows}
+
+    def sessions(self) -> set[SessionKey]:
+        """The sessions of these messages."""
+        return {key for key, endings in self._gathered.items() if endings}
 
     def forget(self) -> None:
         """Tell nothing of all this: the messages belong to another process, which answers them."""
@@ -103,11 +108,13 @@ class Notices:
         """Store one notice. What it does not tell goes to the end of the line."""
         gathered = endings[ending]
         rows, texts = list(gathered.rows), list(gathered.texts)
-        (outcome, reason), now = ending, self._clock.now()
+        (outcome, reason), now, node = ending, self._clock.now(), self._node()
         say = [OutboundMessage(target=gathered.target, text=wording.dropped(texts, reason))]
         try:
             await until_available(
-                lambda: self._store.settle(rows, outcome, now=now, reason=reason, say=say)
+                lambda: self._store.settle(
+                    rows, outcome, now=now, reason=reason, say=say, node=node
+                )
             )
         except Exception:
             # A boundary: one bug must not end the notices of a session.

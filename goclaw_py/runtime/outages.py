@@ -16,7 +16,7 @@ from typing import Any
 
 from goclaw_py.core import wording
 from goclaw_py.core.errors import AgentError, GoclawError
-from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.ids import AgentName, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.outcomes import Ending, Outcome, Reason
 from goclaw_py.core.requests import Drop
@@ -84,6 +84,7 @@ class Outages:
     """Keeps turns of chats.
 
     Args:
+        node: Which node this process is now.
         hold_s: How long a message is kept before it fails, in seconds; 0: not at all.
         submit: Lets a turn run.
         drop: Called for a turn that has no room among those that are kept (SPEC QUEUE-5).
@@ -93,12 +94,14 @@ class Outages:
         self,
         store: InboxStore,
         clock: Clock,
+        node: Callable[[], NodeId],
         hold_s: float,
         submit: Callable[[Turn], None],
         drop: DropTurn,
     ) -> None:
         self._store = store
         self._clock = clock
+        self._node = node
         self._hold_s = hold_s
         self._submit = submit
         self._drop = drop
@@ -345,11 +348,13 @@ class Outages:
     async def _settle(
         self, turn: Turn, outcome: Outcome, reason: Reason, *say: OutboundMessage
     ) -> None:
-        rows, now = [row.id for row in turn.rows], self._clock.now()
+        rows, now, node = [row.id for row in turn.rows], self._clock.now(), self._node()
         self._leaving.update(rows)
         try:
             await until_available(
-                lambda: self._store.settle(rows, outcome, now=now, reason=reason, say=say)
+                lambda: self._store.settle(
+                    rows, outcome, now=now, reason=reason, say=say, node=node
+                )
             )
         finally:
             self._leaving.difference_update(rows)

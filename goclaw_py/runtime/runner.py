@@ -92,7 +92,7 @@ class Runner:
         self._received = tools.received
         self._replies = tools.replies
         self._jobs = tools.jobs
-        self.notices = Notices(store, clock)
+        self.notices = Notices(store, clock, node)
 
     def connect(self, dispatcher: Dispatcher, workshop: Workshop, outages: Outages) -> None:
         """Give it those with whom it works. Call it once, before anything runs."""
@@ -173,7 +173,9 @@ class Runner:
         node = self._node()
         begun = await until_available(lambda: self._store.begin_run(run, node=node))
         turn.progress.begun = begun
-        self._drafts.begin(turn, begun)
+        # Stopped meanwhile, by whoever had them; or a look has found them before that.
+        turn.rows[:] = [row for row in turn.rows if row.id not in begun.ended]
+        self._drafts.begin(turn, begun, node)
         rows = list(turn.rows)
         files = await self._received.fetch(rows)
         asker = Parent(run_id, turn.agent, turn.session, turn.target)
@@ -299,7 +301,9 @@ class Runner:
         now = self._clock.now()
         if turn.run is None:
             rows = [row.id for row in turn.rows]
-            await self._store.settle(rows, ended.outcome, now=now, reason=ended.reason, say=say)
+            await self._store.settle(
+                rows, ended.outcome, now=now, reason=ended.reason, say=say, node=self._node()
+            )
             return
         stored = RunEnd(
             id=turn.id,
@@ -319,8 +323,15 @@ class Runner:
             # It was stopped before its begin was stored. It leaves a trace all the same, but one
             # that a shutdown cut is as if it had never been.
             if end.outcome is not Outcome.INTERRUPTED:
-                await until_available(lambda: self._store.begin_run(run, node=self._node()))
+                await until_available(partial(self._begin_at_last, run))
                 await until_available(lambda: self._store.finish_run(end, node=self._node()))
+
+    async def _begin_at_last(self, run: NewRun) -> None:
+        try:
+            await self._store.begin_run(run, node=self._node())
+        except Fenced:
+            # The commit of the stop has ended all that it was to answer.
+            await self._store.begin_run(replace(run, inbox=()), node=self._node())
 
     async def _record_unbegun(self, end: End) -> None:
         turn, ended = end.turn, end.ended
@@ -330,9 +341,11 @@ class Runner:
             self.drop(turn, ended)
             return
         rows = [row.id for row in turn.rows]
-        say, now = end.say, self._clock.now()
+        say, now, node = end.say, self._clock.now(), self._node()
         await until_available(
-            lambda: self._store.settle(rows, ended.outcome, now=now, reason=ended.reason, say=say)
+            lambda: self._store.settle(
+                rows, ended.outcome, now=now, reason=ended.reason, say=say, node=node
+            )
         )
 
     def _end_of(self, end: End) -> RunEnd:

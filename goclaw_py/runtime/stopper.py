@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.machine import Stop
 from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Outcome, Reason
@@ -66,27 +66,31 @@ class Stopper:
     """Stops runs of chats, and of jobs that tell their results there.
 
     Args:
+        node: Which node this process is now.
         turns: The turns of some requests, as far as they are turns of chats.
-        job_runs: The runs of jobs.
     """
 
     def __init__(
         self,
         store: InboxStore,
         clock: Clock,
+        node: Callable[[], NodeId],
         dispatcher: Dispatcher,
         turns: Callable[[Collection[RunId]], Sequence[Turn]],
         outages: Outages,
-        job_runs: JobStops,
     ) -> None:
         self._outages = outages
-        self._job_runs = job_runs
+        self._node = node
         self._store = store
         self._clock = clock
         self._dispatcher = dispatcher
         self._turns = turns
         self._unkept: dict[int, Reason] = {}
         """Inbox rows that were stopped, by this process, and are not known to be stored so."""
+
+    def connect(self, job_runs: JobStops) -> None:
+        """Give it the runs of jobs. Call it once, before anything is stopped."""
+        self._job_runs = job_runs
 
     def runs(self, session: SessionKey) -> list[RunView]:
         """What runs or waits in a session."""
@@ -169,8 +173,8 @@ class Stopper:
             self._unkept |= {row.id: stopped.reason for turn in turns for row in turn.rows}
         for reason in set(self._unkept.values()):
             rows = [row for row, why in self._unkept.items() if why is reason]
-            now = self._clock.now()
-            await self._store.settle(rows, Outcome.CANCELLED, now=now, reason=reason)
+            now, node = self._clock.now(), self._node()
+            await self._store.settle(rows, Outcome.CANCELLED, now=now, reason=reason, node=node)
             for row in rows:
                 self._unkept.pop(row, None)
 

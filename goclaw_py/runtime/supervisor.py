@@ -41,11 +41,12 @@ class Supervisor:
             id(c): ChannelView(c.name, c.account, "starting", "") for c in self._channels
         }
         self._stopped = asyncio.Event()
-        self._free = Wake()
+        self._waiting: set[Wake] = set()
 
     def look(self) -> None:
         """A lease may have become free."""
-        self._free.call()
+        for wake in self._waiting:
+            wake.call()
 
     def views(self) -> tuple[ChannelView, ...]:
         """How each channel is, by its own word where it works."""
@@ -114,15 +115,23 @@ class Supervisor:
         """Wait until this process may receive for the account."""
         if channel.lease is None:
             return
-        while True:
-            self._free.clear()
-            try:
-                if await self._store.take_lease(channel.lease, self._node(), now=self._clock.now()):
-                    return
-                self._show(channel, "waiting", "another gateway receives for this account")
-            except StoreUnavailable:
-                self._show(channel, "waiting", "the database cannot be reached")
-            await self._free.wait(LEASE_POLL_S)
+        free = Wake()
+        self._waiting.add(free)
+        try:
+            while not await self._take(channel, channel.lease):
+                await free.wait(LEASE_POLL_S)
+                free.clear()
+        finally:
+            self._waiting.discard(free)
+
+    async def _take(self, channel: Channel, lease: str) -> bool:
+        try:
+            if await self._store.take_lease(lease, self._node(), now=self._clock.now()):
+                return True
+            self._show(channel, "waiting", "another gateway receives for this account")
+        except StoreUnavailable:
+            self._show(channel, "waiting", "the database cannot be reached")
+        return False
 
     def _show(self, channel: Channel, state: str, detail: str = "") -> None:
         before = self._views[id(channel)]

@@ -131,21 +131,21 @@ class Works:
         self.runner = Runner(store, channels, clock, node, tools)
         self._owners = (self.children, self.office.runs, self.heartbeats.runs, self.runner)
         self.dispatcher = Dispatcher(scheduler, Hosts(*self._owners))
-        self.places = LanePlaces(store, self.dispatcher, node)
+        self.lane_places = LanePlaces(store, clock, self.dispatcher, node)
         reception = Reception(store, clock, policies, self.doorkeeper, around.meter)
         self.gateway = Gateway(store, clock, policies, channels, reception, node)
         self.outages = Outages(
-            store, clock, around.outage_hold_s, self.gateway.submit, self.runner.drop
+            store, clock, node, around.outage_hold_s, self.gateway.submit, self.runner.drop
         )
-        jobs = self.office.runs
-        self.stopper = Stopper(store, clock, self.dispatcher, self.runner.turns, self.outages, jobs)
+        turns = self.runner.turns
+        self.stopper = Stopper(store, clock, node, self.dispatcher, turns, self.outages)
         desks = self.office.desk, self.heartbeats.desk
         self.calls = Calls(store, clock, node)
         self.elsewhere = Elsewhere(store, clock, self.calls, node)
         means = Means(
             self.stopper, policies, self.doorkeeper, self.ledger, desks[0], self.elsewhere, desks[1]
         )
-        self.commands = Commands(store, clock, channels, means)
+        self.commands = Commands(store, clock, channels, node, means)
         self.outbox = Outbox(
             store, clock, channels, pacing, node, goes_last=self.doorkeeper.is_strangers
         )
@@ -162,6 +162,7 @@ class Works:
         self.children.connect(dispatcher, workshop, self.gateway.bring)
         self.office.connect(dispatcher, workshop, release_later)
         self.heartbeats.connect(dispatcher, workshop, self.incidents, release_later)
+        self.stopper.connect(self.office.runs)
         self.elsewhere.connect(self.stopper, self.commands.begin_anew)
         self.gateway.connect(dispatcher, self.runner, self.commands, self.stopper, self.outages)
 
@@ -182,6 +183,7 @@ class Works:
             ),
             partial(SessionPins, self._store, pinning),
             received.workspace,
+            around.live or self.node,
             around.spans,
             self.heartbeats.desk,
             around.meter,
@@ -244,6 +246,8 @@ class Works:
 
     async def drain(self, wait_s: float, hurry: asyncio.Event) -> None:
         """Start nothing more and let work end; see ``Dispatcher.drain``."""
+        # What is kept goes to others with its session; nobody here may decide about it then.
+        self.outages.forget()
         # Beside each other: jobs and beats that wait are given back while runs end.
         async with asyncio.TaskGroup() as group:
             group.create_task(self.office.close())

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from goclaw_py.core.budget import Budget, Limit, Scope
 from goclaw_py.core.events import AgentEvent
-from goclaw_py.core.ids import MAIN_LANE, AgentName, RunId
+from goclaw_py.core.ids import MAIN_LANE, AgentName, NodeId, RunId
 from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Ending, Trigger
 from goclaw_py.ports.agent import (
@@ -36,6 +36,9 @@ from goclaw_py.runtime.post import Mail, SessionPins
 from goclaw_py.runtime.progress import Progress
 from goclaw_py.runtime.spans import NO_SPANS, Spans
 from goclaw_py.runtime.turn import Turn
+
+_ASK_S = 0.5
+"""How often a run asks whether its node lives again."""
 
 Hear = Callable[[AgentEvent], None]
 """Is told what an agent loop reports, while its run may speak."""
@@ -86,6 +89,8 @@ class Equipment:
     pins: Callable[[NewRun], SessionPins]
     workspace: Callable[[AgentName], Path]
     """The folder of an agent, which exists. Raises ``OSError``."""
+    live: Callable[[], NodeId | None]
+    """This node; None when others may have taken its runs over."""
     spans: Spans = NO_SPANS
     heartbeats: HeartbeatDesk | None = None
     meter: Meter = NO_METER
@@ -167,6 +172,9 @@ class Workshop:
         )
         emit = partial(self._on_event, run, progress, hear)
         loop = job.loop or use.agents[run.agent]
+        while use.live() is None:  # noqa: ASYNC110 - time ends it, and renewals do
+            # Who has the run now, if not we, lets this be cancelled.
+            await asyncio.sleep(_ASK_S)
         result = await self._within(budget, loop.run(request, emit))
         if progress.files:
             result = replace(result, files=(*result.files, *progress.files))

@@ -123,16 +123,6 @@ async def test_a_command_is_listed_if_it_was_new_done_or_not(world: World) -> No
     assert (await world.a.accept(batch, node=A, now=T0)).rows == ()
 
 
-async def test_a_command_that_has_acted_is_listed_though_another_node_has_the_session(
-    world: World,
-) -> None:
-    await world.accept(ANN)
-    done = inbox(9, kind=InboxKind.COMMAND, outcome=Outcome.COMPLETED)
-    waiting = inbox(10, kind=InboxKind.COMMAND)
-    accepted = await world.b.accept([done, waiting], node=B, now=T0)
-    assert [row.message.message_id for row in accepted.rows] == ["9"]
-
-
 async def test_a_finished_command_alone_claims_no_session(world: World) -> None:
     done = inbox(9, kind=InboxKind.COMMAND, outcome=Outcome.COMPLETED)
     await world.a.accept([done], node=A, now=T0)
@@ -193,6 +183,15 @@ async def test_what_waits_before_a_new_message_is_named(world: World) -> None:
     assert accepted.before < waiting - new
 
 
+async def test_what_waits_is_named_to_each_of_those_who_share_a_transaction(world: World) -> None:
+    """NODE-1: none of them may be the first to go on."""
+    (first,) = (await world.a.accept([inbox(1)], node=A, now=T0)).rows
+    batches = [[inbox(2), inbox(3)], [inbox(4, BOB)], [inbox(5), inbox(6, BOB)], [inbox(1)]]
+    accepted = await asyncio.gather(*(world.a.accept(batch, node=A, now=T0) for batch in batches))
+    assert [first.id in one.before for one in accepted] == [True, False, True, False]
+    assert accepted[-1].duplicates == {"100:1"}
+
+
 async def test_a_node_whose_lease_has_ended_takes_nothing(world: World) -> None:
     """NODE-1: after an outage all have ended; two would take sessions from each other."""
     await world.a.accept([inbox(1)], node=A, now=T0)
@@ -200,6 +199,21 @@ async def test_a_node_whose_lease_has_ended_takes_nothing(world: World) -> None:
     assert await world.b.claim_pending(B, now=late, places=PLACES) == []
     await world.b.renew(B, until=at(7200))
     assert len(await world.b.claim_pending(B, now=late, places=PLACES)) == 1
+
+
+async def test_a_node_whose_lease_has_ended_is_given_no_new_session(world: World) -> None:
+    """NODE-1: others would take it for a dead one's, with what it does there."""
+    heard = Heard()
+    world.b.on_notice(heard.append)
+    late = at(3600)
+    accepted = await world.a.accept([inbox(1), inbox(2, BOB)], node=A, now=late)
+    assert (accepted.rows, accepted.duplicates) == ((), frozenset())
+    session = await world.a.session(key_of(ANN))
+    assert session is not None
+    assert session.owner is None
+    await until(heard.expect(Notice.INBOX))
+    await world.b.renew(B, until=at(7200))
+    assert len(await world.b.claim_pending(B, now=late, places=PLACES)) == 2
 
 
 async def test_a_run_takes_no_session_in_which_another_nodes_run_has_not_ended(

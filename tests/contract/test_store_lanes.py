@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import pytest
 
 from goclaw_py.core.ids import LaneName, NodeId
 from goclaw_py.ports.store import LaneShare, Notice, Store
-from tests.support.stores import T0, A, B, Heard, World, a_node, until
+from tests.support.stores import LEASE_S, T0, A, B, Heard, World, a_node, at, until
 
 pytestmark = pytest.mark.real_time
 
@@ -27,11 +28,11 @@ class Holder:
     held: list[int] = field(default_factory=list)
     elsewhere: int = 0
 
-    async def wants(self, wanted: int, *, size: int = 1, ended: int = 0) -> int:
+    async def wants(self, wanted: int, *, size: int = 1, ended: int = 0, now: datetime = T0) -> int:
         """Tell that so many runs have ended and so many wait; how many places came."""
         gone, self.held = self.held[:ended], self.held[ended:]
         share = LaneShare(self.lane, size, tuple(self.held), tuple(gone), wanted)
-        grant = await self.store.share(self.node, share)
+        grant = await self.store.share(self.node, share, now=now)
         self.held += grant.places
         self.elsewhere = grant.elsewhere
         return len(grant.places)
@@ -134,6 +135,39 @@ async def test_what_a_node_had_goes_with_it(world: World) -> None:
     await world.a.leave(A, now=T0)
     assert await Holder(world.b, B).wants(1) == 1
     assert await one.wants(1) == 0
+
+
+async def test_a_node_whose_lease_has_ended_is_passed_over_and_keeps_its_turn(world: World) -> None:
+    """NODE-1: what it got would be idle until its recovery."""
+    await world.b.join(a_node(C))
+    first, ended, last = (Holder(*one) for one in _three(world).values())
+    await first.wants(1)
+    await ended.wants(1)
+    await last.wants(1)
+    now = at(LEASE_S)
+    for node in (A, C):
+        await world.a.renew(node, until=at(1000))
+    assert await ended.wants(1, now=now) == 0
+    await first.wants(0, ended=1, now=now)
+    assert await last.wants(1, now=now) == 1
+    # Back again, it is next, and before those who have come meanwhile.
+    await world.b.renew(B, until=at(1000))
+    await first.wants(1, now=now)
+    await last.wants(0, ended=1, now=now)
+    assert await first.wants(1, now=now) == 0
+    assert await ended.wants(1, now=now) == 1
+
+
+async def test_a_node_whose_lease_has_ended_keeps_what_it_has_and_can_give_it_back(
+    world: World,
+) -> None:
+    """Its runs may still work."""
+    one, other = Holder(world.a, A), Holder(world.b, B)
+    await one.wants(1)
+    now = await world.kill(A)
+    assert await other.wants(1, now=now) == 0
+    await one.wants(0, ended=1, now=now)
+    assert await other.wants(1, now=now) == 1
 
 
 async def test_nobody_gives_back_what_is_anothers(world: World) -> None:

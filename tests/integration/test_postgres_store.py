@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -453,3 +454,22 @@ async def test_a_statement_that_is_planned_once_reads_no_large_table_as_a_whole(
     lines = "\n".join(row["QUERY PLAN"] for row in plan)
     for table in ("sessions", "history", "runs", "inbox"):
         assert f"Seq Scan on {table}" not in lines
+
+
+async def test_what_waits_in_a_session_is_read_once_however_many_messages_come(
+    store: PostgresStore, postgres_database: Database
+) -> None:
+    def batch(number: int) -> str:
+        target = {"channel": "c", "account": "a", "chat": "1"}
+        row = {"session": "s", "agent": "x", "kind": "message", "received_at": T0.isoformat()}
+        said = ({"external_id": f"{number} {n}", "target": target} for n in range(30))
+        return json.dumps([row | {"message": message} for message in said])
+
+    async with connection(postgres_database.address) as direct:
+        asked = [
+            await direct.fetch(queries("inbox")["accept"], A, T0, batch(number), False)
+            for number in range(2)
+        ]
+    first, second = ([row["before"] for row in found if row["before"]] for found in asked)
+    assert first == []
+    assert [sorted(ids) for ids in second] == [[row["id"] for row in asked[0]]]

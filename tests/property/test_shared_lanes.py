@@ -86,7 +86,7 @@ class World:
             case "lose":
                 # The answer is lost on its way: the node learns of no place, and asks again.
                 share = LaneShare(LANE, self.line.size, tuple(holder.held), (), holder.wanted)
-                await self.store.share(node, share)
+                await self.store.share(node, share, now=T0)
             case "leave" if holder.wanted:
                 holder.wanted -= 1
                 self.line.leave(node)
@@ -105,7 +105,7 @@ class World:
         share = LaneShare(
             LANE, self.line.size, tuple(holder.held), tuple(gone or ()), holder.wanted
         )
-        grant = await self.store.share(node, share)
+        grant = await self.store.share(node, share, now=T0)
         holder.held += grant.places
         holder.wanted -= len(grant.places)
         assert holder.wanted >= 0

@@ -255,11 +255,10 @@ class GatewayProcess:
         await self.doorkeeper.refresh()
         await self.works.take_up()
         for work in (
-            self.cluster.keep(),
-            self.cluster.watch(),
+            *(duty() for duty in self.cluster.duties()),
             self.outbox.run(),
             self.works.calls.run(),
-            self.works.places.run(),
+            self.works.lane_places.run(),
             self.works.office.run(),
             self.works.heartbeats.run(),
             *([self.works.heartbeats.keep_telling()] if self.ways.heartbeats.plans else []),
@@ -401,7 +400,7 @@ class GatewayProcess:
             case Notice.CRON:
                 self.works.look_for_due()
             case Notice.LANES:
-                self.works.places.wake.call()
+                self.works.lane_places.look()
             case Notice.NODES:
                 self.works.calls.look()
                 self.works.supervisor.look()

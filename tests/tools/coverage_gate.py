@@ -40,6 +40,7 @@ UNMEASURED = (
     "tests/deploy",
     "tests/e2e",
     "tests/property",
+    "tests/simulation",
     "tests/unit/bench",
 )
 

@@ -140,6 +140,9 @@ class InboxStore(Protocol):
         with an outcome are stored as done and not listed in the result, but for commands: a
         command row is listed if it was new, done or not. What a row ``stops`` ends ``cancelled``
         with it, as by ``settle``. Updates the session's last activity.
+
+        Only a session's owner decides in it: where another node owns it, rows come to wait for
+        that one, whatever their outcome is, and are not listed; and nothing is stopped.
         """
 
     async def claim_pending(
@@ -169,8 +172,11 @@ class InboxStore(Protocol):
         now: datetime,
         reason: Reason | None = None,
         say: Sequence[OutboundMessage] = (),
+        node: NodeId | None = None,
     ) -> None:
         """End rows that no run will answer, and put ``say`` into the outbox with it.
+
+        For a ``node`` those of a session that another one owns are as if they were done.
 
         A run that works with one is not touched by that; it ends by ``finish_run`` all the same, or
         as ``cancelled`` with the node. A draft that an earlier run for one of them has left is

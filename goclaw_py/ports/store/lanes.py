@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from goclaw_py.core.ids import LaneName, NodeId
@@ -43,10 +44,12 @@ class LaneGrant:
 class LaneStore(Protocol):
     """The lines of shared lanes."""
 
-    async def share(self, node: NodeId, share: LaneShare) -> LaneGrant:
+    async def share(self, node: NodeId, share: LaneShare, *, now: datetime) -> LaneGrant:
         """Tell what a node holds and wants; what it gets.
 
-        First come, first served, over all nodes. What is wanted stays in the line until it is
-        wanted no more, or the node is gone. To tell the same again is harmless: a place whose
-        answer was lost is told again. Sends ``Notice.LANES`` if others have got a place by it.
+        First come, first served, over all nodes whose lease lives: one that has to renew its own
+        keeps what it has, and its turn, and is passed over until then. What is wanted stays in the
+        line until it is wanted no more, or the node is gone. To tell the same again is harmless: a
+        place whose answer was lost is told again. Sends ``Notice.LANES`` if others have got a place
+        by it.
         """

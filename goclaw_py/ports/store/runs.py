@@ -56,6 +56,7 @@ class Begun:
         places: Where each of them is, for ``Summary.upto``.
         summary: What stands for older entries, "" if nothing does.
         pinned: What the conversation must not forget.
+        ended: Those of its inbox rows that were done before; it does not answer them.
     """
 
     history: tuple[HistoryEntry, ...] = ()
@@ -64,6 +65,7 @@ class Begun:
     places: tuple[int, ...] = ()
     summary: str = ""
     pinned: tuple[str, ...] = ()
+    ended: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,9 +237,9 @@ class RunStore(Protocol):
         A draft that belongs to one of its inbox rows is this run's from now on.
 
         Claims the session for ``node`` if it is free, and creates it if it does not exist. Raises
-        ``Fenced`` if another live node owns it, or if the run works for a time of a job that is not
-        claimed by ``node``, or has ended; ``LeaseEnded`` if ``node`` would have to claim it and has
-        to renew its own lease first.
+        ``Fenced`` if another live node owns it, if the run works for a time of a job that is not
+        claimed by ``node``, or has ended, or if all of its inbox rows have; ``LeaseEnded`` if
+        ``node`` would have to claim it and has to renew its own lease first.
         """
 
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:

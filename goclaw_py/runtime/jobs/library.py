@@ -208,7 +208,7 @@ class JobService:
         await self._cluster.join()
         self._store.on_notice(self._on_notice)
         self._handlers.open = True
-        for duty in (self._cluster.keep, self._cluster.watch, self._loop.run):
+        for duty in (*self._cluster.duties(), self._loop.run):
             self._duties.append(asyncio.create_task(_lasting(duty)))
 
     async def stop(self, wait_s: float = 30.0) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
@@ -46,16 +47,22 @@ class Inbox(Part):
         fresh = [row for row in rows if _key(row) not in self._db.known]
         for row in fresh:
             self._enter_session(row, now)
-        work = {row.session for row in fresh if row.outcome is None}
+        work = {
+            row.session for row in fresh if row.outcome is None or self._is_of_another(row, node)
+        }
         for key in work:
             session = self._db.sessions[key]
             if not session.pending:
                 self._db.claim(session, node, now)
         owned = {key for key in work if self._db.sessions[key].owner == node}
         before = {row for key in owned for row in self._db.sessions[key].pending}
+        fresh = [
+            replace(row, outcome=None, reason=None) if self._is_of_another(row, node) else row
+            for row in fresh
+        ]
         stored = [(self._insert(row, now), row) for row in fresh]
         for row in rows:
-            self._stop(row, now)
+            self._stop(row, node, now)
         self._request_pairings(pairings, now)
         if work - owned:
             self._db.notify(Notice.INBOX)
@@ -106,9 +113,11 @@ class Inbox(Part):
         now: datetime,
         reason: Reason | None = None,
         say: Sequence[OutboundMessage] = (),
+        node: NodeId | None = None,
     ) -> None:
         """What is said belongs to the session of the rows, if all are of one."""
-        ended = [self._db.pending[row] for row in set(rows) if row in self._db.pending]
+        open_rows = [self._db.pending[row] for row in set(rows) if row in self._db.pending]
+        ended = [row for row in open_rows if node is None or not self._is_of_another(row, node)]
         for row in ended:
             self._db.end_row(row, outcome, reason, now)
         if ended or not rows:
@@ -150,6 +159,9 @@ class Inbox(Part):
     def _node_of(self, run: RunId) -> NodeId:
         return self._db.runs[run].node
 
+    def _is_of_another(self, row: NewInbox | InboxRecord, node: NodeId) -> bool:
+        return self._db.sessions[row.session].owner not in (None, node)
+
     def _has_run_of_others(self, session: SessionRecord, node: NodeId) -> bool:
         return any(self._node_of(run) != node for run in session.active)
 
@@ -183,8 +195,8 @@ class Inbox(Part):
             self._db.end_row(record, row.outcome, row.reason, now)
         return record
 
-    def _stop(self, row: NewInbox, now: datetime) -> None:
-        """End what it has stopped."""
+    def _stop(self, row: NewInbox, node: NodeId, now: datetime) -> None:
+        """End what it has stopped, but nothing of another node's."""
         if row.stops is None:
             return
         target = row.message.target
@@ -195,7 +207,10 @@ class Inbox(Part):
         stopped = [
             one
             for one in named
-            if one and one.id in self._db.pending and one.kind is InboxKind.MESSAGE
+            if one
+            and one.id in self._db.pending
+            and one.kind is InboxKind.MESSAGE
+            and not self._is_of_another(one, node)
         ]
         for one in stopped:
             self._db.end_row(one, Outcome.CANCELLED, row.stops.reason, now)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from goclaw_py.core.ids import NodeId
 from goclaw_py.ports.store import LaneGrant, LaneShare, Notice
 from goclaw_py.store import rules
@@ -11,11 +13,11 @@ from goclaw_py.store.memory.tables import Part
 class Lanes(Part):
     """Implements ``LaneStore``."""
 
-    async def share(self, node: NodeId, share: LaneShare) -> LaneGrant:
+    async def share(self, node: NodeId, share: LaneShare, *, now: datetime) -> LaneGrant:
         """A node that has not joined, or was declared dead, gets nothing."""
         if node not in self._db.nodes:
             return LaneGrant()
-        line = self._db.places.of(share.lane)
+        line = self._db.lane_places.of(share.lane)
         own = {key: one for key, one in line.items() if one.node == node}
         asked = rules.asked_of_lane(
             share,
@@ -25,9 +27,10 @@ class Lanes(Part):
         for key in asked.given_up:
             del line[key]
         for _ in range(asked.more):
-            self._db.places.enter(share.lane, node)
+            self._db.lane_places.enter(share.lane, node)
         free = max(share.size - sum(one.granted for one in line.values()), 0)
-        given = [key for key, one in line.items() if not one.granted][:free]
+        waiting = [key for key, one in line.items() if not one.granted]
+        given = [key for key in waiting if self._db.is_live(line[key].node, now)][:free]
         for key in given:
             line[key].granted = True
         if any(line[key].node != node for key in given):

@@ -31,6 +31,9 @@ class Runs(Part):
         run = storable(run)
         if run.id not in self._db.runs and not self._has_time(run, node):
             raise Fenced(f"run {run.id} is not this node's any more")
+        ended = frozenset(row for row in run.inbox if self._has_ended(row, run.id))
+        if run.id not in self._db.runs and run.inbox and ended.issuperset(run.inbox):
+            raise Fenced(f"all that run {run.id} would answer has ended")
         session = self._own_session(run, node)
         payer = None if run.payer is None else self._db.present_key(run.payer)
         run = replace(run, session=session.key, payer=payer)
@@ -62,7 +65,13 @@ class Runs(Part):
             places=tuple(one.id for one in read),
             summary=session.summary,
             pinned=session.pinned,
+            ended=ended,
         )
+
+    def _has_ended(self, row_id: int, run: RunId) -> bool:
+        """Whether a row was done before this run had it."""
+        row = self._db.inbox.get(row_id)
+        return row_id not in self._db.pending and (row is None or row.run_id != run)
 
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
         """The history goes to the epoch in which the run began, even after a reset."""
@@ -212,8 +221,7 @@ class Runs(Part):
             key, run.agent, run.target, run.started_at, run.started_at
         )
         # Who took its messages up owned the session then; another node has had it since.
-        messages = [self._db.inbox[row] for row in run.inbox if row in self._db.inbox]
-        is_late = any(message.outcome is not None for message in messages)
+        is_late = any(row not in self._db.pending for row in run.inbox)
         if session.owner != node and (is_late or not self._db.claim(session, node, run.started_at)):
             is_known = node in self._db.nodes  # else it was declared dead
             if is_known and not is_late and not self._db.is_live(node, run.started_at):

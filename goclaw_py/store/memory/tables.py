@@ -213,7 +213,7 @@ class MemoryDatabase:
         self.nodes: dict[NodeId, Node] = {}
         self.leases: dict[str, LeaseRecord] = {}
         self.calls = CallTable()
-        self.places = PlaceTable()
+        self.lane_places = PlaceTable()
         self.sessions: dict[SessionKey, SessionRecord] = {}
         self.inbox: dict[int, InboxRecord] = {}
         self.known: dict[ExternalKey, InboxRecord] = {}
@@ -374,7 +374,7 @@ class MemoryDatabase:
         for node in nodes:
             del self.nodes[node]
         self.calls.remove(nodes)
-        self.places.remove(nodes)
+        self.lane_places.remove(nodes)
         self.notify(Notice.INBOX, Notice.NODES, *([Notice.OUTBOX] if freed else []))
 
     def enqueue(

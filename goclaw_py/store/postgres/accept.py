@@ -56,8 +56,10 @@ class _Stored:
     """What became of rows that were not known: the answer of the database for each, by key."""
 
     rows: dict[_Key, Row]
+    before: dict[SessionKey, Sequence[int]]
+    """What waited in each session before."""
     strange: set[SessionKey]
-    """Sessions with work that belong to others, or to nobody."""
+    """Sessions that belong to others, and those with work that belong to nobody."""
 
 
 def offer(
@@ -120,7 +122,7 @@ class _Batch:
     async def store(self, pool: Pool) -> _Stored | None:
         """Store all rows, or none if a session has to be claimed for it."""
         if not self._keys:
-            return _Stored({}, set())
+            return _Stored({}, {}, set())
         async with pool.connection() as connection:
             stored = await self._store(connection, whole=False)
         return None if stored.strange else stored
@@ -132,7 +134,7 @@ class _Batch:
         claims such a one, by ``claim_pending``, gets its rows in order.
         """
         if not self._keys:
-            return _Stored({}, set())
+            return _Stored({}, {}, set())
         stored = await self._store(connection, whole=False)
         if stored.strange:
             # Locked by now, so a second statement sees its true owner.
@@ -154,36 +156,40 @@ class _Batch:
         ]
         if stopped:
             columns = map(list, zip(*stopped, strict=True))
-            if await connection.fetch(_SQL["stop"], *columns, self.now):
+            if await connection.fetch(_SQL["stop"], *columns, self.now, self._node):
                 await close_forsaken(connection, now=self.now)
 
     async def _store(self, connection: Connection, *, whole: bool) -> _Stored:
         found = await connection.fetch(_SQL["accept"], self._node, self.now, self._json, whole)
-        stored, strange = {}, set()
+        stored: dict[_Key, Row] = {}
+        before: dict[SessionKey, Sequence[int]] = {}
+        strange: set[SessionKey] = set()
         for row in found:
             key = self._keys[row["ordinal"] - 1]
             stored[key] = row
             offered = self._rows[key].row
-            if row["owner"] != self._node and offered.outcome is None:
+            if row["before"] is not None:
+                before[offered.session] = row["before"]
+            if row["owner"] != self._node and (offered.outcome is None or row["owner"]):
                 strange.add(offered.session)
-        return _Stored(stored, strange)
+        return _Stored(stored, before, strange)
 
     def answers(self, stored: _Stored) -> list[Accepted]:
         """What each of the callers is told."""
-        return [self._answer(offer, stored.rows) for offer in self._offers]
+        return [self._answer(offer, stored) for offer in self._offers]
 
-    def _answer(self, offer: Offer, stored: dict[_Key, Row]) -> Accepted:
+    def _answer(self, offer: Offer, stored: _Stored) -> Accepted:
         listed: list[InboxRow] = []
         duplicates: list[str] = []
         before: set[int] = set()
         for key, offered in offer.rows.items():
-            found = stored.get(key)
+            found = stored.rows.get(key)
             if found is None or found["id"] is None or self._rows[key] is not offered:
                 duplicates.append(offered.name)
-            elif _is_listed(offered.row, mine=found["owner"] == self._node):
+            elif _is_listed(offered.row, found["owner"], self._node):
                 listed.append(_accepted(found, offered.row, offer.now))
                 if offered.row.outcome is None:
-                    before.update(found["before"])
+                    before.update(stored.before[offered.row.session])
         return Accepted(tuple(listed), frozenset(duplicates), frozenset(before))
 
 
@@ -201,8 +207,10 @@ def _line(offered: _Offered, now: datetime) -> dict[str, object]:
     }
 
 
-def _is_listed(row: NewInbox, *, mine: bool) -> bool:
-    return mine if row.outcome is None else row.kind is InboxKind.COMMAND
+def _is_listed(row: NewInbox, owner: NodeId | None, node: NodeId) -> bool:
+    if owner is None or owner == node:
+        return owner == node if row.outcome is None else row.kind is InboxKind.COMMAND
+    return False
 
 
 def _accepted(found: Row, row: NewInbox, now: datetime) -> InboxRow:

@@ -40,7 +40,7 @@ async def begun_before(
     connection: Connection, run: NewRun, node: NodeId, session: SessionKey
 ) -> Begun:
     """What a run was told that this node has begun before. Raises ``Fenced`` for any other."""
-    told = await connection.fetch(_SQL["begun_before"], run.id, session)
+    told = await connection.fetch(_SQL["begun_before"], run.id, session, list(run.inbox))
     if not told or told[0]["node"] != node or told[0]["outcome"] is not None:
         raise Fenced(f"run {run.id} is not this node's any more")
     return _begun(told)
@@ -159,6 +159,7 @@ def _begun(told: Sequence[Row]) -> Begun:
         places=tuple(row["place"] for row in entries),
         summary=first["summary"],
         pinned=tuple(first["pinned"]),
+        ended=frozenset(first["ended"]),
     )
 
 

@@ -100,12 +100,13 @@ class Inbox(Part):
         now: datetime,
         reason: Reason | None = None,
         say: Sequence[OutboundMessage] = (),
+        node: NodeId | None = None,
     ) -> None:
         """What is said belongs to the session of the rows, if all are of one."""
         async with self._pool.transaction() as connection:
             # As everybody does who writes rows of a session: so nobody meets another half way.
             await connection.fetch(_SQL["lock_sessions_of"], list(rows))
-            ended = await connection.fetch(_SQL["settle"], list(rows), outcome, reason, now)
+            ended = await connection.fetch(_SQL["settle"], list(rows), outcome, reason, now, node)
             if ended or not rows:
                 sessions = {SessionKey(row["session"]) for row in ended}
                 session = sessions.pop() if len(sessions) == 1 else None

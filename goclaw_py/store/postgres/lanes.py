@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from goclaw_py.core.ids import NodeId
 from goclaw_py.ports.store import LaneGrant, LaneShare, Notice
 from goclaw_py.store import rules
@@ -14,7 +16,7 @@ _SQL = queries("lanes")
 class Lanes(Part):
     """Implements ``LaneStore``."""
 
-    async def share(self, node: NodeId, share: LaneShare) -> LaneGrant:
+    async def share(self, node: NodeId, share: LaneShare, *, now: datetime) -> LaneGrant:
         """A node that has not joined, or was declared dead, gets nothing."""
         lane = share.lane
         async with self._pool.transaction() as connection:
@@ -31,7 +33,7 @@ class Lanes(Part):
             known = await connection.row(_SQL["taken"], lane, node)
             taken, elsewhere = (0, 0) if known is None else (known["taken"], known["elsewhere"])
             free = share.size - taken
-            given = await connection.fetch(_SQL["grant"], lane, free) if free > 0 else []
+            given = await connection.fetch(_SQL["grant"], lane, free, now) if free > 0 else []
             others = sum(row["node"] != node for row in given)
             if others:
                 await notify(connection, [Notice.LANES])

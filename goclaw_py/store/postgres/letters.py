@@ -35,7 +35,7 @@ class Letters(Part):
             await connection.fetch(_SQL["amend"], original["id"], amendment(edit.message))
             # It is brought in as it comes in.
             await connection.fetch(
-                _INBOX["settle"], [edit.id], Outcome.COMPLETED, None, edit.received_at
+                _INBOX["settle"], [edit.id], Outcome.COMPLETED, None, edit.received_at, None
             )
         return True
 

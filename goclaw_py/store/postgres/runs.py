@@ -112,13 +112,18 @@ class Runs(Part):
         """
         if len(runs) < 2:
             return {}
-        async with self._pool.transaction() as connection:
-            runs = await with_their_times(connection, runs, node)
-            owned = await own_sessions(connection, runs, node) if runs else set()
-            mine = [run for run in runs if run.session in owned]
-            begun, left_over = await begin(connection, mine, node) if mine else ({}, False)
-            if left_over:
-                await close_forsaken(connection, now=runs[0].started_at)
+        try:
+            async with self._pool.transaction() as connection:
+                runs = await with_their_times(connection, runs, node)
+                if not runs:
+                    return {}
+                if not await own_sessions(connection, runs, node) >= {run.session for run in runs}:
+                    raise Fenced("one of the sessions is not to be had")
+                begun, left_over = await begin(connection, runs, node)
+                if left_over:
+                    await close_forsaken(connection, now=runs[0].started_at)
+        except Fenced:
+            return {}  # No session was made: each of the runs tells for itself.
         return begun
 
     async def _begin_anyhow(self, run: NewRun, node: NodeId) -> Begun | StoreError:
@@ -193,7 +198,7 @@ class Runs(Part):
         async with self._pool.transaction() as connection:
             session = await connection.row(_SQL["lock_session"], key)
             ended = await connection.fetch(
-                _INBOX["settle"], list(rows), Outcome.COMPLETED, None, now
+                _INBOX["settle"], list(rows), Outcome.COMPLETED, None, now, None
             )
             if session is not None and (ended or not rows):
                 await connection.fetch(

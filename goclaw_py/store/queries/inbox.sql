@@ -4,10 +4,12 @@
 -- Stores a batch in its order; what is known falls out. Makes its sessions, notes the activity in
 -- those that exist, and locks all of them in the order of their keys. A new session belongs to the
 -- node at once if it has work to do. Stores no row at all, unless $4, if another session with work
--- does not belong to the node. One statement, so that it needs no transaction of its own; a message
+-- does not belong to the node, or one without work to another node: there, rows wait for that node
+-- whatever their outcome is. One statement, so that it needs no transaction of its own; a message
 -- that somebody else stores meanwhile has no id. $3 holds rows of ``NewInbox``.
 with me as (
-    select id from nodes where id = $1 for key share
+    -- A session of a node whose lease has ended is anybody's: it gets no new one.
+    select id from nodes where id = $1 and lease_until > $2 for key share
 ), batch as (
     select
         b.*,
@@ -41,7 +43,8 @@ with me as (
         message #>> '{target,thread}' as thread,
         message ->> 'peer' as peer,
         case when not message ? 'source' then message #>> '{sender,id}' end as sender,
-        bool_or(outcome is null) over (partition by session) as work
+        bool_or(outcome is null) over (partition by session) as work,
+        min(ordinal) over (partition by session) as first
     from fresh
     order by session collate "C", message ? 'source', ordinal desc
 ), entered as (
@@ -76,29 +79,37 @@ with me as (
     )
     select
         f.channel, f.account, f.external_id, f.session, f.agent, f.kind,
-        case when f.outcome is null then 'pending' else 'done' end,
+        case when d.done then 'done' else 'pending' end,
         f.message, f.received_at,
-        case when f.outcome is not null then f.received_at end,
-        f.outcome, f.reason
+        case when d.done then f.received_at end,
+        case when d.done then f.outcome end,
+        case when d.done then f.reason end
     from fresh as f
     join entered as e on e.key = f.session
+    cross join lateral (
+        select f.outcome is not null and (e.owner is null or e.owner = $1) as done
+    ) as d
     where $4 or not (
-        select bool_or(places.work and entered.owner is distinct from $1)
+        select bool_or(
+            case when places.work then entered.owner is distinct from $1
+            else entered.owner <> $1 end
+        )
         from places join entered using (key)
-    )
+    ) is true
     order by f.ordinal
     on conflict (channel, account, external_id) do nothing
     returning id, channel, account, external_id
 )
 select
     f.ordinal, s.id, e.owner, e.queue_mode,
-    -- Those that were there before this statement: it does not see its own.
-    array (
+    -- Those that were there before this statement: it does not see its own. Once for each session.
+    case when p.first is not null then array (
         select i.id from inbox as i where i.session = f.session and i.state = 'pending'
-    ) as before
+    ) end as before
 from fresh as f
 join entered as e on e.key = f.session
 left join stored as s using (channel, account, external_id)
+left join places as p on p.first = f.ordinal
 order by f.ordinal;
 
 -- name: claim_sessions
@@ -167,11 +178,13 @@ order by key
 for update;
 
 -- name: settle
--- Ends those of the rows that are not done, in locked sessions.
+-- Ends those of the rows that are not done, in locked sessions; with a node $5 none of a session
+-- that another one owns.
 with open as (
     select id
     from inbox
     where id = any ($1::bigint[]) and state = 'pending'
+      and not exists (select from sessions as s where s.key = inbox.session and s.owner <> $5)
     order by id
     for update
 )
@@ -182,13 +195,14 @@ where inbox.id = open.id
 returning inbox.session;
 
 -- name: stop
--- The same for messages that somebody has stopped, each named by its external id.
+-- The same for messages that somebody has stopped, each named by its external id; $6 is the node.
 with open as (
     select i.id, s.reason
     from unnest($1::text[], $2::text[], $3::text[], $4::text[])
         as s (channel, account, external_id, reason)
     join inbox as i using (channel, account, external_id)
     where i.state = 'pending' and i.kind = 'message'
+      and not exists (select from sessions as other where other.key = i.session and other.owner <> $6)
     order by i.id
     for update of i
 )

@@ -32,14 +32,16 @@ select $1, $2
 from generate_series(1, $3::integer);
 
 -- name: grant
--- Gives so many free places to those who wait for longest; tells whose they are.
+-- Gives so many free places to those who wait for longest; tells whose they are. A node whose lease
+-- has ended would hold one idle, until it is back or its recovery: it is passed over.
 update lane_places
 set granted = true
 where id in (
-    select id
-    from lane_places
-    where lane = $1 and not granted
-    order by id
+    select p.id
+    from lane_places as p
+    join nodes as n on n.id = p.node
+    where p.lane = $1 and not p.granted and n.lease_until > $3
+    order by p.id
     limit $2
 )
 returning id, node;

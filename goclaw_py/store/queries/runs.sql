@@ -45,10 +45,10 @@ from nodes
 where id = $1 and lease_until <= $2;
 
 -- name: done_of
--- Those of some messages that are done.
-select id
-from inbox
-where id = any ($1::bigint[]) and state = 'done';
+-- Those of some messages that are done, or were, and are forgotten.
+select asked.id
+from unnest($1::bigint[]) as asked (id)
+where not exists (select from inbox where inbox.id = asked.id and state = 'pending');
 
 -- name: begin
 -- Stores runs in sessions that are their node's own, with who has asked for them and for which job
@@ -57,9 +57,9 @@ where id = any ($1::bigint[]) and state = 'done';
 -- Returns for each run a row with this and with what stands for older entries of the history, and
 -- then one for every entry that is still read, the oldest first; nothing of a run whose session is
 -- not the node's own, of a run for a time of a job, or for a beat, that is not claimed by the node,
--- or that was stored before. One statement, so that a row never counts an attempt of a run that does
--- not exist, and so that it needs no other transaction. $2 holds the runs, $3 their sessions, $4 all
--- their rows.
+-- of one whose rows are all done, or that was stored before. One statement, so that a row never
+-- counts an attempt of a run that does not exist, and so that it needs no other transaction. $2 holds
+-- the runs, $3 their sessions, $4 all their rows.
 with asked as (
     select *
     from rows from (
@@ -77,6 +77,14 @@ with asked as (
     from sessions
     where key = any ($3::text[]) and owner = $1
     order by key
+    for update
+), waiting as (
+    -- Locked after all of their sessions: whoever has ended one meanwhile is seen. By their ids: a
+    -- chat that is given another id takes them into another session.
+    select id
+    from inbox
+    where id = any ($4::bigint[]) and state = 'pending' and (select count(*) from mine) > 0
+    order by id
     for update
 ), stored as (
     insert into runs (
@@ -130,6 +138,9 @@ with asked as (
         -- By its id: who has it in hand has no index.
         a.beat is null
         or (select l.node from heartbeat_run_logs as l where l.id = a.beat) = $1
+    ) and (
+        cardinality(a.inbox) = 0
+        or exists (select from waiting where waiting.id = any (a.inbox))
     )
     order by a.ordinal
     on conflict (id) do nothing
@@ -194,15 +205,21 @@ with asked as (
 )
 select
     begun.id, taken.external_id as draft, unsure.run_id is not null as unsure,
-    exists (select from left_over) as left_over, mine.summary, mine.pinned, null::bigint as place,
-    null::text as role, null::text as text, null::bytea as native, null::text as format
+    exists (select from left_over) as left_over, mine.summary, mine.pinned,
+    array (
+        select row_id
+        from unnest(begun.inbox) as row_id
+        where not exists (select from waiting where waiting.id = row_id)
+    ) as ended,
+    null::bigint as place, null::text as role, null::text as text, null::bytea as native,
+    null::text as format
 from begun
 join mine on mine.key = begun.session
 left join taken on taken.run_id = begun.id
 left join unsure on unsure.run_id = begun.id
 union all
 select
-    begun.id, null, null, null, null, null, h.id, h.role, h.text, h.native, h.format
+    begun.id, null, null, null, null, null, null, h.id, h.role, h.text, h.native, h.format
 from begun
 join mine on mine.key = begun.session
 join history as h
@@ -223,11 +240,18 @@ where (select l.node from heartbeat_run_logs as l where l.id = asked.id) is dist
 
 -- name: begun_before
 -- Tells who runs it and whether it has ended, and then what `begin` tells, of what is read of a
--- session's history now.
+-- session's history now. $3 are its rows.
 select
     r.node, r.outcome, d.external_id as draft,
-    d.run_id is not null and d.external_id is null as unsure, s.summary, s.pinned, h.id as place,
-    h.role, h.text, h.native, h.format
+    d.run_id is not null and d.external_id is null as unsure, s.summary, s.pinned,
+    array (
+        select row_id
+        from unnest($3::bigint[]) as row_id
+        where not exists (
+            select from inbox as i where i.id = row_id and (i.state = 'pending' or i.run_id = r.id)
+        )
+    ) as ended,
+    h.id as place, h.role, h.text, h.native, h.format
 from runs as r
 join sessions as s on s.key = $2
 left join drafts as d on d.run_id = r.id

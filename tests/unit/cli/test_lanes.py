@@ -14,6 +14,7 @@ import sys
 import termios
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -112,6 +113,32 @@ def test_a_lane_that_is_smaller_than_what_is_in_it_says_so(
     out = goclaw("lanes", "set", "main", "1").out
     assert "lane main: 4 → 1" in out
     assert "2 are in it and go on" in out
+
+
+@pytest.mark.parametrize(
+    ("name", "shared", "setting"),
+    [
+        ("main", False, "main = 4 under"),
+        ("main", True, 'main = { size = 4, scope = "cluster" } under'),
+        ("cron", False, 'cron = { size = 4, scope = "node" } under'),
+        ("cron", True, "cron = 4 under"),
+    ],
+)
+def test_what_is_to_be_written_leaves_whose_runs_count_as_it_is(
+    goclaw: Shell,
+    gateway: ThreadGateway,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    setting: str,
+    *,
+    shared: bool,
+) -> None:
+    """SPEC NODE-2: a shared lane is resized at each gateway."""
+    lanes = [replace(use, lane=replace(use.lane, shared=shared)) for use in fakes.LANES.lanes]
+    monkeypatch.setattr(fakes, "LANES", replace(fakes.LANES, lanes=tuple(lanes)))
+    out = goclaw("lanes", "set", name, "4").out
+    assert setting in out
+    assert ("of one gateway only: do it at each" in out) is shared
 
 
 def test_the_same_size_again_is_no_change(goclaw: Shell, gateway: ThreadGateway) -> None:

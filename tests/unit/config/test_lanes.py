@@ -67,7 +67,11 @@ def test_lanes_of_children_are_never_shared(tmp_path: Path, lane: str) -> None:
     [
         ('[lanes.main]\nscope = "world"\n', "lanes.main.scope"),
         ("[lanes.main]\nsise = 3\n", "did you mean size?"),
-        ('[lanes.fast]\nscope = "node"\n', "lanes.fast.size"),
+        (
+            '[lanes.fast]\nscope = "node"\n',
+            "lanes.fast.size = (missing): must be said: how many runs at once",
+        ),
+        ("[lanes.fast]\nsise = 3\n", "did you mean size?"),
         ("[lanes]\nmain = [1]\n", "lanes.main.size"),
         ("[lanes.main]\nsize = 0\n", "lanes.main.size = 0: must be a whole number, at least 1"),
         ("lanes = 3\n", "must be a table"),

@@ -25,7 +25,9 @@ def test_every_value_has_its_origin(tmp_path: Path) -> None:
     text = '[lanes]\nmain = 3\n[agents.main]\n# a model\nmodel = "openai:gpt-4o"\n'
     found = view(tmp_path, text, GOCLAW_LANE_CRON="7")
     file = tmp_path / "goclaw.toml"
-    main = Setting("lanes.main.size", 3, OriginKind.FILE, f"{file}:2", about="runs at once")
+    main = Setting(
+        "lanes.main.size", 3, OriginKind.FILE, f"{file}:2", about="how many runs at once"
+    )
     assert found["lanes.main.size"] == main
     assert found["lanes.cron.size"].origin == "environment variable GOCLAW_LANE_CRON"
     assert found["lanes.cron.size"].kind is OriginKind.ENVIRONMENT

@@ -86,7 +86,7 @@ def test_the_token_is_found_in_a_file_or_a_variable(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("queue = 'a'", "sources.bugs.kind = (a table): field required"),
+        ("queue = 'a'", "sources.bugs.kind = (missing): must be said: table: rows"),
         ("kind = 'jira'", "sources.bugs.kind = 'jira': must be 'table' or 'github'"),
         ("kind = 'table'\nrepo = 'a/b'", 'must not have repo: these go with kind = "github"'),
         ("kind = 'table'\nclose = true\nlabel = 'x'", "must not have close, label: these go with"),

@@ -110,6 +110,26 @@ def test_a_slow_wait_is_told_with_who_waits_and_who_is_in_the_lane() -> None:
     )
 
 
+def test_a_shared_lane_with_room_is_not_called_full() -> None:
+    """SPEC NODE-2: it waits for the database's answer."""
+    scheduler = Scheduler({MAIN_LANE: 2}, shared=[MAIN_LANE])
+    scheduler.submit(ask("a"), 0)
+    (sentence,) = told(scheduler, 7)
+    assert sentence == (
+        "lane main gets no place from the database (0 of 2 taken) and 1 waits, the first for 7 s: "
+        "a (s-a); see: goclaw lanes"
+    )
+    scheduler.grant(MAIN_LANE, 1, 0, 7)
+    scheduler.submit(ask("b"), 7)
+    (sentence,) = told(scheduler, 14)
+    assert "(1 of 2 taken) and 1 waits" in sentence
+    assert "b (s-b); in it: a (s-a);" in sentence
+    scheduler.grant(MAIN_LANE, 0, 1, 14)
+    (sentence,) = told(scheduler, 14)
+    assert "lane main is full (2 of 2)" in sentence
+    assert "in it: a (s-a), 1 run of other nodes;" in sentence
+
+
 def test_the_warning_is_over_when_nobody_waits_any_more() -> None:
     scheduler = busy(1, "a", "b")
     assert told(scheduler, 8)

@@ -19,7 +19,7 @@ from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.ports.store import Draft
-from goclaw_py.testing.agents import Block, Emitting, ScriptedAgent, Stream
+from goclaw_py.testing.agents import Block, Emitting, Say, ScriptedAgent, Stream
 from goclaw_py.testing.channel import Failure, RecordingChannel
 from tests.support.drafting import DraftingChannel, drafting, outbox
 from tests.support.harness import Ways, a_process, until
@@ -252,3 +252,17 @@ async def test_a_draft_belongs_to_its_run_and_target() -> None:
         target = Target("telegram", "default", "ann")
         run_id = gateway.scripted.requests[0].run_id
         assert await gateway.store.drafts() == [Draft(run_id, target, "draft-1")]
+
+
+async def test_a_run_that_began_with_a_late_lease_is_shown_when_that_is_renewed() -> None:
+    """SPEC CHAN-4, DB-4: nobody took its session over."""
+    agent = ScriptedAgent(Say("first", after_s=12.5), Stream(tuple("abcdefghij"), every_s=1))
+    channel = RecordingChannel(drafting=True)
+    async with a_process(agent, Ways(QueuePolicy()), channels=(channel,)) as gateway:
+        await gateway.say("one", "two")
+        await asyncio.sleep(1)
+        gateway.store.broken = {"renew"}
+        await asyncio.sleep(12)
+        gateway.store.broken = set()
+        await channel.until_sent(2)
+        assert len(channel.drafted["draft-1"]) > 3

@@ -268,6 +268,29 @@ async def test_what_waits_goes_to_another_process_at_once() -> None:
         assert await second.outcomes() == [Outcome.COMPLETED] * 3
 
 
+async def test_a_message_that_was_dropped_is_no_other_process_to_answer() -> None:
+    """SPEC NODE-3, QUEUE-5: its sender was told; until that is stored its session stays here."""
+    database = MemoryDatabase()
+    ways = Ways(QueuePolicy(capacity=1))
+    first_agent = ScriptedAgent(otherwise=lambda asked: Say("done", after_s=_LASTS_S[asked.prompt]))
+    second_agent = ScriptedAgent()
+    async with (
+        a_process(first_agent, ways, database=database) as first,
+        a_process(second_agent, ways, database=database),
+    ):
+        await first.say("long", chat="bob")
+        await first.say("works", "drops", "waits")
+        await asyncio.sleep(2)
+        await first.say("comes")  # its notice comes ten seconds after that about "drops"
+        await asyncio.sleep(0.7)
+        await first.shut_down()
+        await asyncio.sleep(40)
+        assert second_agent.prompts == ["comes"]
+
+
+_LASTS_S = {"long": 20, "works": 4}
+
+
 async def test_a_process_that_ends_takes_nothing_up_again() -> None:
     database = MemoryDatabase()
     agent = ScriptedAgent(Say("late", after_s=20))

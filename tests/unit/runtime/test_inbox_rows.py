@@ -10,9 +10,18 @@ import pytest
 
 from goclaw_py.core import wording
 from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.ids import MAIN_AGENT
 from goclaw_py.core.requests import Mode, QueuePolicy
+from goclaw_py.ports.store import NewInbox
 from goclaw_py.testing.agents import Block, Say, ScriptedAgent
-from tests.support.harness import GatewayProcess, Ways, a_process, message, until
+from tests.support.harness import (
+    GatewayProcess,
+    Ways,
+    a_process,
+    message,
+    session_of,
+    until,
+)
 
 AT_ONCE = Ways(direct=QueuePolicy())
 BUG = RuntimeError("a bug")
@@ -92,6 +101,34 @@ async def test_what_held_up_a_node_that_died_does_not_hold_up_its_next_self() ->
         gateway.store.broken.clear()
         await gateway.say("hello")
         await until(lambda: gateway.scripted.prompts == ["hello"], within_s=0.5)
+
+
+# ---------------------------------------------------------------------------- unseen
+
+
+async def test_what_is_brought_in_goes_behind_what_this_process_has_not_seen_yet() -> None:
+    """SPEC NODE-1: it waits in the session, whoever has accepted it."""
+    agent = ScriptedAgent()
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.ask("hello", chat="one")
+        await commit_unseen(gateway, "one")
+        new = NewInbox(message("brought", chat="one"), session_of("one"), MAIN_AGENT)
+        runs = await gateway.gateway.bring([new])
+        await gateway.channel.until_sent(3)
+        assert len(runs) == 1
+        assert agent.prompts == ["hello", "one", "brought"]
+
+
+async def test_what_others_have_not_seen_hurries_no_burst_of_another_chat() -> None:
+    """SPEC QUEUE-6: what has just come is no older than what it came with."""
+    agent = ScriptedAgent()
+    async with a_process(agent, Ways(QueuePolicy(debounce_s=0.8))) as gateway:
+        await commit_unseen(gateway, "ann")
+        await gateway.gateway.accept([message("next", chat="ann"), message("a", chat="bob")])
+        await asyncio.sleep(0.5)
+        await gateway.say("b", chat="bob")
+        await gateway.channel.until_sent(3)
+        assert sorted(agent.prompts) == ["a\nb", "ann", "next"]
 
 
 # ---------------------------------------------------------------------------- a bug in between

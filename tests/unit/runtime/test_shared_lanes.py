@@ -105,6 +105,65 @@ async def test_an_idle_lane_asks_nobody_either() -> None:
         assert first.store.calls["share"] == 0
 
 
+async def test_a_run_in_a_free_lane_asks_once_and_gives_back_once() -> None:
+    async with two() as (first, _):
+        await first.say("one", chat="c1")
+        await asyncio.sleep(60)
+        assert first.scripted.prompts == ["one"]
+        assert first.store.calls["share"] == 2
+
+
+async def test_a_run_that_has_stood_in_a_long_line_asks_no_more_often() -> None:
+    """The place that one gives back is the next one's in the same breath."""
+    ways = Ways(QueuePolicy(), main_lane=2, shared=frozenset({MAIN_LANE}))
+    agent = ScriptedAgent(otherwise=lambda _: Say("done", after_s=0.1))
+    async with a_process(agent, ways) as process:
+        for number in range(20):
+            await process.say("hello", chat=f"c{number}", apart_s=0.03)
+        await until(lambda: len(agent.prompts) == 20)
+        # One at the end of each, one for each that finds fewer in the line than may work, and a
+        # look or two.
+        assert process.store.calls["share"] <= 26
+
+
+async def test_while_a_run_waits_what_else_happens_asks_nobody() -> None:
+    """Each question holds up all other nodes; that others give back is told by a notice."""
+    async with two() as (first, second):
+        await first.say("one", chat="c1")
+        await until(lambda: active(first) == 1)
+        await second.say("two", chat="c2")
+        await asyncio.sleep(1)
+        second.store.calls.clear()
+        for number in range(40):
+            await second.say(f"m{number}", chat="c2")
+            await asyncio.sleep(0.05)
+        assert second.store.calls["accept"] == 40
+        # Two seconds are two looks, in case that a notice was lost.
+        assert 2 <= second.store.calls["share"] <= 3
+
+
+async def test_a_place_whose_notice_was_lost_is_found_however_much_happens() -> None:
+    async with two() as (first, second):
+        second.database.hearers.pop(second.store)
+        await first.say("one", chat="c1")
+        await until(lambda: active(first) == 1)
+        for number in range(300):
+            await second.say(f"m{number}", chat="c2")
+            await asyncio.sleep(0.05)
+        assert active(second) == 1
+
+
+async def test_whoever_leaves_after_a_lost_answer_keeps_no_place() -> None:
+    async with two() as (first, second):
+        first.store.lose_answer["share"] = 1
+        await first.say("one", chat="c1")
+        await asyncio.sleep(0.1)
+        assert (first.store.calls["share"], active(first)) == (1, 0)
+        await first.say("/stop", chat="c1")
+        await second.say("two", chat="c2")
+        await until(lambda: active(second) == 1, within_s=3)
+
+
 async def test_a_shared_lane_is_told_apart() -> None:
     async with two() as (first, _):
         lanes = (await first.control.lanes()).lanes

@@ -11,7 +11,7 @@ import pytest
 
 from goclaw_py.core.commands import stop_data
 from goclaw_py.core.events import TextDelta
-from goclaw_py.core.ids import CRON_LANE, MAIN_LANE, LaneName, RunId, SessionKey
+from goclaw_py.core.ids import CRON_LANE, MAIN_LANE, LaneName, NodeId, RunId, SessionKey
 from goclaw_py.core.jobs import Prompt
 from goclaw_py.core.machine import Stop
 from goclaw_py.core.messages import Target
@@ -30,6 +30,7 @@ from goclaw_py.testing.agents import Block, Emitting, Ignore, ScriptedAgent
 from goclaw_py.testing.clock import LoopClock
 from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until
 
+HERE = NodeId("here")
 ANN = Target("telegram", "default", "ann")
 BOB = Target("telegram", "default", "bob")
 SESSION = session_of("ann")
@@ -73,8 +74,9 @@ class Scene:
         self.dispatcher = Dispatcher(Scheduler(lanes), self.host)
         self.telling: dict[Target, Sequence[RunId]] = {}
         store, clock = MemoryStore(), LoopClock()
-        outages = Outages(store, clock, 60.0, lambda _: None, lambda *_: None)
-        self.stopper = Stopper(store, clock, self.dispatcher, lambda _: [], outages, self)
+        outages = Outages(store, clock, lambda: HERE, 60.0, lambda _: None, lambda *_: None)
+        self.stopper = Stopper(store, clock, lambda: HERE, self.dispatcher, lambda _: [], outages)
+        self.stopper.connect(self)
 
     def delivering_to(self, target: Target) -> list[RunId]:
         return list(self.telling[target])

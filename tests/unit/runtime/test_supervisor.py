@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 
 import pytest
 
@@ -115,6 +116,30 @@ async def test_a_channel_waits_for_its_lease(caplog: pytest.LogCaptureFixture) -
         await store.drop_lease("bot:1", other)
         await until(lambda: channel.receiving == 1, within_s=3)
         assert looks(supervisor) == [("working", "")]
+
+
+async def test_every_channel_hears_that_a_lease_is_free_whatever_others_do_then() -> None:
+    """SPEC NODE-3: a gateway that ends gives the leases of all bots back, one after the other."""
+
+    class SlowForTheFirst(FlakyStore):
+        async def take_lease(self, name: str, node: NodeId, *, now: datetime) -> bool:
+            taken = await super().take_lease(name, node, now=now)
+            await asyncio.sleep(0.2 if (name, node) == ("bot:1", ME) else 0)
+            return taken
+
+    store, other = SlowForTheFirst(), NodeId("other")
+    await store.join(Node(other, "host", 2, "test", START, START.replace(year=2030)))
+    for name in ("bot:1", "bot:2"):
+        await store.take_lease(name, other, now=START)
+    first, second = RecordingChannel("a", lease="bot:1"), RecordingChannel("b", lease="bot:2")
+    async with supervised(first, second, store=store) as (supervisor, _):
+        await asyncio.sleep(1)
+        supervisor.look()
+        await asyncio.sleep(0.1)
+        await store.drop_lease("bot:1", other)
+        await store.drop_lease("bot:2", other)
+        supervisor.look()
+        await until(lambda: first.receiving + second.receiving == 2, within_s=1)
 
 
 async def test_a_channel_waits_for_the_database_that_holds_its_lease() -> None:

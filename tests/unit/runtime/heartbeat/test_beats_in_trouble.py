@@ -83,18 +83,14 @@ async def test_a_restart_keeps_the_grid() -> None:
 async def test_a_beat_whose_process_dies_while_its_agent_works_is_lost() -> None:
     """SPEC HB-9: it is not repeated, and the next one comes in time."""
     database = MemoryDatabase()
-    async with (
-        a_process(saying(Block()), beating(), database=database) as first,
-        a_process(saying("HEARTBEAT_OK"), beating(), database=database) as second,
-    ):
+    async with a_process(saying(Block()), beating(), database=database) as first:
         write(first)
-        file = write(second)
-        file.unlink()
-        await until(lambda: bool(first.scripted.active) or bool(asked(first)))
-        write(second)
-        first.kill()
-        await until_ended(second, 2)
-        assert await outcomes(second) == ["lost", "ok"]
+        await first.scripted.until_active(1)
+        async with a_process(saying("HEARTBEAT_OK"), beating(), database=database) as second:
+            write(second)
+            first.kill()
+            await until_ended(second, 2)
+            assert await outcomes(second) == ["lost", "ok"]
 
 
 async def test_a_beat_that_waited_for_its_agent_goes_to_the_next_process() -> None:

@@ -279,7 +279,8 @@ async def test_two_services_run_each_occurrence_once() -> None:
             await jobs.add(f"job-{number}", every(30 + number))
         await asyncio.sleep(600)
         rows = [await log_of(jobs, f"job-{number}") for number in range(20)]
-    begun = [due.occurrence for due in (*one.begun, *other.begun)]
+        # What is cut in the end runs again in the other one.
+        begun = [due.occurrence for due in (*one.begun, *other.begun)]
     assert len(begun) == len(set(begun))
     assert sorted(begun) == sorted(row.id for log in rows for row in log)
     assert one.begun

@@ -1,0 +1,189 @@
+"""Who does not own a session decides nothing in it, and what has ended does not begin (NODE-1)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from goclaw_py.core.errors import Fenced
+from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.ports.store import InboxKind, NewInbox, Stops
+from tests.support.stores import (
+    ANN,
+    BOB,
+    PLACES,
+    A,
+    B,
+    World,
+    at,
+    end,
+    inbox,
+    key_of,
+    new_run,
+    say,
+)
+
+pytestmark = pytest.mark.real_time
+
+T5 = at(5)
+
+
+def a_stop(*messages: str, target: Target = ANN) -> NewInbox:
+    """A ``/stop`` that has acted."""
+    command = inbox("stop", target, kind=InboxKind.COMMAND, outcome=Outcome.COMPLETED)
+    return replace(command, stops=Stops(messages, Reason.STOPPED))
+
+
+def covered(number: int | str, target: Target = ANN) -> NewInbox:
+    """A message that a ``/stop`` behind it has met."""
+    return inbox(number, target, outcome=Outcome.CANCELLED)
+
+
+async def waiting(world: World) -> list[str | None]:
+    """What the first node finds, by the ids of the messages."""
+    rows = await world.a.claim_pending(A, now=T5, places=PLACES)
+    return [row.message.message_id for row in rows]
+
+
+# ---------------------------------------------------------------------------- stops
+
+
+async def test_a_stop_ends_nothing_of_another_node(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r", row), node=A)
+    await world.b.accept([a_stop("100:1")], node=B, now=T5)
+    assert await waiting(world) == ["1", "stop"]
+    await world.a.finish_run(end("r"), node=A)
+    assert await world.a.unanswered(key_of(ANN), ended=True) == []
+
+
+async def test_a_stop_that_has_acted_elsewhere_waits_for_whoever_works_on_the_session(
+    world: World,
+) -> None:
+    await world.accept(ANN)
+    accepted = await world.b.accept([a_stop()], node=B, now=T5)
+    assert accepted.rows == ()
+    assert await waiting(world) == ["1", "stop"]
+
+
+async def test_what_a_stop_has_covered_elsewhere_waits_in_its_place(world: World) -> None:
+    """Whoever owns the session finds both in their order, and what came before them."""
+    await world.accept(ANN)
+    batch = [covered(7), a_stop("100:7"), inbox(8)]
+    assert (await world.b.accept(batch, node=B, now=T5)).rows == ()
+    assert await waiting(world) == ["1", "7", "stop", "8"]
+
+
+async def test_a_stop_of_nobodys_session_holds(world: World) -> None:
+    await world.accept(ANN)
+    await world.a.release_sessions(A, [key_of(ANN)], waiting=True)
+    accepted = await world.b.accept([covered(7), a_stop("100:1")], node=B, now=T5)
+    assert [row.message.message_id for row in accepted.rows] == ["stop"]
+    assert await waiting(world) == []
+
+
+async def test_a_stop_takes_the_session_of_a_dead_node_where_nothing_waits(world: World) -> None:
+    await world.accept(ANN)
+    ids = [row.id for row in await world.a.claim_pending(A, now=T5, places=PLACES)]
+    await world.a.settle(ids, Outcome.DROPPED, now=T5)
+    now = await world.kill(A)
+    accepted = await world.b.accept([covered(7), a_stop("100:7")], node=B, now=now)
+    assert [row.message.message_id for row in accepted.rows] == ["stop"]
+    assert await world.b.claim_pending(B, now=now, places=PLACES) == []
+
+
+async def test_a_batch_for_several_owners_is_decided_by_each(world: World) -> None:
+    await world.accept(ANN)
+    batch = [covered(7), covered(8, BOB), a_stop("200:8", target=BOB)]
+    accepted = await world.b.accept(batch, node=B, now=T5)
+    assert [row.message.target.chat for row in accepted.rows] == [BOB.chat]
+    assert await waiting(world) == ["1", "7"]
+
+
+# ---------------------------------------------------------------------------- ends
+
+
+async def test_a_node_settles_nothing_of_another_one(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.b.settle([row.id], Outcome.DROPPED, now=T5, say=[say("dropped")], node=B)
+    assert await waiting(world) == ["1"]
+    assert await world.a.outbox() == []
+
+
+@pytest.mark.parametrize("given_back", [False, True])
+async def test_a_node_settles_what_is_its_own_or_nobodys(world: World, given_back: bool) -> None:
+    (row,) = await world.accept(ANN)
+    if given_back:
+        await world.a.release_sessions(A, [key_of(ANN)], waiting=True)
+    await world.a.settle([row.id], Outcome.DROPPED, now=T5, say=[say("dropped")], node=A)
+    assert await waiting(world) == []
+    assert [one.message.text for one in await world.a.outbox()] == ["dropped"]
+
+
+async def test_of_the_rows_of_several_owners_a_node_settles_its_own(world: World) -> None:
+    of_ann, of_bob = await world.accept(ANN, BOB)
+    await world.a.release_sessions(A, [key_of(BOB)], waiting=True)
+    await world.b.claim_pending(B, now=T5, places=PLACES)
+    await world.b.settle([of_ann.id, of_bob.id], Outcome.DROPPED, now=T5, node=B)
+    assert await waiting(world) == [of_ann.message.message_id]
+
+
+# ---------------------------------------------------------------------------- what has ended
+
+
+async def test_no_run_begins_with_what_has_ended(world: World) -> None:
+    """A look may have found it before, and be late."""
+    (row,) = await world.accept(ANN)
+    await world.a.settle([row.id], Outcome.CANCELLED, now=T5)
+    with pytest.raises(Fenced):
+        await world.a.begin_run(new_run("r", row), node=A)
+    assert await world.a.runs() == []
+
+
+async def test_a_run_is_told_which_of_its_messages_have_ended(world: World) -> None:
+    first, second = await world.accept(ANN, ANN)
+    await world.a.settle([first.id], Outcome.CANCELLED, now=T5)
+    for _ in range(2):  # the answer of the first call may be lost
+        begun = await world.a.begin_run(new_run("r", first, second), node=A)
+        assert begun.ended == {first.id}
+    await world.a.finish_run(end("r"), node=A)
+    (ended,) = await world.a.unanswered(key_of(ANN), ended=True)
+    assert (ended.id, ended.run_id) == (first.id, None)
+
+
+async def test_what_a_run_has_begun_with_belongs_to_it_although_it_was_stopped(
+    world: World,
+) -> None:
+    """The answer of its begin was lost, and it asks again."""
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r", row), node=A)
+    await world.a.accept([a_stop("100:1")], node=A, now=T5)
+    assert (await world.a.begin_run(new_run("r", row), node=A)).ended == frozenset()
+
+
+async def test_what_another_run_has_answered_is_not_answered_again(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r", row), node=A)
+    await world.a.finish_run(end("r"), node=A)
+    with pytest.raises(Fenced):
+        await world.a.begin_run(new_run("again", row), node=A)
+
+
+async def test_what_crashed_and_what_is_retried_begins_again(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.crash("r1", row)
+    now = at(40)
+    await world.a.renew(A, until=at(90))
+    (found,) = await world.a.claim_pending(A, now=now, places=PLACES)
+    begun = await world.a.begin_run(new_run("r2", found, started_at=now), node=A)
+    assert begun.ended == frozenset()
+    await world.a.finish_run(end("r2", Outcome.FAILED), node=A)
+    assert await world.a.retry_letters([row.id], now=now) == 1
+    (found,) = await world.a.claim_pending(A, now=now, places=PLACES)
+    assert not (await world.a.begin_run(new_run("r3", found, started_at=now), node=A)).ended
+
+
+async def test_a_run_without_messages_begins(world: World) -> None:
+    assert (await world.a.begin_run(new_run("r"), node=A)).ended == frozenset()
