@@ -101,13 +101,16 @@ class Knobs(Places):
         """Be a server of one's own (``--local``), which takes webhooks without TLS, on any port."""
         self.world.local = local
 
-    def route(self, public: str, to: str) -> None:
+    def route(self, public: str, to: str | list[str]) -> None:
         """Deliver what goes to the address ``public`` to ``to`` instead, on this machine.
 
-        This is what a name server and a reverse proxy do. ``public`` is scheme and host. Nothing
-        is ever sent to another machine: a webhook that is neither routed nor loopback fails.
+        This is what a name server and a reverse proxy do; of several they take each in turn, and
+        the next one where nobody listens or the answer is 503. ``public`` is scheme and host.
+        Nothing is ever sent to another machine: a webhook that is neither routed nor loopback
+        fails.
         """
-        self.courier.routes[public.rstrip("/")] = to.rstrip("/")
+        places = [to] if isinstance(to, str) else to
+        self.courier.routes[public.rstrip("/")] = [place.rstrip("/") for place in places]
 
     def webhook_pace(self, *, timeout_s: float = 60.0, retry_s: float = 0.05) -> None:
         """How long an answer may take, and how soon a failed delivery is tried again.

@@ -137,6 +137,39 @@ async def test_nothing_leaves_this_machine_but_what_is_routed(
     assert hooked.texts == ["x"]
 
 
+async def test_several_behind_one_address_are_called_in_turn_and_who_is_away_is_left_out(
+    api: BotApi, wire: Wire, hooked: Hooked
+) -> None:
+    other, busy = Hooked(), Hooked(answer=lambda _update: 503)
+    async with listening(Hooked()) as gone:
+        pass
+    async with listening(hooked) as here, listening(other) as there, listening(busy) as full:
+        places = [url.removesuffix("/hook") for url in (here, there, gone, full)]
+        api.route("https://bot.example", places)
+        await wire.result("setWebhook", url="https://bot.example/hook")
+        for text in ("a", "b", "c", "d", "e", "f"):
+            api.say(ANN, text)
+        await api.wait_confirmed()
+    assert (hooked.texts, other.texts) == (["a", "c", "d", "e"], ["b", "f"])
+    assert busy.texts == ["c", "d"]
+    assert [one.status for one in api.deliveries()] == [200] * 6
+
+
+async def test_who_hangs_up_on_an_update_may_have_it_so_it_is_brought_again_to_the_next(
+    api: BotApi, wire: Wire, hooked: Hooked
+) -> None:
+    frozen = Hooked(pause_s=60)
+    async with listening(frozen) as first, listening(hooked) as second:
+        places = [url.removesuffix("/hook") for url in (first, second)]
+        api.route("https://bot.example", places)
+        api.webhook_pace(timeout_s=0.2)
+        await wire.result("setWebhook", url="https://bot.example/hook")
+        api.say(ANN, "a")
+        await api.wait_confirmed()
+    assert hooked.texts == ["a"]
+    assert [one.error for one in api.deliveries()] == ["Read timeout expired", ""]
+
+
 @pytest.mark.parametrize(
     ("kind", "received"),
     [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import defaultdict, deque
-from collections.abc import Callable
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -20,6 +20,7 @@ SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"
 _LOOPBACK = frozenset(["127.0.0.1", "::1", "localhost"])
 _MOST_WAITS = 20
 _CONNECT_S = 10.0
+_UNAVAILABLE = 503
 _LOST = frozenset([FaultKind.RESET, FaultKind.HANG, FaultKind.PAGE])
 _ANSWER_LOST = frozenset([FaultKind.RESET_AFTER, FaultKind.HANG_AFTER])
 
@@ -33,6 +34,10 @@ class _Failed(Exception):
         self.retry_after_s = retry_after_s
 
 
+class _Refused(_Failed):
+    """Nobody listens there: the update has certainly not arrived."""
+
+
 class Courier:
     """Brings updates: those of one lane one after the other, lanes side by side.
 
@@ -40,7 +45,8 @@ class Courier:
     """
 
     def __init__(self, world: World, faults: Faults, on_change: Callable[[], None]) -> None:
-        self.routes: dict[str, str] = {}
+        self.routes: dict[str, Sequence[str]] = {}
+        """Where what goes to an address is handed to: to each in turn."""
         self.timeout_s = 60.0
         self.retry_s = 0.05
         self.deliveries: list[Delivery] = []
@@ -52,6 +58,7 @@ class Courier:
         self._places = asyncio.Semaphore(1)
         self._session: aiohttp.ClientSession | None = None
         self._serving = world.hook
+        self._turns: Counter[str] = Counter()
 
     def take(self, update: Pending) -> None:
         """Bring an update, if there is a webhook."""
@@ -143,6 +150,17 @@ class Courier:
         return status
 
     async def _post(self, update: Pending) -> int:
+        """Hand it to whose turn it is; where nobody listens, or that one says 503, to the next."""
+        *others, last = self._addresses(self._world.hook.url)
+        for address in others:
+            try:
+                return await self._post_to(address, update)
+            except _Failed as failed:
+                if failed.status != _UNAVAILABLE and not isinstance(failed, _Refused):
+                    raise
+        return await self._post_to(last, update)
+
+    async def _post_to(self, address: str, update: Pending) -> int:
         hook = self._world.hook
         headers = {"Content-Type": "application/json"}
         if hook.secret:
@@ -152,7 +170,7 @@ class Courier:
         )
         try:
             async with self._connections().post(
-                self._address(hook.url),
+                address,
                 data=dumps(update.body),
                 headers=headers,
                 timeout=timeout,
@@ -162,7 +180,7 @@ class Courier:
                 status, reason = answer.status, answer.reason
                 after = answer.headers.get("Retry-After", "")
         except aiohttp.ClientConnectorError as error:
-            raise _Failed("Connection refused") from error
+            raise _Refused("Connection refused") from error
         except TimeoutError as error:
             raise _Failed("Read timeout expired") from error
         except (aiohttp.ClientError, OSError) as error:
@@ -179,12 +197,14 @@ class Courier:
             )
         return self._session
 
-    def _address(self, url: str) -> str:
-        """Where a webhook is on this machine. Raises ``_Failed``."""
+    def _addresses(self, url: str) -> Sequence[str]:
+        """Where a webhook is on this machine, from whose turn it is on. Raises ``_Failed``."""
         for public, to in self.routes.items():
             if url == public or url.startswith((f"{public}/", f"{public}?")):
-                return to + url.removeprefix(public)
+                first = self._turns[public] % len(to)
+                self._turns[public] += 1
+                return [one + url.removeprefix(public) for one in (*to[first:], *to[:first])]
         with contextlib.suppress(ValueError):
             if urlsplit(url).hostname in _LOOPBACK:
-                return url
+                return [url]
         raise _Failed("Failed to resolve host: Name or service not known")

@@ -11,4 +11,7 @@ holds.
 * ``books`` — the rows of the database;
 * ``rounds`` — plays a script with a real gateway process and the emulator;
 * ``report`` — the table.
+
+``facts``, ``law``, ``law_of_times`` and ``breach`` are what must be so of any run of the whole
+system; the rounds of ``cluster`` and the worlds of ``tests.simulation`` are judged by it, too.
 """

@@ -34,6 +34,7 @@ class Message:
         outcome: None while it waits.
         run: The last run that worked on it.
         command: It is answered by the gateway and not by a run.
+        reason: Why it ended otherwise than by its own work.
     """
 
     place: int
@@ -44,6 +45,7 @@ class Message:
     attempts: int = 1
     run: str | None = None
     command: bool = False
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +71,18 @@ class Worked:
     """What an agent noted itself: it worked for a run from then to then.
 
     ``ended`` is None if its process was gone before it could say.
+
+    Args:
+        told: When it was told to end, if it was and did not care.
+        stood_still: Its process was frozen meanwhile; it could not end.
     """
 
     run: str
     session: str
     began: float
     ended: float | None
+    told: float | None = None
+    stood_still: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +90,10 @@ class Post:
     """A row of the outbox. ``alert`` is the key by which equal alerts are told, "" if it is none.
 
     Without text it only closes a draft; with one and ``draft`` it finishes that by an edit.
+
+    Args:
+        beat: The one that it tells of.
+        sends: How often its request may have left.
     """
 
     id: int
@@ -94,6 +106,18 @@ class Post:
     alert: str = ""
     created: float = 0.0
     draft: bool = False
+    beat: str | None = None
+    sends: int = 1
+
+
+def sends(fence: int, attempts: int) -> int:
+    """How often the request of a row may have left, from what the row tells.
+
+    Each claim raises the fence by one, and so does what a dead node leaves; each failed try that
+    somebody stored is an attempt. After these the row was claimed once more, for the last time.
+    """
+    left_by_dead = max(fence - 1 - attempts, 0) // 2
+    return attempts + left_by_dead + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +146,22 @@ class Occurrence:
 
 
 @dataclass(frozen=True, slots=True)
+class Timetable:
+    """A job that is due on a grid, and was active long enough to come at least once.
+
+    Args:
+        first: The first time after it was made.
+        every: Seconds between two.
+        counted: How many it has counted as come while one before them ran.
+    """
+
+    job: str
+    first: float
+    every: float
+    counted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Beat:
     """One heartbeat of an agent. ``ended``: for good."""
 
@@ -133,11 +173,7 @@ class Beat:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Something that is in somebody's hands: ``kind`` of it, and whose; None: nobody's.
-
-    Kinds in ``law.RESTING`` may stay with a node that lives; anything else is work, of which
-    nothing may be left.
-    """
+    """Something that is in somebody's hands: ``kind`` of it, and whose; None: nobody's."""
 
     kind: str
     key: str
@@ -146,14 +182,15 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All of it, once everything had time to settle.
+    """All of it, once everything had time to settle and every node has ended in order.
 
     Args:
         said: May be left out; then nobody asks what became of what was confirmed.
         worked: May be left out, too.
-        live: The nodes that live now.
-        dead: Those that were declared dead, as far as somebody knows; the node of a run that ended
-            ``lost`` is one in any case.
+        timetables: Of jobs with times that can be foretold.
+        nobody_fell: All processes lived and were awake all the time, and all chats were in reach.
+        undropped: Places of messages that a process had dropped when it fell, or was cut off, and
+            whose end it could not store.
     """
 
     said: tuple[Said, ...] = ()
@@ -165,5 +202,6 @@ class Facts:
     occurrences: tuple[Occurrence, ...] = ()
     beats: tuple[Beat, ...] = ()
     claims: tuple[Claim, ...] = ()
-    live: frozenset[str] = frozenset()
-    dead: frozenset[str] = frozenset()
+    timetables: tuple[Timetable, ...] = ()
+    nobody_fell: bool = False
+    undropped: frozenset[int] = frozenset()

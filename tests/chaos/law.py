@@ -11,63 +11,35 @@ may be, or anything that nobody said; nothing is left in anybody's hands.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from math import inf
 from typing import Final, TypeVar
 
 from goclaw_py.core import wording
+from tests.chaos.breach import Breach, Rule, grouped
 from tests.chaos.facts import Facts, Message, Post, Run, Seen, names
+from tests.chaos.law_of_times import (
+    alert_once,
+    alert_told,
+    occurrence_missed,
+    occurrence_once,
+    occurrence_told,
+)
+
+__all__ = ["DEMOTED_AFTER", "TO_STOP", "Breach", "Rule", "broken"]
 
 T = TypeVar("T")
-K = TypeVar("K", bound=Hashable)
 
 DEMOTED_AFTER: Final = 3
 """A message in its third attempt has crashed twice; others of its session go first (SPEC IO-2)."""
 
-RESTING: Final = frozenset({"session", "lease", "node", "call"})
-"""What a node that lives may keep although nothing is to be done."""
-
 TO_STOP: Final = (wording.NOTHING_RUNNING, wording.ALREADY_STOPPING, "Stopped", "Dropped")
 """How answers to ``/stop`` begin, which go past the outbox."""
 
-_ALERT_S: Final = 24 * 3600.0
 _UNSENT: Final = frozenset({"pending", "sending"})
 _GONE: Final = frozenset({"lost", "abandoned"})
-"""Ends of runs that may still be at work: nobody hears of it any more."""
-
-
-class Rule(StrEnum):
-    """The ways in which the law can be broken."""
-
-    ACCEPTED_ONCE = "confirmed, but not accepted once"
-    ONE_OUTCOME = "without an outcome"
-    ANSWERED = "without the answer that belongs to its outcome"
-    ANSWERED_ONCE = "answered otherwise than its outcome says"
-    ORDER = "worked on out of order"
-    SENT_IN_ORDER = "seen out of order"
-    RUNS_OVERLAP = "stored runs overlap"
-    WORK_OVERLAPS = "two worked at a time"
-    OCCURRENCE_ONCE = "a time of a job came twice"
-    ALERT_ONCE = "an alert came twice"
-    SEEN_TWICE = "seen twice without a record"
-    SEEN_UNSAID = "seen, but nobody said it"
-    UNSEEN = "sent, but nobody saw it"
-    LEFT_BEHIND = "left behind"
-
-
-@dataclass(frozen=True, slots=True)
-class Breach:
-    """One breach. ``where``: the session, chat or job. ``words`` tells what was found."""
-
-    rule: Rule
-    where: str
-    words: str
-
-    def __str__(self) -> str:
-        return f"{self.rule} in {self.where}: {self.words}"
+"""Ends of runs that others have ended: nobody hears of them any more."""
 
 
 def broken(facts: Facts) -> Sequence[Breach]:
@@ -97,6 +69,7 @@ def _answered(facts: Facts) -> Iterator[Breach]:
     """SPEC IO-2, IO-3."""
     answers = _answers(facts)
     told = {post.chat for post in facts.posts if post.text == wording.LOST}
+    spoke = {post.run for post in facts.posts if post.text and post.run is not None}
     for row in facts.messages:
         if row.command or not names(row.text):
             continue
@@ -105,6 +78,8 @@ def _answered(facts: Facts) -> Iterator[Breach]:
             yield Breach(Rule.ANSWERED, row.session, str(row))
         if row.outcome == "lost" and row.chat not in told:
             yield Breach(Rule.ANSWERED, row.session, f"nobody was told: {row}")
+        if row.outcome == "failed" and row.run not in spoke:
+            yield Breach(Rule.ANSWERED, row.session, f"nobody was told of the failure: {row}")
 
 
 def _answered_once(facts: Facts) -> Iterator[Breach]:
@@ -134,19 +109,52 @@ def _answered_by(row: Message, answers: dict[tuple[str, str], set[str]]) -> set[
     return set().union(*(answers.get((row.chat, name), set()) for name in names(row.text)))
 
 
+def _stopped_unasked(facts: Facts) -> Iterator[Breach]:
+    """SPEC CMD-1, QUEUE-3: people stop, or a newer message does in mode ``interrupt``."""
+    stopped = {row.chat for row in facts.messages if row.text.startswith("/stop")}
+    last: dict[str, int] = {}
+    for row in facts.messages:
+        if not row.command:
+            last[row.session] = max(row.place, last.get(row.session, row.place))
+    for row in facts.messages:
+        if row.outcome != "cancelled":
+            continue
+        by_newer = row.reason == "newer_message"
+        if not (last.get(row.session, 0) > row.place if by_newer else row.chat in stopped):
+            yield Breach(Rule.STOPPED_UNASKED, row.session, str(row))
+
+
+def _stop_answered(facts: Facts) -> Iterator[Breach]:
+    """SPEC CMD-1: at once and past the outbox, so only processes that live on are sure to do it."""
+    if not facts.nobody_fell:
+        return
+    stops = [row for row in facts.messages if row.command and row.text.startswith("/stop")]
+    seen = _messages(one for one in facts.seen if one.text.startswith(TO_STOP))
+    for chat, rows in grouped(stops, lambda row: row.chat).items():
+        answers = set[str]().union(*(ids for (where, _), ids in seen.items() if where == chat))
+        if len(answers) < len(rows):
+            yield Breach(Rule.STOP_ANSWERED, chat, f"{len(answers)} answers to {rows}")
+
+
 def _order(facts: Facts) -> Iterator[Breach]:
-    """SPEC IO-2, NODE-1. What crashed twice has given up its place."""
+    """SPEC IO-2, NODE-1. What crashed twice has given up its place.
+
+    What a process had dropped, and could not say before it fell, is behind it (SPEC QUEUE-5).
+    """
     started = {run.id: run.started for run in facts.runs}
-    for session, rows in _grouped(facts.messages, lambda row: row.session).items():
+    for session, rows in grouped(facts.messages, lambda row: row.session).items():
         begun = [
             (row, started[row.run])
             for row in sorted(rows, key=lambda row: row.place)
             if row.run in started and row.attempts < DEMOTED_AFTER
         ]
-        for (earlier, first), (later, second) in pairwise(begun):
-            if second < first:
-                words = f"{later.text!r} at {second} before {earlier.text!r} at {first}"
+        latest: tuple[Message, float] | None = None
+        for row, at in begun:
+            if latest is not None and at < latest[1]:
+                words = f"{row.text!r} at {at} before {latest[0].text!r} at {latest[1]}"
                 yield Breach(Rule.ORDER, session, words)
+            elif row.place not in facts.undropped:
+                latest = row, at
 
 
 # ---------------------------------------------------------------------------- runs
@@ -155,7 +163,7 @@ def _order(facts: Facts) -> Iterator[Breach]:
 def _runs_overlap(facts: Facts) -> Iterator[Breach]:
     """SPEC QUEUE-2, CRON-5, HB-12."""
     for about in (_session, _occurrence, _beat):
-        for key, runs in _grouped(facts.runs, about).items():
+        for key, runs in grouped(facts.runs, about).items():
             if key is not None:
                 spans = _in_order((run, run.started, run.ended) for run in runs)
                 for one, other in _overlaps(spans, open_ends=True):
@@ -175,22 +183,28 @@ def _beat(run: Run) -> str | None:
 
 
 def _work_overlaps(facts: Facts) -> Iterator[Breach]:
-    """The same by the agent's own notes: a process that froze may go on with what was lost."""
-    runs = {run.id: run for run in facts.runs}
-    dead = facts.dead | {run.node for run in facts.runs if run.outcome == "lost"}
-    for key, works in _grouped(facts.worked, lambda work: work.session).items():
+    """The same by the agent's own notes.
+
+    What is lost or abandoned may go on in two cases: it does not care that it is told to end, or
+    its process stood still, and notices what has become of it when it wakes.
+    """
+    gone = {run.id for run in facts.runs if run.outcome in _GONE}
+    for key, works in grouped(facts.worked, lambda work: work.session).items():
         spans = _in_order(
-            (work, work.began, work.ended)
+            (work, work.began, work.told or work.ended if work.run in gone else work.ended)
             for work in works
-            if not _is_gone(runs.get(work.run), dead)
+            if not (work.stood_still and work.run in gone)
         )
         for one, other in _overlaps(spans, open_ends=False):
             yield Breach(Rule.WORK_OVERLAPS, key, f"{one} and {other}")
 
 
-def _is_gone(run: Run | None, dead: frozenset[str]) -> bool:
-    """Whether nobody minds a run that is still at work."""
-    return run is not None and (run.outcome in _GONE or run.node in dead)
+def _lost_and_heard(facts: Facts) -> Iterator[Breach]:
+    """SPEC QUEUE-2: the fence keeps it from being stored; what closes a draft names the run too."""
+    lost = {run.id for run in facts.runs if run.outcome == "lost"}
+    for post in facts.posts:
+        if post.run in lost and post.text and not post.draft:
+            yield Breach(Rule.LOST_AND_HEARD, post.chat, str(post))
 
 
 _Span = tuple[T, float, float | None]
@@ -216,41 +230,16 @@ def _overlaps(spans: Sequence[_Span[T]], *, open_ends: bool) -> Iterator[tuple[T
             latest = one, began, ended
 
 
-# ---------------------------------------------------------------------------- jobs and beats
-
-
-def _occurrence_once(facts: Facts) -> Iterator[Breach]:
-    """SPEC CRON-5: a time of a job runs again only after what did not end by itself."""
-    by_schedule = [one for one in facts.occurrences if not one.by_hand]
-    for (job, scheduled), rows in _grouped(by_schedule, lambda o: (o.job, o.scheduled)).items():
-        if len(rows) > 1:
-            yield Breach(Rule.OCCURRENCE_ONCE, job, f"{len(rows)} rows for {scheduled}")
-    jobs = {one.id: one.job for one in facts.occurrences}
-    for key, runs in _grouped(facts.runs, _occurrence).items():
-        whole = [run for run in runs if run.outcome == "completed"]
-        if key is not None and len(whole) > 1:
-            yield Breach(Rule.OCCURRENCE_ONCE, jobs.get(key, key), f"{whole}")
-
-
-def _alert_once(facts: Facts) -> Iterator[Breach]:
-    """SPEC HB-7: the same alert there is told once in a day; one that is dead was not told."""
-    alerts = [post for post in facts.posts if post.alert and post.state != "dead"]
-    for (chat, alert), posts in _grouped(alerts, lambda post: (post.chat, post.alert)).items():
-        ordered = sorted(posts, key=lambda post: post.created)
-        for one, other in pairwise(ordered):
-            if other.created - one.created < _ALERT_S:
-                yield Breach(Rule.ALERT_ONCE, chat, f"{alert!r}: {one} and {other}")
-
-
 # ---------------------------------------------------------------------------- what people see
 
 
 def _seen_twice(facts: Facts) -> Iterator[Breach]:
     """SPEC IO-5."""
-    posts = _grouped(facts.posts, _words)
+    posts = grouped(facts.posts, _words)
     for key, messages in _messages(facts.seen).items():
         rows = posts.get(key, [])
-        if len(messages) > len(rows) > 0 and not any(post.possible_duplicate for post in rows):
+        allowed = sum(post.sends if post.possible_duplicate else 1 for post in rows)
+        if len(messages) > allowed > 0:
             yield Breach(Rule.SEEN_TWICE, key[0], f"{key[1]!r} in {sorted(messages)}: {rows}")
 
 
@@ -265,7 +254,7 @@ def _seen_unsaid(facts: Facts) -> Iterator[Breach]:
 def _unseen(facts: Facts) -> Iterator[Breach]:
     """SPEC IO-6: what counts as delivered was."""
     seen = _messages(facts.seen)
-    for key, posts in _grouped(facts.posts, _words).items():
+    for key, posts in grouped(facts.posts, _words).items():
         sent = [post for post in posts if post.state == "sent" and post.text]
         if len(sent) > len(seen.get(key, ())):
             yield Breach(Rule.UNSEEN, key[0], f"{sent}")
@@ -279,7 +268,7 @@ def _sent_in_order(facts: Facts) -> Iterator[Breach]:
         first[key] = min(sight.at, first.get(key, sight.at))
     often = Counter(map(_words, facts.posts))
     posts = [post for post in facts.posts if _words(post) in first and often[_words(post)] == 1]
-    for chat, rows in _grouped(posts, lambda post: post.chat).items():
+    for chat, rows in grouped(posts, lambda post: post.chat).items():
         for one, other in pairwise(sorted(rows, key=lambda post: post.id)):
             if first[_words(other)] < first[_words(one)]:
                 yield Breach(Rule.SENT_IN_ORDER, chat, f"{other} before {one}")
@@ -301,7 +290,7 @@ def _messages(seen: Iterable[Seen]) -> dict[tuple[str, str], set[str]]:
 
 
 def _left_behind(facts: Facts) -> Iterator[Breach]:
-    """SPEC NODE-1, IO-2: when all has settled, nobody holds anything that others would need."""
+    """SPEC NODE-1, IO-2: when all has settled and all nodes have left, nobody holds anything."""
     for run in facts.runs:
         if run.outcome is None or run.ended is None:
             yield Breach(Rule.LEFT_BEHIND, run.session, str(run))
@@ -313,15 +302,7 @@ def _left_behind(facts: Facts) -> Iterator[Breach]:
             if not one.ended:
                 yield Breach(Rule.LEFT_BEHIND, one.id, str(one))
     for claim in facts.claims:
-        if claim.kind not in RESTING or claim.node not in facts.live:
-            yield Breach(Rule.LEFT_BEHIND, claim.key, str(claim))
-
-
-def _grouped(of: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    found: dict[K, list[T]] = defaultdict(list)
-    for one in of:
-        found[key(one)].append(one)
-    return found
+        yield Breach(Rule.LEFT_BEHIND, claim.key, str(claim))
 
 
 _RULES: Final[tuple[Callable[[Facts], Iterator[Breach]], ...]] = (
@@ -329,11 +310,17 @@ _RULES: Final[tuple[Callable[[Facts], Iterator[Breach]], ...]] = (
     _one_outcome,
     _answered,
     _answered_once,
+    _stopped_unasked,
+    _stop_answered,
     _order,
     _runs_overlap,
     _work_overlaps,
-    _occurrence_once,
-    _alert_once,
+    _lost_and_heard,
+    occurrence_once,
+    occurrence_told,
+    occurrence_missed,
+    alert_once,
+    alert_told,
     _seen_twice,
     _seen_unsaid,
     _unseen,

@@ -247,7 +247,7 @@ def stage(folder: Path, dsn: str, combination: Combination) -> Iterator[Stage]:
             GOCLAW_DATABASE_URL=dsn,
         )
         if combination.mode is Mode.WEBHOOK:
-            port = _free_port()
+            port = free_port()
             api.route(PUBLIC, f"http://127.0.0.1:{port}")
             settings["GOCLAW_CHANNELS__TELEGRAM__WEBHOOK_URL"] = PUBLIC + PATH
             settings["GOCLAW_WEB__PORT"] = str(port)
@@ -258,7 +258,7 @@ def stage(folder: Path, dsn: str, combination: Combination) -> Iterator[Stage]:
             yield made
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """A port of this machine that nobody uses now; the gateway needs the same at each start."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]

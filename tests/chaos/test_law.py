@@ -17,8 +17,10 @@ from tests.chaos.facts import (
     Run,
     Said,
     Seen,
+    Timetable,
     Worked,
     names,
+    sends,
 )
 from tests.chaos.law import Rule, broken
 
@@ -39,30 +41,39 @@ def post(key: int, text: str, run: str | None = None, *, state: str = "sent") ->
     return Post(key, ANN, text, state, run=run)
 
 
-def alert(key: int, created: float) -> Post:
-    return Post(key, ANN, "the disk is full", "sent", alert="disk", created=created)
+def alert(key: int, created: float, beat: str | None = None) -> Post:
+    words = "the disk is full"
+    return Post(key, ANN, words, "sent", alert="disk", created=created, beat=beat)
 
 
 FIRST = Message(1, SESSION, ANN, "m1", "completed", run="r1")
 SECOND = Message(2, SESSION, ANN, "m2", "completed", run="r2")
+FORGOTTEN = Message(0, SESSION, ANN, "m9", "completed", run="r9")
 STOP = Message(3, SESSION, ANN, "/stop", "completed", command=True)
 HOURLY = Occurrence("o1", "hourly", 60.0, "ok", ended=True)
+TOLD = replace(post(9, "an hour is over", "j1"), occurrence="o1")
 
 GOOD = Facts(
     said=(Said(ANN, "m1"), Said(ANN, "m2"), Said(ANN, "/stop")),
     messages=(FIRST, SECOND, STOP),
     runs=(run("r1", 1, 2), run("r2", 2, 3), job_run("j1", 60, 61)),
     worked=(Worked("r1", SESSION, 1.0, 2.0), Worked("r2", SESSION, 2.0, 3.0)),
-    posts=(post(1, "re: m1", "r1"), post(2, "re: m2", "r2"), post(3, wording.NOTHING_RUNNING)),
+    posts=(
+        post(1, "re: m1", "r1"),
+        post(2, "re: m2", "r2"),
+        post(3, wording.NOTHING_RUNNING),
+        TOLD,
+    ),
     seen=(
         Seen(ANN, "11", "re: m1", 2.1),
         Seen(ANN, "12", "re: m2", 3.1),
         Seen(ANN, "13", wording.NOTHING_RUNNING, 3.2),
+        Seen(ANN, "21", "an hour is over", 61.1),
     ),
     occurrences=(HOURLY,),
     beats=(Beat("b1", "main", "ok", ended=True),),
-    claims=(Claim("session", SESSION, NODE), Claim("lease", "telegram", NODE)),
-    live=frozenset({NODE}),
+    timetables=(Timetable("hourly", 60.0, 3600.0),),
+    nobody_fell=True,
 )
 """Everything as it should be."""
 
@@ -80,14 +91,153 @@ def test_names_are_words() -> None:
     assert names("re: m1\nm22, xm3 m4x") == {"m1", "m22"}
 
 
+def test_how_often_a_request_may_have_left_is_read_from_its_row() -> None:
+    """Claimed and sent; failed once before; left by a dead node; both."""
+    assert [sends(1, 0), sends(2, 1), sends(3, 0), sends(4, 1)] == [1, 2, 2, 3]
+
+
+def later(key: str, scheduled: float) -> Facts:
+    """Another time of the job, as it should be; the job has counted none."""
+    text = f"the hour of {scheduled:g} s"
+    return replace(
+        GOOD,
+        occurrences=(HOURLY, replace(HOURLY, id=key, scheduled=scheduled)),
+        posts=(*GOOD.posts, replace(post(10, text), occurrence=key)),
+        seen=(*GOOD.seen, Seen(ANN, "22", text, scheduled)),
+    )
+
+
+def alerted(*posts: Post, status: str = "alerted") -> Facts:
+    """Beat ``b1`` ended so, with these alerts."""
+    return replace(
+        GOOD,
+        beats=(Beat("b1", "main", status, ended=True),),
+        posts=(*GOOD.posts, *posts),
+        seen=(
+            *GOOD.seen,
+            *(Seen(ANN, f"3{one.id}", one.text, one.created + 1) for one in posts),
+        ),
+    )
+
+
+def cancelled(reason: str, *, stop: Message | None = STOP) -> Facts:
+    """The first message was stopped, for this reason."""
+    commands = () if stop is None else (stop,)
+    return replace(
+        GOOD,
+        said=tuple(Said(row.chat, row.text) for row in (FIRST, SECOND, *commands)),
+        messages=(replace(FIRST, outcome="cancelled", reason=reason), SECOND, *commands),
+        runs=(run("r1", 1, 2, "cancelled"), *GOOD.runs[1:]),
+        posts=GOOD.posts[1:],
+        seen=GOOD.seen[1:],
+    )
+
+
+def worked_beside(lost: Worked) -> Facts:
+    """Run ``r0`` was lost at 2 s, and its message ran anew from then on; so its agent noted it."""
+    return replace(
+        GOOD,
+        runs=(
+            run("r0", 1, 2, "lost"),
+            replace(GOOD.runs[0], node=OTHER, started=2.0, ended=2.5),
+            replace(GOOD.runs[1], node=OTHER, started=2.5),
+            GOOD.runs[2],
+        ),
+        worked=(lost, Worked("r1", SESSION, 2.0, 2.5), Worked("r2", SESSION, 2.5, 3.0)),
+    )
+
+
 BREACHES = {
+    "failed in silence": (
+        Rule.ANSWERED,
+        replace(
+            GOOD,
+            messages=(replace(FIRST, outcome="failed"), SECOND, STOP),
+            runs=(run("r1", 1, 2, "failed"), *GOOD.runs[1:]),
+            posts=GOOD.posts[1:],
+            seen=GOOD.seen[1:],
+        ),
+    ),
+    "cancelled where nobody has stopped anything": (
+        Rule.STOPPED_UNASKED,
+        cancelled("stopped", stop=None),
+    ),
+    "cancelled by a newer message that is not there": (
+        Rule.STOPPED_UNASKED,
+        replace(
+            GOOD,
+            messages=(FIRST, replace(SECOND, outcome="cancelled", reason="newer_message"), STOP),
+            runs=(GOOD.runs[0], run("r2", 2, 3, "cancelled"), GOOD.runs[2]),
+            posts=(GOOD.posts[0], *GOOD.posts[2:]),
+            seen=(GOOD.seen[0], *GOOD.seen[2:]),
+        ),
+    ),
+    "a stop of which nobody hears": (
+        Rule.STOP_ANSWERED,
+        replace(GOOD, posts=(*GOOD.posts[:2], TOLD), seen=(*GOOD.seen[:2], GOOD.seen[3])),
+    ),
+    "the answer of a run that was lost": (
+        Rule.LOST_AND_HEARD,
+        replace(
+            GOOD,
+            runs=(run("r0", 0, 1, "lost"), *GOOD.runs),
+            posts=(post(0, "re: m1", "r0"), *GOOD.posts),
+            seen=(*GOOD.seen, Seen(ANN, "14", "re: m1", 1.5)),
+        ),
+    ),
+    "a time of a job that is told twice": (
+        Rule.OCCURRENCE_ONCE,
+        replace(
+            GOOD,
+            posts=(*GOOD.posts, replace(TOLD, id=10)),
+            seen=(*GOOD.seen, Seen(ANN, "22", TOLD.text, 62.0)),
+        ),
+    ),
+    "a time of a job that ended well and of which nobody heard": (
+        Rule.OCCURRENCE_TOLD,
+        replace(GOOD, posts=GOOD.posts[:3], seen=GOOD.seen[:3]),
+    ),
+    "a time of a job that ended well without a run that did": (
+        Rule.OCCURRENCE_TOLD,
+        replace(GOOD, runs=(*GOOD.runs[:2], job_run("j1", 60, 61, "failed"))),
+    ),
+    "a job that never came": (
+        Rule.OCCURRENCE_MISSED,
+        replace(
+            GOOD,
+            runs=GOOD.runs[:2],
+            occurrences=(),
+            posts=GOOD.posts[:3],
+            seen=GOOD.seen[:3],
+        ),
+    ),
+    "a time between two that never came": (Rule.OCCURRENCE_MISSED, later("o3", 60 + 7200)),
+    "a time that is none of its job": (Rule.OCCURRENCE_MISSED, later("o3", 60 + 3700)),
+    "a beat that alerted nobody": (Rule.ALERT_TOLD, alerted()),
+    "an alert of a beat that has none": (Rule.ALERT_TOLD, alerted(alert(4, 50, "b1"), status="ok")),
+    "one alert too many of a beat": (
+        Rule.ALERT_TOLD,
+        alerted(alert(4, 50, "b1"), replace(alert(5, 60, "b1"), alert="too", text="and dusty")),
+    ),
+    "more messages than its row was sent": (
+        Rule.SEEN_TWICE,
+        replace(
+            GOOD,
+            posts=(replace(GOOD.posts[0], possible_duplicate=True, sends=2), *GOOD.posts[1:]),
+            seen=(
+                *GOOD.seen,
+                Seen(ANN, "14", "re: m1", 4.0),
+                Seen(ANN, "15", "re: m1", 5.0),
+            ),
+        ),
+    ),
     "confirmed, but not in the inbox": (
         Rule.ACCEPTED_ONCE,
         replace(GOOD, said=(*GOOD.said, Said(ANN, "m4"))),
     ),
     "kept twice": (
         Rule.ACCEPTED_ONCE,
-        replace(GOOD, messages=(*GOOD.messages, replace(STOP, place=4))),
+        replace(GOOD, messages=(*GOOD.messages, replace(SECOND, place=4))),
     ),
     "waits for ever": (
         Rule.ONE_OUTCOME,
@@ -132,6 +282,28 @@ BREACHES = {
             worked=(),
         ),
     ),
+    "one that was dropped and forgotten, too early": (
+        Rule.ORDER,
+        replace(
+            GOOD,
+            runs=(run("r1", 2, 3), run("r2", 1, 2), GOOD.runs[2]),
+            worked=(),
+            undropped=frozenset({2}),
+        ),
+    ),
+    "the later one first, around one that was dropped and forgotten": (
+        Rule.ORDER,
+        replace(
+            GOOD,
+            messages=(FIRST, FORGOTTEN, SECOND, STOP),
+            said=(*GOOD.said, Said(ANN, "m9")),
+            runs=(run("r1", 2, 3), run("r2", 1, 2), run("r9", 3, 4), GOOD.runs[2]),
+            worked=(),
+            posts=(*GOOD.posts, post(4, "re: m9", "r9")),
+            seen=(*GOOD.seen, Seen(ANN, "14", "re: m9", 4.1)),
+            undropped=frozenset({FORGOTTEN.place}),
+        ),
+    ),
     "two stored runs of a session at a time": (
         Rule.RUNS_OVERLAP,
         replace(GOOD, runs=(run("r1", 1, 2.5), run("r2", 2, 3), GOOD.runs[2])),
@@ -148,13 +320,28 @@ BREACHES = {
         Rule.WORK_OVERLAPS,
         replace(GOOD, worked=(Worked("r1", SESSION, 1.0, 2.5), GOOD.worked[1])),
     ),
+    "a process that is cut off and works on": (
+        Rule.WORK_OVERLAPS,
+        worked_beside(Worked("r0", SESSION, 1.0, 2.1)),
+    ),
+    "an agent that is told to end too late": (
+        Rule.WORK_OVERLAPS,
+        worked_beside(Worked("r0", SESSION, 1.0, 9.0, told=2.1)),
+    ),
+    "a process that stood still and whose run was not lost": (
+        Rule.WORK_OVERLAPS,
+        replace(
+            GOOD,
+            worked=(Worked("r1", SESSION, 1.0, 2.5, stood_still=True), GOOD.worked[1]),
+        ),
+    ),
     "an agent that works for a run which is not stored": (
         Rule.WORK_OVERLAPS,
         replace(GOOD, worked=(*GOOD.worked, Worked("r9", SESSION, 1.5, 1.6))),
     ),
     "two rows for a time of a job": (
         Rule.OCCURRENCE_ONCE,
-        replace(GOOD, occurrences=(HOURLY, replace(HOURLY, id="o2"))),
+        replace(GOOD, occurrences=(HOURLY, replace(HOURLY, id="o2", status="failed"))),
     ),
     "a time of a job that completed twice": (
         Rule.OCCURRENCE_ONCE,
@@ -209,14 +396,12 @@ BREACHES = {
         Rule.LEFT_BEHIND,
         replace(GOOD, beats=(Beat("b2", "main", "deferred", ended=False),)),
     ),
-    "a session of a dead node": (
+    "a session of a node that has ended": (
         Rule.LEFT_BEHIND,
         replace(GOOD, claims=(Claim("session", SESSION, OTHER),)),
     ),
-    "a claim on work of a node that lives": (
-        Rule.LEFT_BEHIND,
-        replace(GOOD, claims=(Claim("lane place", "main", NODE),)),
-    ),
+    "a lease": (Rule.LEFT_BEHIND, replace(GOOD, claims=(Claim("lease", "telegram", NODE),))),
+    "a node": (Rule.LEFT_BEHIND, replace(GOOD, claims=(Claim("node", NODE, NODE),))),
     "a draft of nobody": (
         Rule.LEFT_BEHIND,
         replace(GOOD, claims=(Claim("draft", "r1", None),)),
@@ -235,18 +420,57 @@ def test_every_rule_can_be_broken() -> None:
 
 
 ALLOWED = {
+    "stopped by somebody": cancelled("stopped"),
+    "stopped by a newer message": cancelled("newer_message", stop=None),
+    "a stop without an answer where a process fell": replace(
+        GOOD,
+        nobody_fell=False,
+        posts=(*GOOD.posts[:2], TOLD),
+        seen=(*GOOD.seen[:2], GOOD.seen[3]),
+    ),
+    "a draft of a lost run that is closed": replace(
+        GOOD,
+        runs=(run("r0", 0, 1, "lost"), *GOOD.runs),
+        posts=(replace(post(0, "⚠️ This answer was cut off.", "r0"), draft=True), *GOOD.posts),
+        seen=(Seen(ANN, "10", "⚠️ This answer was cut off.", 1.5), *GOOD.seen),
+    ),
+    "a failure that is told": replace(
+        GOOD,
+        messages=(replace(FIRST, outcome="failed"), SECOND, STOP),
+        runs=(run("r1", 1, 2, "failed"), *GOOD.runs[1:]),
+        posts=(post(1, wording.FAILED, "r1"), *GOOD.posts[1:]),
+        seen=(Seen(ANN, "11", wording.FAILED, 2.1), *GOOD.seen[1:]),
+    ),
+    "a time of a job that came while one before it ran": replace(
+        later("o3", 60 + 7200), timetables=(Timetable("hourly", 60.0, 3600.0, counted=1),)
+    ),
+    "a job that comes later after a failure": replace(
+        later("o3", 60 + 7200),
+        occurrences=(HOURLY, Occurrence("o3", "hourly", 7260.0, "lost", ended=True)),
+    ),
+    "a beat that alerted": alerted(alert(4, 50, "b1")),
+    "an alert that is told elsewhere": alerted(
+        replace(alert(4, 50, "b1"), state="dead"), alert(5, 60)
+    ),
     "one answer for two messages": replace(
         GOOD,
         messages=(FIRST, replace(SECOND, run="r1")),
         said=GOOD.said[:2],
         runs=GOOD.runs[:1],
         worked=GOOD.worked[:1],
-        posts=(post(1, "re: m1\nm2", "r1"),),
-        seen=(Seen(ANN, "11", "re: m1\nm2", 2.1),),
+        posts=(post(1, "re: m1\nm2", "r1"), TOLD),
+        seen=(Seen(ANN, "11", "re: m1\nm2", 2.1), GOOD.seen[3]),
+        nobody_fell=False,
+    ),
+    "what a process dropped, fell with, and runs late": replace(
+        GOOD,
+        runs=(run("r1", 2, 3), run("r2", 1, 2), GOOD.runs[2]),
+        worked=(),
+        undropped=frozenset({1}),
     ),
     "a second message whose row says so": replace(
         GOOD,
-        posts=(replace(GOOD.posts[0], possible_duplicate=True), *GOOD.posts[1:]),
+        posts=(replace(GOOD.posts[0], possible_duplicate=True, sends=2), *GOOD.posts[1:]),
         seen=(*GOOD.seen, Seen(ANN, "14", "re: m1", 4.0)),
     ),
     "a run that takes no time before another one": replace(
@@ -262,8 +486,8 @@ ALLOWED = {
         GOOD,
         messages=(replace(FIRST, attempts=3), SECOND, STOP),
         runs=(run("r1", 3, 4), run("r2", 2, 3), GOOD.runs[2]),
-        posts=(post(2, "re: m1", "r1"), post(1, "re: m2", "r2"), GOOD.posts[2]),
-        seen=(Seen(ANN, "12", "re: m1", 3.15), Seen(ANN, "11", "re: m2", 3.1), GOOD.seen[2]),
+        posts=(post(2, "re: m1", "r1"), post(1, "re: m2", "r2"), *GOOD.posts[2:]),
+        seen=(Seen(ANN, "12", "re: m1", 3.15), Seen(ANN, "11", "re: m2", 3.1), *GOOD.seen[2:]),
         worked=(),
     ),
     "a message that was given up and whose sender knows it": replace(
@@ -273,19 +497,11 @@ ALLOWED = {
         posts=(post(1, wording.LOST), *GOOD.posts[1:]),
         seen=(Seen(ANN, "11", wording.LOST, 2.1), *GOOD.seen[1:]),
     ),
-    "a frozen process that goes on with what was lost": replace(
-        GOOD,
-        runs=(
-            run("r0", 1, 2, "lost"),
-            replace(GOOD.runs[0], node=OTHER, started=2.0, ended=2.5),
-            replace(GOOD.runs[1], node=OTHER, started=2.5),
-            GOOD.runs[2],
-        ),
-        worked=(
-            Worked("r0", SESSION, 1.0, 9.0),
-            Worked("r1", SESSION, 2.0, 2.5),
-            Worked("r2", SESSION, 2.5, 3.0),
-        ),
+    "a frozen process that goes on with what was lost": worked_beside(
+        Worked("r0", SESSION, 1.0, 9.0, stood_still=True)
+    ),
+    "an agent that does not care that it is told to end": worked_beside(
+        Worked("r0", SESSION, 1.0, 9.0, told=2.0)
     ),
     "one that was killed at work": replace(
         GOOD, worked=(Worked("r1", SESSION, 1.0, None), GOOD.worked[1])
@@ -294,7 +510,7 @@ ALLOWED = {
         GOOD, runs=(*GOOD.runs[:2], job_run("j0", 60, 70, "lost"), job_run("j1", 71, 72))
     ),
     "a job that is started by hand when it is due": replace(
-        GOOD, occurrences=(HOURLY, replace(HOURLY, id="o2", by_hand=True))
+        later("o2", 62), occurrences=(HOURLY, replace(HOURLY, id="o2", by_hand=True))
     ),
     "the same alert a day later": replace(
         GOOD,

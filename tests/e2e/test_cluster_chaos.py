@@ -8,17 +8,24 @@ from pathlib import Path
 
 import pytest
 
+from tests.chaos.agent import Task
 from tests.chaos.cluster.report import breaches
 from tests.chaos.cluster.rounds import Stage, stage
-from tests.chaos.cluster.script import Fault, Kind, Script, Size, script
+from tests.chaos.cluster.script import FIRST_USER, NODES, Fault, Kind, Script, Size, script
 from tests.chaos.cluster.server import server
+from tests.chaos.script import Saying
 
 SMALL = Size(people=12, messages=2, length_s=14.0, faults=0, jobs=2)
 FAULTS = (
-    Fault(2.0, Kind.FREEZE, 0, 11.0),
-    Fault(3.0, Kind.KILL, 1, 1.0),
-    Fault(6.0, Kind.RESTART, None, 0.0),
+    Fault(4.0, Kind.FREEZE, 0, 11.0),
+    Fault(5.0, Kind.KILL, 1, 1.0),
+    Fault(8.0, Kind.RESTART, None, 0.0),
 )
+LONG = tuple(
+    Saying(0.0, user, Task(user * 10, 40, 300))
+    for user in range(FIRST_USER + SMALL.people, FIRST_USER + SMALL.people + 2 * NODES)
+)
+"""What is worked on when two nodes fall, on each of them."""
 
 
 @pytest.fixture
@@ -34,9 +41,12 @@ def opened() -> Iterator[Stage]:
 def test_nobody_notices_what_befalls_a_cluster(opened: Stage) -> None:
     """SPEC NODE-1, IO-2, DB-4: one dies, one stands still, the database is restarted."""
     calm = script("short", 0, SMALL)
-    played = opened.play(Script(0, calm.sayings, FAULTS, calm.jobs, calm.length_s))
+    sayings = (*LONG, *calm.sayings)
+    played = opened.play(Script(0, sayings, FAULTS, calm.jobs, calm.length_s, webhooks=True))
     assert played.breaches == (), "\n".join(breaches(played, "this test"))
     # What is checked was there.
-    assert played.counts["messages"] >= len(calm.sayings)
+    assert played.counts["lost runs"] > 0
+    assert played.counts["nodes that answered"] >= NODES
+    assert played.counts["messages"] >= len(sayings)
     assert played.counts["occurrences"] > 0
     assert played.counts["beats"] > 0

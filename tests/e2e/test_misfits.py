@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,12 +87,13 @@ def test_machines_whose_clocks_are_off_work_by_the_time_of_the_database(
     )
     with home(tmp_path / "one", **settings) as one, home(tmp_path / "two", **settings) as two:
         gateways = [start_off(one, "+300"), start_off(two, "-300")]
-        for place, gateway, words in zip(
-            (one, two), gateways, ("300 s ahead of", "300 s behind"), strict=True
-        ):
-            line = f"the clock of this machine is {words} the database's, which is used; let both"
-            assert f"warning: {line}" in place.goclaw("status")[1]
-            assert gateway.output.count(line) == 1
+        for place, gateway, where in zip((one, two), gateways, ("ahead of", "behind"), strict=True):
+            # Whoever measures on a busy machine is a little late.
+            line = (
+                rf"the clock of this machine is (29|30)\d s {where} the database's, which is used;"
+            )
+            assert re.search(f"warning: {line} let both", place.goclaw("status")[1])
+            assert len(re.findall(line, gateway.output)) == 1
         nodes = json.loads(one.goclaw("nodes", "list", "--json")[1])["nodes"]
         skews = [round(node["state"]["skew_s"] / 100) for node in nodes]
         assert skews == [3, -3]

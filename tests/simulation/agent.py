@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 
 from goclaw_py.core.errors import AgentError
@@ -32,6 +34,19 @@ class Journal:
         """It works from now on."""
         now = asyncio.get_running_loop().time()
         self.works[request.run_id] = process, Worked(request.run_id, request.session, now, None)
+
+    def told(self, run: str) -> None:
+        """It is to end."""
+        process, work = self.works[run]
+        if work.told is None:
+            now = asyncio.get_running_loop().time()
+            self.works[run] = process, replace(work, told=now)
+
+    def stood_still(self, process: Process) -> None:
+        """Whatever works there stands still."""
+        for run, (where, work) in self.works.items():
+            if where is process and work.ended is None:
+                self.works[run] = process, replace(work, stood_still=True)
 
     def end(self, run: str) -> None:
         """It works no more."""
@@ -63,7 +78,7 @@ class NotingAgent:
         chance = Random(f"{journal.seed} {prompt} {journal.asked[prompt]}")
         journal.begin(self.process, request)
         try:
-            await _work(chance)
+            await _work(chance, partial(journal.told, request.run_id))
         finally:
             journal.end(request.run_id)
         if chance.random() < _FAILS:
@@ -87,13 +102,14 @@ class NotingAgent:
         """Nothing is open."""
 
 
-async def _work(chance: Random) -> None:
+async def _work(chance: Random, told: Callable[[], None]) -> None:
     dice = chance.random()
     seconds = 0.0 if dice < 0.2 else chance.uniform(0, 6 if dice < 0.9 else 15)
     stays = chance.random()
     try:
         await asyncio.sleep(seconds)
     except asyncio.CancelledError:
+        told()
         if stays < _IGNORES:
             await _stay(12.0 if stays < _IGNORES_FOR_LONG else 3.0)
         raise

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from goclaw_py.core.requests import SessionQueue
+from goclaw_py.runtime.cluster import Cluster
 from goclaw_py.runtime.gateway import Gateway
 from goclaw_py.runtime.outbox import Outbox
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
@@ -68,6 +69,13 @@ FAULTS = {
         Rule.WORK_OVERLAPS,
         56,
     ),
+    "a node that is cut off works on": Fault(
+        Cluster,
+        "guard",
+        (("if was_late and is_late and self._has_company", "if False"),),
+        Rule.WORK_OVERLAPS,
+        1,
+    ),
     "a message that may have arrived counts as not sent": Fault(
         Outbox,
         "_failed",
@@ -106,7 +114,7 @@ FAULTS = {
     "a dead node keeps its places in a lane": Fault(
         MemoryDatabase,
         "free",
-        (("self.places.remove(nodes)", "pass"),),
+        (("self.lane_places.remove(nodes)", "pass"),),
         Rule.LEFT_BEHIND,
         4,
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import traceback
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -50,7 +51,15 @@ def verdicts(
 
 def _play_all(seeds: list[int], fault: str, told: bool) -> list[Verdict]:
     with TemporaryDirectory(prefix="goclaw-world-") as folder, planted(FAULTS.get(fault)):
-        return [_verdict(seed, play(seed, Path(folder)), told) for seed in seeds]
+        return [_play(seed, Path(folder), told) for seed in seeds]
+
+
+def _play(seed: int, folder: Path, told: bool) -> Verdict:
+    """What came of a world; one that cannot be played breaks the law, too."""
+    try:
+        return _verdict(seed, play(seed, folder), told)
+    except Exception:
+        return Verdict(seed, (traceback.format_exc(),))
 
 
 def _verdict(seed: int, played: Played, told: bool) -> Verdict:

@@ -10,7 +10,7 @@ from goclaw_py.ports.store import InboxKind
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.store.memory.tables import InboxRecord, OutboxRecord, RunRecord
 from goclaw_py.testing.clock import START
-from tests.chaos.facts import Beat, Claim, Facts, Message, Occurrence, Post, Run
+from tests.chaos.facts import Beat, Claim, Facts, Message, Occurrence, Post, Run, sends
 
 
 def facts(database: MemoryDatabase) -> Facts:
@@ -36,7 +36,6 @@ def facts(database: MemoryDatabase) -> Facts:
             for row in beats.rows.values()
         ),
         claims=tuple(_claims(database)),
-        live=frozenset(database.nodes),
     )
 
 
@@ -50,6 +49,7 @@ def _message(row: InboxRecord) -> Message:
         row.attempts,
         row.run_id,
         row.kind is InboxKind.COMMAND,
+        row.reason,
     )
 
 
@@ -80,6 +80,8 @@ def _post(row: OutboxRecord) -> Post:
         message.occurrence,
         message.alert,
         _seconds(row.created_at),
+        beat=message.beat,
+        sends=sends(row.fence, row.attempts),
     )
 
 
@@ -94,7 +96,7 @@ def _claims(database: MemoryDatabase) -> Iterator[Claim]:
     for kind, key, node in owned:
         if node is not None:
             yield Claim(kind, key, node)
-    for lane, line in database.places.lanes.items():
+    for lane, line in database.lane_places.lanes.items():
         for number, place in line.items():
             yield Claim("lane place", f"{lane} {number}", place.node)
     for run in database.drafts:

@@ -8,7 +8,7 @@ from inspect import iscoroutinefunction
 from typing import Any
 
 from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.ports.store import Notice, Recovery
+from goclaw_py.ports.store import Notice
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from tests.simulation.loop import Process
 from tests.simulation.trouble import Trouble, at_once, carried_out
@@ -16,14 +16,13 @@ from tests.support.flaky_store import FlakyStore
 
 
 class TroubledStore(FlakyStore):
-    """Every call has a fate. ``buried`` are the nodes that this process has declared dead."""
+    """Every call has a fate."""
 
     def __init__(self, database: MemoryDatabase, process: Process, trouble: Trouble) -> None:
         super().__init__(database)
         self.inner = MemoryStore(database)
         self.process = process
         self.trouble = trouble
-        self.buried: set[str] = set()
 
     def on_notice(self, hear: Callable[[Notice], None]) -> None:
         """Notices get lost."""
@@ -43,10 +42,7 @@ class TroubledStore(FlakyStore):
         method: Callable[..., Awaitable[Any]] = getattr(self.inner, name)
 
         def effect() -> object:
-            result = at_once(method(*args, **options))
-            if isinstance(result, Recovery):
-                self.buried |= set(result.nodes)
-            return result
+            return at_once(method(*args, **options))
 
         return await carried_out(fate, effect, lambda why: StoreUnavailable(f"{name}: {why}"))
 

@@ -26,6 +26,7 @@ from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.ports.jobs import JobChange
 from goclaw_py.runtime import clock as clocks
 from goclaw_py.runtime.heartbeat.service import HeartbeatSetup
+from goclaw_py.runtime.notices import Notices
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.clock import START
 from tests.chaos.facts import Facts, Said
@@ -94,7 +95,8 @@ def play(seed: int, folder: Path) -> Played:
     (folder / "HEARTBEAT.md").write_text(_CHECKLIST)
     with _entropy(seed), _bugs() as bugs, asyncio.Runner(loop_factory=WorldLoop) as runner:
         world = _World(plan(seed), folder)
-        found = runner.run(world.play())
+        with world.noting_what_is_forgotten():
+            found = runner.run(world.play())
     return Played(world.plan, found, broken(found), [*bugs, *world.bugs], world.trouble.trace)
 
 
@@ -161,6 +163,19 @@ class _World:
         self._journal = Journal(planned.seed)
         self._gateways: list[_Gateway] = []
         self._deliveries: set[asyncio.Task[None]] = set()
+        self._undropped: set[int] = set()
+
+    @contextmanager
+    def noting_what_is_forgotten(self) -> Iterator[None]:
+        """What a process had dropped, and did not store, when it was declared dead."""
+        forget = Notices.forget
+
+        def noted(notices: Notices) -> None:
+            self._undropped |= notices.rows()
+            forget(notices)
+
+        with patch.object(Notices, "forget", noted):
+            yield
 
     async def play(self) -> Facts:
         """Let everything happen, let it settle, and see what is left."""
@@ -292,10 +307,12 @@ class _World:
         self._server.receiving.pop(gateway.process, None)
         self._database.hearers.pop(gateway.store, None)
         self._journal.killed(gateway.process)
+        self._undropped |= gateway.works.runner.notices.rows()
 
     def _freeze(self, gateway: _Gateway, for_s: float) -> None:
         self.trouble.note("freeze", gateway.process.name)
         gateway.process.frozen = True
+        self._journal.stood_still(gateway.process)
         asyncio.get_running_loop().call_later(for_s, self._thaw, gateway)
 
     def _thaw(self, gateway: _Gateway) -> None:
@@ -364,7 +381,9 @@ class _World:
     def _has_recovered(self) -> bool:
         database = self._database
         left = [row for row in _open(database.cron.logs) if row.status is not Status.RUNNING]
-        return not left and len(database.nodes) <= len(self._live())
+        clusters = [one.works.cluster for one in self._live()]
+        living = {node for one in clusters for node in (one.node.id, one._given_up)}
+        return not left and database.nodes.keys() <= living
 
     async def _wait(self, reached: Callable[[], bool]) -> None:
         loop = asyncio.get_running_loop()
@@ -373,19 +392,19 @@ class _World:
             await asyncio.sleep(0.5)
 
     async def _end(self) -> None:
-        """End all gateways as a rolling restart does."""
+        """End all gateways as a rolling restart does; those that are still starting, too."""
+        await self._wait(lambda: all(one.up for one in self._live()))
         for one in self._live():
             self._drain(one, 20.0)
         await self._wait(lambda: not self._live())
 
     def _facts(self) -> Facts:
-        buried = [one.store.buried for one in self._gateways]
         return replace(
             reading.facts(self._database),
             said=tuple(Said(one.target.chat, one.text) for one in self._server.said),
             seen=tuple(self._server.seen),
             worked=tuple(work for _, work in self._journal.works.values()),
-            dead=frozenset[str]().union(*buried),
+            undropped=frozenset(self._undropped),
         )
 
     async def _bury(self) -> None:

@@ -2,8 +2,10 @@
 
 ``python -m tests.chaos.cluster --rounds 50 --seed 1`` plays rounds. In a round people write to
 a bot, jobs come due and hearts beat, while gateways are killed, frozen, ended, cut off from their
-database or given a wrong clock, and the database is restarted or stands still. When all has
-settled, one checker looks at what people saw, at what the agent noted and at the rows.
+database or given a wrong clock, and the database is restarted, stands still or has its rows locked.
+In half of the rounds one gateway polls, in the others updates are brought to each in turn. When all
+has settled and all have ended, one checker looks at what people saw, at what the agent noted and at
+the rows.
 
 * ``agent`` — the agent that answers, with a journal of its runs;
 * ``script`` — what happens in a round: pure, made from a seed;

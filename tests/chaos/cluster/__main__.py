@@ -9,20 +9,25 @@ played again.
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import tempfile
 from pathlib import Path
 
+from tests.chaos.cluster.nodes import MOUNTS_APART, may_mount, may_mount_apart
 from tests.chaos.cluster.report import breaches, lines, summary
 from tests.chaos.cluster.rounds import Round, stage
 from tests.chaos.cluster.script import Kind, Size, script
 from tests.chaos.cluster.server import server
 
+_IS_APART = "CHAOS_MOUNTS_APART"
+
 
 def main() -> int:
     """Play and report."""
     chosen = _arguments()
+    _mount_apart()
     # Everything that was started is ended then, too, and what was seen so far is told.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     size = Size(people=chosen.people, faults=chosen.faults, kinds=chosen.kinds)
@@ -39,6 +44,13 @@ def main() -> int:
         finally:
             print("\n".join(["", *lines(rounds)]), flush=True)
     return 1 if any(played.breaches for played in rounds) else 0
+
+
+def _mount_apart() -> None:
+    """Go on with mounts of our own: those of nodes are gone then, also if we are killed."""
+    if may_mount() and may_mount_apart() and _IS_APART not in os.environ:
+        program = [*MOUNTS_APART, sys.executable, "-m", "tests.chaos.cluster", *sys.argv[1:]]
+        os.execvpe(program[0], program, {**os.environ, _IS_APART: "1"})
 
 
 def _tell(played: Round, chosen: argparse.Namespace) -> None:
@@ -66,7 +78,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", type=int, help="play the round with this number alone")
     parser.add_argument("--people", type=int, default=Size().people, help="in a chat each")
     parser.add_argument("--faults", type=int, default=Size().faults, help="at most, in a round")
-    parser.add_argument("--kinds", type=Kind, nargs="+", default=list(Kind), help="what may happen")
+    possible = [kind for kind in Kind if kind is not Kind.FULL or may_mount()]
+    parser.add_argument("--kinds", type=Kind, nargs="+", default=possible, help="what may happen")
     return parser.parse_args()
 
 

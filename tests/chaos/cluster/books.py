@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -12,11 +13,24 @@ from typing import Any, Final
 from goclaw_py.store.postgres import Address, connection
 from goclaw_py.store.postgres.pool import Connection
 from tests.botapi.records import Sighting
-from tests.chaos.facts import Beat, Claim, Facts, Message, Occurrence, Post, Run, Said, Seen, Worked
+from tests.chaos.facts import (
+    Beat,
+    Claim,
+    Facts,
+    Message,
+    Occurrence,
+    Post,
+    Run,
+    Said,
+    Seen,
+    Timetable,
+    Worked,
+    sends,
+)
 
 _MESSAGES: Final = """
 select id, session, message ->> 'chat' as chat, split_part(session, ':', 5) as direct,
-    message ->> 'text' as text, outcome, attempts, run_id, kind
+    message ->> 'text' as text, outcome, attempts, run_id, kind, reason
 from inbox
 order by id
 """
@@ -26,7 +40,8 @@ from runs
 """
 _POSTS: Final = """
 select id, chat, message ->> 'text' as text, state, possible_duplicate, occurrence, alert,
-    message ->> 'run_id' as run, created_at, message ->> 'draft' is not null as draft
+    message ->> 'run_id' as run, created_at, message ->> 'draft' is not null as draft, beat, fence,
+    attempts
 from outbox
 """
 _OCCURRENCES: Final = """
@@ -37,6 +52,12 @@ _BEATS: Final = """
 select id, agent, status, finished_at
 from heartbeat_run_logs
 """
+_TIMETABLES: Final = """
+select id, created_at, coalesced, spec #>> '{schedule,origin}' as origin,
+    (spec #>> '{schedule,every_ms}')::float8 / 1000 as every_s
+from cron_jobs
+where spec #>> '{schedule,origin}' is not null
+"""
 _CLAIMS: Final = """
 select 'session' as kind, key, owner as node from sessions where owner is not null
 union all select 'lease', name, owner from leases where owner is not null
@@ -46,6 +67,8 @@ union all select 'occurrence', id, node from cron_run_logs where node is not nul
 union all select 'running job', id, running from cron_jobs where running is not null
 union all select 'beat', agent, node from heartbeats where node is not null
 union all select 'place in a lane', lane, node from lane_places
+union all select 'node', id, id from nodes
+union all select 'call', id::text, node from node_calls
 """
 _NODES: Final = "select id, host, pid, lease_until from nodes"
 _LEFT: Final = """
@@ -105,7 +128,6 @@ class Books:
     async def facts(self) -> Facts:
         """All that the database knows."""
         fetch = self._opened.fetch
-        nodes = await self.nodes()
         return Facts(
             messages=tuple(_message(row) for row in await fetch(_MESSAGES)),
             runs=tuple(_run(row) for row in await fetch(_RUNS)),
@@ -128,7 +150,7 @@ class Books:
             claims=tuple(
                 Claim(row["kind"], row["key"], row["node"]) for row in await fetch(_CLAIMS)
             ),
-            live=frozenset(node["id"] for node in nodes),
+            timetables=tuple(timetable(row) for row in await fetch(_TIMETABLES)),
         )
 
 
@@ -148,6 +170,7 @@ def _message(row: Mapping[str, Any]) -> Message:
         attempts=row["attempts"],
         run=row["run_id"],
         command=row["kind"] == "command",
+        reason=row["reason"],
     )
 
 
@@ -178,7 +201,16 @@ def _post(row: Mapping[str, Any]) -> Post:
         row["alert"] or "",
         row["created_at"].timestamp(),
         row["draft"],
+        row["beat"],
+        sends(row["fence"], row["attempts"]),
     )
+
+
+def timetable(row: Mapping[str, Any]) -> Timetable:
+    """Of a job on a grid. It is due after the moment in which it was made (SPEC CRON-3)."""
+    every, origin = row["every_s"], datetime.fromisoformat(row["origin"]).timestamp()
+    steps = math.floor((row["created_at"].timestamp() - origin) / every) + 1
+    return Timetable(row["id"], origin + steps * every, every, row["coalesced"])
 
 
 # ---------------------------------------------------------------------------- from outside
@@ -215,6 +247,9 @@ def journal(file: Path) -> list[Noted]:
     ]
 
 
-def worked(noted: Iterable[Noted]) -> tuple[Worked, ...]:
-    """The journal as facts."""
-    return tuple(Worked(one.run, one.session, one.began, one.ended) for one in noted)
+def worked(noted: Iterable[Noted], frozen: Collection[int]) -> tuple[Worked, ...]:
+    """The journal as facts; ``frozen`` are the processes that stood still for a while."""
+    return tuple(
+        Worked(one.run, one.session, one.began, one.ended, stood_still=one.pid in frozen)
+        for one in noted
+    )

@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,9 +17,16 @@ from tests.chaos.cluster.lines import State
 from tests.chaos.cluster.nodes import Node
 from tests.chaos.cluster.script import OF_DATABASE, Fault, Kind
 from tests.chaos.cluster.server import Server
+from tests.support.process import START_S
 
 ENDS_S: Final = 60.0
 """A guard: a process that was asked to end and has not by then does not end."""
+_LOOK_S: Final = 0.02
+_LOCKS: Final = (
+    "select from sessions order by key for update",
+    "select from inbox where state = 'pending' order by id for update",
+)
+"""In the order in which gateways lock them."""
 _LATENCY_S: Final = 0.15
 _LINES: Final[Mapping[Kind, State]] = {
     Kind.CUT: State.CUT,
@@ -46,7 +54,9 @@ class Faults:
         self._server = server
         self._address = address
         self._threads: list[threading.Thread] = []
+        self._over = threading.Event()
         self.away: list[Away] = []
+        self.frozen: set[int] = set()
         self.troubles: list[str] = []
 
     def begin(self, faults: Sequence[Fault], begun: float) -> None:
@@ -61,14 +71,33 @@ class Faults:
         for thread in self._threads:
             thread.join()
 
+    def end(self) -> None:
+        """Undo what is left of them, whatever has become of the round; nothing is started then."""
+        self._over.set()
+        self.join()
+
     def _run(self, fault: Fault, begun: float) -> None:
         try:
-            _until(begun + fault.at_s)
+            if self._is_over_by(begun + fault.at_s):
+                return
             undo = self._begin(fault)
-            _until(begun + fault.until_s)
-            undo()
+            is_over = self._is_over_by(begun + fault.until_s)
+            if not (is_over and fault.kind in (Kind.KILL, Kind.END)):
+                undo()
         except Exception as error:  # told with the round; the others have to be undone
             self.troubles.append(f"{fault}: {error!r}")
+
+    def _is_over_by(self, moment: float) -> bool:
+        """Wait until a moment; whether the round was over before it."""
+        return self._over.wait(max(0.0, moment - time.monotonic()))
+
+    def _wait(self, look: Callable[[], bool], limit_s: float) -> bool:
+        """Wait until something is so, or the round is over; whether it is so."""
+        end = time.monotonic() + limit_s
+        while not look():
+            if self._over.wait(_LOOK_S) or time.monotonic() > end:
+                return look()
+        return True
 
     def _begin(self, fault: Fault) -> Callable[[], None]:
         """Let it happen; what undoes it."""
@@ -86,11 +115,15 @@ class Faults:
             node.set_clock(fault.jump_s)
             return lambda: node.set_clock(0)
         if fault.kind is Kind.FREEZE:
+            self.frozen.add(node.pid)
             node.send(signal.SIGSTOP)
             return lambda: node.send(signal.SIGCONT)
         return self._end(node, fault.kind)
 
     def _end(self, node: Node, kind: Kind) -> Callable[[], None]:
+        if kind is Kind.END:
+            # A program that is still being loaded knows of no signal.
+            self._wait(lambda: node.is_ready or not node.alive(), START_S)
         waiting = self._waiting(node.pid, begun=kind is Kind.KILL)
         self.away.append(Away(kind, node.pid, time.monotonic(), waiting))
         program = node.program
@@ -99,8 +132,10 @@ class Faults:
             program.kill()
         else:
             node.send(signal.SIGTERM)
-            code = program.wait(ENDS_S)
-            if code != 0:
+            if not self._wait(lambda: not program.alive(), ENDS_S):
+                self.troubles.append(f"node {node.number} has not ended in {ENDS_S:g} s")
+                program.kill()
+            elif (code := program.wait()) != 0:
                 self.troubles.append(f"node {node.number} ended with {code} when it was asked to")
         return node.start
 
@@ -108,8 +143,33 @@ class Faults:
         if kind is Kind.PAUSE:
             self._server.freeze()
             return self._server.thaw
+        if kind is Kind.LOCKS:
+            return self._lock()
         self._server.end(signal.SIGINT if kind is Kind.RESTART else signal.SIGQUIT)
         return self._server.start
+
+    def _lock(self) -> Callable[[], None]:
+        """Hold what any work on a session needs, as a careless operator's transaction does."""
+        runner = asyncio.Runner()
+        held = AsyncExitStack()
+
+        async def hold() -> None:
+            opened = await held.enter_async_context(connection(self._address))
+            for sql in ("begin", *_LOCKS):
+                await opened.fetch(sql)
+
+        def let_go() -> None:
+            try:
+                runner.run(held.aclose())
+            finally:
+                runner.close()
+
+        try:
+            runner.run(hold())
+        except BaseException:
+            let_go()
+            raise
+        return let_go
 
     def _waiting(self, pid: int, *, begun: bool) -> frozenset[str]:
         """The sessions in which something waits for this process; ``begun``: or is worked on."""
@@ -122,7 +182,3 @@ class Faults:
             return asyncio.run(ask())
         except Exception:  # the database may be away as well: nothing is measured then
             return frozenset()
-
-
-def _until(moment: float) -> None:
-    time.sleep(max(0.0, moment - time.monotonic()))

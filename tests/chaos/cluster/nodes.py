@@ -1,30 +1,31 @@
 """Gateway processes, each as if it had a machine of its own.
 
 Where the kernel lets us, a gateway has a host name and a disk of its own; where it does not, all
-are on one machine, which they then know, and a full disk is a limit on the size of files.
+are on one machine, which they then know, and no disk can be filled.
 """
 
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 from tests.chaos.cluster.lines import Line
+from tests.chaos.cluster.script import Kind
 from tests.support.process import ROOT, START_S, Home, Program, wait_for
 from tests.tools.debian_tools import path_of
 
 _DISK_MB: Final = 8
 _BALLAST: Final = "ballast"
-_NO_SIZE: Final = 0
 WORKSPACES: Final = "workspaces"
+MOUNTS_APART: Final = ("unshare", "--mount")
+"""What stands in front of a command that is to have mounts of its own."""
 
 
 class Node:
@@ -85,9 +86,14 @@ class Node:
 
         def look() -> bool:
             assert program.alive(), f"node {self.number} ended:\n{program.output}"
-            return " is ready." in program.output
+            return self.is_ready
 
         wait_for(look, f"readiness of node {self.number}", limit_s=START_S)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the process that runs, or ran last, has come up."""
+        return self.program is not None and " is ready." in self.program.output
 
     def alive(self) -> bool:
         """Whether its process is there."""
@@ -101,24 +107,18 @@ class Node:
     # ------------------------------------------------------------------ disk and clock
 
     def fill_disk(self) -> None:
-        """Leave no room for anything on its disk."""
-        if _may_mount():
-            with (self.home / _BALLAST).open("wb", buffering=0) as file:
-                try:
-                    while file.write(bytes(1 << 16)):
-                        pass
-                except OSError:
-                    return
-        elif self.alive():
-            hard = resource.prlimit(self.pid, resource.RLIMIT_FSIZE)[1]
-            resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (_NO_SIZE, hard))
+        """Leave no room for anything on its disk, which it has to itself."""
+        assert os.path.ismount(self.home), self.home
+        with (self.home / _BALLAST).open("wb", buffering=0) as file:
+            try:
+                while file.write(bytes(1 << 16)):
+                    pass
+            except OSError:
+                return
 
     def empty_disk(self) -> None:
         """Make room again."""
         (self.home / _BALLAST).unlink(missing_ok=True)
-        if not _may_mount() and self.alive():
-            hard = resource.prlimit(self.pid, resource.RLIMIT_FSIZE)[1]
-            resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (hard, hard))
 
     def set_clock(self, seconds: int) -> None:
         """Set its clock ahead by so many seconds, or behind: at once, as ``date -s`` does."""
@@ -129,15 +129,19 @@ class Node:
 
 @contextmanager
 def nodes(
-    folder: Path, lines: Sequence[Line], settings: Sequence[Mapping[str, str]], *, own_clock: bool
+    folder: Path, lines: Sequence[Line], settings: Sequence[Mapping[str, str]], kinds: Set[Kind]
 ) -> Iterator[list[Node]]:
-    """A node at each line; whatever of them is left is ended by its process id."""
+    """A node at each line; whatever of them is left is ended by its process id.
+
+    ``kinds``: what will befall them. What nobody will touch is not made apart.
+    """
     made: list[Node] = []
     with ExitStack() as stack:
         for number, (line, own) in enumerate(zip(lines, settings, strict=True)):
             place = folder / f"node{number}"
-            stack.enter_context(_disk(place / "disk"))
-            node = Node(number, place, line, own, own_clock=own_clock)
+            if Kind.FULL in kinds:
+                stack.enter_context(_disk(place / "disk"))
+            node = Node(number, place, line, own, own_clock=Kind.CLOCK in kinds)
             stack.callback(_end, node)
             made.append(node)
         yield made
@@ -170,17 +174,22 @@ def _may_unshare() -> bool:
 
 
 @cache
-def _may_mount() -> bool:
+def may_mount() -> bool:
+    """Whether gateways can have disks of their own."""
     return os.geteuid() == 0 and _may_unshare()
+
+
+@cache
+def may_mount_apart() -> bool:
+    """Whether a process can have mounts that end with it, whoever ends it."""
+    done = subprocess.run([*MOUNTS_APART, "true"], capture_output=True, check=False)
+    return done.returncode == 0
 
 
 @contextmanager
 def _disk(folder: Path) -> Iterator[None]:
-    """A small disk, where it can be had."""
+    """A small disk."""
     folder.mkdir(parents=True, exist_ok=True)
-    if not _may_mount():
-        yield
-        return
     kind = ["-t", "tmpfs", "-o", f"size={_DISK_MB}m", "tmpfs"]
     subprocess.run(["mount", *kind, str(folder)], check=True, cwd=ROOT)
     try:

@@ -15,7 +15,8 @@ _MOST_SHOWN = 40
 def summary(played: Round) -> Iterator[str]:
     """A few lines about one round."""
     counts = ", ".join(f"{count} {what}" for what, count in played.counts.items())
-    yield f"round {played.script.number}: {played.seconds:.0f} s; {counts}"
+    way = "webhooks" if played.script.webhooks else "polling"
+    yield f"round {played.script.number}: {way}, {played.seconds:.0f} s; {counts}"
     yield from (f"  {fault}" for fault in played.script.faults)
 
 

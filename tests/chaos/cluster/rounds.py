@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -26,6 +27,7 @@ from tests.chaos.cluster.script import FIRST_USER, NODES, OF_DATABASE, Kind, Scr
 from tests.chaos.cluster.server import Server
 from tests.chaos.facts import Facts, names
 from tests.chaos.law import broken
+from tests.chaos.rounds import PATH, PUBLIC, free_port
 from tests.support.postgres import run_sql
 from tests.support.process import emulator, telegram
 
@@ -37,6 +39,10 @@ _FIRST_CHAT_OF_JOBS: Final = FIRST_USER - 1000
 _CHAT_OF_ALERTS: Final = FIRST_USER - 1
 _BEATING: Final = ("ada", "ben")
 _TEMPLATE: Final = "cluster_template"
+_FALLS: Final = frozenset([Kind.KILL, Kind.END, Kind.FREEZE])
+"""After which a process may owe somebody the answer to a stop."""
+_HANGS_UP_S: Final = 3.0
+"""How long a server waits for a webhook; the real one is more patient."""
 _DATABASE_S: Final = 12.0
 """So close to trouble with the database nothing says how quickly work is taken over."""
 
@@ -56,11 +62,11 @@ class Round:
 
     script: Script
     breaches: tuple[str, ...]
-    said: str
-    moved: Mapping[Kind, Sequence[float]]
-    stray_s: float
-    counts: Mapping[str, int]
-    seconds: float
+    said: str = ""
+    moved: Mapping[Kind, Sequence[float]] = field(default_factory=dict)
+    stray_s: float = 0.0
+    counts: Mapping[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
 
 
 class Stage:
@@ -77,7 +83,13 @@ class Stage:
         asyncio.run(_make_template(self._server.address))
 
     def play(self, script: Script) -> Round:
-        """Play one round; all that was started has ended afterwards."""
+        """Play one round, to its end or not; all that was started has ended afterwards."""
+        try:
+            return self._play(script)
+        except Exception:
+            return Round(script, (f"the round broke:\n{traceback.format_exc()}",))
+
+    def _play(self, script: Script) -> Round:
         began = time.monotonic()
         self._played += 1
         name = f"round{self._played}"
@@ -91,12 +103,16 @@ class Stage:
             api = stack.enter_context(emulator())
             ways = stack.enter_context(lines(folder, self._server.folder, NODES))
             settings = [_settings(api, address, way, folder) for way in ways]
-            own_clock = Kind.CLOCK in script.kinds
-            made = nodes(folder, ways, settings, own_clock=own_clock)
-            cluster = stack.enter_context(made)
+            if script.webhooks:
+                settings = _hooked(api, settings)
+            cluster = stack.enter_context(nodes(folder, ways, settings, script.kinds))
             game = _Game(script, api, cluster, self._server, address, folder)
             played = game.play()
-        asyncio.run(run_sql(self._server.address, f"drop database {name} with (force)"))
+        try:
+            self._server.start()
+            asyncio.run(run_sql(self._server.address, f"drop database {name} with (force)"))
+        except Exception:  # beside what made it so
+            played = replace(played, breaches=(*played.breaches, traceback.format_exc()))
         return replace(played, seconds=time.monotonic() - began)
 
 
@@ -122,6 +138,20 @@ class _Game:
         self._troubles: list[str] = []
 
     def play(self) -> Round:
+        try:
+            return self._play()
+        except Exception:
+            self._troubles.append(f"the round broke:\n{traceback.format_exc()}")
+            troubles = (*self._troubles, *self._faults.troubles)
+            return Round(self._script, troubles, self._output())
+        finally:
+            # What comes now ends all that the faults are about.
+            self._faults.end()
+
+    def _output(self) -> str:
+        return "".join(node.output for node in self._nodes)
+
+    def _play(self) -> Round:
         for node in self._nodes:
             _equip(node)
             node.start()
@@ -143,7 +173,7 @@ class _Game:
         for chat in (*map(_chat_of, range(self._script.jobs)), _CHAT_OF_ALERTS):
             self._say(chat, Task(chat * 10, 1, 0).prompt)
         for number in range(self._script.jobs):
-            hands.ask(self._nodes[0].home, "POST", "jobs", _job(number))
+            hands.make(self._nodes[0].home, _job(number))
 
     def _say(self, chat: int, text: str) -> None:
         self._api.say(chat, text)
@@ -208,7 +238,8 @@ class _Game:
             seen=tuple(
                 one for chat in chats for one in books.seen(chat, sightings[chat], rows.posts)
             ),
-            worked=books.worked(noted),
+            worked=books.worked(noted, self._faults.frozen),
+            nobody_fell=not self._script.kinds & _FALLS,
         )
         breaches = [
             *self._troubles,
@@ -224,11 +255,11 @@ class _Game:
             "posts": len(facts.posts),
             "possible duplicates": sum(post.possible_duplicate for post in facts.posts),
             "lost runs": sum(run.outcome == "lost" for run in facts.runs),
+            "nodes that answered": len({r.node for r in facts.runs if r.trigger == "chat"}),
         }
         moved = self._moved(noted, begun)
-        said = "".join(node.output for node in self._nodes) if breaches else ""
-        in_vain_s = stray_s(noted)
-        return Round(self._script, tuple(breaches), said, moved, in_vain_s, counts, 0.0)
+        said = self._output() if breaches else ""
+        return Round(self._script, tuple(breaches), said, moved, stray_s(noted), counts)
 
     def _judged(self, facts: Facts, sightings: Mapping[int, Sequence[Sighting]]) -> Iterator[str]:
         """What people saw of drafts and ends, more closely than the law looks."""
@@ -311,6 +342,18 @@ def _settings(api: Control, address: Address, line: Line, folder: Path) -> dict[
         GOCLAW_DATABASE_URL=dsn,
         **{agent.JOURNAL: str(folder / "journal")},
     )
+
+
+def _hooked(api: Control, settings: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+    """Let the server bring updates to each node in turn."""
+    ports = [free_port() for _ in settings]
+    api.route(PUBLIC, [f"http://127.0.0.1:{port}" for port in ports])
+    api.webhook_pace(timeout_s=_HANGS_UP_S)
+    hook = {"GOCLAW_CHANNELS__TELEGRAM__WEBHOOK_URL": PUBLIC + PATH}
+    return [
+        {**own, **hook, "GOCLAW_WEB__PORT": str(port)}
+        for own, port in zip(settings, ports, strict=True)
+    ]
 
 
 def _equip(node: Node) -> None:

@@ -32,9 +32,10 @@ class Kind(StrEnum):
     RESTART = "database restarted"
     CRASH = "database killed"
     PAUSE = "database frozen"
+    LOCKS = "rows locked"
 
 
-OF_DATABASE: Final = frozenset([Kind.RESTART, Kind.CRASH, Kind.PAUSE])
+OF_DATABASE: Final = frozenset([Kind.RESTART, Kind.CRASH, Kind.PAUSE, Kind.LOCKS])
 OF_NODES: Final = tuple(kind for kind in Kind if kind not in OF_DATABASE)
 _LASTS_S: Final[dict[Kind, tuple[float, float]]] = {
     # A node that comes back within the lease is taken over by itself, a later one by the others.
@@ -50,6 +51,7 @@ _LASTS_S: Final[dict[Kind, tuple[float, float]]] = {
     Kind.RESTART: (0.0, 3.0),
     Kind.CRASH: (0.0, 1.0),
     Kind.PAUSE: (1.0, LEASE_S + 4),
+    Kind.LOCKS: (3.0, 12.0),
 }
 """How long each kind lasts."""
 _JUMPS_S: Final = (-300, 300, -30, 45)
@@ -102,13 +104,17 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """One round: what is said and what befalls whom, each in the order of its times."""
+    """One round: what is said and what befalls whom, each in the order of its times.
+
+    ``webhooks``: updates are brought to all nodes in turn, else one of them polls.
+    """
 
     number: int
     sayings: tuple[Saying, ...]
     faults: tuple[Fault, ...]
     jobs: int
     length_s: float
+    webhooks: bool = False
 
     @property
     def users(self) -> list[int]:
@@ -130,6 +136,7 @@ def script(seed: str, number: int, size: Size) -> Script:
         tuple(sorted(_faults(chance, size), key=lambda fault: fault.at_s)),
         size.jobs,
         size.length_s,
+        chance.random() < 0.5,
     )
 
 

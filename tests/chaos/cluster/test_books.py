@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tests.botapi.records import Sighting
@@ -11,7 +12,7 @@ from tests.chaos.cluster.books import Noted
 from tests.chaos.cluster.faults import Away
 from tests.chaos.cluster.rounds import stray_s, taken_over
 from tests.chaos.cluster.script import Kind
-from tests.chaos.facts import Post
+from tests.chaos.facts import Post, Timetable
 
 ANN = 7
 DEAD, LIVE = 100, 200
@@ -53,6 +54,17 @@ def test_taking_over_lasts_until_another_process_begins_what_waited() -> None:
         noted("c", LIVE, 11.0, 12.0),
     ]
     assert list(taken_over(away, journal)) == [4.0]
+
+
+def test_a_job_is_due_on_its_grid_after_it_was_made() -> None:
+    made = datetime(2026, 1, 1, 10, 0, 0, 700_000, UTC)
+    origin = made.replace(microsecond=0)
+    row = {"id": "j", "created_at": made, "every_s": 2.5, "coalesced": 4}
+    expected = Timetable("j", origin.timestamp() + 2.5, 2.5, 4)
+    assert books.timetable({**row, "origin": origin.isoformat()}) == expected
+    earlier = origin - timedelta(seconds=3)
+    expected = Timetable("j", earlier.timestamp() + 5.0, 2.5, 4)
+    assert books.timetable({**row, "origin": earlier.isoformat()}) == expected
 
 
 def test_work_in_vain_is_what_two_do_at_a_time_in_one_session() -> None:

@@ -27,6 +27,10 @@ def test_a_node_suffers_one_thing_at_a_time_and_the_database_one_in_a_round() ->
         assert sum(fault.node is None for fault in one.faults) <= 1
 
 
+def test_some_rounds_have_webhooks_and_some_poll() -> None:
+    assert 10 < sum(one.webhooks for one in ROUNDS) < 30
+
+
 def test_what_is_about_the_lease_outlasts_it_and_clocks_are_set_indeed() -> None:
     for fault in (fault for one in ROUNDS for fault in one.faults):
         if fault.kind in (Kind.FREEZE, Kind.SILENCE):
