@@ -91,7 +91,7 @@ bench-cluster: $(VENV)/.ready-bench  ## measure take-over, stops, throughput and
 	@$(BIN)/python -m bench.cluster $(ARGS)
 
 bench-soak: $(VENV)/.ready-bench  ## whether a gateway keeps its size; ARGS="virtual" or ARGS="real --minutes 30"
-	@$(BIN)/python -m bench.soak $(ARGS)
+	@$(BIN)/python -m bench.soak $(or $(ARGS),virtual)
 
 clean:           ## remove the environment and caches
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*

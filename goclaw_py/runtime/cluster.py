@@ -124,9 +124,7 @@ class Cluster:
             is_late = self._clock.now() >= self.node.lease_until - _SPARE
             if was_late and is_late and self._has_company and self._given_up is None:
                 log.error("cut off from the database; others may take up what this process did")
-                # Nobody knows the new node: until it has joined, it can claim and begin nothing.
-                self._given_up, self.node = self.node.id, self._new_node()
-                self._on_lost()
+                self._give_up()
 
     async def watch(self) -> None:
         """Look for nodes that died. Runs until cancelled.
@@ -207,13 +205,18 @@ class Cluster:
             return False
         if not is_there:
             log.error("this process was declared dead; its work belongs to others now")
-            self._on_lost()
+            self._give_up()
             return False
         if self._clock.now() >= self.node.lease_until:
             # What kept this process from renewing in time may have kept the others too.
             self._bury_from = self._clock.now() + LEASE
         self.node = replace(self.node, lease_until=until)
         return True
+
+    def _give_up(self) -> None:
+        # Nobody knows the new node: until it has joined, it can claim and begin nothing.
+        self._given_up, self.node = self.node.id, self._new_node()
+        self._on_lost()
 
     async def _read_clock(self) -> None:
         if self._shared is None:
