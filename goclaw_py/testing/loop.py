@@ -32,7 +32,7 @@ class _Selector(selectors.DefaultSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
-        if ready or (timeout is not None and timeout <= 0):
+        if ready or (timeout is not None and timeout <= 0) or self.loop.tell_settled():
             return ready
         if self.loop.outside:
             return super().select(
@@ -52,6 +52,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         selector.loop = self
         self.virtual_now = 0.0
         self.outside = 0
+        self._settled: list[asyncio.Future[None]] = []
+        self._was_told = False
         self._clock_resolution = 1e-9
         super().__init__(selector)
 
@@ -74,6 +76,27 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         if self.virtual_now < when < self.virtual_now + self._clock_resolution:
             self.virtual_now = when
         return super().call_at(when, callback, *args, context=context)
+
+    async def settled(self) -> None:
+        """Wait until nothing is left to do at this instant.
+
+        Called again by whoever did nothing in between, it lets time pass to the next timer.
+        """
+        future: asyncio.Future[None] = self.create_future()
+        self._settled.append(future)
+        await future
+
+    def tell_settled(self) -> bool:
+        """Wake those who wait for ``settled``; False if nobody does, or they were just told."""
+        told, self._was_told = self._was_told, False
+        if told or not self._settled:
+            return False
+        waiting, self._settled = self._settled, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+        self._was_told = True
+        return True
 
     @contextmanager
     def busy_outside(self) -> Iterator[None]:

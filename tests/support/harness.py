@@ -61,6 +61,7 @@ from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import START, LoopClock
+from goclaw_py.testing.loop import VirtualLoop
 from tests.support.flaky_store import FlakyStore
 
 PENDING_POLL_S = 2.0
@@ -450,7 +451,12 @@ async def a_process(
 
 
 async def until(reached: Callable[[], bool], *, within_s: float = 600.0) -> None:
-    """Let virtual time pass until something is so."""
+    """Let virtual time pass until something is so, and a moment more.
+
+    What comes next then has another time than what was waited for.
+    """
+    loop = asyncio.get_running_loop()
     async with asyncio.timeout(within_s):
         while not reached():
-            await asyncio.sleep(0.01)
+            await (loop.settled() if isinstance(loop, VirtualLoop) else asyncio.sleep(0.01))
+    await asyncio.sleep(0.001)

@@ -51,7 +51,7 @@ async def ends(gateway: GatewayProcess, *states: OutboxState) -> None:
     """Wait until all rows are in one of these states."""
     async with asyncio.timeout(7000):
         while any(row.state not in states for row in await rows(gateway)):
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(1)
 
 
 # ---------------------------------------------------------------------------- delivery
