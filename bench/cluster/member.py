@@ -90,7 +90,7 @@ async def member(store: PostgresStore, kind: Kind) -> AsyncIterator[Member]:
         desk, agent = Desk(), Instant()
         around = _around(kind, desk, agent, folder)
         works = Works(store, clock, _scheduler(kind), around, _node(cluster))
-        store.on_notice(lambda notice: _hear(notice, works, pending))
+        store.on_notice(lambda notice: _hear(notice, works, cluster, pending))
         await cluster.join()
         await works.doorkeeper.refresh()
         await works.take_up()
@@ -179,7 +179,7 @@ async def _keep_knowing_people(works: Works) -> None:
         await works.doorkeeper.refresh()
 
 
-def _hear(notice: Notice, works: Works, pending: Wake) -> None:
+def _hear(notice: Notice, works: Works, cluster: Cluster, pending: Wake) -> None:
     match notice:
         case Notice.INBOX:
             pending.call()
@@ -190,6 +190,7 @@ def _hear(notice: Notice, works: Works, pending: Wake) -> None:
         case Notice.LANES:
             works.lane_places.look()
         case Notice.NODES:
+            cluster.look()
             works.calls.look()
             works.supervisor.look()
         case Notice.PEOPLE:

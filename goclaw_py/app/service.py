@@ -329,6 +329,7 @@ class Service:
             case Notice.LANES:
                 self._works.lane_places.look()
             case Notice.NODES:
+                self._cluster.look()
                 self._works.calls.look()
                 self._works.supervisor.look()
 

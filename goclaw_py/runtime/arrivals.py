@@ -113,6 +113,13 @@ class Arrivals:
         self._here.append(arrival)
         self._act_at_once(arrival)
 
+    def forget(self) -> None:
+        """What stops have met belongs to others now: those that are not committed act again."""
+        for arrival in self._here:
+            arrival.acted, arrival.stops, arrival.rest = False, None, None
+        for key in [key for key, stops in self._acted.items() if stops is not None]:
+            self._acted.pop(key, None)
+
     def leave(self, arrivals: Sequence[Arrival]) -> None:
         """These are committed, or will come again."""
         for arrival in arrivals:
@@ -134,16 +141,12 @@ class Arrivals:
         for row in rows:
             mine = left.setdefault(row.session, [])
             mine.append(row)
-            if row.id in committed or not self.is_coming(row):
+            if row.id in committed or not self._coming(row):
                 for one in mine:
                     for arrival in self._coming(one):
                         arrival.taken_up = True
                     yield one
                 mine.clear()
-
-    def is_coming(self, row: InboxRow) -> bool:
-        """Whether a row is just being accepted here."""
-        return bool(self._coming(row))
 
     def _coming(self, row: InboxRow) -> list[Arrival]:
         key = external_id(row.message)
@@ -173,7 +176,10 @@ class Arrivals:
 
     def covered(self, message: InboundMessage) -> Reason | None:
         """The stop that came after a message and before its commit."""
-        return self._covered.get(external_id(message))
+        key = external_id(message)
+        # It may have been committed again meanwhile, and done with there.
+        here = (one.covered for one in self._here if external_id(one.message) == key)
+        return self._covered.get(key) or next(filter(None, here), None)
 
     def uncover(self, message: InboundMessage) -> None:
         """It has ended as covered; if an operator lets it run again, it is not stopped again."""

@@ -23,6 +23,7 @@ from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import Node, NodeState, NodeStore, Recovery
 from goclaw_py.runtime.clock import SharedClock, new_id
 from goclaw_py.runtime.retry import until_available
+from goclaw_py.runtime.wake import Wake
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ class Cluster:
         self._state = state
         self._peers: tuple[Node, ...] = ()
         self._has_company = True
-        """Whether others lived when the nodes were last seen; nobody knows before."""
+        """Whether there were others when the nodes were last seen; nobody knows before."""
         self._given_up: NodeId | None = None
         """Who this process was when it gave up, until it is somebody again."""
         self._former: NodeId | None = None
@@ -75,6 +76,7 @@ class Cluster:
         self._on_lost = on_lost
         self.node: Node = self._new_node()
         self._renewing = asyncio.Lock()
+        self._changed = Wake()
         self._bury_from = self.node.lease_until
         """Until then a node whose lease has ended may still be about to renew it."""
 
@@ -139,12 +141,17 @@ class Cluster:
                 if self._clock.now() >= self._bury_from:
                     await self.recover()
                 self._peers = tuple(await self._store.nodes())
-                self._has_company = bool(self._live_others())
+                self._has_company = bool(self.others())
                 self._tell_differences()
             except StoreUnavailable:
                 await until_available(self._renew)
                 self._bury_from = self._clock.now() + LEASE
-            await asyncio.sleep(RECOVER_S)
+            await self._changed.wait(RECOVER_S)
+            self._changed.clear()
+
+    def look(self) -> None:
+        """A node may have joined or left: whoever believes to be alone has to know."""
+        self._changed.call()
 
     def others(self) -> tuple[Node, ...]:
         """The other nodes as they were seen last, the dead ones until they are taken over."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 
@@ -165,8 +165,9 @@ class Gateway:
         older = accepted.before.difference(self._taken, self._held_up)
         if older and not self._dispatcher.draining:
             # A look finds all of them in their order. What it cannot reach is found by the next.
+            new = {row.id for row in accepted.rows if external_id(row.message) in arrivals}
             with suppress(StoreUnavailable):
-                await self.take_pending({*older, *(row.id for row in accepted.rows)})
+                await self.take_pending(new)
             return
         for row in accepted.rows:
             arrival = arrivals.get(external_id(row.message))
@@ -178,16 +179,15 @@ class Gateway:
                 if not (arrival.acted and row.kind is InboxKind.COMMAND):
                     await self._take(row)
 
-    async def take_pending(self, committed: Collection[int] = ()) -> None:
+    async def take_pending(self, new: Set[int] = frozenset()) -> None:
         """Take up rows that no live process works on: after a crash, or from another node.
 
-        For ``committed`` see ``Arrivals.found``. Raises ``StoreUnavailable``.
+        ``new`` were just committed behind such rows. Raises ``StoreUnavailable``.
         """
-        # What one look has found must not be forgotten as done by another one.
-        async with self._looking:
-            await self._look(committed)
+        async with self._looking:  # what one look has found another must not forget as done
+            await self._look(new)
 
-    async def _look(self, committed: Collection[int]) -> None:
+    async def _look(self, new: Set[int]) -> None:
         node, life = self._node(), self._life
         await self._stopper.keep()
         done = await self._store.ended(set(self._taken).union(self._held_up))
@@ -198,10 +198,10 @@ class Gateway:
         self._held_up.no_more(done)
         for row_id in done:
             self._taken.pop(row_id, None)
-        for row in self._arrivals.found(rows, committed):
+        for row in self._arrivals.found(rows, new):
             if self._life != life:
                 return  # declared dead meanwhile: what this look found belongs to others
-            await self._take(row, late=not self._arrivals.is_coming(row))
+            await self._take(row, late=row.id not in new)
 
     def _forget_done(self) -> None:
         """Forget rows whose end is stored: one that is pending again is to be tried again."""
@@ -397,3 +397,4 @@ class Gateway:
         self._runner.notices.forget()
         self._outages.forget()
         self._stopper.forget()
+        self._arrivals.forget()

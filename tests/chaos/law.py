@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 
 from goclaw_py.core import wording
 from tests.chaos.breach import Breach, Rule, grouped
-from tests.chaos.facts import Facts, Message, Post, Run, Seen, names
+from tests.chaos.facts import Facts, Message, Post, Run, Seen, Worked, names
 from tests.chaos.law_of_times import (
     alert_once,
     alert_told,
@@ -188,8 +188,9 @@ def _work_overlaps(facts: Facts) -> Iterator[Breach]:
     What is lost or abandoned may go on in two cases: it does not care that it is told to end, or
     its process stood still, and notices what has become of it when it wakes.
     """
-    gone = {run.id for run in facts.runs if run.outcome in _GONE}
+    runs = {run.id: run for run in facts.runs}
     for key, works in grouped(facts.worked, lambda work: work.session).items():
+        gone = {work.run for work in works if _is_gone(runs.get(work.run), work)}
         spans = _in_order(
             (work, work.began, work.told or work.ended if work.run in gone else work.ended)
             for work in works
@@ -197,6 +198,14 @@ def _work_overlaps(facts: Facts) -> Iterator[Breach]:
         )
         for one, other in _overlaps(spans, open_ends=False):
             yield Breach(Rule.WORK_OVERLAPS, key, f"{one} and {other}")
+
+
+def _is_gone(run: Run | None, work: Worked) -> bool:
+    """Whether others have ended it: as cancelled, too, if it was being stopped."""
+    if run is None or run.outcome in _GONE:
+        return run is not None
+    is_early = run.ended is not None and work.ended is not None and run.ended < work.ended
+    return run.outcome == "cancelled" and is_early
 
 
 def _lost_and_heard(facts: Facts) -> Iterator[Breach]:

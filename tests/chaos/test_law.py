@@ -133,12 +133,12 @@ def cancelled(reason: str, *, stop: Message | None = STOP) -> Facts:
     )
 
 
-def worked_beside(lost: Worked) -> Facts:
+def worked_beside(lost: Worked, outcome: str = "lost") -> Facts:
     """Run ``r0`` was lost at 2 s, and its message ran anew from then on; so its agent noted it."""
     return replace(
         GOOD,
         runs=(
-            run("r0", 1, 2, "lost"),
+            run("r0", 1, 2, outcome),
             replace(GOOD.runs[0], node=OTHER, started=2.0, ended=2.5),
             replace(GOOD.runs[1], node=OTHER, started=2.5),
             GOOD.runs[2],
@@ -320,6 +320,10 @@ BREACHES = {
         Rule.WORK_OVERLAPS,
         replace(GOOD, worked=(Worked("r1", SESSION, 1.0, 2.5), GOOD.worked[1])),
     ),
+    "one that was stopped, in a process that is cut off and works on": (
+        Rule.WORK_OVERLAPS,
+        worked_beside(Worked("r0", SESSION, 1.0, 2.1), "cancelled"),
+    ),
     "a process that is cut off and works on": (
         Rule.WORK_OVERLAPS,
         worked_beside(Worked("r0", SESSION, 1.0, 2.1)),
@@ -499,6 +503,9 @@ ALLOWED = {
     ),
     "a frozen process that goes on with what was lost": worked_beside(
         Worked("r0", SESSION, 1.0, 9.0, stood_still=True)
+    ),
+    "one that was being stopped when its node was declared dead": worked_beside(
+        Worked("r0", SESSION, 1.0, 9.0, told=1.5), "cancelled"
     ),
     "an agent that does not care that it is told to end": worked_beside(
         Worked("r0", SESSION, 1.0, 9.0, told=2.0)

@@ -314,6 +314,14 @@ async def test_the_time_is_that_of_the_database_if_it_has_a_clock(world: World) 
     assert there is None or abs(there - datetime.now(UTC)) < timedelta(minutes=1)
 
 
+async def test_others_are_told_that_a_node_has_joined(world: World) -> None:
+    """SPEC QUEUE-2: whoever believes to be alone works on when it is cut off."""
+    heard = Heard()
+    world.b.on_notice(heard.append)
+    await world.a.join(a_node(NodeId("node-c")))
+    await until(heard.expect(Notice.NODES))
+
+
 async def test_those_who_wait_for_a_lease_are_told_that_it_is_free(world: World) -> None:
     heard = Heard()
     assert await world.a.take_lease("bot", A, now=T0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
@@ -14,6 +14,7 @@ from goclaw_py.core.outcomes import Trigger
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
 from tests.chaos.facts import Worked
 from tests.simulation.loop import Process
+from tests.simulation.plan import Work
 
 ALERT = "The disk is full."
 _IGNORES = 0.1
@@ -23,9 +24,10 @@ _FAILS = 0.04
 
 @dataclass(slots=True)
 class Journal:
-    """What all agents of a world have noted, by run."""
+    """What all agents of a world have noted, by run; ``given`` is what they do for a prompt."""
 
     seed: int
+    given: Mapping[str, Work] = field(default_factory=dict)
     works: dict[str, tuple[Process, Worked]] = field(default_factory=dict)
     asked: Counter[str] = field(default_factory=Counter)
     reports: int = 0
@@ -76,12 +78,13 @@ class NotingAgent:
             prompt = "beat"
         journal.asked[prompt] += 1
         chance = Random(f"{journal.seed} {prompt} {journal.asked[prompt]}")
+        work = journal.given.get(prompt) or _by_chance(chance)
         journal.begin(self.process, request)
         try:
-            await _work(chance, partial(journal.told, request.run_id))
+            await _do(work, partial(journal.told, request.run_id))
         finally:
             journal.end(request.run_id)
-        if chance.random() < _FAILS:
+        if work.fails:
             raise AgentError("That went wrong.", "by chance")
         return AgentResult(self._reply(request, chance))
 
@@ -102,16 +105,19 @@ class NotingAgent:
         """Nothing is open."""
 
 
-async def _work(chance: Random, told: Callable[[], None]) -> None:
-    dice = chance.random()
-    seconds = 0.0 if dice < 0.2 else chance.uniform(0, 6 if dice < 0.9 else 15)
-    stays = chance.random()
+def _by_chance(chance: Random) -> Work:
+    dice, stays = chance.random(), chance.random()
+    takes_s = 0.0 if dice < 0.2 else chance.uniform(0, 6 if dice < 0.9 else 15)
+    stays_s = 12.0 if stays < _IGNORES_FOR_LONG else 3.0 if stays < _IGNORES else 0.0
+    return Work(takes_s, stays_s, fails=chance.random() < _FAILS)
+
+
+async def _do(work: Work, told: Callable[[], None]) -> None:
     try:
-        await asyncio.sleep(seconds)
+        await asyncio.sleep(work.takes_s)
     except asyncio.CancelledError:
         told()
-        if stays < _IGNORES:
-            await _stay(12.0 if stays < _IGNORES_FOR_LONG else 3.0)
+        await _stay(work.stays_s)
         raise
 
 

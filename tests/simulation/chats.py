@@ -14,7 +14,7 @@ from goclaw_py.ports.channel import Intake
 from goclaw_py.testing.channel import RecordingChannel
 from tests.chaos.facts import Seen
 from tests.simulation.loop import Process
-from tests.simulation.trouble import Trouble, carried_out
+from tests.simulation.trouble import Trouble
 
 POLL_S = 0.4
 _AGAIN_S = 1.0
@@ -75,15 +75,18 @@ class WorldChannel(RecordingChannel):
     async def _poll(self, intake: Intake, *, redelivered: bool) -> bool:
         """Whether something was taken in, of which an earlier process may know."""
         await asyncio.sleep(POLL_S)
-        server = self.server
+        server, call = self.server, self.fates.call
         try:
-            fate = self.fates.fate(self.process, "chat poll")
-            batch = await carried_out(fate, lambda: dict(server.updates), NotSent)
+            batch = await call(self.process, "chat poll", lambda: dict(server.updates), NotSent)
             if not batch:
                 return not redelivered
             await intake.accept([replace(m, redelivered=redelivered) for m in batch.values()])
-            fate = self.fates.fate(self.process, "chat confirm")
-            await carried_out(fate, lambda: [server.updates.pop(n, None) for n in batch], NotSent)
+            await call(
+                self.process,
+                "chat confirm",
+                lambda: [server.updates.pop(n, None) for n in batch],
+                NotSent,
+            )
         except (StoreUnavailable, ChannelError):
             return False
         return True
@@ -92,9 +95,9 @@ class WorldChannel(RecordingChannel):
         """Its fate tells whether it arrives, and who knows it."""
         if self.process.dead:
             raise asyncio.CancelledError
-        fate = self.fates.fate(self.process, f"chat send {message.target.chat} {message.text!r}")
-        return await carried_out(
-            fate,
+        return await self.fates.call(
+            self.process,
+            f"chat send {message.target.chat} {message.text!r}",
             lambda: self.server.show(message),
             lambda why: NotSent(why) if why == "refused" else MaybeSent(why),
         )

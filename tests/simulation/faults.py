@@ -23,29 +23,34 @@ from goclaw_py.store.memory.inbox import Inbox
 from goclaw_py.store.memory.job_tables import JobTables
 from goclaw_py.store.memory.runs import Runs
 from tests.chaos.law import Rule
+from tests.simulation import scenes
+from tests.simulation.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
     """In ``method`` of ``owner`` each old text becomes a new one; then a rule is broken.
 
-    ``world``: the seed of a world that showed it; the worlds behind it are searched, too.
+    ``scene``: a world that shows it.
     """
 
     owner: type
     method: str
     changes: tuple[tuple[str, str], ...]
     breaks: Rule
-    world: int
+    scene: Plan
 
 
 FAULTS = {
     "a session is taken from a node that lives": Fault(
         MemoryDatabase,
         "claim",
-        ((" or self.is_live(session.owner, now)", ""),),
-        Rule.ANSWERED_ONCE,
-        1,
+        (
+            (" or self.is_live(session.owner, now)", ""),
+            ("any(self.runs[run].node != node for run in session.active)", "False"),
+        ),
+        Rule.RUNS_OVERLAP,
+        scenes.NOTHING,
     ),
     "nobody looks at the fence of a run": Fault(
         Runs,
@@ -54,8 +59,8 @@ FAULTS = {
             ("if run.end is not None and run.end.outcome is Outcome.LOST:", "if False:"),
             ("!= (node, node, run.fence):", "is None:"),
         ),
-        Rule.RUNS_OVERLAP,
-        1,
+        Rule.ANSWERED_ONCE,
+        scenes.STANDS_STILL,
     ),
     "the next run of a session does not wait for one that is being stopped": Fault(
         SessionQueue,
@@ -67,63 +72,63 @@ FAULTS = {
             ),
         ),
         Rule.WORK_OVERLAPS,
-        56,
+        scenes.STOPPED,
     ),
     "a node that is cut off works on": Fault(
         Cluster,
         "guard",
         (("if was_late and is_late and self._has_company", "if False"),),
         Rule.WORK_OVERLAPS,
-        1,
+        scenes.CUT_OFF,
     ),
     "a message that may have arrived counts as not sent": Fault(
         Outbox,
         "_failed",
         (("unsure = isinstance(error, MaybeSent)", "unsure = False"),),
         Rule.SEEN_TWICE,
-        4,
+        scenes.SENT_UNHEARD,
     ),
     "what a dead node was sending may be sent again without a record": Fault(
         MemoryDatabase,
         "free",
         (("row.possible_duplicate = True", "pass"),),
         Rule.SEEN_TWICE,
-        40,
+        scenes.KILLED_WHILE_IT_SENDS,
     ),
     "two nodes send the same row": Fault(
         MemoryStore,
         "claim_next",
         (("if not due and head.owner != node:", "if False:"),),
         Rule.SEEN_TWICE,
-        8,
+        scenes.BOTH_WOULD_SEND,
     ),
     "a message that is delivered again is accepted again": Fault(
         Inbox,
         "accept",
         (("if _key(row) not in self._db.known]", "]"),),
         Rule.ACCEPTED_ONCE,
-        4,
+        scenes.ACCEPTED_UNHEARD,
     ),
     "a new message goes before an older one that another node has accepted": Fault(
         Gateway,
         "_take_up",
         (("if older", "if False"),),
         Rule.ORDER,
-        38,
+        scenes.ACCEPTED_UNHEARD,
     ),
     "a dead node keeps its places in a lane": Fault(
         MemoryDatabase,
         "free",
         (("self.lane_places.remove(nodes)", "pass"),),
         Rule.LEFT_BEHIND,
-        4,
+        scenes.KILLED_AT_WORK,
     ),
     "what a dead node left of a job is forgotten and begun anew": Fault(
         JobTables,
         "claim",
         (("left = self._open.get((job.id, job.next_run_at))", "left = None"),),
         Rule.OCCURRENCE_ONCE,
-        9,
+        scenes.KILLED_IN_A_JOB,
     ),
 }
 

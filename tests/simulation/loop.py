@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Executor
 from contextvars import Context, ContextVar, copy_context
 from itertools import count
+from traceback import extract_tb
 from typing import Any, TypeVar, TypeVarTuple
 
 from goclaw_py.testing.loop import VirtualLoop
@@ -80,9 +81,10 @@ class _Step:
 class _NumberedTask(asyncio.Task[Any]):
     """Sets of tasks have an order that is the same in every run."""
 
-    def __init__(self, number: int, *args: Any, **options: Any) -> None:
+    def __init__(self, number: int, *args: Any, context: Context | None, **options: Any) -> None:
         self._number = number
-        super().__init__(*args, **options)
+        self.process = _PROCESS.get() if context is None else context.get(_PROCESS)
+        super().__init__(*args, context=context, **options)
 
     def __hash__(self) -> int:
         return self._number
@@ -91,22 +93,57 @@ class _NumberedTask(asyncio.Task[Any]):
         return self is other
 
 
+def _told(task: _NumberedTask) -> str:
+    name = task.process.name if task.process else "the world"
+    places = extract_tb(task._exception.__traceback__) if task._exception else []
+    last = f"{places[-1].filename}:{places[-1].lineno}" if places else "nowhere"
+    return f"{name}: nobody heard that {task.get_name()} raised {task._exception!r} ({last})"
+
+
 class WorldLoop(VirtualLoop):
-    """See the module's docstring."""
+    """See the module's docstring.
+
+    Attributes:
+        broken: What callbacks have raised; a dead process raises nothing.
+    """
 
     def __init__(self) -> None:
         super().__init__()
+        self.broken: list[str] = []
+        self._failed: list[_NumberedTask] = []
         numbers = count(1)
 
         def number(
             loop: asyncio.AbstractEventLoop,
             work: Coroutine[Any, Any, T] | Generator[Any, None, T],
+            context: Context | None = None,
             **options: Any,
         ) -> asyncio.Future[T]:
-            return _NumberedTask(next(numbers), work, loop=loop, **options)
+            task = _NumberedTask(next(numbers), work, loop=loop, context=context, **options)
+            task.add_done_callback(self._keep_if_failed, context=WORLD)
+            return task
 
         self.set_task_factory(number)
-        self.set_exception_handler(lambda _loop, _facts: None)
+        self.set_exception_handler(self._on_error)
+
+    def unheard(self) -> list[str]:
+        """The errors of tasks of live processes which nobody has asked for; each is told once."""
+        failed, self._failed = self._failed, []
+        told = [_told(task) for task in failed if task._log_traceback]
+        for task in failed:
+            task._log_traceback = False
+        return told
+
+    def _keep_if_failed(self, task: asyncio.Task[Any]) -> None:
+        assert isinstance(task, _NumberedTask)
+        # ``exception()`` would count as somebody who asked.
+        if task._exception is not None and not (task.process and task.process.dead):
+            self._failed.append(task)
+
+    def _on_error(self, _loop: asyncio.AbstractEventLoop, facts: dict[str, Any]) -> None:
+        error = facts.get("exception")
+        if error is not None:
+            self.broken.append(f"{facts['message']}: {error!r}")
 
     def call_soon(
         self,

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from random import Random
 
 from goclaw_py.core.requests import Mode
-from tests.simulation.trouble import LONGEST_S, MILD, ROUGH, WILD
+from tests.simulation.trouble import FOR_EVER, LONGEST_S, MILD, ROUGH, WILD, Fate, Forced
 
 TROUBLE_S = 30.0
 """How long things go wrong."""
+
+_TELLING = (
+    *("accept", "claim_", "begin_run", "finish_run", "settle", "mark_sent", "chat send"),
+    *("chat confirm", "join", "renew", "recover", "take_lease", "release_sessions", "leave"),
+)
+"""The calls at which it matters most that a gateway falls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +67,21 @@ class Outage:
     one: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What the agent does for a prompt.
+
+    Args:
+        takes_s: How long it works.
+        stays_s: How long it goes on after it was told to end.
+        fails: Whether it ends with an error.
+    """
+
+    takes_s: float
+    stays_s: float = 0.0
+    fails: bool = False
+
+
 Event = Saying | Start | Kill | Freeze | Drain | Outage
 
 
@@ -68,9 +90,11 @@ class Plan:
     """A world.
 
     Args:
-        weight: How often a call of a port goes wrong.
+        weight: How often a call of a port goes wrong by chance.
         polling: One gateway asks for updates, else they are brought to any.
         shared: Lanes hold for all gateways together.
+        forced: The fates of some calls; kills and halts at calls are among them.
+        work: What the agent does for a prompt; for what is not here chance decides.
     """
 
     seed: int
@@ -82,6 +106,8 @@ class Plan:
     main_lane: int
     job_every_s: float | None
     beat_every_s: float | None
+    forced: tuple[Forced, ...] = ()
+    work: Mapping[str, Work] = field(default_factory=dict)
 
 
 def plan(seed: int) -> Plan:
@@ -98,6 +124,7 @@ def plan(seed: int) -> Plan:
         main_lane=chance.choice((1, 2, 8)),
         job_every_s=chance.choice((None, 5.0, 11.0)),
         beat_every_s=chance.choice((None, None, 13.0)),
+        forced=_halts(chance),
     )
 
 
@@ -140,3 +167,18 @@ def _mishaps(chance: Random) -> list[Event]:
             )
         )
     return mishaps
+
+
+def _halts(chance: Random) -> tuple[Forced, ...]:
+    """Gateways that are killed or stand still at one of their calls."""
+    return tuple(_halt(chance) for _ in range(chance.choice((0, 0, 1, 2))))
+
+
+def _halt(chance: Random) -> Forced:
+    if chance.random() < 0.4:
+        call, number = "", chance.randint(1, 250)
+    else:
+        call, number = chance.choice(_TELLING), chance.choice((1, 1, 2, 3, 5))
+    long_s = chance.choice((FOR_EVER, FOR_EVER, chance.uniform(0, 3), chance.uniform(8, LONGEST_S)))
+    gateway = chance.choice(("g1", "g2", "g3", ""))
+    return Forced(gateway, call, number, Fate(halt_s=long_s, halt_after=chance.random() < 0.5))

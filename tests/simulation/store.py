@@ -11,7 +11,7 @@ from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.ports.store import Notice
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from tests.simulation.loop import Process
-from tests.simulation.trouble import Trouble, at_once, carried_out
+from tests.simulation.trouble import Trouble, at_once
 from tests.support.flaky_store import FlakyStore
 
 
@@ -38,13 +38,14 @@ class TroubledStore(FlakyStore):
         """One call."""
         if self.process.dead:
             raise asyncio.CancelledError  # only the burial lets anything of it go on
-        fate = self.trouble.fate(self.process, name)
         method: Callable[..., Awaitable[Any]] = getattr(self.inner, name)
 
         def effect() -> object:
             return at_once(method(*args, **options))
 
-        return await carried_out(fate, effect, lambda why: StoreUnavailable(f"{name}: {why}"))
+        return await self.trouble.call(
+            self.process, name, effect, lambda why: StoreUnavailable(f"{name}: {why}")
+        )
 
 
 def _troubled(name: str) -> Callable[..., Awaitable[object]]:

@@ -1,21 +1,24 @@
-"""The law holds in a hundred worlds; a world is the same each time; planted faults are found."""
+"""The law holds in forty worlds; a world is the same each time; faults and bugs show."""
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from goclaw_py.runtime.cluster import Cluster
+from goclaw_py.runtime.gateway import Gateway
 from goclaw_py.runtime.outbox import Outbox
 from tests.chaos.law import Rule
+from tests.simulation import scenes
 from tests.simulation.faults import FAULTS, Fault, planted
 from tests.simulation.plan import plan
 from tests.simulation.pool import verdicts
-from tests.simulation.world import play
+from tests.simulation.world import Played, play
 
-WORLDS = 100
-SEARCHED = 40
-"""In how many worlds a fault is looked for."""
+WORLDS = 40
 
 
 def test_the_law_holds_whatever_goes_wrong() -> None:
@@ -42,14 +45,105 @@ def test_another_seed_makes_another_world(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_planted_fault_shows(name: str, tmp_path: Path) -> None:
+def test_a_planted_fault_shows_where_all_is_well_without_it(name: str, tmp_path: Path) -> None:
     fault = FAULTS[name]
+    sound = play(fault.scene, tmp_path)
+    assert (sound.breaches, sound.bugs) == ([], [])
     with planted(fault):
-        worlds = (play(seed, tmp_path) for seed in range(fault.world, fault.world + SEARCHED))
-        assert any(fault.breaks in {breach.rule for breach in one.breaches} for one in worlds)
+        assert fault.breaks in {breach.rule for breach in play(fault.scene, tmp_path).breaches}
 
 
 def test_a_fault_without_a_place_is_refused() -> None:
-    nowhere = Fault(Outbox, "_failed", (("no such text", ""),), Rule.UNSEEN, 1)
+    nowhere = Fault(Outbox, "_failed", (("no such text", ""),), Rule.UNSEEN, scenes.NOTHING)
     with pytest.raises(LookupError, match="0 times in _failed"), planted(nowhere):
         pass
+
+
+def test_a_gateway_falls_between_the_effect_of_a_call_and_its_answer(tmp_path: Path) -> None:
+    played = play(scenes.KILLED_AS_IT_ACCEPTS, tmp_path)
+    assert (played.breaches, played.bugs) == ([], [])
+    calls = [one for one in _calls(played) if one[1] in ("accept", "begin_run")]
+    assert calls[0] == ("g1", "accept")
+    assert ("g2", "begin_run") in calls
+    assert ("g1", "begin_run") not in calls
+
+
+def test_others_go_on_before_a_call_has_its_effect(tmp_path: Path) -> None:
+    """Both gateways ask for the same row at the same instant; who is kept waiting loses it."""
+    assert _sender(play(scenes.NOTHING, tmp_path)) == "g1"
+    assert _sender(play(scenes.HELD_UP, tmp_path)) == "g2"
+
+
+def _sender(played: Played) -> str:
+    (sender,) = [who for who, call in _calls(played) if call.startswith("chat send")]
+    return sender
+
+
+def _calls(played: Played) -> list[tuple[str, str]]:
+    """Who called what, in order."""
+    return [(str(who), str(call[0])) for _, who, *call in played.trace if call]
+
+
+# ---------------------------------------------------------------- bugs
+
+
+def test_a_bug_at_the_start_ends_the_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(_: Cluster) -> None:
+        raise KeyError("join")
+
+    monkeypatch.setattr(Cluster, "join", broken)
+    bugs = play(1, tmp_path).bugs
+    assert "g1 did not come up: KeyError('join')" in bugs
+
+
+def test_a_bug_in_a_task_that_nobody_waits_for_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accept = Gateway.accept
+
+    async def broken() -> None:
+        raise KeyError("aside")
+
+    async def accept_and_break(*arguments: Any, **options: Any) -> None:
+        asyncio.create_task(broken(), name="aside")  # noqa: RUF006 - that is the bug
+        await accept(*arguments, **options)
+
+    monkeypatch.setattr(Gateway, "accept", accept_and_break)
+    bugs = play(scenes.NOTHING, tmp_path).bugs
+    assert any("nobody heard that aside raised KeyError('aside')" in bug for bug in bugs)
+
+
+def test_a_bug_in_a_callback_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    accept = Gateway.accept
+
+    def broken() -> None:
+        raise KeyError("called")
+
+    async def accept_and_break(*arguments: Any, **options: Any) -> None:
+        asyncio.get_running_loop().call_soon(broken)
+        await accept(*arguments, **options)
+
+    monkeypatch.setattr(Gateway, "accept", accept_and_break)
+    assert any("KeyError('called')" in bug for bug in play(scenes.NOTHING, tmp_path).bugs)
+
+
+def test_a_task_that_never_ends_does_not_keep_a_world_going(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accept = Gateway.accept
+
+    async def stubborn() -> None:
+        while True:
+            try:
+                await asyncio.sleep(1.0)
+            except asyncio.CancelledError:
+                continue
+
+    kept = []
+
+    async def accept_and_stay(*arguments: Any, **options: Any) -> None:
+        kept.append(asyncio.create_task(stubborn(), name="stubborn"))
+        await accept(*arguments, **options)
+
+    monkeypatch.setattr(Gateway, "accept", accept_and_stay)
+    assert play(scenes.NOTHING, tmp_path).bugs == ["stubborn does not end"]

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
-from typing import assert_never
+from typing import Any, assert_never
 from unittest.mock import patch
 
 from goclaw_py.core.beats import OPEN
@@ -33,8 +32,9 @@ from tests.chaos.facts import Facts, Said
 from tests.chaos.law import Breach, broken
 from tests.simulation import reading
 from tests.simulation.agent import Journal, NotingAgent
+from tests.simulation.bugs import logged_errors
 from tests.simulation.chats import Server, WorldChannel
-from tests.simulation.loop import Process, WorldLoop
+from tests.simulation.loop import WORLD, Process, WorldLoop
 from tests.simulation.plan import (
     TROUBLE_S,
     Drain,
@@ -48,7 +48,7 @@ from tests.simulation.plan import (
     plan,
 )
 from tests.simulation.store import TroubledStore
-from tests.simulation.trouble import Trouble
+from tests.simulation.trouble import FOR_EVER, Trouble
 from tests.support.harness import GatewayProcess, Ways, message
 from tests.support.jobs import OPERATOR, Wanted, every, make
 
@@ -57,6 +57,9 @@ SETTLE_S = 900.0
 
 _ENDS_WITHIN_S = 60.0
 """How long a gateway may take to end before it is killed."""
+
+_BURIALS = 20
+"""How often a task may be told to end that is not to go on."""
 
 _DELIVERY_S = 10.0
 """How long a server waits for a webhook."""
@@ -90,11 +93,17 @@ class Played:
         return not self.breaches and not self.bugs
 
 
-def play(seed: int, folder: Path) -> Played:
-    """Play the world of a seed. ``folder`` is empty, or was used for nothing else."""
+def play(planned: Plan | int, folder: Path) -> Played:
+    """Play a plan, or that of a seed. ``folder`` is empty, or was used for nothing else."""
+    if isinstance(planned, int):
+        planned = plan(planned)
     (folder / "HEARTBEAT.md").write_text(_CHECKLIST)
-    with _entropy(seed), _bugs() as bugs, asyncio.Runner(loop_factory=WorldLoop) as runner:
-        world = _World(plan(seed), folder)
+    with (
+        _entropy(planned.seed),
+        logged_errors() as bugs,
+        asyncio.Runner(loop_factory=WorldLoop) as runner,
+    ):
+        world = _World(planned, folder)
         with world.noting_what_is_forgotten():
             found = runner.run(world.play())
     return Played(world.plan, found, broken(found), [*bugs, *world.bugs], world.trouble.trace)
@@ -109,31 +118,6 @@ def _entropy(seed: int) -> Iterator[None]:
     with patch.object(clocks, "secrets", SimpleNamespace(randbits=chance.getrandbits)):
         yield
     random.setstate(known)
-
-
-class _BugList(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.found: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if record.exc_info and record.exc_info[1] is not None:
-            self.found.append(f"{record.getMessage()}: {record.exc_info[1]!r}")
-
-
-@contextmanager
-def _bugs() -> Iterator[list[str]]:
-    """Errors that are logged with their traces; nothing else is logged."""
-    logger, bugs = logging.getLogger("goclaw_py"), _BugList()
-    known = logger.level, logger.propagate
-    logger.addHandler(bugs)
-    logger.setLevel(logging.ERROR)
-    logger.propagate = False
-    try:
-        yield bugs.found
-    finally:
-        logger.removeHandler(bugs)
-        logger.level, logger.propagate = known
 
 
 @dataclass(slots=True, eq=False)
@@ -157,10 +141,11 @@ class _World:
         self.bugs: list[str] = []
         self._folder = folder
         self._chance = Random(f"world {planned.seed}")
-        self.trouble = Trouble(Random(f"trouble {planned.seed}"), planned.weight)
+        chance = Random(f"trouble {planned.seed}")
+        self.trouble = Trouble(chance, planned.weight, planned.forced, self._halt)
         self._database = MemoryDatabase()
         self._server = Server()
-        self._journal = Journal(planned.seed)
+        self._journal = Journal(planned.seed, planned.work)
         self._gateways: list[_Gateway] = []
         self._deliveries: set[asyncio.Task[None]] = set()
         self._undropped: set[int] = set()
@@ -193,13 +178,14 @@ class _World:
 
     async def _let_happen(self) -> None:
         loop = asyncio.get_running_loop()
-        weight, self.trouble.weight = self.trouble.weight, 0.0
         first, *others = self.plan.events
         self._happen(first)
-        await self._wait(lambda: self._gateways[0].up)
+        await self._wait(lambda: self._gateways[0].up or bool(self.bugs))
+        if self.bugs:
+            return
         if self.plan.job_every_s is not None:
             await make(self._gateways[0].works, Wanted(every(self.plan.job_every_s)))
-        self.trouble.weight = weight
+        self.trouble.on = True
         for event in others:
             await asyncio.sleep(max(event.at - loop.time(), 0))
             self._happen(event)
@@ -290,6 +276,9 @@ class _World:
             await gateway.works.start()
         except StoreUnavailable:
             self._kill(gateway)  # it ends with an error, as the application does
+        except Exception as bug:
+            self.bugs.append(f"{gateway.process.name} did not come up: {bug!r}")
+            self._kill(gateway)
         else:
             gateway.up = True
 
@@ -300,6 +289,13 @@ class _World:
         live = [one for one in self._live() if not one.process.frozen]
         if live:
             do(self._chance.choice(live))
+
+    def _halt(self, process: Process, for_s: float) -> None:
+        gateway = next(one for one in self._gateways if one.process is process)
+        if for_s == FOR_EVER:
+            self._kill(gateway)
+        else:
+            self._freeze(gateway, for_s)
 
     def _kill(self, gateway: _Gateway) -> None:
         self.trouble.note("end of", gateway.process.name)
@@ -313,7 +309,8 @@ class _World:
         self.trouble.note("freeze", gateway.process.name)
         gateway.process.frozen = True
         self._journal.stood_still(gateway.process)
-        asyncio.get_running_loop().call_later(for_s, self._thaw, gateway)
+        # Not in the context of the process, which may be who is frozen: its timers stand still.
+        asyncio.get_running_loop().call_later(for_s, self._thaw, gateway, context=WORLD)
 
     def _thaw(self, gateway: _Gateway) -> None:
         if not gateway.process.dead:
@@ -350,20 +347,26 @@ class _World:
 
     async def _settle(self) -> None:
         """Wait until everybody has what was asked for; then let nothing new begin."""
-        while not (staying := [one for one in self._live() if not one.draining]) or not any(
-            one.up and not one.process.frozen for one in staying
-        ):
-            if not staying:
-                self._start()
-            await asyncio.sleep(0.5)
-        desk = next(one for one in staying if one.up and not one.process.frozen).works.works
-        # A job that is paused keeps what a dead process has left of it until it goes on.
+        await self._wait(self._somebody_stays)
+        up = [one for one in self._live() if one.up and not one.draining and not one.process.frozen]
+        if not up:
+            self.bugs.append("no gateway has come up")
+            return
+        desk = up[0].works.works
+        # What a process has given back of a job is not taken up any more once the job is paused.
         await self._wait(self._has_recovered)
         if any(job.state is JobState.ACTIVE for job in self._database.cron.jobs.values()):
             await desk.office.desk.edit("job", JobChange(state=JobState.PAUSED), OPERATOR)
         if self.plan.beat_every_s is not None:
             await desk.heartbeats.desk.switch(MAIN_AGENT, on=False)
         await self._wait(self._is_quiet)
+
+    def _somebody_stays(self) -> bool:
+        """Start one if none does; unless it is known already why that is in vain."""
+        staying = [one for one in self._live() if not one.draining]
+        if not staying and not self.bugs:
+            self._start()
+        return bool(self.bugs) or any(one.up and not one.process.frozen for one in staying)
 
     def _is_quiet(self) -> bool:
         database = self._database
@@ -408,7 +411,10 @@ class _World:
         )
 
     async def _bury(self) -> None:
-        """End what dead processes would still do, without any effect; look for what broke."""
+        """Look for what broke; end what dead processes would still do, without any effect."""
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, WorldLoop)
+        self.bugs += [*loop.broken, *loop.unheard()]
         for one in self._gateways:
             for task in (*one.watched, *one.works._tasks):
                 if task.done() and not task.cancelled() and task.exception() is not None:
@@ -416,10 +422,22 @@ class _World:
         for one in self._gateways:
             one.process.dead = True
             one.process.thaw()
-        while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+        for _ in range(_BURIALS):
+            tasks = asyncio.all_tasks() - {asyncio.current_task()}
+            if not tasks:
+                return
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks, timeout=60.0)
+        self._leave_alone(asyncio.all_tasks() - {asyncio.current_task()})
+
+    def _leave_alone(self, tasks: Collection[asyncio.Task[Any]]) -> None:
+        """Nobody waits for these, which go on however often they are told to end."""
+        for one in self._gateways:
+            one.process.frozen = True
+        for task in tasks:
+            self.bugs.append(f"{task.get_name()} does not end")
+            asyncio._unregister_task(task)
 
 
 def _open(logs: Mapping[OccurrenceId, Logged]) -> list[Logged]:

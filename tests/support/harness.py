@@ -403,6 +403,7 @@ class GatewayProcess:
             case Notice.LANES:
                 self.works.lane_places.look()
             case Notice.NODES:
+                self.cluster.look()
                 self.works.calls.look()
                 self.works.supervisor.look()
 

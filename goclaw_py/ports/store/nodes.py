@@ -95,7 +95,7 @@ class NodeStore(Protocol):
         """What time it is where the data is; None if nobody there has a clock."""
 
     async def join(self, node: Node) -> None:
-        """Enter a node."""
+        """Enter a node. Sends ``Notice.NODES``."""
 
     async def renew(self, node: NodeId, *, until: datetime, state: NodeState | None = None) -> bool:
         """Extend a node's lease, and tell its ``state`` if given.

@@ -259,6 +259,8 @@ class JobService:
     def _on_notice(self, notice: Notice) -> None:
         if notice is Notice.CRON:
             self._wake.call()
+        elif notice is Notice.NODES:
+            self._cluster.look()
 
     def _on_lost(self) -> None:
         """What was in hand belongs to others."""

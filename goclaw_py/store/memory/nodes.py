@@ -30,6 +30,7 @@ class Nodes(Part):
         known = self._db.nodes.get(node.id)
         entered = storable(node) if known is None else replace(known, lease_until=node.lease_until)
         self._db.nodes[node.id] = entered
+        self._db.notify(Notice.NODES)
 
     async def renew(self, node: NodeId, *, until: datetime, state: NodeState | None = None) -> bool:
         """The lease may become shorter too."""

@@ -44,7 +44,7 @@ class Nodes(Part):
 
     async def join(self, node: Node) -> None:
         """Entering a node twice renews it, so a lost answer can be repeated."""
-        async with self._pool.connection() as connection:
+        async with self._pool.transaction() as connection:
             await connection.fetch(
                 _SQL["join"],
                 node.id,
@@ -55,6 +55,7 @@ class Nodes(Part):
                 node.lease_until,
                 rows.node_state_json(node.state),
             )
+            await notify(connection, [Notice.NODES])
 
     async def renew(self, node: NodeId, *, until: datetime, state: NodeState | None = None) -> bool:
         """Waits for a recovery of this node that is under way, and then says False."""

@@ -62,6 +62,7 @@ async def test_a_process_that_was_declared_dead_works_on_as_a_new_node() -> None
     async with a_process(agent, AT_ONCE, database=database, channels=(channel,)) as gateway:
         await gateway.say("one", "two")
         await agent.until_active(1)
+        await asyncio.sleep(1)
         was = gateway.node()
         watcher = FlakyStore(database)
         later = LoopClock().now().replace(year=2030)
@@ -175,6 +176,20 @@ async def test_a_gateway_that_is_cut_off_has_ended_its_work_before_another_begin
         assert first.node() != was
         assert await second.outcomes() == [Outcome.LOST, Outcome.COMPLETED]
         assert await second.said_in_history() == ["one", "done"]
+
+
+async def test_a_gateway_knows_at_once_that_it_is_no_longer_alone() -> None:
+    """SPEC QUEUE-2: the database may be out of reach before the next look."""
+    database = MemoryDatabase()
+    agent = ScriptedAgent(otherwise=lambda _: Block())
+    async with a_process(agent, AT_ONCE, database=database) as first:
+        await first.say("one")
+        await asyncio.sleep(2.5)
+        async with a_process(database=database):
+            await asyncio.sleep(0.1)
+            first.store.away = True
+            await asyncio.sleep(12)
+            assert agent.active == set()
 
 
 async def test_what_gateways_gave_up_goes_on_when_the_database_is_back_and_is_answered_once() -> (
