@@ -194,9 +194,14 @@ def a_node(node: NodeId, *, started_at: datetime = T0) -> Node:
 @asynccontextmanager
 async def world_on(database: Openable) -> AsyncIterator[World]:
     world = World(await database.open(), await database.open())
+    told = Heard(), Heard()
+    world.a.on_notice(told[0].append)
+    world.b.on_notice(told[1].append)
     try:
         await world.a.join(a_node(A))
         await world.b.join(a_node(B, started_at=at(1)))
+        # So that no test takes these for what it waits for.
+        await until(lambda: all(one.count(Notice.NODES) >= 2 for one in told))
         yield world
     finally:
         await world.a.close()
