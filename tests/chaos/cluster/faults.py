@@ -155,7 +155,7 @@ class Faults:
 
         async def hold() -> None:
             opened = await held.enter_async_context(connection(self._address))
-            for sql in ("begin", *_LOCKS):
+            for sql in ("begin", "set local lock_timeout = 0", *_LOCKS):
                 await opened.fetch(sql)
 
         def let_go() -> None:
