@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from goclaw_py.core.beats import REPLY_BYTES, BeatEnd, BeatStatus, ClaimedBeat, Heartbeat, Skip
+from goclaw_py.core.errors import Fenced
 from goclaw_py.core.events import NO_USAGE
 from goclaw_py.core.heartbeat import (
     BUSY_RETRY,
@@ -154,6 +155,9 @@ class Beats:
         work_on(agent=held.claimed.agent, beat=held.id)
         try:
             await self._decide(held)
+        except Fenced as error:
+            log.debug("a beat is another process's already: %s", error)
+            self._drop(held)
         except Exception as bug:
             # A boundary: what one beat meets must not stop the others.
             log.exception("a beat met a bug", extra=facts_of(held))

@@ -6,6 +6,8 @@ import asyncio
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from goclaw_py.core.beats import BeatKind
 from goclaw_py.core.ids import MAIN_AGENT, AgentName
 from goclaw_py.store.memory import MemoryDatabase
@@ -222,3 +224,22 @@ async def test_no_more_than_five_wakes_come_in_a_minute() -> None:
         assert view.wake_from is not None
         await asyncio.sleep(60)
         assert len(agent.requests) == 7
+
+
+async def test_a_beat_that_is_given_to_others_while_it_is_deferred_is_no_failure(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """SPEC HB-12: the answer to a claim that was given up comes late."""
+    database = MemoryDatabase()
+    agent = saying("HEARTBEAT_OK")
+    agent.script = (Block("done"),)
+    async with a_process(agent, beating(), database=database) as gateway:
+        write(gateway)
+        await gateway.say("think about it")
+        gateway.store.slow_before_s["defer_beat"] = 2
+        await until(lambda: gateway.store.calls["defer_beat"] == 1)
+        (row,) = database.beats.rows.values()
+        database.beats.rows[row.id] = replace(row, node=None)
+        await asyncio.sleep(10)
+        assert [line.levelname for line in caplog.records if line.levelname == "ERROR"] == []
+        assert database.beats.rows[row.id].status is row.status
