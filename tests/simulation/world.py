@@ -397,6 +397,8 @@ class _World:
     async def _end(self) -> None:
         """End all gateways as a rolling restart does; those that are still starting, too."""
         await self._wait(lambda: all(one.up for one in self._live()))
+        # One of them may have ended instead, and somebody has to take over what it left.
+        await self._wait(self._has_recovered)
         for one in self._live():
             self._drain(one, 20.0)
         await self._wait(lambda: not self._live())
