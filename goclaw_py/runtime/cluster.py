@@ -136,6 +136,7 @@ class Cluster:
         just joined cannot know whether the database was away, so it gives that time too.
         """
         while True:
+            self._changed.clear()
             try:
                 await self._renew()
                 if self._clock.now() >= self._bury_from:
@@ -147,7 +148,6 @@ class Cluster:
                 await until_available(self._renew)
                 self._bury_from = self._clock.now() + LEASE
             await self._changed.wait(RECOVER_S)
-            self._changed.clear()
 
     def look(self) -> None:
         """A node may have joined or left: whoever believes to be alone has to know."""
@@ -163,11 +163,9 @@ class Cluster:
         return tuple(filter(None, (clock, *self._differences())))
 
     def _differences(self) -> list[str]:
-        return [line for node in self._live_others() if (line := differences(self.node, node))]
-
-    def _live_others(self) -> list[Node]:
         now = self._clock.now()
-        return [node for node in self.others() if node.is_live(now)]
+        live = (node for node in self.others() if node.is_live(now))
+        return [line for node in live if (line := differences(self.node, node))]
 
     def _tell_differences(self) -> None:
         found = frozenset(self._differences())
@@ -195,7 +193,7 @@ class Cluster:
         # Two callers must not both find the old node gone and join twice.
         async with self._renewing:
             await self._read_clock()
-            if self._given_up is not None or not await self._is_renewed():
+            if self._given_up is not None or not await self._extend():
                 await self.join()
                 self._former, self._given_up = self._given_up, None
             if self._former is not None:
@@ -204,8 +202,8 @@ class Cluster:
                 await self.recover([self._former])
                 self._former = None
 
-    async def _is_renewed(self) -> bool:
-        """Whether this node is still itself; then it has its lease for longer."""
+    async def _extend(self) -> bool:
+        """Have the lease for longer; False if this node is not itself any more."""
         until = self._clock.now() + LEASE
         is_there = await self._store.renew(self.node.id, until=until, state=self._state())
         if self._given_up is not None:

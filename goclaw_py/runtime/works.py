@@ -107,6 +107,7 @@ class Works:
         self._store = store
         self._clock = clock
         self.node = node
+        self._live = around.live or node
         self._look_for_lost_at = clock.now()
         channels = self._channels = around.channels
         self.doorkeeper = Doorkeeper(store, clock)
@@ -124,7 +125,7 @@ class Works:
         self.office = Office(store, clock, node, around.jobs, by)
         self.heartbeats = Heartbeats(store, clock, node, around.heartbeats, by)
         desk = self.office.desk if around.jobs.rules.enabled else None
-        drafts = Drafts(store, clock, channels, pacing, around.live or node)
+        drafts = Drafts(store, clock, channels, pacing, self._live)
         tools = Tools(
             self.children, contexts, drafts, self.feed, self.ledger, received, replies, desk
         )
@@ -183,7 +184,7 @@ class Works:
             ),
             partial(SessionPins, self._store, pinning),
             received.workspace,
-            around.live or self.node,
+            self._live,
             around.spans,
             self.heartbeats.desk,
             around.meter,
