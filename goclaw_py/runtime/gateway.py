@@ -138,11 +138,9 @@ class Gateway:
 
     def _meant(self, session: SessionKey, message: InboundMessage, stop: Stop) -> RunId | None:
         """The run of a session that a ``/stop`` means, if it means one (SPEC CMD-2)."""
-        if stop.run is not None:
-            return stop.run
         replied = message.reply_to
-        if replied is None:
-            return None
+        if stop.run is not None or replied is None:
+            return stop.run
         live = (run.id for run in self._dispatcher.runs() if run.session == session)
         return next((run_id for run_id in live if self._runner.answers(run_id, replied)), None)
 
@@ -264,6 +262,8 @@ class Gateway:
         if covered is not None:
             await self._commands.cover(row, covered)
             self._arrivals.uncover(message)
+        elif row.dropped is not None:
+            self._runner.notices.take_up(row, row.dropped)
         elif message.edits is not None and await self._edit(row):
             return
         elif row.kind is InboxKind.COMMAND or says_nothing(message):

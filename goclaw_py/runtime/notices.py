@@ -12,8 +12,9 @@ from goclaw_py.core.ids import NodeId, SessionKey
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import Ending, Outcome, Reason
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import Store
+from goclaw_py.ports.store import Dropped, InboxRow, Store
 from goclaw_py.runtime.retry import until_available
+from goclaw_py.runtime.turn import told
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +40,8 @@ class Notices:
     """Gathers what was dropped, by session and how it ended.
 
     The inbox rows stay pending until their notice is stored with them, in one transaction: a crash
-    in between drops nothing silently, the messages are taken up again.
+    in between drops nothing silently, the messages are taken up again. Those that a run has gone
+    past by then are told of, and not answered behind it (see ``NewRun.dropped``).
     """
 
     def __init__(self, store: Store, clock: Clock, node: Callable[[], NodeId]) -> None:
@@ -58,13 +60,28 @@ class Notices:
         texts: Sequence[str],
     ) -> None:
         """Note messages that ended without an answer."""
+        self._add(session, target, (ended.outcome, ended.reason), rows, texts)
+
+    def take_up(self, row: InboxRow, dropped: Dropped) -> None:
+        """Note one that a process dropped which ended before it had told of it."""
+        kind = (dropped.outcome, dropped.reason)
+        self._add(row.session, row.message.target, kind, [row.id], told([row]))
+
+    def _add(
+        self,
+        session: SessionKey,
+        target: Target,
+        kind: _Kind,
+        rows: Sequence[int],
+        texts: Sequence[str],
+    ) -> None:
         endings = self._gathered.get(session)
         if endings is None:
             endings = self._gathered[session] = {}
             task = asyncio.create_task(self._tell_until_quiet(session), name=f"notice {session}")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        gathered = endings.setdefault((ended.outcome, ended.reason), _Gathered(target))
+        gathered = endings.setdefault(kind, _Gathered(target))
         gathered.rows += rows
         gathered.texts += texts
 
@@ -72,6 +89,14 @@ class Notices:
         """The inbox rows of messages that wait for their notice."""
         gathered = (group for endings in self._gathered.values() for group in endings.values())
         return {row for group in gathered for row in group.rows}
+
+    def dropped(self, session: SessionKey) -> tuple[Dropped, ...]:
+        """What waits for its notice in a session, and how it ended."""
+        return tuple(
+            Dropped(row, *ending)
+            for ending, gathered in self._gathered.get(session, {}).items()
+            for row in gathered.rows
+        )
 
     def sessions(self) -> set[SessionKey]:
         """The sessions of these messages."""

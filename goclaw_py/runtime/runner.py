@@ -168,6 +168,7 @@ class Runner:
             target=turn.target,
             started_at=self._clock.now(),
             submitted_at=turn.rows[0].received_at,
+            dropped=self.notices.dropped(turn.session),
         )
         # However long that takes: as another node this process has nothing of what it had.
         node = self._node()

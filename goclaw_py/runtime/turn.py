@@ -66,8 +66,8 @@ class Turn:
 
     @property
     def texts(self) -> list[str]:
-        """What people said, message by message; what the channel took apart is whole again."""
-        return [said.told for said in _said(self.rows)]
+        """What people said, message by message."""
+        return told(self.rows)
 
     def parts(
         self, rows: Sequence[InboxRow], files: Mapping[int, Sequence[MessagePart]]
@@ -126,6 +126,11 @@ class _Said:
     def told(self) -> str:
         """The text, and words for the files."""
         return "\n".join(filter(None, [self.text, *map(wording.file_name, self.files)]))
+
+
+def told(rows: Sequence[InboxRow]) -> list[str]:
+    """What people said, message by message; what the channel took apart is whole again."""
+    return [said.told for said in _said(rows)]
 
 
 def _said(rows: Sequence[InboxRow]) -> list[_Said]:

@@ -189,8 +189,6 @@ class Facts:
         worked: May be left out, too.
         timetables: Of jobs with times that can be foretold.
         nobody_fell: All processes lived and were awake all the time, and all chats were in reach.
-        undropped: Places of messages that a process had dropped when it fell, or was cut off, and
-            whose end it could not store.
     """
 
     said: tuple[Said, ...] = ()
@@ -204,4 +202,3 @@ class Facts:
     claims: tuple[Claim, ...] = ()
     timetables: tuple[Timetable, ...] = ()
     nobody_fell: bool = False
-    undropped: frozenset[int] = frozenset()

@@ -137,10 +137,7 @@ def _stop_answered(facts: Facts) -> Iterator[Breach]:
 
 
 def _order(facts: Facts) -> Iterator[Breach]:
-    """SPEC IO-2, NODE-1. What crashed twice has given up its place.
-
-    What a process had dropped, and could not say before it fell, is behind it (SPEC QUEUE-5).
-    """
+    """SPEC IO-2, NODE-1. What crashed twice has given up its place."""
     started = {run.id: run.started for run in facts.runs}
     for session, rows in grouped(facts.messages, lambda row: row.session).items():
         begun = [
@@ -153,7 +150,7 @@ def _order(facts: Facts) -> Iterator[Breach]:
             if latest is not None and at < latest[1]:
                 words = f"{row.text!r} at {at} before {latest[0].text!r} at {latest[1]}"
                 yield Breach(Rule.ORDER, session, words)
-            elif row.place not in facts.undropped:
+            else:
                 latest = row, at
 
 

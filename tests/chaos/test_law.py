@@ -48,7 +48,6 @@ def alert(key: int, created: float, beat: str | None = None) -> Post:
 
 FIRST = Message(1, SESSION, ANN, "m1", "completed", run="r1")
 SECOND = Message(2, SESSION, ANN, "m2", "completed", run="r2")
-FORGOTTEN = Message(0, SESSION, ANN, "m9", "completed", run="r9")
 STOP = Message(3, SESSION, ANN, "/stop", "completed", command=True)
 HOURLY = Occurrence("o1", "hourly", 60.0, "ok", ended=True)
 TOLD = replace(post(9, "an hour is over", "j1"), occurrence="o1")
@@ -282,28 +281,6 @@ BREACHES = {
             worked=(),
         ),
     ),
-    "one that was dropped and forgotten, too early": (
-        Rule.ORDER,
-        replace(
-            GOOD,
-            runs=(run("r1", 2, 3), run("r2", 1, 2), GOOD.runs[2]),
-            worked=(),
-            undropped=frozenset({2}),
-        ),
-    ),
-    "the later one first, around one that was dropped and forgotten": (
-        Rule.ORDER,
-        replace(
-            GOOD,
-            messages=(FIRST, FORGOTTEN, SECOND, STOP),
-            said=(*GOOD.said, Said(ANN, "m9")),
-            runs=(run("r1", 2, 3), run("r2", 1, 2), run("r9", 3, 4), GOOD.runs[2]),
-            worked=(),
-            posts=(*GOOD.posts, post(4, "re: m9", "r9")),
-            seen=(*GOOD.seen, Seen(ANN, "14", "re: m9", 4.1)),
-            undropped=frozenset({FORGOTTEN.place}),
-        ),
-    ),
     "two stored runs of a session at a time": (
         Rule.RUNS_OVERLAP,
         replace(GOOD, runs=(run("r1", 1, 2.5), run("r2", 2, 3), GOOD.runs[2])),
@@ -465,12 +442,6 @@ ALLOWED = {
         posts=(post(1, "re: m1\nm2", "r1"), TOLD),
         seen=(Seen(ANN, "11", "re: m1\nm2", 2.1), GOOD.seen[3]),
         nobody_fell=False,
-    ),
-    "what a process dropped, fell with, and runs late": replace(
-        GOOD,
-        runs=(run("r1", 2, 3), run("r2", 1, 2), GOOD.runs[2]),
-        worked=(),
-        undropped=frozenset({1}),
     ),
     "a second message whose row says so": replace(
         GOOD,

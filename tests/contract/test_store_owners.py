@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -9,9 +10,10 @@ import pytest
 from goclaw_py.core.errors import Fenced
 from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.ports.store import InboxKind, NewInbox, Stops
+from goclaw_py.ports.store import Begun, Dropped, InboxKind, NewInbox, Stops
 from tests.support.stores import (
     ANN,
+    APOLOGY,
     BOB,
     PLACES,
     A,
@@ -187,3 +189,96 @@ async def test_what_crashed_and_what_is_retried_begins_again(world: World) -> No
 
 async def test_a_run_without_messages_begins(world: World) -> None:
     assert (await world.a.begin_run(new_run("r"), node=A)).ended == frozenset()
+
+
+# ---------------------------------------------------------------------------- what is older
+
+
+async def test_a_run_claims_no_session_in_which_something_older_waits(world: World) -> None:
+    """SPEC QUEUE-1: whoever takes that up, takes up all that waits in its order."""
+    first, second = await world.accept(ANN, ANN)
+    await world.a.release_sessions(A, [key_of(ANN)], waiting=True)
+    for store, node in ((world.a, A), (world.b, B)):
+        with pytest.raises(Fenced):
+            await store.begin_run(new_run("late", second), node=node)
+    await world.b.begin_run(new_run("all", first, second), node=B)
+
+
+async def test_nor_does_one_of_several_that_begin_at_once(world: World) -> None:
+    _, early = await world.accept(ANN, BOB)
+    of_ann, of_bob = await world.accept(ANN, BOB)
+    await world.a.release_sessions(A, [key_of(ANN), key_of(BOB)], waiting=True)
+    await world.a.settle([early.id], Outcome.CANCELLED, now=T5)
+    begun = await asyncio.gather(
+        world.b.begin_run(new_run("of ann", of_ann), node=B),
+        world.b.begin_run(new_run("of bob", of_bob, target=BOB), node=B),
+        return_exceptions=True,
+    )
+    assert isinstance(begun[0], Fenced)
+    assert begun[1] == Begun()
+
+
+async def test_what_waits_keeps_no_run_without_messages_from_its_session(world: World) -> None:
+    await world.accept(ANN)
+    await world.a.release_sessions(A, [key_of(ANN)], waiting=True)
+    await world.b.begin_run(new_run("r"), node=B)
+
+
+async def test_in_a_session_of_its_own_a_node_begins_what_it_likes(world: World) -> None:
+    """What has crashed often waits behind all others."""
+    _, second = await world.accept(ANN, ANN)
+    await world.a.begin_run(new_run("r", second), node=A)
+
+
+# ---------------------------------------------------------------------------- what was dropped
+
+
+async def test_what_was_dropped_before_a_run_is_dropped_for_whoever_takes_it_up(
+    world: World,
+) -> None:
+    """SPEC QUEUE-5, IO-2: it is told of, and not answered behind what came after it."""
+    first, second = await world.accept(ANN, ANN)
+    dropped = Dropped(first.id, Outcome.DROPPED, Reason.QUEUE_DROPPED)
+    run = replace(new_run("r", second), dropped=(dropped,))
+    for _ in range(2):  # the answer of the first call may be lost
+        await world.a.begin_run(run, node=A)
+    now = await world.kill(A)
+    await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
+    found = await world.b.claim_pending(B, now=now, places=PLACES)
+    assert [(row.id, row.dropped) for row in found] == [(first.id, dropped), (second.id, None)]
+
+
+async def test_what_was_dropped_waits_until_its_sender_is_told(world: World) -> None:
+    first, second = await world.accept(ANN, ANN)
+    dropped = Dropped(first.id, Outcome.DROPPED, Reason.QUEUE_DROPPED)
+    await world.a.begin_run(replace(new_run("r", second), dropped=(dropped,)), node=A)
+    waits, _ = await world.a.unanswered(key_of(ANN), ended=False)
+    assert (waits.id, waits.outcome, waits.reason) == (first.id, None, None)
+    assert await world.a.letters(ended=True) == []
+    await world.a.settle([first.id], Outcome.DROPPED, now=T5, reason=Reason.QUEUE_DROPPED)
+    (letter,) = await world.a.letters(ended=True)
+    assert letter.row.outcome is Outcome.DROPPED
+    await world.a.retry_letters([first.id], now=T5)
+    again, _ = await world.a.claim_pending(A, now=T5, places=PLACES)
+    assert (again.id, again.dropped) == (first.id, None)
+
+
+async def test_what_was_dropped_keeps_nothing_behind_it_waiting(world: World) -> None:
+    first, second, third = await world.accept(ANN, ANN, ANN)
+    dropped = Dropped(first.id, Outcome.DROPPED, Reason.QUEUE_DROPPED)
+    await world.a.begin_run(replace(new_run("r", second), dropped=(dropped,)), node=A)
+    await world.a.finish_run(end("r"), node=A)
+    await world.a.release_sessions(A, [key_of(ANN)], waiting=True)
+    await world.b.begin_run(new_run("next", third), node=B)
+
+
+async def test_what_has_ended_or_is_worked_on_is_not_dropped(world: World) -> None:
+    ended, begun, third = await world.accept(ANN, ANN, ANN)
+    await world.a.settle([ended.id], Outcome.CANCELLED, now=T5)
+    await world.a.begin_run(new_run("works", begun), node=A)
+    dropped = tuple(Dropped(row.id, Outcome.DROPPED) for row in (ended, begun))
+    await world.a.begin_run(replace(new_run("r", third), dropped=dropped), node=A)
+    (cancelled,) = await world.a.unanswered(key_of(ANN), ended=True)
+    assert cancelled.outcome is Outcome.CANCELLED
+    found = await world.a.claim_pending(A, now=T5, places=PLACES)
+    assert [row.dropped for row in found] == [None, None]

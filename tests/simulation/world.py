@@ -25,7 +25,6 @@ from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.ports.jobs import JobChange
 from goclaw_py.runtime import clock as clocks
 from goclaw_py.runtime.heartbeat.service import HeartbeatSetup
-from goclaw_py.runtime.notices import Notices
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.clock import START
 from tests.chaos.facts import Facts, Said
@@ -104,8 +103,7 @@ def play(planned: Plan | int, folder: Path) -> Played:
         asyncio.Runner(loop_factory=WorldLoop) as runner,
     ):
         world = _World(planned, folder)
-        with world.noting_what_is_forgotten():
-            found = runner.run(world.play())
+        found = runner.run(world.play())
     return Played(world.plan, found, broken(found), [*bugs, *world.bugs], world.trouble.trace)
 
 
@@ -148,19 +146,6 @@ class _World:
         self._journal = Journal(planned.seed, planned.work)
         self._gateways: list[_Gateway] = []
         self._deliveries: set[asyncio.Task[None]] = set()
-        self._undropped: set[int] = set()
-
-    @contextmanager
-    def noting_what_is_forgotten(self) -> Iterator[None]:
-        """What a process had dropped, and did not store, when it was declared dead."""
-        forget = Notices.forget
-
-        def noted(notices: Notices) -> None:
-            self._undropped |= notices.rows()
-            forget(notices)
-
-        with patch.object(Notices, "forget", noted):
-            yield
 
     async def play(self) -> Facts:
         """Let everything happen, let it settle, and see what is left."""
@@ -303,7 +288,6 @@ class _World:
         self._server.receiving.pop(gateway.process, None)
         self._database.hearers.pop(gateway.store, None)
         self._journal.killed(gateway.process)
-        self._undropped |= gateway.works.runner.notices.rows()
 
     def _freeze(self, gateway: _Gateway, for_s: float) -> None:
         self.trouble.note("freeze", gateway.process.name)
@@ -409,7 +393,6 @@ class _World:
             said=tuple(Said(one.target.chat, one.text) for one in self._server.said),
             seen=tuple(self._server.seen),
             worked=tuple(work for _, work in self._journal.works.values()),
-            undropped=frozenset(self._undropped),
         )
 
     async def _bury(self) -> None:

@@ -23,6 +23,7 @@ from goclaw_py.ports.store.chats import Chat, ChatStore, Heard, SeenChat
 from goclaw_py.ports.store.drafts import Draft, DraftStore
 from goclaw_py.ports.store.inbox import (
     Accepted,
+    Dropped,
     InboxKind,
     InboxRow,
     InboxState,
@@ -81,6 +82,7 @@ __all__ = [
     "CutRun",
     "Draft",
     "DraftStore",
+    "Dropped",
     "EndedOccurrence",
     "Heard",
     "InboxKind",

@@ -56,10 +56,20 @@ class NewInbox:
 
 
 @dataclass(frozen=True, slots=True)
+class Dropped:
+    """An inbox row that a newer one went past: how it ends as soon as its sender is told."""
+
+    row: int
+    outcome: Outcome
+    reason: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class InboxRow:
     """A committed, unfinished inbox row. ``attempts`` counts runs that started with it.
 
     ``mode`` is the queue mode that had been chosen in its chat by then, None if none had.
+    ``dropped`` is how it was dropped, if it was and nobody has been told yet; it is not worked on.
     """
 
     id: int
@@ -70,6 +80,7 @@ class InboxRow:
     attempts: int
     received_at: datetime
     mode: Mode | None = None
+    dropped: Dropped | None = None
 
 
 @dataclass(frozen=True, slots=True)

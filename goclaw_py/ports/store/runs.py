@@ -18,6 +18,7 @@ from goclaw_py.core.pages import Cursor
 from goclaw_py.core.requests import Mode
 from goclaw_py.core.usage_view import MAX_GROUPS, Grouping, Span, UsageTable
 from goclaw_py.ports.agent import HistoryEntry
+from goclaw_py.ports.store.inbox import Dropped
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class NewRun:
     """The time of a job for which it works."""
     beat: BeatId | None = None
     """The beat for which it works."""
+    dropped: tuple[Dropped, ...] = ()
+    """Rows of its session that were dropped before it; nobody has been told yet (SPEC QUEUE-5)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ class Letters(Part):
             session = self._db.sessions[row.session]
             session.unanswered.remove(row)
             session.pending[row.id] = self._db.pending[row.id] = row
-            row.run_id = row.finished_at = row.outcome = row.reason = None
+            row.run_id = row.finished_at = row.outcome = row.reason = row.dropped = None
             row.attempts = 0
             row.dismissed = False
         if revived:

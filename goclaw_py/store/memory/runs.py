@@ -13,7 +13,7 @@ from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.requests import Mode
 from goclaw_py.core.routing import run_of_announcement
 from goclaw_py.ports.agent import HistoryEntry
-from goclaw_py.ports.store import Begun, NewRun, RunEnd, StoredEntry, Summary
+from goclaw_py.ports.store import Begun, InboxKind, NewRun, RunEnd, StoredEntry, Summary
 from goclaw_py.store import beat_rules, job_rules, rules
 from goclaw_py.store.memory import beats, occurrences
 from goclaw_py.store.memory.tables import Part, RunRecord, SessionRecord
@@ -50,6 +50,10 @@ class Runs(Part):
             for row_id in set(run.inbox) & self._db.pending.keys():
                 self._db.pending[row_id].run_id = run.id
                 self._db.pending[row_id].attempts += 1
+            for dropped in run.dropped:
+                passed = self._db.pending.get(dropped.row)
+                if passed is not None and passed.run_id is None:
+                    passed.dropped = dropped
             unsure = self._take_draft(run)
         elif known.node != node or known.end is not None:
             raise Fenced(f"run {run.id} is not this node's any more")
@@ -92,7 +96,7 @@ class Runs(Part):
         if end.outcome is Outcome.INTERRUPTED:
             self._db.free_rows({end.id}, attempts_back=1)
         else:
-            self._db.hand_over(end.taken_in, run)
+            self._hand_over(end.taken_in, run)
             for row in self._db.rows_of({end.id}):
                 self._db.end_row(row, end.outcome, end.reason, end.finished_at)
         draft = self._db.drafts.get(end.id)
@@ -142,6 +146,14 @@ class Runs(Part):
             self._db.end_row(row, Outcome.COMPLETED, None, now)
         if session is not None and (ended or not rows):
             self._db.remember(session, session.epoch, [StoredEntry(storable(entry), now, None)])
+
+    def _hand_over(self, rows: Collection[int], run: RunRecord) -> None:
+        """Let pending rows that no run works on belong to a run."""
+        pending = self._db.pending
+        free = [row for row in rows if row in pending and pending[row].run_id is None]
+        for row in free:
+            pending[row].run_id = run.new.id
+        run.new = replace(run.new, inbox=(*run.new.inbox, *free))
 
     def _run_to_end(self, end: RunEnd, node: NodeId) -> RunRecord | None:
         """The run; None if this node has ended it before. Raises ``NeverBegan`` and ``Fenced``."""
@@ -221,7 +233,7 @@ class Runs(Part):
             key, run.agent, run.target, run.started_at, run.started_at
         )
         # Who took its messages up owned the session then; another node has had it since.
-        is_late = any(row not in self._db.pending for row in run.inbox)
+        is_late = not self._is_next(session, run)
         if session.owner != node and (is_late or not self._db.claim(session, node, run.started_at)):
             is_known = node in self._db.nodes  # else it was declared dead
             if is_known and not is_late and not self._db.is_live(node, run.started_at):
@@ -229,6 +241,17 @@ class Runs(Part):
             owner = session.owner or "nobody"
             raise Fenced(f"session {key} belongs to {owner}, not {node}")
         return self._db.sessions.setdefault(key, session)
+
+    def _is_next(self, session: SessionRecord, run: NewRun) -> bool:
+        """Whether what a run is to answer waits, and nothing older is to be answered before."""
+        if not run.inbox:
+            return True
+        older = (
+            row.id
+            for row in session.pending.values()
+            if row.kind is InboxKind.MESSAGE and not row.dropped and row.id < max(run.inbox)
+        )
+        return self._db.pending.keys() >= set(run.inbox) >= set(older)
 
 
 def _summarize(session: SessionRecord, summary: Summary) -> None:

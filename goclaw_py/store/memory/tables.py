@@ -13,6 +13,7 @@ from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Mode
 from goclaw_py.ports.store import (
     Chat,
+    Dropped,
     Heard,
     InboxKind,
     InboxRow,
@@ -107,6 +108,7 @@ class InboxRecord:
     finished_at: datetime | None = None
     outcome: Outcome | None = None
     reason: Reason | None = None
+    dropped: Dropped | None = None
     dismissed: bool = False
 
     @property
@@ -126,6 +128,7 @@ class InboxRecord:
             attempts=self.attempts,
             received_at=self.received_at,
             mode=mode,
+            dropped=self.dropped,
         )
 
     def unanswered(self) -> Unanswered:
@@ -278,13 +281,6 @@ class MemoryDatabase:
         row.outcome, row.reason, row.finished_at = outcome, reason, now
         if row.is_unanswered:
             session.unanswered.append(row)
-
-    def hand_over(self, rows: Collection[int], run: RunRecord) -> None:
-        """Let pending rows that no run works on belong to a run."""
-        free = [row for row in rows if row in self.pending and self.pending[row].run_id is None]
-        for row in free:
-            self.pending[row].run_id = run.new.id
-        run.new = replace(run.new, inbox=(*run.new.inbox, *free))
 
     def rows_of(self, runs: Collection[RunId]) -> list[InboxRecord]:
         """The pending rows of some runs."""

@@ -30,7 +30,7 @@ async def begin(
         node,
         orjson.dumps([_line(run) for run in runs]).decode(),
         [run.session for run in runs],
-        [row for run in runs for row in run.inbox],
+        [row for run in runs for row in (*run.inbox, *(one.row for one in run.dropped))],
     )
     begun = {RunId(run_id): _begun(told) for run_id, told in _each(found).items()}
     return begun, any(row["left_over"] for row in found[:1])
@@ -65,8 +65,8 @@ async def own_sessions(
 ) -> set[SessionKey]:
     """Lock the runs' sessions, made and claimed for the node where that can be; those it owns.
 
-    A run claims nothing for messages of which one is done: whoever took them up owned the session
-    then, and somebody else has had it in between.
+    A run claims nothing for messages of which one is done, or before which others wait: whoever
+    took them up owned the session then, and somebody else has had it in between.
     """
     places = [rows.Place.of(run.target) for run in runs]
     locked = await connection.fetch(
@@ -80,7 +80,7 @@ async def own_sessions(
         [run.started_at for run in runs],
         node,
     )
-    late = await _sessions_of_late(connection, runs)
+    late = await _not_next(connection, [(run.session, run) for run in runs])
     strange = [
         key
         for row in locked
@@ -101,7 +101,7 @@ async def own_session(connection: Connection, run: NewRun, node: NodeId) -> Sess
         row = await _enter_session(connection, run)
     key, owner = SessionKey(row["key"]), row["owner"]
     if owner != node:
-        if not await _sessions_of_late(connection, [run]):
+        if not await _not_next(connection, [(key, run)]):
             if await claim(connection, [key], node=node, now=run.started_at):
                 return key
             if await connection.row(_SQL["overdue"], node, run.started_at) is not None:
@@ -110,13 +110,16 @@ async def own_session(connection: Connection, run: NewRun, node: NodeId) -> Sess
     return key
 
 
-async def _sessions_of_late(connection: Connection, runs: Sequence[NewRun]) -> set[SessionKey]:
-    """The sessions of runs for messages of which one is done."""
-    rows = [row for run in runs for row in run.inbox]
-    if not rows:
+async def _not_next(
+    connection: Connection, runs: Sequence[tuple[SessionKey, NewRun]]
+) -> set[SessionKey]:
+    """The locked sessions of runs for messages of which one is done, or that are not the oldest."""
+    asked = [(key, row) for key, run in runs for row in run.inbox]
+    if not asked:
         return set()
-    done = {row["id"] for row in await connection.fetch(_SQL["done_of"], rows)}
-    return {run.session for run in runs if not done.isdisjoint(run.inbox)}
+    sessions, messages = map(list, zip(*asked, strict=True))
+    found = await connection.fetch(_SQL["not_next"], sessions, messages)
+    return {SessionKey(row["session"]) for row in found}
 
 
 async def _enter_session(connection: Connection, run: NewRun) -> Row:
@@ -184,4 +187,7 @@ def _line(run: NewRun) -> dict[str, object]:
         "inbox": run.inbox,
         "occurrence": run.occurrence,
         "beat": run.beat,
+        "dropped": [
+            {"id": one.row, "outcome": one.outcome, "reason": one.reason} for one in run.dropped
+        ],
     }

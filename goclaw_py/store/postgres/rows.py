@@ -16,6 +16,7 @@ from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.store import (
     Chat,
     Draft,
+    Dropped,
     Heard,
     InboxKind,
     InboxRow,
@@ -99,6 +100,9 @@ def inbox_row(row: Row) -> InboxRow:
         attempts=row["attempts"],
         received_at=row["received_at"],
         mode=queue_mode(row),
+        dropped=None
+        if row["outcome"] is None
+        else Dropped(row["id"], Outcome(row["outcome"]), _reason(row)),
     )
 
 
@@ -109,15 +113,21 @@ def queue_mode(row: Row) -> Mode | None:
 
 def unanswered(row: Row) -> Unanswered:
     """A row of ``inbox`` without an answer."""
+    # One that was dropped ends when its sender is told.
+    has_ended = row["finished_at"] is not None
     return Unanswered(
         id=row["id"],
         message=inbound(row["message"]),
         run_id=None if row["run_id"] is None else RunId(row["run_id"]),
         received_at=row["received_at"],
         finished_at=row["finished_at"],
-        outcome=None if row["outcome"] is None else Outcome(row["outcome"]),
-        reason=None if row["reason"] is None else Reason(row["reason"]),
+        outcome=Outcome(row["outcome"]) if has_ended else None,
+        reason=_reason(row) if has_ended else None,
     )
+
+
+def _reason(row: Row) -> Reason | None:
+    return None if row["reason"] is None else Reason(row["reason"])
 
 
 def letter(row: Row) -> Letter:

@@ -148,7 +148,8 @@ for update of s skip locked;
 -- name: pending_of
 -- The unfinished rows of all sessions of a node, without some; what crashed its run twice comes last.
 select
-    i.id, i.message, i.session, i.agent, i.kind, i.attempts, i.received_at, s.queue_mode
+    i.id, i.message, i.session, i.agent, i.kind, i.attempts, i.received_at, i.outcome, i.reason,
+    s.queue_mode
 from sessions as s
 join inbox as i on i.session = s.key and i.state = 'pending'
 where s.owner = $1

@@ -44,11 +44,17 @@ select id
 from nodes
 where id = $1 and lease_until <= $2;
 
--- name: done_of
--- Those of some messages that are done, or were, and are forgotten.
-select asked.id
-from unnest($1::bigint[]) as asked (id)
-where not exists (select from inbox where inbox.id = asked.id and state = 'pending');
+-- name: not_next
+-- Of some messages, each given with its locked session, the sessions in which one is done, or was,
+-- and is forgotten, or in which an older one is to be worked on that is not among them.
+select distinct asked.session
+from unnest($1::text[], $2::bigint[]) as asked (session, id)
+where not exists (select from inbox where inbox.id = asked.id and state = 'pending')
+   or exists (
+       select from inbox as older
+       where older.session = asked.session and older.state = 'pending' and older.kind = 'message'
+         and older.outcome is null and older.id < asked.id and older.id <> all ($2)
+   );
 
 -- name: begin
 -- Stores runs in sessions that are their node's own, with who has asked for them and for which job
@@ -58,19 +64,21 @@ where not exists (select from inbox where inbox.id = asked.id and state = 'pendi
 -- then one for every entry that is still read, the oldest first; nothing of a run whose session is
 -- not the node's own, of a run for a time of a job, or for a beat, that is not claimed by the node,
 -- of one whose rows are all done, or that was stored before. One statement, so that a row never
--- counts an attempt of a run that does not exist, and so that it needs no other transaction. $2 holds
--- the runs, $3 their sessions, $4 all their rows.
+-- counts an attempt of a run that does not exist, and so that it needs no other transaction. Notes
+-- what was dropped before a run: whoever takes that up must not begin it after the run. $2 holds the
+-- runs, $3 their sessions, $4 all their rows, those that were dropped too.
 with asked as (
     select *
     from rows from (
         jsonb_to_recordset($2::jsonb) as (
             id text, session text, agent text, trigger text, lane text, parent text, model text,
             channel text, account text, chat text, thread text, started_at timestamptz,
-            payer text, submitted_at timestamptz, inbox bigint[], occurrence text, beat text
+            payer text, submitted_at timestamptz, inbox bigint[], occurrence text, beat text,
+            dropped jsonb
         )
     ) with ordinality as a (
         id, session, agent, trigger, lane, parent, model, channel, account, chat, thread,
-        started_at, payer, submitted_at, inbox, occurrence, beat, ordinal
+        started_at, payer, submitted_at, inbox, occurrence, beat, dropped, ordinal
     )
 ), mine as (
     select key, fence, epoch, summary, summarized_upto, pinned
@@ -153,9 +161,14 @@ with asked as (
     where l.id = stored.beat and l.id = any (array(select beat from stored where beat is not null))
       and l.status = 'deferred'
 ), begun as (
-    select stored.*, asked.inbox, asked.ordinal
+    select stored.*, asked.inbox, asked.dropped, asked.ordinal
     from stored
     join asked using (id)
+), passed as (
+    update inbox as i
+    set outcome = d.outcome, reason = d.reason
+    from begun, jsonb_to_recordset(begun.dropped) as d (id bigint, outcome text, reason text)
+    where i.id = d.id and i.id = any ($4::bigint[]) and i.state = 'pending' and i.run_id is null
 ), counted as (
     -- The list of all rows lets the index find them, whatever the statistics say.
     update inbox as i

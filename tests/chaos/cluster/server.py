@@ -7,10 +7,14 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
 
 from goclaw_py.store.embedded import EmbeddedPostgres
 from goclaw_py.store.embedded import Server as Started
 from goclaw_py.store.postgres import Address
+from tests.support.process import wait_for
+
+_ENDS_S: Final = 60.0
 
 
 class Server:
@@ -40,9 +44,12 @@ class Server:
         self._started = self._embedded.start()
 
     def end(self, sign: signal.Signals) -> None:
-        """End it: by SIGINT in order, by SIGQUIT as if it had crashed. ``start`` waits for that."""
+        """End it: by SIGINT in order, by SIGQUIT as if it had crashed."""
         assert self._started is not None
-        os.kill(self._started.pid, sign)
+        pid = self._started.pid
+        os.kill(pid, sign)
+        # Until it has seen the signal it looks as if it went on: nobody would start another.
+        wait_for(lambda: not _is_there(pid), "the end of the database", limit_s=_ENDS_S)
 
     def freeze(self) -> None:
         """Stop all of its processes, the one first that makes the others."""
@@ -65,6 +72,10 @@ class Server:
         """End it for good."""
         self.thaw()
         self._embedded.stop()
+
+
+def _is_there(pid: int) -> bool:
+    return (Path("/proc") / str(pid)).exists()
 
 
 def _children(parent: int) -> list[int]:

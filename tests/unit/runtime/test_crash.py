@@ -6,7 +6,7 @@ import asyncio
 
 from goclaw_py.core import wording
 from goclaw_py.core.events import RunEnded
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Say, ScriptedAgent
@@ -14,6 +14,7 @@ from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import Ways, a_process, message, session_of, until
 
 AT_ONCE = Ways(QueuePolicy())
+ONE_WAITS = Ways(QueuePolicy(capacity=1))
 TAKEN_OVER_WITHIN_S = 15.0
 
 
@@ -69,6 +70,24 @@ async def test_a_crash_drops_nothing_however_much_waited() -> None:
         await second.channel.until_sent(17)
         assert len(agent.prompts) == 17
         assert agent.prompts[1:3] == ["0a", "0b"]
+
+
+async def test_what_was_dropped_before_a_crash_is_told_and_not_answered_behind_newer_ones() -> None:
+    """SPEC QUEUE-5, IO-2."""
+    database = MemoryDatabase()
+    agent = ScriptedAgent(Say("done", after_s=0.2), otherwise=lambda _: Block())
+    async with a_process(agent, ONE_WAITS, database=database) as first:
+        await first.say("works", "dropped", "newer")
+        await until(lambda: agent.prompts == ["works", "newer"], within_s=0.9)
+        first.kill()
+    after = ScriptedAgent()
+    await asyncio.sleep(20)
+    async with a_process(after, ONE_WAITS, database=database) as second:
+        await second.channel.until_sent(2)
+        await asyncio.sleep(60)
+        told = wording.dropped(["dropped"], Reason.QUEUE_DROPPED)
+        assert second.channel.texts() == ["re: newer", told]
+        assert after.prompts == ["newer"]
 
 
 async def test_what_a_killed_process_shows_is_cleared_by_the_next() -> None:
