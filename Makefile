@@ -5,6 +5,9 @@ BIN    := $(VENV)/bin
 STATE  ?=
 ARGS   ?=
 
+# Of two runs of the tests the second one need not compile them again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help run tools test check check-deep chaos lint types layers lock bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard bench-cluster bench-soak simulate chaos-cluster chaos-telegram clean
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import urllib.request
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -51,9 +52,26 @@ async def connections(database: asyncpg.Connection) -> int:
     return int(await database.fetchval(_CONNECTIONS))
 
 
-def open_files(process: int) -> int:
-    """How many descriptors a process has open."""
-    return sum(1 for _ in Path(f"/proc/{process}/fd").iterdir())
+@dataclass(frozen=True, slots=True)
+class Descriptors:
+    """How many descriptors a process has open: connections to a port, and all others."""
+
+    to_port: int
+    others: int
+
+
+def descriptors(process: int, port: int) -> Descriptors:
+    """Those that a process has open now. ``port`` is of TCP, over IPv4."""
+    place = Path(f"/proc/{process}")
+    opened: list[str] = []
+    for name in (place / "fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            opened.append(str(name.readlink()))
+    there = f"{port:04X}"
+    lines = [line.split() for line in (place / "net" / "tcp").read_text().splitlines()[1:]]
+    sockets = {f"socket:[{line[9]}]" for line in lines if line[2].endswith(":" + there)}
+    to_port = sum(name in sockets for name in opened)
+    return Descriptors(to_port, len(opened) - to_port)
 
 
 def scraped(url: str) -> Counter[str]:

@@ -16,6 +16,7 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 import asyncpg
 
@@ -24,7 +25,7 @@ from bench.jobs.gateway import CLOCK, a_job
 from bench.memory import resident_mb
 from bench.soak import gateway
 from bench.soak.agent import MARK
-from bench.soak.measured import connections, open_files, scraped, tables
+from bench.soak.measured import connections, descriptors, scraped, tables
 from bench.soak.report import Soaked
 from bench.soak.series import Fold, Series
 from bench.telegram.processes import own_cpu_s
@@ -44,6 +45,7 @@ _CHECKLIST: Final = "# Checklist\n\n- [ ] look at the calendar\n"
 _LAST_S: Final = 120.0
 """How long the last messages may take."""
 _FOR_EVER: Final = {"history": "conversations of chats are kept for ever (DB-5)"}
+_HTTP: Final = "the pools of a bot hold at most 77"
 _SHOWN: Final = {
     "goclaw_inbox_open": "messages that are not done",
     "goclaw_outbox_open": "messages that are not sent",
@@ -242,6 +244,9 @@ class _Lived:
         self._address = replace(address, database=DATABASE)
         self._nodes = nodes
         self._writers = _Writers(api, plans)
+        port = urlsplit(api.url).port
+        assert port is not None, api.url
+        self._port = port
         self._series: dict[str, Series] = {}
         self._load: list[float] = []
         self._begin = self._at = time.monotonic()
@@ -309,7 +314,11 @@ class _Lived:
         self._add(node.name, "resident memory", at_s, memory, unit="MB", bound=0.03, slack=2.0)
         cpu = 100 * (used - node.cpu_s) / passed
         self._add(node.name, "CPU", at_s, cpu, unit="%", bound=0.25, slack=2.0)
-        self._add(node.name, "open files", at_s, open_files(process), slack=2.0)
+        opened = descriptors(process, self._port)
+        self._add(node.name, "open files but for these", at_s, opened.others, slack=2.0)
+        self._add(
+            node.name, "connections to the Bot API", at_s, opened.to_port, kept=_HTTP, slack=2.0
+        )
         node.cpu_s = used
 
     async def _of_figures(self, node: Node, at_s: float, passed: float) -> None:

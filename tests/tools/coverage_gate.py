@@ -71,7 +71,9 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="goclaw-coverage-") as folder:
         environment = {**os.environ, "COVERAGE_FILE": str(Path(folder, "data"))}
         chosen = arguments or [f"--ignore={ROOT / folder}" for folder in UNMEASURED]
-        tests = coverage(environment, "run", "-m", "pytest", "-q", *workers(), *chosen)
+        # What is measured computes more than it waits.
+        few = str((os.cpu_count() or 1) + 1)
+        tests = coverage(environment, "run", "-m", "pytest", "-q", *workers(few), *chosen)
         report = Path(folder, "report.json")
         for step in (["combine", "-q"], ["report"], ["json", "-q", "-o", str(report)]):
             if (code := coverage(environment, *step)) != 0:
@@ -88,13 +90,13 @@ def unmeasured() -> int:
     return subprocess.run(command, cwd=ROOT, check=False).returncode
 
 
-def workers() -> list[str]:
-    """Return pytest's options for several processes, by default as many as ``conftest`` says.
+def workers(default: str = "auto") -> list[str]:
+    """Return pytest's options for several processes; ``auto`` are as many as ``conftest`` says.
 
     Who has nothing left to do takes tests from others: the slow ones stand together. These are
     named at the end.
     """
-    number = os.environ.get("GOCLAW_TEST_WORKERS", "auto")
+    number = os.environ.get("GOCLAW_TEST_WORKERS", default)
     return ["-n", number, "--dist", "worksteal", "--durations", "40", "--durations-min", "3"]
 
 

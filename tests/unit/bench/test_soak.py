@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import gc
+import os
 import random
+import socket
 import xml.etree.ElementTree as ET
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from bench.soak import __main__ as soak
 from bench.soak import gateway, virtual
-from bench.soak.measured import figures
+from bench.soak.measured import descriptors, figures
 from bench.soak.plots import WIDTH, number, plot, span
 from bench.soak.report import PAGE, SAMPLES, Soaked, html, judged, write
 from bench.soak.retention import shortened
@@ -34,14 +34,6 @@ from goclaw_py.runtime.recent import Recent
 from goclaw_py.store import job_rules, upkeep_rules
 from goclaw_py.store.memory import upkeep as memory_upkeep
 from goclaw_py.testing.clock import LoopClock
-
-
-@pytest.fixture(autouse=True)
-def small_heap() -> Iterator[None]:
-    """Each sample looks at all objects: not at those of thousands of tests, too."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def points(*values: float) -> list[Point]:
@@ -173,6 +165,16 @@ def test_one_series_that_grows_is_enough_to_fail() -> None:
 
 def test_a_lost_message_is_enough_to_fail() -> None:
     assert not judged(a_soak(problems=("a message has no answer",))).passed
+
+
+def test_connections_to_a_port_are_told_from_other_descriptors() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        before = descriptors(os.getpid(), port)
+        with socket.create_connection(("127.0.0.1", port)), socket.socket():
+            during = descriptors(os.getpid(), port)
+    assert (before.to_port, during.to_port) == (0, 1)
+    assert during.others == before.others + 1
 
 
 def test_the_page_holds_no_markup_of_what_was_measured() -> None:
