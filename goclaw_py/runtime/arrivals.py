@@ -81,6 +81,7 @@ class Arrivals:
     Args:
         meant: The run that a ``/stop`` means, if it is a reply or the press of a button.
         is_here: Whether this process works on a session.
+        is_known: Whether a message that has arrived once more is in hand already.
     """
 
     def __init__(
@@ -90,8 +91,10 @@ class Arrivals:
         stopper: Stopper,
         meant: Callable[[SessionKey, InboundMessage, Stop], RunId | None],
         is_here: Callable[[SessionKey], bool],
+        is_known: Callable[[InboundMessage], bool],
     ) -> None:
         self._is_here = is_here
+        self._is_known = is_known
         self._policies = policies
         self._commands = commands
         self._stopper = stopper
@@ -245,7 +248,10 @@ class Arrivals:
         self._commands.answer_stop(message, stopped, command, covered=covered)
 
     def _uncommitted_in(self, session: SessionKey) -> list[Arrival]:
-        """Messages of a session that have arrived, but that the dispatcher does not know yet."""
+        """Messages of a session that have arrived, but that the dispatcher does not know yet.
+
+        One whose answer is just being stored may come again: it is too late to stop that.
+        """
         return [
             arrival
             for arrival in self._here
@@ -253,6 +259,7 @@ class Arrivals:
             and arrival.command is None
             and arrival.covered is None
             and not arrival.taken_up
+            and not self._is_known(arrival.message)
         ]
 
     def _oldest_turn(self, waiting: Sequence[Arrival]) -> list[Arrival]:

@@ -81,12 +81,12 @@ class Gateway:
         outages: Outages,
     ) -> None:
         """Give it those to whom it hands over. Call it once, before anything arrives."""
-        self._dispatcher = dispatcher
+        self._dispatcher, self._runner = dispatcher, runner
+        self._commands, self._stopper = commands, stopper
         self._outages = outages
-        self._runner = runner
-        self._commands = commands
-        self._stopper = stopper
-        self._arrivals = Arrivals(self._policies, commands, stopper, self._meant, self._works_on)
+        self._arrivals = Arrivals(
+            self._policies, commands, stopper, self._meant, self._works_on, runner.has
+        )
 
     # ------------------------------------------------------------------ arriving
 

@@ -24,6 +24,7 @@ from goclaw_py.core.events import (
     ToolStarted,
 )
 from goclaw_py.core.ids import MAIN_LANE, NodeId, RunId
+from goclaw_py.core.messages import InboundMessage
 from goclaw_py.core.outcomes import Ending, Outcome, Reason, Trigger
 from goclaw_py.ports.agent import AgentResult, MessagePart
 from goclaw_py.ports.channel import Channel
@@ -125,6 +126,10 @@ class Runner:
     def turns(self, requests: Collection[RunId]) -> list[Turn]:
         """The turns of some requests whose ends are not stored."""
         return [self._turns[run_id] for run_id in requests if run_id in self._turns]
+
+    def has(self, message: InboundMessage) -> bool:
+        """Whether a turn whose end is not stored answers this very message."""
+        return any(turn.has(message) for turn in self._turns.values())
 
     def rows_in_hand(self) -> set[int]:
         """The inbox rows of all turns whose end is not stored."""

@@ -91,6 +91,15 @@ class Turn:
             text = wording.in_reply_to(said.quote, text)
         return wording.said_by(said.sender, text) if self._is_of_several else text
 
+    def has(self, message: InboundMessage) -> bool:
+        """Whether this very message is among its own."""
+        place, name = message.target, message.external_id
+        return any(
+            (row.message.external_id, row.message.target.channel, row.message.target.account)
+            == (name, place.channel, place.account)
+            for row in self.rows
+        )
+
     @property
     def taken_in(self) -> tuple[int, ...]:
         """The ids of the rows that joined its run after that had begun."""

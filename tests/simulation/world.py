@@ -337,8 +337,6 @@ class _World:
             self.bugs.append("no gateway has come up")
             return
         desk = up[0].works.works
-        # What a process has given back of a job is not taken up any more once the job is paused.
-        await self._wait(self._has_recovered)
         if any(job.state is JobState.ACTIVE for job in self._database.cron.jobs.values()):
             await desk.office.desk.edit("job", JobChange(state=JobState.PAUSED), OPERATOR)
         if self.plan.beat_every_s is not None:

@@ -98,11 +98,16 @@ class JobStore(Protocol):
         ``job.revision`` is the one that was read. False, and nothing happens, if somebody else
         changed the job since, or deleted it. Raises ``SlugTaken``; ``TooManyJobs`` if the job did
         not count, is to count, and its owner has ``most``; and ``BadJob`` if this release cannot
-        read what is stored, which would be lost. What a run has in hand stays.
+        read what is stored, which would be lost. What a run has in hand stays. What was given
+        back ends for good if the job is not active any more, or due at another time: when the
+        last of its runs ended, or when it was claimed if none began.
         """
 
     async def delete_job(self, job_id: JobId, *, forget: bool) -> bool:
-        """Delete a job, and its log if ``forget``. A run of it goes on. False: there was none."""
+        """Delete a job, and its log if ``forget``. False: there was none.
+
+        A run of it goes on. What was given back ends, as in ``change_job``.
+        """
 
     # ---------------------------------------------------------------- when they are due
 

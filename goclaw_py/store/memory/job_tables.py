@@ -202,23 +202,35 @@ class JobTables:
                 self.put(job_rules.after(job, end, how))
         self._prune(row.job, end.keep)
 
+    def left_of(self, job: JobId) -> list[Logged]:
+        """What was given back of a job that has other plans by now, or is gone."""
+        rows = map(self.logs.__getitem__, self._ids(job))
+        return [
+            row
+            for row in rows
+            if row.node is None and row.finished_at is None and not self.is_wanted(row.id)
+        ]
+
     def let_go(self, row: Logged, status: Status, now: datetime, began: datetime | None) -> None:
-        """Let an occurrence be claimed again; it ends for good if its job has other plans."""
-        job = self.jobs.get(row.job)
+        """Let an occurrence be claimed again; it ends for good if its job has other plans.
+
+        A job tells of what ended unless it has run since.
+        """
         row = replace(row, status=status, node=None)
-        again = job is not None and not row.by_hand and job.next_run_at == row.scheduled_at
+        again = not row.by_hand and self.is_wanted(row.id)
         if again:
             self.logs[row.id] = row
         else:
             row = replace(row, finished_at=now, started_at=row.started_at or began)
             self._close(row)
-        if job is not None and job.running == row.id:
-            job = replace(job, running=None)
-            if not again:
-                began_at = row.started_at or row.claimed_at
-                last = job.last_run_at if status is Status.SKIPPED else began_at
-                job = replace(job, last_run_at=last, last_status=status.value, last_error="")
-            self.put(job)
+        job = self.jobs.get(row.job)
+        if job is None:
+            return
+        if not again and (job.running == row.id or _is_last(job, row)):
+            began_at = row.started_at or row.claimed_at
+            last = job.last_run_at if status is Status.SKIPPED else began_at
+            job = replace(job, last_run_at=last, last_status=status.value, last_error="")
+        self.put(replace(job, running=None if job.running == row.id else job.running))
 
     def _close(self, row: Logged) -> None:
         self.logs[row.id] = row
@@ -292,6 +304,11 @@ class JobTables:
 def _last_seen(job: Job) -> datetime:
     """When it last ran or was changed."""
     return max(job.updated_at, job.last_run_at or job.updated_at)
+
+
+def _is_last(job: Job, row: Logged) -> bool:
+    """Whether a job has not run since one of its times was claimed."""
+    return job.last_run_at is None or row.claimed_at >= job.last_run_at
 
 
 def _is_free(job: Job) -> bool:

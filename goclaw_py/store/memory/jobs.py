@@ -13,6 +13,7 @@ from goclaw_py.core.messages import Target
 from goclaw_py.core.schedule import schedule_json
 from goclaw_py.ports.store import MOST_COUNTED, JobPage, JobQuery, Notice
 from goclaw_py.store import job_reading, job_rules
+from goclaw_py.store.memory.occurrences import end_left
 from goclaw_py.store.memory.tables import Part
 from goclaw_py.store.text import storable
 
@@ -87,6 +88,7 @@ class Jobs(Part):
             revision=known.revision + 1,
         )
         self._db.cron.put(changed)
+        end_left(self._db, job.id)
         self._db.notify(Notice.CRON)
         return True
 
@@ -101,6 +103,7 @@ class Jobs(Part):
         if job_id not in self._db.cron.jobs:
             return False
         self._db.cron.remove(job_id, forget=forget)
+        end_left(self._db, job_id)
         self._db.notify(Notice.CRON)
         return True
 

@@ -225,7 +225,7 @@ def let_go(
     status: Status,
     now: datetime | None = None,
 ) -> None:
-    """Let occurrences be claimed again that run; of those that cannot be, ``now`` is the end.
+    """Let occurrences be claimed again; of those that cannot be, ``now`` is the end.
 
     Without it that is the end of their last run.
     """
@@ -235,6 +235,15 @@ def let_go(
         ended_at = now or max(ends, default=row.claimed_at)
         known = replace(row, usage=_used(database, row.id))
         database.cron.let_go(known, status, ended_at, _began(database, row.id))
+
+
+def end_left(database: MemoryDatabase, job: JobId) -> None:
+    """End what was given back of a job that has other plans by now, or is gone.
+
+    Nobody would claim it, and it would stay open for ever (SPEC CRON-11).
+    """
+    for row in database.cron.left_of(job):
+        let_go(database, [row], row.status)
 
 
 def _used(database: MemoryDatabase, occurrence: OccurrenceId) -> Usage | None:

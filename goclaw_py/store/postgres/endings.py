@@ -9,7 +9,7 @@ from typing import Self
 import orjson
 
 from goclaw_py.core.errors import Fenced
-from goclaw_py.core.ids import NodeId, OccurrenceId
+from goclaw_py.core.ids import JobId, NodeId, OccurrenceId
 from goclaw_py.core.occurrence import OccurrenceEnd, Status
 from goclaw_py.ports.store import Notice
 from goclaw_py.store.postgres import job_rows
@@ -83,6 +83,16 @@ async def let_go(
     if mine:
         await connection.fetch(_SQL["let_go"], mine, status, now)
         await notify(connection, [Notice.CRON])
+
+
+async def end_left(connection: Connection, job: JobId) -> None:
+    """End what was given back of a locked job that has other plans by now, or is gone.
+
+    Nobody would claim it, and it would stay open for ever (SPEC CRON-11).
+    """
+    left = await connection.fetch(_SQL["left_of"], job)
+    if left:
+        await connection.fetch(_SQL["let_go"], [row["id"] for row in left], None, None)
 
 
 async def let_go_of(

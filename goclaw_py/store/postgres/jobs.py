@@ -11,6 +11,7 @@ from goclaw_py.core.jobs import Job, JobState
 from goclaw_py.ports.store import MOST_COUNTED, JobPage, JobQuery, Notice
 from goclaw_py.store import job_rules
 from goclaw_py.store.postgres import job_rows
+from goclaw_py.store.postgres.endings import end_left
 from goclaw_py.store.postgres.part import Part, notify
 from goclaw_py.store.postgres.pool import Row
 from goclaw_py.store.postgres.rows import Place
@@ -105,6 +106,8 @@ class Jobs(Part):
                 if counted is None:
                     raise TooManyJobs(job.owner, most)
             await connection.fetch(_SQL["change"], job.id, job_rows.packed(job))
+            if (known["state"], known["next_run_at"]) != (job.state, job.next_run_at):
+                await end_left(connection, job.id)
             await notify(connection, [Notice.CRON])
         return True
 
@@ -115,6 +118,8 @@ class Jobs(Part):
                 return False
             if forget:
                 await connection.fetch(_SQL["forget"], job_id)
+            else:
+                await end_left(connection, job_id)
             await notify(connection, [Notice.CRON])
         return True
 

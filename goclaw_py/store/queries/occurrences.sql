@@ -260,14 +260,25 @@ where id = any (array(
     where old.finished_at is not null
 ));
 
+-- name: left_of
+-- Locks what was given back of a locked job, or of one that is gone, and waits to be claimed again.
+select id
+from cron_run_logs
+where job = $1 and not by_hand and finished_at is null and node is null
+order by id
+for update;
+
 -- name: let_go
--- Lets locked occurrences that run be claimed again. One by hand, and one whose job is due at another
--- time by now, or gone, ends for good: at $3, or when the last of its runs ended.
+-- Lets locked occurrences be claimed again, with the status $2, or the one that they have. One by
+-- hand, and one whose job is not active, due at another time by now, or gone, ends for good: at $3,
+-- or when the last of its runs ended. A job tells of what ended unless it has run since.
 with freed as (
     select
         l.id, l.job, coalesce(l.started_at, ran.began_at) as began_at, l.claimed_at,
+        coalesce($2, l.status) as status,
         coalesce($3, ran.ended_at, l.claimed_at) as ended_at,
-        l.by_hand or j.next_run_at is distinct from l.scheduled_at as for_good,
+        l.by_hand
+            or (j.state = 'active' and j.next_run_at = l.scheduled_at) is not true as for_good,
         ran.requests, ran.input_tokens, ran.output_tokens, ran.cached_tokens, ran.cost_usd
     from cron_run_logs as l
     left join cron_jobs as j on j.id = l.job
@@ -283,7 +294,7 @@ with freed as (
     where l.id = any ($1::text[])
 ), rows as (
     update cron_run_logs as l
-    set status = $2, node = null,
+    set status = f.status, node = null,
         started_at = case when f.for_good then f.began_at else l.started_at end,
         finished_at = case when f.for_good then f.ended_at end, requests = f.requests,
         input_tokens = f.input_tokens, output_tokens = f.output_tokens,
@@ -292,15 +303,19 @@ with freed as (
     where l.id = f.id and l.id = any ($1::text[])
 )
 update cron_jobs as j
-set running = null,
+set running = nullif(j.running, f.id),
     last_run_at = case
-        when f.for_good and $2 <> 'skipped' then coalesce(f.began_at, f.claimed_at)
+        when f.for_good and f.status <> 'skipped' then coalesce(f.began_at, f.claimed_at)
         else j.last_run_at
     end,
-    last_status = case when f.for_good then $2 else j.last_status end,
+    last_status = case when f.for_good then f.status else j.last_status end,
     last_error = case when f.for_good then '' else j.last_error end
 from freed as f
-where j.id = f.job and j.running = f.id and j.id = any (array(select job from freed));
+where j.id = f.job and j.id = any (array(select job from freed))
+  and (
+      j.running = f.id
+      or f.for_good and f.claimed_at >= coalesce(j.last_run_at, f.claimed_at)
+  );
 
 -- name: log
 -- The newest rows of the log before a place, each with its runs in their order and with

@@ -11,7 +11,7 @@ from goclaw_py.core import wording
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.testing.agents import Block, ScriptedAgent
-from tests.support.harness import Ways, a_process, message, until
+from tests.support.harness import Ways, a_process, message, session_of, until
 
 AT_ONCE = Ways(direct=QueuePolicy())
 
@@ -171,6 +171,26 @@ async def test_a_message_that_is_already_worked_on_is_not_counted_as_dropped() -
         await asyncio.sleep(60)
         assert gateway.channel.texts() == ["re: hi", wording.NOTHING_RUNNING, wording.help_text()]
         await accepting
+
+
+@pytest.mark.parametrize("command", ["/stop", "/stopall"])
+async def test_a_message_that_comes_again_while_its_answer_is_stored_stays_answered(
+    command: str,
+) -> None:
+    agent = ScriptedAgent()
+    async with a_process(agent, AT_ONCE) as gateway:
+        asked = message("hi")
+        gateway.store.slow_before_s["finish_run"] = 5.0
+        await gateway.gateway.accept([asked])
+        await until(lambda: len(agent.finished) == 1)
+        gateway.store.slow_before_s["accept"] = 1.0
+        accepting = asyncio.create_task(gateway.gateway.accept([asked]))
+        await asyncio.sleep(0.5)
+        await gateway.say(command)
+        await accepting
+        await asyncio.sleep(60)
+        assert sorted(gateway.channel.texts()) == sorted(["re: hi", wording.NOTHING_RUNNING])
+        assert await gateway.store.unanswered(session_of(), ended=True) == []
 
 
 # ---------------------------------------------------------------------------- after a restart

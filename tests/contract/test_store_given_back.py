@@ -1,0 +1,169 @@
+"""What every store promises about times of jobs that were given back when people change the job."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from goclaw_py.core.jobs import Job, JobState
+from goclaw_py.core.occurrence import Claimed, Logged, Status
+from goclaw_py.ports.store import EndedOccurrence
+from tests.support.store_jobs import (
+    a_job,
+    added,
+    claim,
+    claim_by_hand,
+    claim_one,
+    ended,
+    kept,
+    renamed,
+    run_end,
+    run_for,
+)
+from tests.support.stores import APOLOGY, T0, A, B, World, at
+
+pytestmark = pytest.mark.real_time
+
+HOUR = timedelta(hours=1)
+
+GiveBack = Callable[[World, Claimed], Awaitable[None]]
+Change = Callable[[World, Job], Awaitable[object]]
+
+
+async def by_recovery(world: World, claimed: Claimed) -> None:
+    now = await world.kill(A)
+    await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
+
+
+async def by_leaving(world: World, claimed: Claimed) -> None:
+    await world.a.leave(A, now=at(9))
+
+
+async def by_its_node(world: World, claimed: Claimed) -> None:
+    await world.a.finish_run(run_end(f"run of {claimed.id}"), node=A)
+    await world.a.give_back([claimed.id], node=A, status=Status.SKIPPED)
+
+
+async def paused(world: World, job: Job) -> bool:
+    return await world.b.change_job(replace(job, state=JobState.PAUSED, next_run_at=None))
+
+
+async def paused_with_its_time(world: World, job: Job) -> bool:
+    return await world.b.change_job(replace(job, state=JobState.PAUSED))
+
+
+async def moved(world: World, job: Job) -> bool:
+    return await world.b.change_job(replace(job, next_run_at=T0 + HOUR))
+
+
+async def deleted(world: World, job: Job) -> bool:
+    return await world.b.delete_job(job.id, forget=False)
+
+
+async def row_of(world: World, claimed: Claimed) -> Logged:
+    row = await world.b.logged(claimed.id)
+    assert row is not None
+    return row
+
+
+async def begun(world: World, *slugs: str) -> list[Claimed]:
+    """Times of jobs, in the order of their names, each with a run that works on node A."""
+    await added(world.a, *(a_job(slug) for slug in slugs))
+    claimed = await claim(world.a)
+    for one in claimed:
+        await world.a.begin_run(run_for(f"run of {one.id}", one, started_at=at(2)), node=A)
+    return claimed
+
+
+@pytest.mark.parametrize("change", [paused, paused_with_its_time, moved, deleted])
+@pytest.mark.parametrize("give_back", [by_recovery, by_leaving, by_its_node])
+async def test_a_change_ends_what_was_given_back_as_it_ends_what_is_given_back_later(
+    world: World, give_back: GiveBack, change: Change
+) -> None:
+    """CRON-11: pause, deletion and another time win; nothing stays open for ever."""
+    before, after = await begun(world, "a", "b")
+    jobs = [await kept(world.b, one.job) for one in (before, after)]
+    await change(world, jobs[0])
+    await give_back(world, before)
+    if give_back is by_its_node:
+        await give_back(world, after)
+    assert (await row_of(world, after)).finished_at is None
+    await change(world, jobs[1])
+    first, second = await row_of(world, before), await row_of(world, after)
+    assert first.finished_at is not None
+    assert (second.status, second.started_at, second.finished_at, second.node) == (
+        first.status,
+        first.started_at,
+        first.finished_at,
+        None,
+    )
+    left = [await world.b.job(job.id) for job in jobs]
+    told = [job and (job.running, job.last_run_at, job.last_status) for job in left]
+    assert told[0] == told[1]
+    assert await claim(world.b, node=B, now=at(60)) == []
+
+
+async def test_what_could_not_begin_ends_when_it_was_claimed(world: World) -> None:
+    (job,) = await added(world.a, a_job("tea"))
+    claimed = await claim_one(world.a, now=at(3))
+    await world.a.give_back([claimed.id], node=A, status=Status.SKIPPED)
+    await paused(world, job)
+    row = await row_of(world, claimed)
+    assert (row.status, row.started_at, row.finished_at) == (Status.SKIPPED, None, at(3))
+    now = await kept(world.b, job)
+    assert (now.last_status, now.last_run_at) == ("skipped", None)
+
+
+async def test_a_job_that_is_resumed_at_the_same_time_begins_anew(world: World) -> None:
+    """CRON-5: one row of a time that has not ended; attempts of the other do not count."""
+    (lost,) = await begun(world, "tea")
+    await by_recovery(world, lost)
+    await paused(world, lost.job)
+    job = await kept(world.b, lost.job)
+    await world.b.change_job(replace(job, state=JobState.ACTIVE, next_run_at=T0))
+    again = await claim_one(world.b, node=B, now=at(60))
+    assert again.id != lost.id
+    assert (again.due_at, again.claims, again.attempts) == (T0, 1, 0)
+
+
+async def test_another_name_leaves_what_was_given_back_to_whoever_comes_first(
+    world: World,
+) -> None:
+    (lost,) = await begun(world, "tea")
+    await by_recovery(world, lost)
+    assert await world.b.change_job(renamed(lost.job, "coffee"))
+    again = await claim_one(world.b, node=B, now=at(60))
+    assert (again.id, again.claims, again.attempts) == (lost.id, 2, 1)
+
+
+async def test_a_job_that_has_run_by_hand_since_tells_of_that(world: World) -> None:
+    (cut,) = await begun(world, "tea")
+    await by_its_node(world, cut)
+    by_hand = await claim_by_hand(world.a, cut.job, now=at(20))
+    assert by_hand
+    await world.a.end_occurrences([EndedOccurrence(ended(by_hand))], node=A)
+    await paused(world, cut.job)
+    assert (await row_of(world, cut)).finished_at is not None
+    now = await kept(world.b, cut.job)
+    assert (now.last_status, now.last_run_at) == ("ok", at(20))
+
+
+async def test_a_change_ends_nothing_that_a_node_works_on(world: World) -> None:
+    """CRON-11: a run uses the definition at its claim."""
+    (job,) = await added(world.a, a_job("tea", due_at=T0))
+    claimed = await claim_one(world.a)
+    await moved(world, job)
+    await deleted(world, job)
+    assert (await row_of(world, claimed)).finished_at is None
+
+
+async def test_of_a_pause_and_a_giving_back_at_once_nothing_stays_open(world: World) -> None:
+    claimed = await begun(world, *(f"j{n:02}" for n in range(20)))
+    each = [world.a.give_back([one.id], node=A, status=Status.INTERRUPTED) for one in claimed]
+    changes = [(paused, deleted)[n % 2](world, one.job) for n, one in enumerate(claimed)]
+    await asyncio.gather(*(both for pair in zip(each, changes, strict=True) for both in pair))
+    assert [row.id for row in await world.b.log_of() if row.finished_at is None] == []
