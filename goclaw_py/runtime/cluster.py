@@ -63,7 +63,9 @@ class Cluster:
         self._state = state
         self._peers: tuple[Node, ...] = ()
         self._has_company = True
-        """Whether there were others when the nodes were last seen; nobody knows before."""
+        """Whether there were others when the lease was last renewed; nobody knows before."""
+        self._news = 0
+        """How often a node is known to have joined or left."""
         self._given_up: NodeId | None = None
         """Who this process was when it gave up, until it is somebody again."""
         self._former: NodeId | None = None
@@ -142,7 +144,6 @@ class Cluster:
                 if self._clock.now() >= self._bury_from:
                     await self.recover()
                 self._peers = tuple(await self._store.nodes())
-                self._has_company = bool(self.others())
                 self._tell_differences()
             except StoreUnavailable:
                 await until_available(self._renew)
@@ -150,7 +151,9 @@ class Cluster:
             await self._changed.wait(RECOVER_S)
 
     def look(self) -> None:
-        """A node may have joined or left: whoever believes to be alone has to know."""
+        """A node may have joined or left: who believes to be alone asks, and is not until then."""
+        self._news += 1
+        self._has_company = True
         self._changed.call()
 
     def others(self) -> tuple[Node, ...]:
@@ -204,17 +207,19 @@ class Cluster:
 
     async def _extend(self) -> bool:
         """Have the lease for longer; False if this node is not itself any more."""
-        until = self._clock.now() + LEASE
-        is_there = await self._store.renew(self.node.id, until=until, state=self._state())
+        until, news = self._clock.now() + LEASE, self._news
+        renewed = await self._store.renew(self.node.id, until=until, state=self._state())
         if self._given_up is not None:
             return False
-        if not is_there:
+        if renewed is None:
             log.error("this process was declared dead; its work belongs to others now")
             self._give_up()
             return False
         if self._clock.now() >= self.node.lease_until:
             # What kept this process from renewing in time may have kept the others too.
             self._bury_from = self._clock.now() + LEASE
+        # News that came meanwhile may be newer than the answer.
+        self._has_company = renewed.among_others or self._news != news
         self.node = replace(self.node, lease_until=until)
         return True
 

@@ -11,7 +11,7 @@ import pytest
 from goclaw_py.core.errors import Fenced
 from goclaw_py.core.ids import NodeId, RunId
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.ports.store import CutRun, NodeState, Notice, OutboxState, Recovery
+from goclaw_py.ports.store import CutRun, NodeState, Notice, OutboxState, Recovery, Renewed
 from tests.support.stores import (
     ANN,
     APOLOGY,
@@ -56,6 +56,13 @@ async def test_a_lease_can_be_ended_for_a_process_that_is_known_to_be_gone(world
     assert await world.b.renew(A, until=at(1))
     recovery = await world.b.recover(now=at(1), max_attempts=3, apology=APOLOGY)
     assert recovery.nodes == (A,)
+
+
+async def test_renewing_tells_whether_there_are_others(world: World) -> None:
+    """SPEC NODE-1: also of one whose lease has ended and that nobody has taken over."""
+    assert await world.a.renew(A, until=at(40)) == Renewed(among_others=True)
+    await world.b.leave(B, now=T0)
+    assert await world.a.renew(A, until=at(40)) == Renewed(among_others=False)
 
 
 async def test_a_node_that_was_declared_dead_cannot_renew(world: World) -> None:

@@ -101,6 +101,8 @@ class Trouble:
     trace: list[tuple[object, ...]] = field(default_factory=list)
     away_until: float = 0.0
     cut_until: dict[Process, float] = field(default_factory=dict)
+    arrived_at: float = 0.0
+    """When all that has left so far, whoever sent it, has taken effect."""
     _counts: dict[Forced, int] = field(default_factory=dict)
 
     def end(self) -> None:
@@ -132,6 +134,9 @@ class Trouble:
         self.note(process.name, call, fate)
         if fate is _WELL:
             return effect()
+        if fate.sent:
+            at = asyncio.get_running_loop().time() + fate.before_s
+            self.arrived_at = max(self.arrived_at, at)
         await _let_others(fate.steps[0])
         if fate.halt_s and not fate.halt_after:
             await self._stand_still(process, fate)

@@ -378,7 +378,10 @@ class _World:
 
     async def _end(self) -> None:
         """End all gateways as a rolling restart does; those that are still starting, too."""
+        loop = asyncio.get_running_loop()
         await self._wait(lambda: all(one.up for one in self._live()))
+        # A lost "here I am" may come late.
+        await self._wait(lambda: loop.time() > self.trouble.arrived_at)
         # One of them may have ended instead, and somebody has to take over what it left.
         await self._wait(self._has_recovered)
         for one in self._live():

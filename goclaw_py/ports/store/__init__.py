@@ -50,6 +50,7 @@ from goclaw_py.ports.store.nodes import (
     NodeStore,
     Place,
     Recovery,
+    Renewed,
 )
 from goclaw_py.ports.store.outbox import OutboxRow, OutboxState, OutboxStore
 from goclaw_py.ports.store.people import PairingRequest, PeopleStore, Person, Standing
@@ -115,6 +116,7 @@ __all__ = [
     "Person",
     "Place",
     "Recovery",
+    "Renewed",
     "Run",
     "RunEnd",
     "RunFilter",

@@ -62,6 +62,13 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
+class Renewed:
+    """A lease that was renewed. ``among_others``: there are other nodes, dead ones included."""
+
+    among_others: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CutRun:
     """A run that a dead node left; its channel may still show it working.
 
@@ -97,10 +104,12 @@ class NodeStore(Protocol):
     async def join(self, node: Node) -> None:
         """Enter a node. Sends ``Notice.NODES``."""
 
-    async def renew(self, node: NodeId, *, until: datetime, state: NodeState | None = None) -> bool:
+    async def renew(
+        self, node: NodeId, *, until: datetime, state: NodeState | None = None
+    ) -> Renewed | None:
         """Extend a node's lease, and tell its ``state`` if given.
 
-        False: the node was declared dead and owns nothing any more.
+        None: the node was declared dead and owns nothing any more.
         """
 
     async def leave(self, node: NodeId, *, now: datetime) -> None:

@@ -9,7 +9,7 @@ from datetime import datetime
 from goclaw_py.core.ids import NodeId, SessionKey
 from goclaw_py.core.occurrence import Status
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.ports.store import CutRun, Node, NodeState, Notice, Recovery
+from goclaw_py.ports.store import CutRun, Node, NodeState, Notice, Recovery, Renewed
 from goclaw_py.store import rules
 from goclaw_py.store.memory.beats import leave_behind
 from goclaw_py.store.memory.node_tables import LeaseRecord
@@ -32,14 +32,16 @@ class Nodes(Part):
         self._db.nodes[node.id] = entered
         self._db.notify(Notice.NODES)
 
-    async def renew(self, node: NodeId, *, until: datetime, state: NodeState | None = None) -> bool:
+    async def renew(
+        self, node: NodeId, *, until: datetime, state: NodeState | None = None
+    ) -> Renewed | None:
         """The lease may become shorter too."""
         known = self._db.nodes.get(node)
         if known is None:
-            return False
+            return None
         state = known.state if state is None else storable(state)
         self._db.nodes[node] = replace(known, lease_until=until, state=state)
-        return True
+        return Renewed(among_others=len(self._db.nodes) > 1)
 
     async def leave(self, node: NodeId, *, now: datetime) -> None:
         """Runs that nobody finished end ``interrupted``; their attempts are taken back."""

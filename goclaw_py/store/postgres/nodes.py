@@ -10,7 +10,7 @@ from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage
 from goclaw_py.core.occurrence import Status
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.ports.store import CutRun, Node, NodeState, Notice, Recovery
+from goclaw_py.ports.store import CutRun, Node, NodeState, Notice, Recovery, Renewed
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.beat_endings import leave_behind
@@ -57,11 +57,14 @@ class Nodes(Part):
             )
             await notify(connection, [Notice.NODES])
 
-    async def renew(self, node: NodeId, *, until: datetime, state: NodeState | None = None) -> bool:
-        """Waits for a recovery of this node that is under way, and then says False."""
+    async def renew(
+        self, node: NodeId, *, until: datetime, state: NodeState | None = None
+    ) -> Renewed | None:
+        """Waits for a recovery of this node that is under way, and then says None."""
         told = None if state is None else rows.node_state_json(state)
         async with self._pool.connection() as connection:
-            return await connection.row(_SQL["renew"], node, until, told) is not None
+            renewed = await connection.row(_SQL["renew"], node, until, told)
+        return None if renewed is None else Renewed(renewed["among_others"])
 
     async def leave(self, node: NodeId, *, now: datetime) -> None:
         """Runs that nobody finished end ``interrupted``; their attempts are taken back."""

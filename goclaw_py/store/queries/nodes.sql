@@ -15,12 +15,13 @@ values ($1, $2, $3, $4, $5, $6, $7::jsonb)
 on conflict (id) do update set lease_until = excluded.lease_until;
 
 -- name: renew
--- Returns a row unless the node was declared dead. The lease may become shorter: that is how a
--- process ends the lease of one that it knows to be gone. $3 is its state, null if it stays.
+-- Returns a row unless the node was declared dead, and whether there are others. The lease may become
+-- shorter: that is how a process ends the lease of one that it knows to be gone. $3 is its state,
+-- null if it stays.
 update nodes
 set lease_until = $2, state = coalesce($3::jsonb, state)
 where id = $1
-returning id;
+returning exists (select from nodes as other where other.id <> $1) as among_others;
 
 -- name: owner
 -- Whose a session is.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -20,13 +21,25 @@ from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import LoopClock
 from goclaw_py.testing.loop import VirtualLoop
 from tests.support.flaky_store import FlakyStore
-from tests.support.harness import Ways, a_process, message, until
+from tests.support.harness import GatewayProcess, Ways, a_process, message, until
 
 AT_ONCE = Ways(QueuePolicy())
 
 
 def stuck() -> ScriptedAgent:
     return ScriptedAgent(otherwise=lambda _: Block())
+
+
+def cut(database: MemoryDatabase, gateway: GatewayProcess) -> Callable[[], None]:
+    """Let it reach the database no more, nor hear of it, until what is returned is called."""
+    gateway.store.away = True
+    hearers = database.hearers.pop(gateway.store)
+
+    def mend() -> None:
+        gateway.store.away = False
+        database.hearers[gateway.store] = hearers
+
+    return mend
 
 
 # ---------------------------------------------------------------------------- declared dead
@@ -192,6 +205,24 @@ async def test_a_gateway_knows_at_once_that_it_is_no_longer_alone() -> None:
             assert agent.active == set()
 
 
+@pytest.mark.parametrize("hears", [True, False])
+async def test_a_gateway_knows_of_another_although_its_looks_fail(hears: bool) -> None:
+    """SPEC QUEUE-2: by what it hears, or by the answer to its last renewal."""
+    database = MemoryDatabase()
+    agent = ScriptedAgent(otherwise=lambda _: Block())
+    async with a_process(agent, AT_ONCE, database=database) as first:
+        await first.say("one")
+        await asyncio.sleep(2.5)
+        first.store.broken.add("nodes")
+        if not hears:
+            database.hearers.pop(first.store)
+        async with a_process(database=database):
+            await asyncio.sleep(0.1 if hears else 4)
+            first.store.away = True
+            await asyncio.sleep(12)
+            assert agent.active == set()
+
+
 async def test_what_gateways_gave_up_goes_on_when_the_database_is_back_and_is_answered_once() -> (
     None
 ):
@@ -244,11 +275,11 @@ async def test_a_process_that_starts_as_the_database_returns_buries_nobody_alive
     async with a_process(agents[0], AT_ONCE, database=database) as old:
         await old.say("one")
         await asyncio.sleep(5)
-        old.store.away = True
+        mend = cut(database, old)
         await asyncio.sleep(15)
         async with a_process(agents[1], AT_ONCE, database=database) as new:
             await asyncio.sleep(3)
-            old.store.away = False
+            mend()
             await old.channel.until_sent(1)
             assert new.recoveries == []
             assert [agent.prompts for agent in agents] == [["one"], []]
@@ -262,7 +293,7 @@ async def test_a_process_that_joins_again_as_the_database_returns_buries_nobody_
     async with a_process(agent, AT_ONCE, database=database) as living:
         await living.say("one")
         await asyncio.sleep(5)
-        living.store.away = True
+        mend = cut(database, living)
         async with a_process(database=database) as again:
             was = again.node()
             await asyncio.sleep(1)
@@ -271,7 +302,7 @@ async def test_a_process_that_joins_again_as_the_database_returns_buries_nobody_
             again.store.away = False
             await asyncio.sleep(6)
             assert again.node() != was
-            living.store.away = False
+            mend()
             await living.channel.until_sent(1)
             assert [found.nodes for found in again.recoveries] == [(was,)]
             assert agent.prompts == ["one"]
