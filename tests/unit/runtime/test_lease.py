@@ -33,7 +33,9 @@ def stuck() -> ScriptedAgent:
 def cut(database: MemoryDatabase, gateway: GatewayProcess) -> Callable[[], None]:
     """Let it reach the database no more, nor hear of it, until what is returned is called."""
     gateway.store.away = True
-    hearers = database.hearers.pop(gateway.store)
+    hearers = database.hearers[gateway.store]
+    # Who hears first of a reply sends it, so the order stays.
+    database.hearers[gateway.store] = []
 
     def mend() -> None:
         gateway.store.away = False
