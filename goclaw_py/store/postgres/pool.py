@@ -323,12 +323,19 @@ class Pool:
         connection = Connection(raw)
         try:
             yield connection
-        except StoreUnavailable:
-            connection.terminate()
+        except BaseException as error:
+            if isinstance(error, StoreUnavailable):
+                connection.terminate()
+            # What was raised counts more: a cancellation that turned into "the database is away"
+            # would be taken for a reason to try again.
+            with suppress(StoreUnavailable):
+                await self._release(connection, raw)
             raise
-        finally:
-            with translated(connection.is_gone):
-                await self._raw.release(raw, timeout=CLOSE_S)
+        await self._release(connection, raw)
+
+    async def _release(self, connection: Connection, raw: Any) -> None:
+        with translated(connection.is_gone):
+            await self._raw.release(raw, timeout=CLOSE_S)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
