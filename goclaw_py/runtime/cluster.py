@@ -119,11 +119,14 @@ class Cluster:
 
         Nobody takes it from a node that is alone, so there it goes on (SPEC QUEUE-2, DB-4).
         """
-        is_late = False
+        was_late = is_late = False
         while True:
-            left = self.node.lease_until - _SPARE - self._clock.now()
-            await asyncio.sleep(max(left.total_seconds(), _MOMENT_S))
-            # Who stood still is late as soon as it goes on, and has a moment to ask.
+            left_s = (self.node.lease_until - self._clock.now()).total_seconds()
+            # Who stood still is late as soon as it goes on, and has a moment to ask; less than that
+            # if it wakes shortly before its lease ends.
+            is_short = is_late and not was_late and 0 < left_s < 2 * _MOMENT_S
+            moment_s = left_s / 2 if is_short else _MOMENT_S
+            await asyncio.sleep(max(left_s - _SPARE.total_seconds(), moment_s))
             was_late = is_late
             is_late = self._clock.now() >= self.node.lease_until - _SPARE
             if was_late and is_late and self._has_company and self._given_up is None:

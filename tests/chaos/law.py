@@ -198,11 +198,11 @@ def _work_overlaps(facts: Facts) -> Iterator[Breach]:
 
 
 def _is_gone(run: Run | None, work: Worked) -> bool:
-    """Whether others have ended it: as cancelled, too, if it was being stopped."""
+    """Whether others have ended it: as cancelled, or interrupted, too, if it was being stopped."""
     if run is None or run.outcome in _GONE:
         return run is not None
     is_early = run.ended is not None and work.ended is not None and run.ended < work.ended
-    return run.outcome == "cancelled" and is_early
+    return run.outcome in ("cancelled", "interrupted") and is_early
 
 
 def _lost_and_heard(facts: Facts) -> Iterator[Breach]:

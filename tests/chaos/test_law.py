@@ -301,6 +301,10 @@ BREACHES = {
         Rule.WORK_OVERLAPS,
         worked_beside(Worked("r0", SESSION, 1.0, 2.1), "cancelled"),
     ),
+    "one that was interrupted, and nobody told it": (
+        Rule.WORK_OVERLAPS,
+        worked_beside(Worked("r0", SESSION, 1.0, 2.1), "interrupted"),
+    ),
     "a process that is cut off and works on": (
         Rule.WORK_OVERLAPS,
         worked_beside(Worked("r0", SESSION, 1.0, 2.1)),
@@ -477,6 +481,9 @@ ALLOWED = {
     ),
     "one that was being stopped when its node was declared dead": worked_beside(
         Worked("r0", SESSION, 1.0, 9.0, told=1.5), "cancelled"
+    ),
+    "one that does not care that its process ends": worked_beside(
+        Worked("r0", SESSION, 1.0, 9.0, told=1.5), "interrupted"
     ),
     "an agent that does not care that it is told to end": worked_beside(
         Worked("r0", SESSION, 1.0, 9.0, told=2.0)

@@ -329,6 +329,25 @@ async def test_a_process_that_stood_still_gives_others_the_time_to_renew() -> No
         assert agent.prompts == ["one"]
 
 
+async def test_a_process_that_wakes_just_before_its_lease_ends_has_ended_its_work_by_then() -> None:
+    """SPEC QUEUE-2: others begin it at that very moment."""
+    database = MemoryDatabase()
+    agent = ScriptedAgent(otherwise=lambda _: Block())
+    async with (
+        a_process(agent, AT_ONCE, database=database) as first,
+        a_process(database=database),
+    ):
+        await first.say("one")
+        await asyncio.sleep(5)
+        first.store.away = True
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        left = first.cluster.node.lease_until - first.clock.now()
+        loop.virtual_now += left.total_seconds() - 0.5
+        await asyncio.sleep(0.4)
+        assert agent.active == set()
+
+
 async def test_a_process_that_cannot_renew_its_lease_does_not_bury_itself() -> None:
     """SPEC DB-4."""
     agent = ScriptedAgent(Say("done", after_s=40))
