@@ -7,7 +7,7 @@ import gc
 import logging
 import os
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 log = logging.getLogger(__name__)
@@ -44,15 +44,26 @@ def collect_less_often() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
+async def end(tasks: Iterable[asyncio.Task[Any]], *, every_s: float, times: int) -> list[str]:
+    """Cancel tasks until they have ended; the names of those that do not.
+
+    Once may not be enough: a library, or a clean-up that fails, can lose a cancellation.
+    """
+    left = {task for task in tasks if not task.done()}
+    for _ in range(times):
+        if not left:
+            break
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=every_s)
+    return sorted(task.get_name() for task in left)
+
+
 async def _and_the_rest(main: Coroutine[Any, Any, int]) -> tuple[int, list[str]]:
     """The exit code, and the names of tasks that do not end."""
     code = await main
     rest = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-    for task in rest:
-        task.cancel()
-    if rest:
-        await asyncio.wait(rest, timeout=_LAST_CHANCE_S)
-    return code, [task.get_name() for task in rest if not task.done()]
+    return code, await end(rest, every_s=_LAST_CHANCE_S, times=1)
 
 
 def _factory() -> Callable[[], asyncio.AbstractEventLoop]:

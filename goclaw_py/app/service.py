@@ -18,6 +18,7 @@ from goclaw_py.app.health import GatewayHealth
 from goclaw_py.app.heartbeat import heartbeat_setup
 from goclaw_py.app.jobs import job_setup
 from goclaw_py.app.listeners import WebListener
+from goclaw_py.app.loop import end
 from goclaw_py.app.parts import Parts
 from goclaw_py.app.peers import settings_digest
 from goclaw_py.app.status import Snapshots
@@ -174,9 +175,11 @@ class Service:
 
         self._works.calls.serve(DRAIN, drain)
         async with asyncio.TaskGroup() as group:
-            background = [group.create_task(_always(work)) for work in self._duties()]
-            background += [group.create_task(server.run()) for server in servers]
-            receiving = group.create_task(self._receive())
+            background = [
+                group.create_task(_always(work), name=_name(work)) for work in self._duties()
+            ]
+            background += [group.create_task(server.run(), name="server") for server in servers]
+            receiving = group.create_task(self._receive(), name="receiving")
             greet()
             try:
                 code = await self._until_end(stop, front)
@@ -187,8 +190,8 @@ class Service:
             self._manager.stopping()
             receiving.cancel()
             await self._wind_down(hurry)
-            for task in background:
-                task.cancel()
+            if stuck := await end([receiving, *background], every_s=_GIVE_UP_S, times=3):
+                log.error("parts do not end", extra={"tasks": stuck})
         if failure is not None:
             raise failure
         return code
@@ -369,6 +372,11 @@ async def _always(work: Callable[[], Awaitable[None]]) -> None:
         else:
             return
         await asyncio.sleep(_RESTART_S)
+
+
+def _name(work: Callable[[], Awaitable[None]]) -> str:
+    """What people read of a duty that does not end."""
+    return str(getattr(getattr(work, "func", work), "__qualname__", work))
 
 
 async def _put_away(thing: Channel | AgentLoop) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 
 import pytest
 
-pytestmark = pytest.mark.real_time
+from goclaw_py.app.loop import end
 
 _PROGRAM = """
 import asyncio, gc, logging, sys
@@ -38,13 +39,43 @@ def _run(task: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.real_time
 def test_what_is_left_is_cancelled_and_the_code_is_that_of_the_main_task() -> None:
     ended = _run("asyncio.sleep(60)")
     assert (ended.returncode, ended.stdout, ended.stderr) == (7, "20000 True\n", "")
 
 
+@pytest.mark.real_time
 def test_what_cannot_be_cancelled_does_not_keep_the_process() -> None:
     """SPEC CMD-4: a run that ignores its cancellation."""
     ended = _run("stubborn()")
     assert (ended.returncode, ended.stdout) == (7, "20000 True\n")
     assert ended.stderr == "work that cannot be ended is left behind ['the rest']\n"
+
+
+async def _ignores(cancellations: int) -> None:
+    while True:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            if not cancellations:
+                raise
+            cancellations -= 1
+
+
+@pytest.mark.parametrize(("ignored", "stuck"), [(0, []), (2, []), (3, ["it"])])
+async def test_a_cancellation_that_was_lost_comes_again_for_a_while(
+    ignored: int, stuck: list[str]
+) -> None:
+    """SPEC QUEUE-11: an orderly end ends."""
+    task = asyncio.create_task(_ignores(ignored), name="it")
+    await asyncio.sleep(0)
+    assert await end([task], every_s=10.0, times=3) == stuck
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def test_what_has_ended_is_not_waited_for() -> None:
+    task = asyncio.create_task(asyncio.sleep(0))
+    await task
+    assert await end([task], every_s=10.0, times=3) == []
