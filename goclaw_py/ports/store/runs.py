@@ -239,10 +239,12 @@ class RunStore(Protocol):
 
         A draft that belongs to one of its inbox rows is this run's from now on.
 
-        Claims the session for ``node`` if it is free, and creates it if it does not exist. Raises
-        ``Fenced`` if another live node owns it, if the run works for a time of a job that is not
-        claimed by ``node``, or has ended, or if all of its inbox rows have; ``LeaseEnded`` if
-        ``node`` would have to claim it and has to renew its own lease first.
+        Claims the session for ``node`` if it is free, and creates it if it does not exist; but for
+        inbox rows of which one has ended, or before which others wait, it claims none: somebody
+        else has had the session since they were taken up. Raises ``Fenced`` then, if another live
+        node owns it, if the run works for a time of a job that is not claimed by ``node``, or has
+        ended, or if all of its inbox rows have; ``LeaseEnded`` if ``node`` would have to claim it
+        and has to renew its own lease first.
         """
 
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
