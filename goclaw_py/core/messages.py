@@ -108,6 +108,15 @@ class InboundMessage:
     source: str = ""
 
 
+ExternalId = tuple[str, str, str]
+"""Channel, account, external id: what makes a message the same message."""
+
+
+def external_id(message: InboundMessage) -> ExternalId:
+    """What makes it the same message."""
+    return message.target.channel, message.target.account, message.external_id
+
+
 @dataclass(frozen=True, slots=True)
 class ChatMigrated:
     """A chat has another id now; what belongs to the old one moves (SPEC CHAN-7)."""

@@ -8,7 +8,7 @@ from functools import partial
 
 from goclaw_py.core.commands import Command, Stop
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
-from goclaw_py.core.messages import InboundMessage
+from goclaw_py.core.messages import ExternalId, InboundMessage, external_id
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Mode
 from goclaw_py.core.text import is_blank
@@ -20,14 +20,6 @@ from goclaw_py.runtime.stopper import Stopped, Stopper
 from goclaw_py.runtime.turn import goes_on
 
 _REMEMBERED = 100_000
-
-ExternalId = tuple[str, str, str]
-"""Channel, account, external id: what makes a message the same message."""
-
-
-def external_id(message: InboundMessage) -> ExternalId:
-    """What makes it the same message."""
-    return message.target.channel, message.target.account, message.external_id
 
 
 def is_edited_by(message: InboundMessage, edit: InboundMessage) -> bool:

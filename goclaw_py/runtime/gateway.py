@@ -16,7 +16,7 @@ from goclaw_py.core import wording
 from goclaw_py.core.commands import Stop, addresses_another_bot, command_of, our_command_of
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import AgentName, NodeId, RunId, SessionKey
-from goclaw_py.core.messages import Inbound, InboundMessage
+from goclaw_py.core.messages import ExternalId, Inbound, InboundMessage, external_id
 from goclaw_py.core.requests import QueuePolicy, Request
 from goclaw_py.core.routing import chat_session
 from goclaw_py.ports.agent import HistoryEntry, Role
@@ -26,8 +26,6 @@ from goclaw_py.ports.store import Accepted, InboxKind, InboxRow, NewInbox, Place
 from goclaw_py.runtime.arrivals import (
     Arrival,
     Arrivals,
-    ExternalId,
-    external_id,
     is_edited_by,
     says_nothing,
 )

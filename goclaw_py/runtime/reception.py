@@ -8,11 +8,18 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from goclaw_py.core.messages import ChatMigrated, ChatReached, Inbound, InboundMessage, Target
+from goclaw_py.core.messages import (
+    ChatMigrated,
+    ChatReached,
+    ExternalId,
+    Inbound,
+    InboundMessage,
+    Target,
+    external_id,
+)
 from goclaw_py.core.routing import Access, access
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import ChatStore, NewInbox, NewPairing, SeenChat
-from goclaw_py.runtime.arrivals import ExternalId, external_id
 from goclaw_py.runtime.doorkeeper import Doorkeeper
 from goclaw_py.runtime.meter import NO_METER, Meter
 from goclaw_py.runtime.policies import ChatRules, Policies

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from goclaw_py.core import wording
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.jobs import Maker, owner_of
-from goclaw_py.core.messages import Attachment, InboundMessage, PeerKind, Sender, Target
+from goclaw_py.core.messages import (
+    Attachment,
+    InboundMessage,
+    PeerKind,
+    Sender,
+    Target,
+    external_id,
+)
 from goclaw_py.core.requests import DEFAULT_POLICY, Mode, QueuePolicy
 from goclaw_py.ports.agent import MessagePart, TextPart
 from goclaw_py.ports.jobs import Asker
@@ -93,12 +100,7 @@ class Turn:
 
     def has(self, message: InboundMessage) -> bool:
         """Whether this very message is among its own."""
-        place, name = message.target, message.external_id
-        return any(
-            (row.message.external_id, row.message.target.channel, row.message.target.account)
-            == (name, place.channel, place.account)
-            for row in self.rows
-        )
+        return any(external_id(row.message) == external_id(message) for row in self.rows)
 
     @property
     def taken_in(self) -> tuple[int, ...]:

@@ -174,7 +174,7 @@ def run(row: Row) -> Run:
         started_at=row["started_at"],
         finished_at=row["finished_at"],
         outcome=None if row["outcome"] is None else Outcome(row["outcome"]),
-        reason=None if row["reason"] is None else Reason(row["reason"]),
+        reason=_reason(row),
         error=row["error"],
         usage=None if row["requests"] is None else usage(row),
         model=row["model"],

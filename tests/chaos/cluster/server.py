@@ -49,7 +49,8 @@ class Server:
         pid = self._started.pid
         os.kill(pid, sign)
         # Until it has seen the signal it looks as if it went on: nobody would start another.
-        wait_for(lambda: not _is_there(pid), "the end of the database", limit_s=_ENDS_S)
+        left = Path(f"/proc/{pid}")
+        wait_for(lambda: not left.exists(), "the end of the database", limit_s=_ENDS_S)
 
     def freeze(self) -> None:
         """Stop all of its processes, the one first that makes the others."""
@@ -72,10 +73,6 @@ class Server:
         """End it for good."""
         self.thaw()
         self._embedded.stop()
-
-
-def _is_there(pid: int) -> bool:
-    return (Path("/proc") / str(pid)).exists()
 
 
 def _children(parent: int) -> list[int]:
