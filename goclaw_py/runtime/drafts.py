@@ -169,7 +169,7 @@ class Drafts:
 
     async def end(self, run_id: RunId) -> LeftDraft:
         """Show no more of a run; takes as long as a request of its draft is under way."""
-        draft = self._drafts.pop(run_id, None)
+        draft = self._drafts.get(run_id)
         if draft is None:
             return LeftDraft()
         if draft.task is not None:
@@ -177,8 +177,26 @@ class Drafts:
             await asyncio.wait({draft.task})
         if draft.request is not None:
             await self._settle(draft, draft.request)
+            draft.request = None
         await self._keep_at_last(draft)
         return LeftDraft(draft.id, draft.shown, draft.unsure)
+
+    async def hand_over(self, run_id: RunId) -> None:
+        """Others decide now what becomes of a run: let them know of what it has shown.
+
+        If the database tells that they did so without knowing, nobody else will ever close the
+        draft, so it is closed here. Waits for the database.
+        """
+        await self.end(run_id)
+        draft = self._drafts.get(run_id)
+        if draft is None or draft.id is None or draft.kept:
+            return
+        if not await until_available(lambda: self._keep(draft)):
+            _close(draft, Outcome.INTERRUPTED)
+
+    def forget(self, run_id: RunId) -> None:
+        """Nothing more will be asked about a run."""
+        self._drafts.pop(run_id, None)
 
     async def _settle(self, draft: _Draft, request: asyncio.Task[ChannelError | None]) -> None:
         """Let what is under way to the channel end, for a while."""
@@ -189,7 +207,7 @@ class Drafts:
             draft.unsure = True
             self._late.add(request)
             request.add_done_callback(self._late.discard)
-            request.add_done_callback(lambda _: _take_away(draft))
+            request.add_done_callback(lambda _: _close(draft, Outcome.COMPLETED))
         else:
             # What has not left by now must not arrive after the final edit.
             request.cancel()
@@ -234,15 +252,15 @@ class Drafts:
         error = await asyncio.shield(draft.request)
         if error is not None:
             return _pause_after(draft, error)
-        if not draft.kept:
-            await until_available(lambda: self._keep(draft))
-        return EDIT_EVERY_S
+        if draft.kept or await until_available(lambda: self._keep(draft)):
+            return EDIT_EVERY_S
+        return None
 
-    async def _keep(self, draft: _Draft) -> None:
-        """Let the database know the id of a draft that was posted."""
+    async def _keep(self, draft: _Draft) -> bool:
+        """Let the database know the id of a draft that was posted; False: it is not asked for."""
         assert draft.id is not None
-        await self._store.draft_posted(draft.run_id, draft.id)
-        draft.kept = True
+        draft.kept = await self._store.draft_posted(draft.run_id, draft.id)
+        return draft.kept
 
     async def _keep_at_last(self, draft: _Draft) -> None:
         """The same at the end of a run, for the process that may go on with it."""
@@ -285,9 +303,9 @@ def _pause_after(draft: _Draft, error: ChannelError) -> float | None:
     return max(error.retry_after_s or 0.0, 2 * EDIT_EVERY_S)
 
 
-def _take_away(draft: _Draft) -> None:
-    """A draft that was posted after all, when its run had ended without it."""
+def _close(draft: _Draft, outcome: Outcome) -> None:
+    """Remove a draft of which only this process knows, or mark it as cut off."""
     if draft.id is not None:
         draft.channel.signal(
-            RunEnded(draft.run_id, draft.target, Outcome.COMPLETED, draft=draft.id)
+            RunEnded(draft.run_id, draft.target, outcome, draft=draft.id, shown=draft.shown)
         )

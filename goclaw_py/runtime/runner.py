@@ -247,12 +247,14 @@ class Runner:
             )
             told = taken_over(turn.id)
             self._outages.lost(turn.id)
+            await self._drafts.hand_over(turn.id)
         else:
             self._outages.recorded(turn, end.ended, end.error)
         finally:
             self._feed.ended(turn, told, turn.progress.usage)
             self._workshop.ended(turn, told, turn.progress, error)
             await self._close_late_draft(end)
+            self._drafts.forget(turn.id)
             self._ledger.close(turn.id)
             del self._turns[ended.run_id]
 

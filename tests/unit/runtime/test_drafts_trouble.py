@@ -47,7 +47,7 @@ async def test_a_post_that_hangs_as_the_run_ends_costs_five_seconds_and_is_remov
         (row,) = await outbox(gateway)
         assert (row.message.draft, row.possible_duplicate) == (None, True)
         await asyncio.sleep(120)
-        assert channel.closed_drafts() == [("draft-1", Outcome.COMPLETED, "")]
+        assert channel.closed_drafts() == [("draft-1", Outcome.COMPLETED, "one ")]
         assert channel.visible() == ["one two"]
 
 
