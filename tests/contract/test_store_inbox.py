@@ -353,6 +353,14 @@ async def test_a_released_session_is_free_for_others(world: World) -> None:
     assert len(accepted.rows) == 1
 
 
+async def test_of_many_sessions_all_are_released(world: World) -> None:
+    chats = [replace(ANN, chat=str(number)) for number in range(101)]
+    rows = await world.accept(*chats)
+    await world.a.settle([row.id for row in rows], Outcome.COMPLETED, now=T0)
+    await world.a.release_sessions(A, [key_of(chat) for chat in chats])
+    assert len(await world.accept(*chats, node=B)) == 101
+
+
 async def test_a_session_with_pending_rows_is_not_released(world: World) -> None:
     await world.accept(ANN)
     await world.a.release_sessions(A, [key_of(ANN)])

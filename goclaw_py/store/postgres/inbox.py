@@ -33,7 +33,7 @@ _FLIGHTS = 2
 """Transactions that accept at a time: while one waits for the disk, the next is prepared."""
 
 _MOST = 40
-"""How many calls share one: larger ones end later, smaller ones cost more."""
+"""How many calls share one, or sessions: larger ones end later, smaller ones cost more."""
 
 
 class Inbox(Part):
@@ -127,8 +127,14 @@ class Inbox(Part):
         self, node: NodeId, sessions: Collection[SessionKey], *, waiting: bool = False
     ) -> None:
         """One in which a run of this node works stays owned too."""
+        keys = sorted(sessions)
+        # By parts: those who want one of thousands do not wait for all of them.
+        for begin in range(0, len(keys), _MOST):
+            await self._release(node, keys[begin : begin + _MOST], waiting=waiting)
+
+    async def _release(self, node: NodeId, some: list[SessionKey], *, waiting: bool) -> None:
         async with self._pool.transaction() as connection:
-            locked = await connection.fetch(_SQL["lock_sessions"], list(sessions), node)
+            locked = await connection.fetch(_SQL["lock_sessions"], some, node)
             if locked:
                 keys = [row["key"] for row in locked]
                 freed = await connection.fetch(_SQL["release_sessions"], keys, waiting)
