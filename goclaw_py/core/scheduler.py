@@ -239,9 +239,10 @@ class Scheduler:
         """Whether ``drain`` was called."""
         return self._draining
 
-    def release_waiting(self, now: float) -> list[Effect]:
-        """End everything that has not started as ``interrupted``."""
-        waiting = [r for r in self._machine.requests.values() if r.waits]
+    def release_waiting(self, session: SessionKey | None, now: float) -> list[Effect]:
+        """End everything that has not started, or all of that in a session, as ``interrupted``."""
+        requests = self._machine.requests.values()
+        waiting = [r for r in requests if r.waits and session in (None, r.session)]
         return self._cut(waiting, Outcome.INTERRUPTED, Reason.SHUTDOWN, now).effects
 
     def interrupt_all(self, now: float) -> list[Effect]:

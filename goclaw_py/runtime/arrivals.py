@@ -164,7 +164,7 @@ class Arrivals:
                 self._acted.pop(key, None)
         for row in rows:
             key = external_id(row.message)
-            if row.outcome is Outcome.CANCELLED:
+            if row.outcome is Outcome.CANCELLED and key[-1] not in accepted.duplicates:
                 self._covered.pop(key, None)
             if row.stops is not None:
                 self._acted[key] = None

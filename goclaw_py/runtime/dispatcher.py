@@ -105,6 +105,10 @@ class Dispatcher:
         """End a run as failed, with the children that it waits for; before this returns."""
         self._carry_out(self._scheduler.fail(run_id, reason, self._loop.time()))
 
+    def give_back(self, session: SessionKey) -> None:
+        """Cut off what waits in a session; it is to be submitted anew."""
+        self._carry_out(self._scheduler.release_waiting(session, self._loop.time()))
+
     def interrupt(self) -> None:
         """Cut everything off: this node owns nothing any more. New requests are still taken."""
         self._carry_out(self._scheduler.interrupt_all(self._loop.time()))
@@ -116,7 +120,7 @@ class Dispatcher:
         and every outcome is stored.
         """
         self._scheduler.drain()
-        self._carry_out(self._scheduler.release_waiting(self._loop.time()))
+        self._carry_out(self._scheduler.release_waiting(None, self._loop.time()))
         try:
             async with asyncio.timeout(wait_s):
                 await self._until_idle_or(hurry)

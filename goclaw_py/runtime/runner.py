@@ -247,6 +247,8 @@ class Runner:
             )
             told = taken_over(turn.id)
             self._outages.lost(turn.id)
+            # Should the session come back, the next look begins with what this run was to answer.
+            self._dispatcher.give_back(turn.session)
             await self._drafts.hand_over(turn.id)
         else:
             self._outages.recorded(turn, end.ended, end.error)

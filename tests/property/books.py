@@ -135,7 +135,7 @@ class Books:
         self.take(self.scheduler.tick(self.now))
 
     def release_waiting(self) -> None:
-        self.take(self.scheduler.release_waiting(self.now))
+        self.take(self.scheduler.release_waiting(None, self.now))
         assert not any(self.scheduler.state(run_id) in WAITING for run_id in self.known)
 
     def all_ends(self) -> None:

@@ -188,7 +188,7 @@ class Pair:
         self.naive.drain()
 
     def happens_release_waiting(self, dice: Dice) -> None:
-        self.tell("release_waiting")
+        self.tell("release_waiting", dice.pick([None, *self.setting.sessions]))
 
     def happens_interrupt_all(self, dice: Dice) -> None:
         self.tell("interrupt_all")

@@ -191,7 +191,7 @@ class Scheduler(Generic[M, R]):
             raise ValueError(f"wait_s is a number of seconds, at least 0, or None: {wait_s!r}")
         self._refuse_inside()
         self._core.drain()
-        self._carry_out(self._core.release_waiting(self._now()))
+        self._carry_out(self._core.release_waiting(None, self._now()))
         limit = asyncio.timeout(None if wait_s is None else min(wait_s, _A_YEAR_S))
         try:
             async with limit:

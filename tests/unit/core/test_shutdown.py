@@ -52,6 +52,21 @@ def test_release_waiting_interrupts_what_has_not_started_and_nothing_else() -> N
     shell.assert_nothing_left()
 
 
+def test_of_one_session_only_what_waits_in_it_is_interrupted() -> None:
+    """SPEC NODE-1: another node may have it."""
+    shell = Shell({"main": 2})
+    for name, session in (("a1", "a"), ("a2", "a"), ("a3", "a"), ("b1", "b"), ("b2", "b")):
+        shell.submit(name, session)
+    shell.release_waiting("a")
+    assert shell.ended == dict.fromkeys(["a2", "a3"], INTERRUPTED)
+    assert shell.cancelled == {}
+    shell.submit("a4", "a")
+    for name in ("a1", "b1", "a4", "b2"):
+        shell.done(name)
+    assert shell.started == ["a1", "b1", "a4", "b2"]
+    shell.assert_nothing_left()
+
+
 def test_interrupt_all_cancels_runs_and_nothing_starts_any_more() -> None:
     """SPEC QUEUE-11."""
     shell = busy()

@@ -148,3 +148,24 @@ async def test_a_turn_of_which_all_has_ended_does_not_run() -> None:
         await gateway.say("two", apart_s=5)
         await gateway.channel.until_sent(1)
         assert agent.prompts == ["two"]
+
+
+async def test_what_a_stop_covered_does_not_run_although_another_node_has_committed_both() -> None:
+    """SPEC CMD-1: the stop of this node is not committed when it finds the message."""
+    async with two(Block()) as (owner, other):
+        await owner.say("long")
+        await owner.scripted.until_active(1)
+        work, stop = message("work"), message("/stopall")
+        owner.store.broken.add("claim_pending")
+        await other.gateway.accept([work])
+        owner.store.broken.add("accept")
+        with pytest.raises(StoreUnavailable):
+            await owner.gateway.accept([work, stop])
+        owner.store.broken.remove("accept")
+        await owner.gateway.accept([work])
+        await other.gateway.accept([stop])
+        owner.store.broken.clear()
+        await asyncio.sleep(60)
+        assert texts(owner, other) == ["Stopped 1 task and dropped 1 waiting message."]
+        assert (await outcomes(owner))["work"] is Outcome.CANCELLED
+        assert (owner.scripted.prompts, owner.pending) == (["long"], [])
