@@ -188,6 +188,44 @@ async def test_an_id_that_comes_late_is_kept_for_the_next_run(world: World) -> N
     assert not await world.a.draft_posted(R1, "56")
 
 
+async def test_an_id_that_was_kept_is_known_to_whoever_tells_it_again(world: World) -> None:
+    """The answer to the first call may be lost; what goes on with the draft is not disturbed."""
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    await draft_of(world, R1, "55")
+    await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
+    await world.a.begin_run(new_run("r2", row, started_at=at(1)), node=A)
+    assert await world.a.draft_posted(R1, "55")
+    answer = replace(end("r2"), say=(OutboundMessage(ANN, "hi", run_id=R2, draft="55"),))
+    await world.a.finish_run(answer, node=A)
+    assert await world.a.draft_posted(R1, "55")
+    assert not await world.a.draft_posted(R1, "56")
+
+
+async def test_a_draft_that_a_message_closes_is_known(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    await draft_of(world, R1, "55")
+    await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
+    await world.a.settle([row.id], Outcome.CANCELLED, now=at(1))
+    assert await world.a.draft_posted(R1, "55")
+
+
+async def test_a_draft_with_the_same_id_elsewhere_is_another_one(world: World) -> None:
+    """Telegram counts the messages of each chat."""
+    first, second = await world.accept(ANN, BOB)
+    await world.a.begin_run(new_run("r1", first), node=A)
+    await world.a.finish_run(end("r1"), node=A)
+    other = new_run("r2", second, target=BOB)
+    await world.a.begin_run(other, node=A)
+    await world.a.open_draft(R2, BOB, now=T0)
+    assert await world.a.draft_posted(R2, "55")
+    assert not await world.a.draft_posted(R1, "55")
+    answer = replace(end("r2"), say=(OutboundMessage(BOB, "hi", run_id=R2, draft="55"),))
+    await world.a.finish_run(answer, node=A)
+    assert not await world.a.draft_posted(R1, "55")
+
+
 async def test_a_run_for_other_messages_gets_no_draft(world: World) -> None:
     first, second = await world.accept(ANN, ANN)
     await world.a.begin_run(new_run("r1", first), node=A)

@@ -34,7 +34,11 @@ class DraftStore(Protocol):
         """
 
     async def draft_posted(self, run_id: RunId, external_id: str) -> bool:
-        """Keep the channel's id of a draft. False if the run has ended: nobody finishes it."""
+        """Keep the channel's id of a draft. False if nobody will ever finish it.
+
+        The run has ended then, and neither was the id kept before, for a run that went on with the
+        draft, nor is there a message that finishes it. Again is harmless.
+        """
 
     async def drafts(self) -> list[Draft]:
         """All of them, the oldest first."""

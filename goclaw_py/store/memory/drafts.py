@@ -27,11 +27,27 @@ class Drafts(Part):
 
     async def draft_posted(self, run_id: RunId, external_id: str) -> bool:
         """True after a cut run too, as long as its messages wait: the next run finishes it."""
-        draft = self._db.drafts.get(storable(run_id))
-        if draft is None:
-            return False
-        draft.external_id = storable(external_id)
-        return True
+        run_id, external_id = storable(run_id), storable(external_id)
+        draft = self._db.drafts.get(run_id)
+        if draft is not None:
+            draft.external_id = external_id
+            return True
+        return external_id in self._drafts_after(run_id)
+
+    def _drafts_after(self, run_id: RunId) -> set[str | None]:
+        """The drafts of a run and of those that followed it in its session, and the finished."""
+        first = self._db.runs.get(run_id)
+        if first is None:
+            return set()
+        later = {
+            run.id
+            for run in (record.new for record in self._db.runs.values())
+            if run.session == first.new.session
+            and (run.started_at, run.id) >= (first.new.started_at, first.new.id)
+        }
+        open_ones = {one.external_id for one in self._db.drafts.values() if one.run_id in later}
+        said = (row.message for row in self._db.outbox.values())
+        return open_ones | {one.draft for one in said if one.run_id in later and one.draft}
 
     async def drafts(self) -> list[Draft]:
         """Also those of cut runs that wait for the next run."""

@@ -49,7 +49,10 @@ class Drafts(Part):
     async def draft_posted(self, run_id: RunId, external_id: str) -> bool:
         """True after a cut run too, as long as its messages wait: the next run finishes it."""
         async with self._pool.connection() as connection:
-            return await connection.row(_SQL["posted"], run_id, external_id) is not None
+            if await connection.row(_SQL["posted"], run_id, external_id) is not None:
+                return True
+            row = await connection.row(_SQL["is_known"], run_id, external_id)
+            return row is not None and bool(row["known"])
 
     async def drafts(self) -> list[Draft]:
         """Also those of cut runs that wait for the next run."""

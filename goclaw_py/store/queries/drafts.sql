@@ -27,6 +27,24 @@ set external_id = $2
 where run_id = $1
 returning run_id;
 
+-- name: is_known
+-- Whether a run that began with this one or after it has the draft with this id, or a message
+-- finishes it.
+with later as (
+    select l.id
+    from runs as f
+    join runs as l on l.session = f.session and (l.started_at, l.id) >= (f.started_at, f.id)
+    where f.id = $1
+)
+select
+    exists (select from later join drafts as d on d.run_id = later.id where d.external_id = $2)
+    or exists (
+        select
+        from later
+        join outbox as o on o.message ->> 'run_id' = later.id
+        where o.message ->> 'draft' = $2
+    ) as known;
+
 -- name: drafts
 -- All drafts, the oldest first.
 select run_id, channel, account, chat, thread, external_id

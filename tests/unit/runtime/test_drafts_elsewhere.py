@@ -39,11 +39,13 @@ class Cut:
 
 
 @asynccontextmanager
-async def cut_off(second: ScriptedAgent, *, answer_s: float = 0.0) -> AsyncIterator[Cut]:
+async def cut_off(
+    second: ScriptedAgent, *, answer_s: float = 0.0, keeps: bool = False
+) -> AsyncIterator[Cut]:
     """A gateway is cut off while it posts a draft for ann, until its message is taken over.
 
     Another one, whose only place bob has, has it then. ``answer_s`` is how long the channel takes
-    to tell the id of the draft.
+    to tell the id of the draft; ``keeps``: the database keeps that, and its answer is lost.
     """
     database, shows = MemoryDatabase(), DraftingChannel()
     shows.answer_slow_s = answer_s
@@ -55,9 +57,14 @@ async def cut_off(second: ScriptedAgent, *, answer_s: float = 0.0) -> AsyncItera
     ):
         await other.say("busy", chat="bob")
         await second.until_active(1)
-        first.store.broken.add("draft_posted")
+        if keeps:
+            first.store.lose_answer["draft_posted"] = 1
+        else:
+            first.store.broken.add("draft_posted")
         await first.say("one")
         await until(lambda: bool(shows.asked))
+        if keeps:
+            await until(lambda: not first.store.lose_answer["draft_posted"])
         first.store.away = True
         await until(lambda: bool(other.recoveries), within_s=60)
         yield Cut(first, other, shows)
@@ -100,4 +107,14 @@ async def test_the_next_run_goes_on_in_the_draft_if_it_hears_of_it_in_time() -> 
         await cut.second.say("/stop", chat="bob")
         await until(lambda: bool(cut.said("done")))
         assert cut.said("done") == ["draft-1"]
+        assert cut.shows.closed_drafts() == []
+
+
+async def test_a_draft_in_which_another_run_has_answered_is_left_alone() -> None:
+    """SPEC IO-2: its id was kept, but the gateway that posted it has not heard so."""
+    async with cut_off(ScriptedAgent(Block(), Say("done")), keeps=True) as cut:
+        await cut.second.say("/stop", chat="bob")
+        await until(lambda: cut.said("done") == ["draft-1"])
+        let_in(cut.first)
+        await asyncio.sleep(60)
         assert cut.shows.closed_drafts() == []
