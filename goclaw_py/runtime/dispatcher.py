@@ -105,9 +105,11 @@ class Dispatcher:
         """End a run as failed, with the children that it waits for; before this returns."""
         self._carry_out(self._scheduler.fail(run_id, reason, self._loop.time()))
 
-    def give_back(self, session: SessionKey) -> None:
-        """Cut off what waits in a session; it is to be submitted anew."""
-        self._carry_out(self._scheduler.release_waiting(session, self._loop.time()))
+    def give_back(self, session: SessionKey) -> list[RunId]:
+        """Cut off what waits in a session, to be submitted anew; returns what that is."""
+        effects = self._scheduler.release_waiting(session, self._loop.time())
+        self._carry_out(effects)
+        return [effect.request.id for effect in effects if isinstance(effect, Ended)]
 
     def interrupt(self) -> None:
         """Cut everything off: this node owns nothing any more. New requests are still taken."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 
@@ -61,12 +61,9 @@ class Gateway:
         self._policies = policies
         self._channels = channels
         self._reception = reception
-        self._taken: dict[int, Turn | None] = {}
-        """Rows in hand, until a look shows that they are done; messages with their turns."""
         self._looking = asyncio.Lock()
         self._life = 0
         """Grows when this node was declared dead: what was asked for before is none of ours."""
-        self._being_taken: set[int] = set()
         self._sessions: set[SessionKey] = set()
         self._held_up = HeldUp()
 
@@ -80,6 +77,7 @@ class Gateway:
     ) -> None:
         """Give it those to whom it hands over. Call it once, before anything arrives."""
         self._dispatcher, self._runner = dispatcher, runner
+        self._in_hand = runner.in_hand
         self._commands, self._stopper = commands, stopper
         self._outages = outages
         self._arrivals = Arrivals(
@@ -124,7 +122,7 @@ class Gateway:
         accepted = await self._store.accept(rows, node=self._node(), now=self._clock.now())
         if life == self._life:
             await self._take_up(accepted, {})
-        turns = (self._taken.get(row.id) for row in accepted.rows)
+        turns = (self._in_hand.turn(row.id) for row in accepted.rows)
         return [turn.id for turn in turns if turn is not None]
 
     def _arrive(self, message: InboundMessage, agent: AgentName) -> Arrival | None:
@@ -158,7 +156,7 @@ class Gateway:
         What waits before them goes first, though nobody here has heard of it: another node has
         accepted it, or the answer of its commit was lost (SPEC NODE-1).
         """
-        older = accepted.before.difference(self._taken, self._held_up)
+        older = accepted.before.difference(self._in_hand, self._held_up)
         if older and not self._dispatcher.draining:
             # A look finds all of them in their order. What it cannot reach is found by the next.
             new = {row.id for row in accepted.rows if external_id(row.message) in arrivals}
@@ -186,14 +184,13 @@ class Gateway:
     async def _look(self, new: Set[int]) -> None:
         node, life = self._node(), self._life
         await self._stopper.keep()
-        done = await self._store.ended(set(self._taken).union(self._held_up))
+        done = await self._store.ended(set(self._in_hand).union(self._held_up))
         self._forget_done()
         rows = await self._store.claim_pending(
-            node, now=self._clock.now(), places=self._policies.places, known=set(self._taken)
+            node, now=self._clock.now(), places=self._policies.places, known=set(self._in_hand)
         )
         self._held_up.no_more(done)
-        for row_id in done:
-            self._taken.pop(row_id, None)
+        self._in_hand.forget(done)
         for row in self._arrivals.found(rows, new):
             if self._life != life:
                 return  # declared dead meanwhile: what this look found belongs to others
@@ -202,8 +199,7 @@ class Gateway:
     def _forget_done(self) -> None:
         """Forget rows whose end is stored: one that is pending again is to be tried again."""
         if not self._dispatcher.draining:  # what it gives back stays there until the restart
-            in_hand = self._runner.rows_in_hand() | self._stopper.rows() | self._being_taken
-            self._taken = {row: turn for row, turn in self._taken.items() if row in in_hand}
+            self._in_hand.keep(self._runner.rows_in_hand() | self._stopper.rows())
 
     async def _take(self, row: InboxRow, *, late: bool = False) -> None:
         """Work on a row, unless that is done already or the time for it has not come.
@@ -212,10 +208,9 @@ class Gateway:
             row: A pending row of this node.
             late: It waited in the database for somebody to take it up.
         """
-        if row.id in self._taken or self._held_up.must_wait(row):
+        if row.id in self._in_hand or self._held_up.must_wait(row):
             return
-        self._taken[row.id] = None
-        self._being_taken.add(row.id)
+        self._in_hand.begin(row.id)
         self.release_later(row.session)
         self._policies.meet(row)
         done = False
@@ -227,9 +222,7 @@ class Gateway:
             # after it: a fresh conversation must not begin in the middle of what follows it.
             self._held_up.add(row)
         finally:
-            self._being_taken.discard(row.id)
-            if not done:
-                self._taken.pop(row.id, None)
+            self._in_hand.end(row.id, keep=done)
 
     async def _work_on_or_fail(self, row: InboxRow, *, late: bool) -> bool:
         """Whether the row is done with, or the dispatcher has it. Raises ``StoreUnavailable``.
@@ -294,15 +287,11 @@ class Gateway:
         await self._store.note(row.session, entry, rows=[row.id], now=self._clock.now())
         return True
 
-    def _turns(self) -> Iterable[Turn]:
-        """The turns in hand, each once."""
-        return {id(turn): turn for turn in self._taken.values() if turn is not None}.values()
-
     def _is_taken_in(self, edit: InboundMessage) -> bool:
         """Whether a run has taken in the message that is edited; for the database it waits."""
         return any(
             is_edited_by(row.message, edit)
-            for turn in self._turns()
+            for turn in self._in_hand.turns()
             if turn.run is not None
             for row in turn.rows
             if row.id in turn.taken_in
@@ -310,7 +299,7 @@ class Gateway:
 
     def _amend(self, edit: InboundMessage, *, begun: bool) -> None:
         """The same change for the turn that waits here, or for one that is about to begin."""
-        for turn in self._turns():
+        for turn in self._in_hand.turns():
             if turn.run is not None and not begun:
                 continue
             for place, row in enumerate(turn.rows):
@@ -325,7 +314,7 @@ class Gateway:
 
     def _submit(self, row: InboxRow, policy: QueuePolicy, *, late: bool) -> None:
         turn = Turn(new_run_id(self._clock), row.session, row.agent, [row], policy, late)
-        self._taken[row.id] = turn
+        self._in_hand.assign([row.id], turn)
         if not self._outages.keeps(turn):
             self.submit(turn)
 
@@ -340,7 +329,7 @@ class Gateway:
             if deadline_s is not None:
                 kept_s = asyncio.get_running_loop().time() - turn.kept_since
                 deadline_s = max(deadline_s - kept_s, 0.0)
-        self._taken |= dict.fromkeys((row.id for row in turn.rows), turn)
+        self._in_hand.assign((row.id for row in turn.rows), turn)
         self._runner.add(turn)
         self._dispatcher.submit(
             Request(
@@ -388,7 +377,7 @@ class Gateway:
     def forget_everything(self) -> None:
         """This node was declared dead: what it had in hand belongs to others."""
         self._life += 1
-        self._taken.clear()
+        self._in_hand.clear()
         self._held_up.clear()
         self._sessions.clear()
         self._policies.forget()

@@ -9,10 +9,13 @@ from goclaw_py.ports.store import InboxRow
 
 
 class HeldUp:
-    """In each session the first row may be tried again; the others wait until that is done."""
+    """In each session the first row may be tried again; the others wait until that is done.
+
+    One before the first may come later: when it was given back meanwhile.
+    """
 
     def __init__(self) -> None:
-        self._rows: dict[SessionKey, dict[int, None]] = {}
+        self._rows: dict[SessionKey, set[int]] = {}
 
     def __iter__(self) -> Iterator[int]:
         """All rows, the first ones included."""
@@ -20,20 +23,20 @@ class HeldUp:
 
     def add(self, row: InboxRow) -> None:
         """It waits for the database, or for one that does."""
-        self._rows.setdefault(row.session, {})[row.id] = None
+        self._rows.setdefault(row.session, set()).add(row.id)
 
     def must_wait(self, row: InboxRow) -> bool:
         """Whether a row before this one in its session waits for the database; then both do."""
         waiting = self._rows.get(row.session)
-        if waiting is None or row.id == next(iter(waiting)):
+        if waiting is None or row.id <= min(waiting):
             return False
-        waiting[row.id] = None
+        waiting.add(row.id)
         return True
 
     def no_more(self, rows: Collection[int]) -> None:
         """These are done, or in somebody's hands."""
         for session, waiting in list(self._rows.items()):
-            left = {row_id: None for row_id in waiting if row_id not in rows}
+            left = waiting.difference(rows)
             if left:
                 self._rows[session] = left
             else:

@@ -1,16 +1,17 @@
-"""How the ends of runs are stored that were claimed: those of jobs and of beats."""
+"""How the ends of runs are stored: of those of chats, and of those of jobs and beats."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
 from goclaw_py.core.errors import Fenced, NeverBegan
 from goclaw_py.core.ids import NodeId
-from goclaw_py.core.outcomes import Ending
-from goclaw_py.ports.store import RunEnd
+from goclaw_py.core.outcomes import Ending, Outcome
+from goclaw_py.ports.store import Begun, NewRun, RunEnd
 from goclaw_py.runtime.progress import Progress
 from goclaw_py.runtime.retry import until_available, until_stored
 
@@ -24,6 +25,35 @@ class FinishStore(Protocol):
 
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
         """See ``ports.store.RunStore``."""
+
+
+class BeginStore(FinishStore, Protocol):
+    """The same, for runs that may not have begun."""
+
+    async def begin_run(self, run: NewRun, *, node: NodeId) -> Begun:
+        """See ``ports.store.RunStore``."""
+
+
+async def store_run(
+    store: BeginStore, run: NewRun, end: RunEnd, node: Callable[[], NodeId]
+) -> None:
+    """Store the end of a run that answers messages; waits for the database. Raises ``Fenced``."""
+    try:
+        await until_available(lambda: store.finish_run(end, node=node()))
+    except NeverBegan:
+        # It was stopped before its begin was stored. It leaves a trace all the same, but one that a
+        # shutdown cut is as if it had never been.
+        if end.outcome is not Outcome.INTERRUPTED:
+            await until_available(lambda: _begin_at_last(store, run, node))
+            await until_available(lambda: store.finish_run(end, node=node()))
+
+
+async def _begin_at_last(store: BeginStore, run: NewRun, node: Callable[[], NodeId]) -> None:
+    try:
+        await store.begin_run(run, node=node())
+    except Fenced:
+        # The commit of the stop has ended all that it was to answer.
+        await store.begin_run(replace(run, inbox=()), node=node())
 
 
 def end_of(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from goclaw_py.core.errors import Fenced, NeverBegan
+from goclaw_py.core.errors import Fenced
 from goclaw_py.core.events import (
     AgentEvent,
     RunSignal,
@@ -37,6 +37,7 @@ from goclaw_py.runtime.contexts import Contexts
 from goclaw_py.runtime.dispatcher import Dispatcher
 from goclaw_py.runtime.drafts import Drafts
 from goclaw_py.runtime.feed import Feed, taken_over
+from goclaw_py.runtime.in_hand import InHand
 from goclaw_py.runtime.ledger import Ledger
 from goclaw_py.runtime.notices import Notices
 from goclaw_py.runtime.outages import Outages
@@ -44,6 +45,7 @@ from goclaw_py.runtime.progress import Progress
 from goclaw_py.runtime.received import Received
 from goclaw_py.runtime.replies import End, Replies, log_failure, signal_of
 from goclaw_py.runtime.retry import until_available, until_stored
+from goclaw_py.runtime.run_ends import store_run
 from goclaw_py.runtime.turn import Turn, maker_in
 from goclaw_py.runtime.workshop import Job, Workshop
 
@@ -93,6 +95,7 @@ class Runner:
         self._received = tools.received
         self._replies = tools.replies
         self._jobs = tools.jobs
+        self.in_hand = InHand()
         self.notices = Notices(store, clock, node)
 
     def connect(self, dispatcher: Dispatcher, workshop: Workshop, outages: Outages) -> None:
@@ -247,8 +250,7 @@ class Runner:
             )
             told = taken_over(turn.id)
             self._outages.lost(turn.id)
-            # Should the session come back, the next look begins with what this run was to answer.
-            self._dispatcher.give_back(turn.session)
+            self._give_back(turn)
             await self._drafts.hand_over(turn.id)
         else:
             self._outages.recorded(turn, end.ended, end.error)
@@ -261,6 +263,12 @@ class Runner:
             del self._turns[ended.run_id]
 
     # ------------------------------------------------------------------ inside
+
+    def _give_back(self, fenced: Turn) -> None:
+        """Let the next look take up what waits in a session, should it come back, in its order."""
+        waiting = self.turns(self._dispatcher.give_back(fenced.session))
+        if not self._dispatcher.draining:
+            self.in_hand.forget(row.id for turn in (fenced, *waiting) for row in turn.rows)
 
     async def _close_late_draft(self, end: End) -> None:
         """Close a draft that was being posted while its run was stopped.
@@ -291,7 +299,7 @@ class Runner:
             raise end.error
         try:
             if end.turn.run is not None:
-                await self._record_run(end.turn.run, self._end_of(end))
+                await store_run(self._store, end.turn.run, self._end_of(end), self._node)
             else:
                 await self._record_unbegun(end)
         except Fenced:
@@ -324,24 +332,7 @@ class Runner:
             say=say,
             taken_in=turn.taken_in,
         )
-        await self._record_run(turn.run, stored)
-
-    async def _record_run(self, run: NewRun, end: RunEnd) -> None:
-        try:
-            await until_available(lambda: self._store.finish_run(end, node=self._node()))
-        except NeverBegan:
-            # It was stopped before its begin was stored. It leaves a trace all the same, but one
-            # that a shutdown cut is as if it had never been.
-            if end.outcome is not Outcome.INTERRUPTED:
-                await until_available(partial(self._begin_at_last, run))
-                await until_available(lambda: self._store.finish_run(end, node=self._node()))
-
-    async def _begin_at_last(self, run: NewRun) -> None:
-        try:
-            await self._store.begin_run(run, node=self._node())
-        except Fenced:
-            # The commit of the stop has ended all that it was to answer.
-            await self._store.begin_run(replace(run, inbox=()), node=self._node())
+        await store_run(self._store, turn.run, stored, self._node)
 
     async def _record_unbegun(self, end: End) -> None:
         turn, ended = end.turn, end.ended

@@ -250,7 +250,7 @@ async def test_rows_that_are_done_are_not_remembered() -> None:
         await gateway.ask("hello", chat="bob")
         await gateway.ask("/help", chat="bob")
         await asyncio.sleep(10)
-        assert len(gateway.gateway._taken) == 1
+        assert len(list(gateway.runner.in_hand)) == 1
         assert gateway.pending == ["works"]
 
 
@@ -267,4 +267,4 @@ async def test_what_a_dead_node_has_found_is_left_to_its_next_self() -> None:
         gateway.gateway.forget_everything()
         await gateway.cluster.join()
         await look
-        assert gateway.gateway._taken == {}
+        assert list(gateway.runner.in_hand) == []

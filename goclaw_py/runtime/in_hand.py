@@ -1,0 +1,59 @@
+"""Inbox rows that this process works on, so that no look at the database takes them up again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Set
+
+from goclaw_py.runtime.turn import Turn
+
+
+class InHand:
+    """They stay until a look shows that they are done, or until they are given back."""
+
+    def __init__(self) -> None:
+        self._rows: dict[int, Turn | None] = {}
+        """Messages with the turns that they came with."""
+        self._being_taken: set[int] = set()
+
+    def __contains__(self, row_id: int) -> bool:
+        return row_id in self._rows
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._rows)
+
+    def begin(self, row_id: int) -> None:
+        """It is being taken up."""
+        self._rows[row_id] = None
+        self._being_taken.add(row_id)
+
+    def end(self, row_id: int, *, keep: bool) -> None:
+        """It is taken up, or is to be tried again."""
+        self._being_taken.discard(row_id)
+        if not keep:
+            self._rows.pop(row_id, None)
+
+    def assign(self, row_ids: Iterable[int], turn: Turn) -> None:
+        """A turn answers these."""
+        self._rows |= dict.fromkeys(row_ids, turn)
+
+    def turn(self, row_id: int) -> Turn | None:
+        """The turn that a message came with."""
+        return self._rows.get(row_id)
+
+    def turns(self) -> Collection[Turn]:
+        """All of them, each once."""
+        return {id(turn): turn for turn in self._rows.values() if turn is not None}.values()
+
+    def keep(self, row_ids: Set[int]) -> None:
+        """Forget all others that are not just being taken up."""
+        kept = row_ids | self._being_taken
+        self._rows = {row: turn for row, turn in self._rows.items() if row in kept}
+
+    def forget(self, row_ids: Iterable[int]) -> None:
+        """These are done, or whoever looks next may take them up."""
+        for row_id in row_ids:
+            self._rows.pop(row_id, None)
+
+    def clear(self) -> None:
+        """They belong to others."""
+        self._rows.clear()
