@@ -7,7 +7,7 @@ call ``tick``. The transitions themselves are in ``core.machine``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import replace
 
 from goclaw_py.core.effects import Effect
@@ -239,10 +239,10 @@ class Scheduler:
         """Whether ``drain`` was called."""
         return self._draining
 
-    def release_waiting(self, session: SessionKey | None, now: float) -> list[Effect]:
-        """End everything that has not started, or all of that in a session, as ``interrupted``."""
+    def release_waiting(self, among: Set[RunId] | None, now: float) -> list[Effect]:
+        """End what has not started as ``interrupted``: everything, or what is ``among`` these."""
         requests = self._machine.requests.values()
-        waiting = [r for r in requests if r.waits and session in (None, r.session)]
+        waiting = [r for r in requests if r.waits and (among is None or r.id in among)]
         return self._cut(waiting, Outcome.INTERRUPTED, Reason.SHUTDOWN, now).effects
 
     def interrupt_all(self, now: float) -> list[Effect]:

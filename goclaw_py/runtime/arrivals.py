@@ -168,6 +168,15 @@ class Arrivals:
                 self._covered.pop(key, None)
             if row.stops is not None:
                 self._acted[key] = None
+                self._stored(row, row.stops, arrivals)
+
+    def _stored(self, stop: NewInbox, stops: Stops, with_it: Sequence[Arrival]) -> None:
+        """The commit of a stop ends what it covers, but not what others are just committing."""
+        coming = {external_id(one.message) for one in self._here if one not in with_it}
+        channel, account, _ = external_id(stop.message)
+        for name in stops.messages:
+            if (channel, account, name) not in coming:
+                self._covered.pop((channel, account, name), None)
 
     def covered(self, message: InboundMessage) -> Reason | None:
         """The stop that came after a message and before its commit."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from functools import partial
 from typing import Protocol, assert_never
 
@@ -105,9 +105,9 @@ class Dispatcher:
         """End a run as failed, with the children that it waits for; before this returns."""
         self._carry_out(self._scheduler.fail(run_id, reason, self._loop.time()))
 
-    def give_back(self, session: SessionKey) -> list[RunId]:
-        """Cut off what waits in a session, to be submitted anew; returns what that is."""
-        effects = self._scheduler.release_waiting(session, self._loop.time())
+    def give_back(self, requests: Set[RunId]) -> list[RunId]:
+        """Cut off those of some requests that wait; returns which these are."""
+        effects = self._scheduler.release_waiting(requests, self._loop.time())
         self._carry_out(effects)
         return [effect.request.id for effect in effects if isinstance(effect, Ended)]
 

@@ -62,8 +62,6 @@ class Gateway:
         self._channels = channels
         self._reception = reception
         self._looking = asyncio.Lock()
-        self._life = 0
-        """Grows when this node was declared dead: what was asked for before is none of ours."""
         self._sessions: set[SessionKey] = set()
         self._held_up = HeldUp()
 
@@ -94,7 +92,7 @@ class Gateway:
             if (arrival := self._arrive(message, rules.agent)) is not None:
                 arrivals.append(arrival)
                 self._arrivals.enter(arrival)
-        life = self._life
+        life = self._in_hand.life
         try:
             await self._reception.enter(sorted_batch)
             if arrivals or sorted_batch.pairings:
@@ -106,7 +104,7 @@ class Gateway:
                 self._arrivals.committed(arrivals, rows, accepted)
                 self._reception.committed(rows, accepted.duplicates)
                 arrivals = self._arrivals.without(arrivals, accepted.duplicates)
-                if life == self._life:
+                if life == self._in_hand.life:
                     await self._take_up(accepted, {external_id(a.message): a for a in arrivals})
             self._reception.entered(sorted_batch)
         finally:
@@ -118,9 +116,9 @@ class Gateway:
         One that is known falls out. Returns the runs that are to answer those that this process
         works on. Raises ``StoreUnavailable``.
         """
-        life = self._life
+        life = self._in_hand.life
         accepted = await self._store.accept(rows, node=self._node(), now=self._clock.now())
-        if life == self._life:
+        if life == self._in_hand.life:
             await self._take_up(accepted, {})
         turns = (self._in_hand.turn(row.id) for row in accepted.rows)
         return [turn.id for turn in turns if turn is not None]
@@ -182,17 +180,18 @@ class Gateway:
             await self._look(new)
 
     async def _look(self, new: Set[int]) -> None:
-        node, life = self._node(), self._life
+        node, life = self._node(), self._in_hand.life
         await self._stopper.keep()
         done = await self._store.ended(set(self._in_hand).union(self._held_up))
         self._forget_done()
+        self._in_hand.given_back.clear()
         rows = await self._store.claim_pending(
             node, now=self._clock.now(), places=self._policies.places, known=set(self._in_hand)
         )
         self._held_up.no_more(done)
         self._in_hand.forget(done)
         for row in self._arrivals.found(rows, new):
-            if self._life != life:
+            if self._in_hand.life != life:
                 return  # declared dead meanwhile: what this look found belongs to others
             await self._take(row, late=row.id not in new)
 
@@ -210,6 +209,8 @@ class Gateway:
         """
         if row.id in self._in_hand or self._held_up.must_wait(row):
             return
+        if row.session in self._in_hand.given_back:
+            return  # the next look finds it behind what was given back
         self._in_hand.begin(row.id)
         self.release_later(row.session)
         self._policies.meet(row)
@@ -313,7 +314,8 @@ class Gateway:
                     turn.rows[place] = replace(row, message=changed)
 
     def _submit(self, row: InboxRow, policy: QueuePolicy, *, late: bool) -> None:
-        turn = Turn(new_run_id(self._clock), row.session, row.agent, [row], policy, late)
+        run_id, life = new_run_id(self._clock), self._in_hand.life
+        turn = Turn(run_id, row.session, row.agent, [row], policy, late, life)
         self._in_hand.assign([row.id], turn)
         if not self._outages.keeps(turn):
             self.submit(turn)
@@ -376,7 +378,6 @@ class Gateway:
 
     def forget_everything(self) -> None:
         """This node was declared dead: what it had in hand belongs to others."""
-        self._life += 1
         self._in_hand.clear()
         self._held_up.clear()
         self._sessions.clear()

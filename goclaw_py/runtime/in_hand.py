@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Set
 
+from goclaw_py.core.ids import SessionKey
 from goclaw_py.runtime.turn import Turn
 
 
@@ -14,6 +15,10 @@ class InHand:
         self._rows: dict[int, Turn | None] = {}
         """Messages with the turns that they came with."""
         self._being_taken: set[int] = set()
+        self.life = 0
+        """Grows when this node was declared dead: what it did before is none of ours."""
+        self.given_back: set[SessionKey] = set()
+        """Where rows were given back since the last look began, which may not have seen them."""
 
     def __contains__(self, row_id: int) -> bool:
         return row_id in self._rows
@@ -50,10 +55,17 @@ class InHand:
         self._rows = {row: turn for row, turn in self._rows.items() if row in kept}
 
     def forget(self, row_ids: Iterable[int]) -> None:
-        """These are done, or whoever looks next may take them up."""
+        """These are done."""
         for row_id in row_ids:
             self._rows.pop(row_id, None)
 
+    def give_back(self, turns: Iterable[Turn]) -> None:
+        """The next look takes up what these were to answer, before what came after it."""
+        for turn in turns:
+            self.forget(row.id for row in turn.rows)
+            self.given_back.add(turn.session)
+
     def clear(self) -> None:
         """They belong to others."""
+        self.life += 1
         self._rows.clear()

@@ -159,9 +159,11 @@ def signal_of(end: End) -> RunEnded:
     )
 
 
-def log_failure(turn: Turn, error: BaseException) -> None:
-    """Write down why a run failed."""
-    facts = {"run_id": turn.id, "session": turn.session, "agent": turn.agent}
+def log_failure(turn: Turn, error: BaseException | None) -> None:
+    """Write down why a run failed, if it did."""
+    if error is None:
+        return
+    facts = {**turn.facts, "agent": turn.agent}
     if isinstance(error, Held):
         log.debug("%s", error, extra=facts)
     elif isinstance(error, AgentError | Fenced):

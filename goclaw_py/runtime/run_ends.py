@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
 from goclaw_py.core.errors import Fenced, NeverBegan
-from goclaw_py.core.ids import NodeId
+from goclaw_py.core.ids import NodeId, SessionKey
 from goclaw_py.core.outcomes import Ending, Outcome
 from goclaw_py.ports.store import Begun, NewRun, RunEnd
 from goclaw_py.runtime.progress import Progress
@@ -54,6 +56,34 @@ async def _begin_at_last(store: BeginStore, run: NewRun, node: Callable[[], Node
     except Fenced:
         # The commit of the stop has ended all that it was to answer.
         await store.begin_run(replace(run, inbox=()), node=node())
+
+
+class Abandoned:
+    """Runs that were given up, whose sessions go on, while their ends are being stored."""
+
+    def __init__(self) -> None:
+        self._ends: dict[SessionKey, set[asyncio.Event]] = {}
+
+    @contextmanager
+    def storing(self, ended: Ending, session: SessionKey) -> Iterator[Callable[[], None]]:
+        """An end is being stored; call what this yields as soon as it is."""
+        if ended.outcome is not Outcome.ABANDONED:
+            yield lambda: None
+            return
+        end = asyncio.Event()
+        self._ends.setdefault(session, set()).add(end)
+        try:
+            yield end.set
+        finally:
+            end.set()
+            self._ends[session].discard(end)
+            if not self._ends[session]:
+                del self._ends[session]
+
+    async def until_stored(self, session: SessionKey) -> None:
+        """Wait for all such ends of a session: else a crash would bring those runs back."""
+        for end in list(self._ends.get(session, ())):
+            await end.wait()
 
 
 def end_of(

@@ -45,7 +45,7 @@ from goclaw_py.runtime.progress import Progress
 from goclaw_py.runtime.received import Received
 from goclaw_py.runtime.replies import End, Replies, log_failure, signal_of
 from goclaw_py.runtime.retry import until_available, until_stored
-from goclaw_py.runtime.run_ends import store_run
+from goclaw_py.runtime.run_ends import Abandoned, store_run
 from goclaw_py.runtime.turn import Turn, maker_in
 from goclaw_py.runtime.workshop import Job, Workshop
 
@@ -96,6 +96,7 @@ class Runner:
         self._replies = tools.replies
         self._jobs = tools.jobs
         self.in_hand = InHand()
+        self._abandoned = Abandoned()
         self.notices = Notices(store, clock, node)
 
     def connect(self, dispatcher: Dispatcher, workshop: Workshop, outages: Outages) -> None:
@@ -163,6 +164,7 @@ class Runner:
         """Run the agent loop."""
         turn = self._turns[run_id]
         self._outages.check(turn)
+        await self._abandoned.until_stored(turn.session)
         self._signal(turn, RunStarted(run_id, turn.target, turn.message_ids))
         self._feed.started(turn)
         # Known before it is stored: a cancellation can hit between the commit and the answer.
@@ -228,6 +230,15 @@ class Runner:
         of a bug is stored as a failure: a run without an end would keep its messages for ever.
         """
         turn = self._turns[ended.run_id]
+        with self._abandoned.storing(ended, turn.session) as stored:
+            await self._record(turn, ended, error, stored)
+
+    # ------------------------------------------------------------------ inside
+
+    async def _record(
+        self, turn: Turn, ended: Ending, error: BaseException | None, stored: Callable[[], None]
+    ) -> None:
+        """The same; calls ``stored`` as soon as the end is, or never will be."""
         if ended.outcome is Outcome.ABANDONED and ended.reason is Reason.SHUTDOWN:
             # It ignores the shutdown too, but the process ends: its messages run after the restart.
             ended = Ending(ended.run_id, Outcome.INTERRUPTED, ended.reason)
@@ -238,47 +249,47 @@ class Runner:
             end = replace(end, left=await self._drafts.end(turn.id))
         end = self._write(end)
         self._signal(turn, signal_of(end))
-        if error is not None:
-            log_failure(turn, error)
-        facts = {"run_id": turn.id, "session": turn.session}
-        told = end.ended
+        log_failure(turn, error)
+        facts, told = turn.facts, end.ended
         try:
             told = await self._store_end(end, facts)
         except Fenced:
+            stored()
             log.warning(
                 "another node took this session over; the run's result is discarded", extra=facts
             )
             told = taken_over(turn.id)
             self._outages.lost(turn.id)
             self._give_back(turn)
-            await self._drafts.hand_over(turn.id)
         else:
+            stored()
             self._outages.recorded(turn, end.ended, end.error)
         finally:
             self._feed.ended(turn, told, turn.progress.usage)
             self._workshop.ended(turn, told, turn.progress, error)
-            await self._close_late_draft(end)
-            self._drafts.forget(turn.id)
+            await self._leave_draft(end, told)
             self._ledger.close(turn.id)
             del self._turns[ended.run_id]
 
-    # ------------------------------------------------------------------ inside
-
     def _give_back(self, fenced: Turn) -> None:
         """Let the next look take up what waits in a session, should it come back, in its order."""
-        waiting = self.turns(self._dispatcher.give_back(fenced.session))
-        if not self._dispatcher.draining:
-            self.in_hand.forget(row.id for turn in (fenced, *waiting) for row in turn.rows)
+        if fenced.life != self.in_hand.life or self._dispatcher.draining:
+            return  # it has nothing here any more, or stays as it is until the restart
+        there = {turn.id for turn in self._turns.values() if turn.session == fenced.session}
+        self.in_hand.give_back([fenced, *self.turns(self._dispatcher.give_back(there))])
 
-    async def _close_late_draft(self, end: End) -> None:
-        """Close a draft that was being posted while its run was stopped.
+    async def _leave_draft(self, end: End, told: Ending) -> None:
+        """Hand over a draft that others may have, or close one that was posted as its run stopped.
 
         The end is stored before: "typing…" and the next message do not wait for that request.
         """
-        late = await self._drafts.end(end.turn.id)
-        if end.left.id is None and late.id is not None:
-            late_end = replace(end, left=late)
-            self._signal(end.turn, signal_of(late_end))
+        if told.reason is Reason.CRASHED:
+            await self._drafts.hand_over(end.turn.id)
+        else:
+            late = await self._drafts.end(end.turn.id)
+            if end.left.id is None and late.id is not None:
+                self._signal(end.turn, signal_of(replace(end, left=late)))
+        self._drafts.forget(end.turn.id)
 
     def _write(self, end: End) -> End:
         """Write what is said. If that meets a bug, the run has failed."""
@@ -286,8 +297,7 @@ class Runner:
             return replace(end, say=self._replies.messages(end))
         except Exception as bug:
             # A boundary: the bug may be the channel's or lie in what the agent gave back.
-            facts = {"run_id": end.turn.id, "session": end.turn.session}
-            log.exception("a reply could not be written", extra=facts)
+            log.exception("a reply could not be written", extra=end.turn.facts)
             if end.ended.outcome is Outcome.COMPLETED:
                 end = replace(end, ended=Ending(end.ended.run_id, Outcome.FAILED), error=bug)
             return replace(end, say=self._replies.bare(end))
@@ -386,5 +396,4 @@ class Runner:
             channel.signal(signal)
         except Exception:
             # A channel is a boundary: what it fails to show must not cost the answer.
-            facts = {"run_id": turn.id, "session": turn.session}
-            log.exception("a channel broke on a signal", extra=facts)
+            log.exception("a channel broke on a signal", extra=turn.facts)

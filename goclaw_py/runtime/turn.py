@@ -38,6 +38,8 @@ class Turn:
     policy: QueuePolicy = DEFAULT_POLICY
     late: bool = False
     """Its first message waited in the database for somebody to take it up."""
+    life: int = 0
+    """Which of the lives of this process has it, see ``InHand``."""
     run: NewRun | None = None
     """Its row, once its task has begun."""
     progress: Progress = field(default_factory=Progress)
@@ -55,6 +57,11 @@ class Turn:
     def target(self) -> Target:
         """Where the answer goes."""
         return self.rows[-1].message.target
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What log lines tell of it."""
+        return {"run_id": self.id, "session": self.session}
 
     @property
     def peer(self) -> PeerKind:

@@ -276,7 +276,8 @@ class _Case:
         return task is not None and self._may_be_double(task)
 
     def _task_of(self, text: str) -> Task | None:
-        name = text.split(" ", 1)[0]
+        # A mark stands in a paragraph of its own, also behind the first word.
+        name = next(iter(text.split(maxsplit=1)), "")
         return next((task for task in self._chat.asked if task.name == name), None)
 
     def _is_expected(self, text: str) -> bool:

@@ -268,8 +268,8 @@ FAULTS = [
         "a shutdown runs what waits",
         ENDINGS,
         "scheduler",
-        "waiting = [r for r in requests if r.waits and session in (None, r.session)]",
-        "waiting = [r for r in requests if r.state is QUEUED and session in (None, r.session)]",
+        "waiting = [r for r in requests if r.waits and (among is None or r.id in among)]",
+        "waiting = [r for r in requests if r.state is QUEUED and (among is None or r.id in among)]",
     ),
     Fault(
         "a guest takes a slot of its own",

@@ -335,9 +335,9 @@ class Naive(World):
     def drain(self) -> None:
         self.draining = True
 
-    def release_waiting(self, session: str | None, now: float) -> list[Told]:
+    def release_waiting(self, among: frozenset[str] | None, now: float) -> list[Told]:
         self.now = now
-        waiting = [r for r in self.live if r.state in WAITING and session in (None, r.session)]
+        waiting = [r for r in self.live if r.state in WAITING and (among is None or r.id in among)]
         self.cut(waiting, Outcome.INTERRUPTED, Reason.SHUTDOWN)
         return self.done()
 

@@ -188,7 +188,9 @@ class Pair:
         self.naive.drain()
 
     def happens_release_waiting(self, dice: Dice) -> None:
-        self.tell("release_waiting", dice.pick([None, *self.setting.sessions]))
+        live = [r.id for r in self.naive.live]
+        some = frozenset(dice.pick(live) for _ in range(dice.pick(range(3)))) if live else None
+        self.tell("release_waiting", some or None)
 
     def happens_interrupt_all(self, dice: Dice) -> None:
         self.tell("interrupt_all")

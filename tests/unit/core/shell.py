@@ -99,9 +99,9 @@ class Shell:
     def stop_all(self, session: str = CHAT) -> Stop:
         return self._noted(self.scheduler.stop_all(SessionKey(session), self.now))
 
-    def release_waiting(self, session: str | None = None) -> list[Effect]:
-        key = None if session is None else SessionKey(session)
-        return self._note(self.scheduler.release_waiting(key, self.now))
+    def release_waiting(self, *among: str) -> list[Effect]:
+        chosen = frozenset(map(RunId, among)) or None
+        return self._note(self.scheduler.release_waiting(chosen, self.now))
 
     def interrupt_all(self) -> list[Effect]:
         return self._note(self.scheduler.interrupt_all(self.now))

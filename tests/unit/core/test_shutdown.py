@@ -52,12 +52,12 @@ def test_release_waiting_interrupts_what_has_not_started_and_nothing_else() -> N
     shell.assert_nothing_left()
 
 
-def test_of_one_session_only_what_waits_in_it_is_interrupted() -> None:
+def test_of_some_requests_only_those_that_wait_are_interrupted() -> None:
     """SPEC NODE-1: another node may have it."""
     shell = Shell({"main": 2})
     for name, session in (("a1", "a"), ("a2", "a"), ("a3", "a"), ("b1", "b"), ("b2", "b")):
         shell.submit(name, session)
-    shell.release_waiting("a")
+    shell.release_waiting("a1", "a2", "a3", "nobody")
     assert shell.ended == dict.fromkeys(["a2", "a3"], INTERRUPTED)
     assert shell.cancelled == {}
     shell.submit("a4", "a")
