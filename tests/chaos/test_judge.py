@@ -159,6 +159,7 @@ def test_a_stopped_message_needs_no_answer_but_its_draft_has_to_be_closed() -> N
     closed = (seen(11, "m1 1 2 …", 1.0, 2.0), seen(11, f"m1 1 2{STOPPED}", 2.0))
     assert of(stopped(*closed)) == Verdict(asked=3, answered=2, stopped=1)
     assert of(stopped(seen(11, STOPPED.strip(), 2.0))).violations == ()
+    assert of(stopped(seen(11, f"m1{STOPPED}", 2.0))).violations == ()
     assert wrongs(stopped(closed[0], seen(11, "m1 1 2 3 …", 2.0))) == [Wrong.OPEN_DRAFT]
 
 

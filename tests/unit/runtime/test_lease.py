@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 import pytest
 
-from goclaw_py.core.errors import Fenced
 from goclaw_py.core.ids import NodeId
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import QueuePolicy
@@ -463,24 +462,6 @@ async def test_a_run_that_may_not_begin_any_more_is_no_failure() -> None:
         assert agent.prompts == []
         assert gateway.channel.texts() == []
         assert await gateway.outcomes() == []
-
-
-@pytest.mark.parametrize("after_s", [0.0, 0.1, 5.0])
-async def test_what_comes_behind_a_run_that_may_not_begin_does_not_overtake_it(
-    after_s: float,
-) -> None:
-    """SPEC QUEUE-1: its session may come back before the next message gets a place."""
-    agent = ScriptedAgent(Block())
-    async with a_process(agent, Ways(QueuePolicy(), main_lane=1)) as gateway:
-        await gateway.say("busy", chat="bob")
-        await agent.until_active(1)
-        await gateway.say("one", "two")
-        gateway.store.errors["begin_run"] = Fenced("another node has it")
-        await gateway.say("/stop", chat="bob", apart_s=after_s)
-        await gateway.say("three")
-        await gateway.channel.until_sent(4)
-        assert agent.prompts == ["busy", "one", "two", "three"]
-        assert gateway.pending == []
 
 
 async def test_a_run_that_began_while_its_lease_ended_waits_until_that_is_renewed() -> None:

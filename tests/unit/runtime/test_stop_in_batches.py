@@ -10,7 +10,7 @@ import pytest
 from goclaw_py.core import wording
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.requests import QueuePolicy
-from goclaw_py.testing.agents import Block, ScriptedAgent
+from goclaw_py.testing.agents import Block, Fail, ScriptedAgent
 from tests.support.harness import Ways, a_process, message, session_of, until
 
 AT_ONCE = Ways(direct=QueuePolicy())
@@ -309,3 +309,16 @@ async def test_a_redelivered_stop_counts_messages_too() -> None:
         await gateway.gateway.accept([message("/stop", redelivered=True)])
         await gateway.channel.until_sent(1)
         assert gateway.channel.texts() == ["Dropped 3 waiting messages."]
+
+
+async def test_a_message_that_failed_and_comes_again_with_a_stop_can_be_tried_again() -> None:
+    """SPEC CMD-1: its end is not that of the stop, so an operator may undo it."""
+    agent = ScriptedAgent(Fail(ValueError("a bug")))
+    async with a_process(agent, AT_ONCE) as gateway:
+        work = message("work")
+        await gateway.gateway.accept([work])
+        await gateway.channel.until_sent(1)
+        await gateway.gateway.accept([work, message("/stopall")])
+        (row,) = [row.id for row in gateway.database.inbox.values() if row.message is work]
+        await gateway.control.retry_letters([row])
+        await until(lambda: agent.prompts == ["work", "work"])

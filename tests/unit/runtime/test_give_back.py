@@ -1,0 +1,172 @@
+"""What another node has had for a moment: all that waits there is taken up anew (SPEC NODE-1)."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+
+from goclaw_py.core.errors import Fenced, StoreUnavailable
+from goclaw_py.core.messages import InboundMessage, PeerKind
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.core.routing import GroupPolicy
+from goclaw_py.store.memory import MemoryDatabase
+from goclaw_py.testing.agents import Block, Ignore, Say, ScriptedAgent
+from goclaw_py.testing.channel import RecordingChannel
+from goclaw_py.testing.clock import LoopClock
+from tests.support.flaky_store import FlakyStore
+from tests.support.harness import GatewayProcess, Ways, a_process, message, until
+from tests.support.jobs import OPERATOR, Wanted, at, desk, ends, make, setup
+
+AT_ONCE = Ways(QueuePolicy())
+NARROW = Ways(QueuePolicy(), main_lane=1)
+GROUP = Ways(
+    QueuePolicy(),
+    QueuePolicy(concurrency=3),
+    main_lane=5,
+    mention=False,
+    groups=GroupPolicy.OPEN,
+)
+
+
+def in_group(text: str) -> InboundMessage:
+    return message(text, chat="grp", sender="ann", peer=PeerKind.GROUP)
+
+
+async def fence(gateway: GatewayProcess) -> None:
+    """Let the first message that waits behind bob's fail to begin."""
+    gateway.store.errors["begin_run"] = Fenced("another node has it")
+    await gateway.say("/stop", chat="bob")
+
+
+# ---------------------------------------------------------------------------- order
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.1, 5.0])
+async def test_what_comes_behind_a_run_that_may_not_begin_does_not_overtake_it(
+    after_s: float,
+) -> None:
+    """SPEC QUEUE-1: its session may come back before the next message gets a place."""
+    agent = ScriptedAgent(Block())
+    async with a_process(agent, NARROW) as gateway:
+        await gateway.say("busy", chat="bob")
+        await agent.until_active(1)
+        await gateway.say("one", "two")
+        await fence(gateway)
+        await asyncio.sleep(after_s)
+        await gateway.say("three")
+        await gateway.channel.until_sent(4)
+        assert agent.prompts == ["busy", "one", "two", "three"]
+        assert gateway.pending == []
+
+
+async def test_nor_does_what_comes_with_a_command_that_waits_for_the_database() -> None:
+    agent = ScriptedAgent(Block())
+    async with a_process(agent, NARROW) as gateway:
+        await gateway.say("busy", chat="bob")
+        await agent.until_active(1)
+        await gateway.say("one", "two")
+        gateway.store.slow_before_s["settle"] = 0.3
+        batch = [message("/help"), message("three")]
+        accepting = asyncio.create_task(gateway.gateway.accept(batch))
+        await asyncio.sleep(0.1)
+        await fence(gateway)
+        await accepting
+        await gateway.channel.until_sent(5)
+        assert agent.prompts == ["busy", "one", "two", "three"]
+
+
+async def test_nor_does_what_a_look_finds_that_has_begun_before() -> None:
+    agent = ScriptedAgent(Block())
+    async with a_process(agent, NARROW) as gateway:
+        await gateway.say("busy", chat="bob")
+        await agent.until_active(1)
+        await gateway.say("one", "two")
+        gateway.store.lose_answer["accept"] = 1
+        with suppress(StoreUnavailable):
+            await gateway.say("three")
+        gateway.store.slow_after_s["claim_pending"] = 0.3
+        look = asyncio.create_task(gateway.gateway.take_pending())
+        await asyncio.sleep(0.1)
+        await fence(gateway)
+        await look
+        gateway.store.slow_after_s.clear()
+        await gateway.channel.until_sent(4)
+        assert agent.prompts == ["busy", "one", "two", "three"]
+
+
+# ---------------------------------------------------------------------------- nothing else
+
+
+async def test_what_a_process_has_taken_up_anew_is_not_given_back_by_its_former_self() -> None:
+    """SPEC IO-2: the former run ends late; its message is worked on again already."""
+    agent = ScriptedAgent(Ignore(for_s=6), otherwise=lambda _: Say("done", after_s=40))
+    async with a_process(agent, GROUP) as gateway:
+        await gateway.gateway.accept([in_group("one")])
+        await agent.until_active(1)
+        later = LoopClock().now().replace(year=2030)
+        await FlakyStore(gateway.database).recover(now=later, max_attempts=3, apology="sorry")
+        await asyncio.sleep(300)
+        assert agent.prompts == ["one", "one"]
+        assert gateway.channel.texts("grp") == ["done"]
+
+
+async def test_an_outage_of_several_gateways_doubles_nothing_in_a_group() -> None:
+    """SPEC IO-2, DB-4."""
+    database = MemoryDatabase()
+    agent = ScriptedAgent(otherwise=lambda _: Say("done", after_s=40))
+    async with (
+        a_process(agent, GROUP, database=database) as first,
+        a_process(
+            ScriptedAgent(), GROUP, database=database, channels=(RecordingChannel(),)
+        ) as other,
+    ):
+        await first.gateway.accept([in_group("one")])
+        await agent.until_active(1)
+        await asyncio.sleep(3)
+        first.store.away = other.store.away = True
+        await asyncio.sleep(30)
+        first.store.away = other.store.away = False
+        await asyncio.sleep(300)
+        assert len(agent.prompts + other.scripted.prompts) == 2
+        assert len(first.channel.texts("grp") + other.channel.texts("grp")) == 1
+
+
+@pytest.mark.parametrize("by_hand", [True, False])
+async def test_a_run_of_a_job_that_waits_in_the_session_of_a_chat_goes_on(by_hand: bool) -> None:
+    """SPEC CRON-5: it is no message that another node takes up."""
+    agent = ScriptedAgent(Say("hello"), Block())
+    jobs = setup(session="main", on_busy="queue", misfire="skip")
+    ways = Ways(QueuePolicy(), main_lane=1, jobs=jobs)
+    async with a_process(agent, ways) as gateway:
+        await gateway.ask("hi")
+        await gateway.say("busy", chat="bob")
+        await agent.until_active(1)
+        await gateway.say("one")
+        job = await make(gateway, Wanted(at(100 if by_hand else 5), policy=()))
+        if by_hand:
+            await desk(gateway).run_now(job.id, OPERATOR)
+        await asyncio.sleep(8)
+        await fence(gateway)
+        await asyncio.sleep(60)
+        assert await ends(gateway, job) == ["ok"]
+
+
+# ---------------------------------------------------------------------------- abandoned
+
+
+async def test_a_session_goes_on_when_it_is_stored_that_its_run_was_abandoned() -> None:
+    """SPEC QUEUE-2: a crash in between would bring that run back."""
+    agent = ScriptedAgent(Ignore(for_s=100), otherwise=lambda _: Say("done"))
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.say("one")
+        await agent.until_active(1)
+        gateway.store.broken.add("finish_run")
+        await gateway.say("/stop", "two")
+        await asyncio.sleep(20)
+        assert agent.prompts == ["one"]
+        gateway.store.broken.clear()
+        await until(lambda: agent.prompts == ["one", "two"])
+        assert await gateway.outcomes() == [Outcome.ABANDONED, Outcome.COMPLETED]
