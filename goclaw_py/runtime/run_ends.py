@@ -37,25 +37,30 @@ class BeginStore(FinishStore, Protocol):
 
 
 async def store_run(
-    store: BeginStore, run: NewRun, end: RunEnd, node: Callable[[], NodeId]
+    store: BeginStore, begun: tuple[NewRun, NodeId], end: RunEnd, node: Callable[[], NodeId]
 ) -> None:
-    """Store the end of a run that answers messages; waits for the database. Raises ``Fenced``."""
+    """Store the end of a run that answers messages; waits for the database. Raises ``Fenced``.
+
+    ``begun`` is the run with the node that this process was then. As another one it has nothing of
+    what it had, and others may have worked in the session since.
+    """
+    run, began_as = begun
     try:
         await until_available(lambda: store.finish_run(end, node=node()))
     except NeverBegan:
         # It was stopped before its begin was stored. It leaves a trace all the same, but one that a
         # shutdown cut is as if it had never been.
         if end.outcome is not Outcome.INTERRUPTED:
-            await until_available(lambda: _begin_at_last(store, run, node))
-            await until_available(lambda: store.finish_run(end, node=node()))
+            await until_available(lambda: _begin_at_last(store, run, began_as))
+            await until_available(lambda: store.finish_run(end, node=began_as))
 
 
-async def _begin_at_last(store: BeginStore, run: NewRun, node: Callable[[], NodeId]) -> None:
+async def _begin_at_last(store: BeginStore, run: NewRun, node: NodeId) -> None:
     try:
-        await store.begin_run(run, node=node())
+        await store.begin_run(run, node=node)
     except Fenced:
         # The commit of the stop has ended all that it was to answer.
-        await store.begin_run(replace(run, inbox=()), node=node())
+        await store.begin_run(replace(run, inbox=()), node=node)
 
 
 class Abandoned:

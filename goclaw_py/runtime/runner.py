@@ -167,8 +167,7 @@ class Runner:
         await self._abandoned.until_stored(turn.session)
         self._signal(turn, RunStarted(run_id, turn.target, turn.message_ids))
         self._feed.started(turn)
-        # Known before it is stored: a cancellation can hit between the commit and the answer.
-        turn.run = run = NewRun(
+        run = NewRun(
             id=run_id,
             session=turn.session,
             agent=turn.agent,
@@ -182,6 +181,8 @@ class Runner:
         )
         # However long that takes: as another node this process has nothing of what it had.
         node = self._node()
+        # Known before it is stored: a cancellation can hit between the commit and the answer.
+        turn.begun = run, node
         begun = await until_available(lambda: self._store.begin_run(run, node=node))
         turn.progress.begun = begun
         # Stopped meanwhile, by whoever had them; or a look has found them before that.
@@ -308,8 +309,8 @@ class Runner:
             # It could not even begin; as another node this process would be let in.
             raise end.error
         try:
-            if end.turn.run is not None:
-                await store_run(self._store, end.turn.run, self._end_of(end), self._node)
+            if end.turn.begun is not None:
+                await store_run(self._store, end.turn.begun, self._end_of(end), self._node)
             else:
                 await self._record_unbegun(end)
         except Fenced:
@@ -327,7 +328,7 @@ class Runner:
         turn, ended = end.turn, end.ended
         say = self._replies.bare(end)
         now = self._clock.now()
-        if turn.run is None:
+        if turn.begun is None:
             rows = [row.id for row in turn.rows]
             await self._store.settle(
                 rows, ended.outcome, now=now, reason=ended.reason, say=say, node=self._node()
@@ -342,7 +343,7 @@ class Runner:
             say=say,
             taken_in=turn.taken_in,
         )
-        await store_run(self._store, turn.run, stored, self._node)
+        await store_run(self._store, turn.begun, stored, self._node)
 
     async def _record_unbegun(self, end: End) -> None:
         turn, ended = end.turn, end.ended

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from goclaw_py.core import wording
-from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.ids import AgentName, NodeId, RunId, SessionKey
 from goclaw_py.core.jobs import Maker, owner_of
 from goclaw_py.core.messages import (
     Attachment,
@@ -40,8 +40,8 @@ class Turn:
     """Its first message waited in the database for somebody to take it up."""
     life: int = 0
     """Which of the lives of this process has it, see ``InHand``."""
-    run: NewRun | None = None
-    """Its row, once its task has begun."""
+    begun: tuple[NewRun, NodeId] | None = None
+    """Its row and the node that this process was, once its task has begun."""
     progress: Progress = field(default_factory=Progress)
     """What is known of its work."""
     kept_since: float | None = None
@@ -57,6 +57,11 @@ class Turn:
     def target(self) -> Target:
         """Where the answer goes."""
         return self.rows[-1].message.target
+
+    @property
+    def run(self) -> NewRun | None:
+        """Its row, once its task has begun."""
+        return None if self.begun is None else self.begun[0]
 
     @property
     def facts(self) -> dict[str, str]:

@@ -170,3 +170,20 @@ async def test_a_session_goes_on_when_it_is_stored_that_its_run_was_abandoned() 
         gateway.store.broken.clear()
         await until(lambda: agent.prompts == ["one", "two"])
         assert await gateway.outcomes() == [Outcome.ABANDONED, Outcome.COMPLETED]
+
+
+async def test_a_run_that_never_began_is_not_begun_at_last_as_another_node() -> None:
+    """SPEC QUEUE-2: others may have worked in its session since."""
+    agent = ScriptedAgent()
+    async with a_process(agent, AT_ONCE) as gateway:
+        gateway.store.broken.add("begin_run")
+        await gateway.say("one", "/stop", apart_s=1)
+        later = LoopClock().now().replace(year=2030)
+        await FlakyStore(gateway.database).recover(now=later, max_attempts=3, apology="sorry")
+        await asyncio.sleep(60)
+        gateway.store.broken.clear()
+        await gateway.ask("two")
+        await asyncio.sleep(60)
+        assert agent.prompts == ["two"]
+        assert await gateway.outcomes() == [Outcome.COMPLETED]
+        assert gateway.pending == []
