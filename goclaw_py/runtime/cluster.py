@@ -87,6 +87,7 @@ class Cluster:
         await until_available(self._read_clock)
         self.node = self._new_node()
         await until_available(self._enter)
+        await until_available(self._bury_the_dead)
 
     def live(self) -> NodeId | None:
         """This node as long as nobody can have taken its work over; None when its lease has ended.
@@ -201,7 +202,6 @@ class Cluster:
             await self._read_clock()
             if self._given_up is not None or not await self._extend():
                 await self.join()
-                self._former, self._given_up = self._given_up, None
             if self._former is not None:
                 # Unless others have it, what was given up is worked on again at once.
                 await self._store.renew(self._former, until=self._clock.now())
@@ -245,8 +245,16 @@ class Cluster:
         until = self._clock.now() + LEASE
         self.node = replace(self.node, lease_until=until, state=self._state())
         self._bury_from = self.node.lease_until
-        await self._store.join(self.node)
-        await self._bury_the_dead()
+        try:
+            await self._store.join(self.node)
+        except StoreUnavailable:
+            # It may have joined all the same, have begun something, and be dead at the next try.
+            self.node = self._new_node()
+            if self._given_up is not None:
+                self._on_lost()
+            raise
+        # From here on its lease is guarded, whatever else takes its time.
+        self._former, self._given_up = self._given_up or self._former, None
 
     async def _bury_the_dead(self) -> None:
         """Take over at once from processes of this machine that are certainly gone."""

@@ -193,6 +193,36 @@ async def test_a_gateway_that_is_cut_off_has_ended_its_work_before_another_begin
         assert await second.said_in_history() == ["one", "done"]
 
 
+async def test_a_gateway_that_has_just_come_back_is_guarded_although_a_look_hangs() -> None:
+    """SPEC QUEUE-2, NODE-1: the look for dead processes of its machine, behind its joining."""
+    database = MemoryDatabase()
+    still_active: list[int] = []
+
+    def see(request: RunRequest) -> Step:
+        if request.prompt == "two":
+            still_active.append(len(back.active))
+        return Say("done")
+
+    back = ScriptedAgent(otherwise=lambda _: Block())
+    async with (
+        a_process(back, AT_ONCE, database=database) as first,
+        a_process(ScriptedAgent(otherwise=see), AT_ONCE, database=database) as second,
+    ):
+        await first.say("one")
+        await back.until_active(1)
+        await asyncio.sleep(3)
+        was = first.node()
+        first.store.away = True
+        await second.channel.until_sent(1)
+        first.store.slow_before_s["nodes"] = 60.0
+        first.store.away = False
+        await until(lambda: first.node() != was and first.node() in database.nodes)
+        await first.say("two", chat="bob")
+        await back.until_active(1)
+        await until(lambda: bool(still_active), within_s=60)
+        assert still_active == [0]
+
+
 async def test_a_gateway_knows_at_once_that_it_is_no_longer_alone() -> None:
     """SPEC QUEUE-2: the database may be out of reach before the next look."""
     database = MemoryDatabase()
