@@ -286,7 +286,7 @@ class Runner:
         """
         if told.reason is Reason.CRASHED:
             await self._drafts.hand_over(end.turn.id)
-        else:
+        elif end.is_silent:  # else that was waited for before
             late = await self._drafts.end(end.turn.id)
             if end.left.id is None and late.id is not None:
                 self._signal(end.turn, signal_of(replace(end, left=late)))

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from goclaw_py.core import wording
@@ -119,6 +119,7 @@ SLOWNESS = st.sampled_from([0.0, 0.0, 0.3, 1.0, 3.0])
     kill_at_s=st.floats(0, 12),
     slow=st.fixed_dictionaries({}, optional=dict.fromkeys(CALLS, SLOWNESS)),
 )
+@example(10.0, {"request": 3.0, "answer": 3.0, "open_draft": 3.0, "finish_run": 1.0})
 def test_no_reply_is_ever_visible_twice_without_a_mark(
     kill_at_s: float, slow: dict[str, float]
 ) -> None:
