@@ -88,6 +88,11 @@ class _Draft:
         text = self.text if self.text.strip() else ""
         return "\n\n".join(filter(None, [text, wording.tools(self.tools)]))
 
+    @property
+    def left(self) -> LeftDraft:
+        """What is in the chat now, as far as it is known."""
+        return LeftDraft(self.id, self.shown, self.unsure)
+
 
 class Drafts:
     """The drafts of all runs of this process."""
@@ -165,21 +170,15 @@ class Drafts:
             return LeftDraft()
         if draft.task is not None:
             draft.task.cancel()
-        return LeftDraft(draft.id, draft.shown, draft.unsure)
+        return draft.left
 
     async def end(self, run_id: RunId) -> LeftDraft:
         """Show no more of a run; takes as long as a request of its draft is under way."""
-        draft = self._drafts.get(run_id)
+        draft = await self._ended(run_id)
         if draft is None:
             return LeftDraft()
-        if draft.task is not None:
-            draft.task.cancel()
-            await asyncio.wait({draft.task})
-        if draft.request is not None:
-            await self._settle(draft, draft.request)
-            draft.request = None
         await self._keep_at_last(draft)
-        return LeftDraft(draft.id, draft.shown, draft.unsure)
+        return draft.left
 
     async def hand_over(self, run_id: RunId) -> None:
         """Others decide now what becomes of a run: let them know of what it has shown.
@@ -187,8 +186,7 @@ class Drafts:
         If the database tells that they did so without knowing, nobody else will ever close the
         draft, so it is closed here. Waits for the database.
         """
-        await self.end(run_id)
-        draft = self._drafts.get(run_id)
+        draft = await self._ended(run_id)
         if draft is None or draft.id is None or draft.kept:
             return
         if not await until_available(lambda: self._keep(draft)):
@@ -197,6 +195,19 @@ class Drafts:
     def forget(self, run_id: RunId) -> None:
         """Nothing more will be asked about a run."""
         self._drafts.pop(run_id, None)
+
+    async def _ended(self, run_id: RunId) -> _Draft | None:
+        """The draft of a run, of which nothing more is shown or under way."""
+        draft = self._drafts.get(run_id)
+        if draft is None:
+            return None
+        if draft.task is not None:
+            draft.task.cancel()
+            await asyncio.wait({draft.task})
+        if draft.request is not None:
+            await self._settle(draft, draft.request)
+            draft.request = None
+        return draft
 
     async def _settle(self, draft: _Draft, request: asyncio.Task[ChannelError | None]) -> None:
         """Let what is under way to the channel end, for a while."""

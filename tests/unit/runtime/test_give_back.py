@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
@@ -35,6 +36,17 @@ def in_group(text: str) -> InboundMessage:
     return message(text, chat="grp", sender="ann", peer=PeerKind.GROUP)
 
 
+@asynccontextmanager
+async def two_waiting() -> AsyncIterator[GatewayProcess]:
+    """Two messages of ann wait while bob has the only place."""
+    agent = ScriptedAgent(Block())
+    async with a_process(agent, NARROW) as gateway:
+        await gateway.say("busy", chat="bob")
+        await agent.until_active(1)
+        await gateway.say("one", "two")
+        yield gateway
+
+
 async def fence(gateway: GatewayProcess) -> None:
     """Let the first message that waits behind bob's fail to begin."""
     gateway.store.errors["begin_run"] = Fenced("another node has it")
@@ -49,25 +61,17 @@ async def test_what_comes_behind_a_run_that_may_not_begin_does_not_overtake_it(
     after_s: float,
 ) -> None:
     """SPEC QUEUE-1: its session may come back before the next message gets a place."""
-    agent = ScriptedAgent(Block())
-    async with a_process(agent, NARROW) as gateway:
-        await gateway.say("busy", chat="bob")
-        await agent.until_active(1)
-        await gateway.say("one", "two")
+    async with two_waiting() as gateway:
         await fence(gateway)
         await asyncio.sleep(after_s)
         await gateway.say("three")
         await gateway.channel.until_sent(4)
-        assert agent.prompts == ["busy", "one", "two", "three"]
+        assert gateway.scripted.prompts == ["busy", "one", "two", "three"]
         assert gateway.pending == []
 
 
 async def test_nor_does_what_comes_with_a_command_that_waits_for_the_database() -> None:
-    agent = ScriptedAgent(Block())
-    async with a_process(agent, NARROW) as gateway:
-        await gateway.say("busy", chat="bob")
-        await agent.until_active(1)
-        await gateway.say("one", "two")
+    async with two_waiting() as gateway:
         gateway.store.slow_before_s["settle"] = 0.3
         batch = [message("/help"), message("three")]
         accepting = asyncio.create_task(gateway.gateway.accept(batch))
@@ -75,15 +79,11 @@ async def test_nor_does_what_comes_with_a_command_that_waits_for_the_database() 
         await fence(gateway)
         await accepting
         await gateway.channel.until_sent(5)
-        assert agent.prompts == ["busy", "one", "two", "three"]
+        assert gateway.scripted.prompts == ["busy", "one", "two", "three"]
 
 
 async def test_nor_does_what_a_look_finds_that_has_begun_before() -> None:
-    agent = ScriptedAgent(Block())
-    async with a_process(agent, NARROW) as gateway:
-        await gateway.say("busy", chat="bob")
-        await agent.until_active(1)
-        await gateway.say("one", "two")
+    async with two_waiting() as gateway:
         gateway.store.lose_answer["accept"] = 1
         with suppress(StoreUnavailable):
             await gateway.say("three")
@@ -94,7 +94,7 @@ async def test_nor_does_what_a_look_finds_that_has_begun_before() -> None:
         await look
         gateway.store.slow_after_s.clear()
         await gateway.channel.until_sent(4)
-        assert agent.prompts == ["busy", "one", "two", "three"]
+        assert gateway.scripted.prompts == ["busy", "one", "two", "three"]
 
 
 # ---------------------------------------------------------------------------- nothing else
