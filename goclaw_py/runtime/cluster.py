@@ -10,7 +10,8 @@ import asyncio
 import logging
 import os
 import platform
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -33,6 +34,8 @@ RECOVER_S = 2.0
 _SPARE = timedelta(seconds=2)
 """So long before its lease ends a node that could not renew it looks whether to end its work."""
 _MOMENT_S = 1.0
+_ANSWER_S = 2.5
+"""How long a renewal may take until it is tried again, over another connection."""
 MAX_ATTEMPTS = 3
 """A message that was started this often by nodes that died is given up (SPEC IO-2)."""
 
@@ -199,12 +202,14 @@ class Cluster:
     async def _renew(self) -> None:
         # Two callers must not both find the old node gone and join twice.
         async with self._renewing:
-            await self._read_clock()
-            if self._given_up is not None or not await self._extend():
+            async with _in_time():
+                await self._read_clock()
+                is_itself = self._given_up is None and await self._extend()
+            if not is_itself:
                 await self.join()
             if self._former is not None:
                 # Unless others have it, what was given up is worked on again at once.
-                await self._store.renew(self._former, until=self._clock.now())
+                await self._store.end_lease(self._former, now=self._clock.now())
                 await self.recover([self._former])
                 self._former = None
 
@@ -265,7 +270,7 @@ class Cluster:
             if node.host == self.node.host and node.pid != self.node.pid and not _alive(node.pid)
         ]
         for node_id in gone:
-            await self._store.renew(node_id, until=now)
+            await self._store.end_lease(node_id, now=now)
         if gone:
             await self.recover(gone)
 
@@ -279,6 +284,16 @@ class Cluster:
             started_at=now,
             lease_until=now + LEASE,
         )
+
+
+@asynccontextmanager
+async def _in_time() -> AsyncIterator[None]:
+    """One connection that is stuck does not keep a node from renewing over another."""
+    try:
+        async with asyncio.timeout(_ANSWER_S):
+            yield
+    except TimeoutError:
+        raise StoreUnavailable(f"the lease was not renewed within {_ANSWER_S:g} s") from None
 
 
 def differences(here: Node, there: Node) -> str:

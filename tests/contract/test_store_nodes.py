@@ -52,8 +52,27 @@ async def test_renewing_extends_the_lease(world: World) -> None:
     assert (await world.a.nodes())[0].lease_until == at(40)
 
 
+async def test_a_renewal_that_comes_after_a_later_one_makes_the_lease_no_shorter(
+    world: World,
+) -> None:
+    state = NodeState(running=1)
+    assert await world.a.renew(A, until=at(40))
+    assert await world.a.renew(A, until=at(25), state=state) == Renewed(among_others=True)
+    assert (await world.a.nodes())[0].lease_until == at(40)
+    assert (await world.a.nodes())[0].state == state
+
+
+async def test_a_clock_that_was_put_back_makes_the_lease_shorter(world: World) -> None:
+    """It would be taken over so much later."""
+    assert await world.a.renew(A, until=at(3600))
+    assert await world.a.renew(A, until=at(40))
+    assert (await world.a.nodes())[0].lease_until == at(40)
+
+
 async def test_a_lease_can_be_ended_for_a_process_that_is_known_to_be_gone(world: World) -> None:
-    assert await world.b.renew(A, until=at(1))
+    await world.b.end_lease(A, now=at(1))
+    await world.b.end_lease(NodeId("unknown"), now=at(1))
+    assert [node.id for node in await world.b.nodes()] == [A, B]
     recovery = await world.b.recover(now=at(1), max_attempts=3, apology=APOLOGY)
     assert recovery.nodes == (A,)
 

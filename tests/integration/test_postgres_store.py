@@ -250,6 +250,26 @@ async def test_a_cancelled_statement_leaves_the_store_usable(store: PostgresStor
     assert len(await store.claim_pending(A, now=T0, places=PLACES)) == 1
 
 
+async def test_who_is_cancelled_waits_only_shortly_for_a_connection_that_is_stuck(
+    postgres_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "RELEASE_S", 0.1)
+    borrowed = await Pool.open(postgres_database.address, min_size=1, max_size=1)
+    async with borrowed.connection() as stuck:
+        row = await stuck.row("select pg_backend_pid() as pid")
+    assert row is not None
+    os.kill(row["pid"], signal.SIGSTOP)
+    try:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1), borrowed.connection() as stuck:
+                await stuck.row("select 1 as one")
+        async with asyncio.timeout(pool.COMMAND_S / 2), borrowed.connection() as fresh:
+            assert await fresh.fetch("select 1 from pg_database limit 1")
+    finally:
+        os.kill(row["pid"], signal.SIGCONT)
+        await borrowed.close()
+
+
 async def test_a_closed_store_is_unavailable(postgres_database: Database) -> None:
     store = await postgres_database.open()
     await store.close()

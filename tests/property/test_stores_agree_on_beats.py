@@ -228,7 +228,7 @@ class Player:
         if self.chance.random() < 0.5:
             return None
         now = at(self.second)
-        await self.world.a.renew(A, until=now)
+        await self.world.a.end_lease(A, now=now)
         recovery = await self.world.b.recover(now=now, max_attempts=2, apology=APOLOGY)
         await self._come_back()
         return [(cut.run_id, cut.outcome) for cut in recovery.cut_runs]

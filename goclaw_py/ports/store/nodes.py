@@ -109,8 +109,13 @@ class NodeStore(Protocol):
     ) -> Renewed | None:
         """Extend a node's lease, and tell its ``state`` if given.
 
-        None: the node was declared dead and owns nothing any more.
+        One that was under way for long, and comes after a later one, makes the lease no shorter;
+        only a clock that was put back does. None: the node was declared dead and owns nothing any
+        more.
         """
+
+    async def end_lease(self, node: NodeId, *, now: datetime) -> None:
+        """End the lease of a node that is certainly gone: whoever looks next takes it over."""
 
     async def leave(self, node: NodeId, *, now: datetime) -> None:
         """Give back everything the node owns and remove it. Unfinished work is free for others.

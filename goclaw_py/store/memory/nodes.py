@@ -35,13 +35,20 @@ class Nodes(Part):
     async def renew(
         self, node: NodeId, *, until: datetime, state: NodeState | None = None
     ) -> Renewed | None:
-        """The lease may become shorter too."""
+        """Its state is the one that came last."""
         known = self._db.nodes.get(node)
         if known is None:
             return None
         state = known.state if state is None else storable(state)
+        if known.lease_until - until < rules.CLOCK_PUT_BACK:
+            until = max(known.lease_until, until)
         self._db.nodes[node] = replace(known, lease_until=until, state=state)
         return Renewed(among_others=len(self._db.nodes) > 1)
+
+    async def end_lease(self, node: NodeId, *, now: datetime) -> None:
+        """An unknown node is left alone."""
+        if (known := self._db.nodes.get(node)) is not None:
+            self._db.nodes[node] = replace(known, lease_until=now)
 
     async def leave(self, node: NodeId, *, now: datetime) -> None:
         """Runs that nobody finished end ``interrupted``; their attempts are taken back."""

@@ -63,8 +63,13 @@ class Nodes(Part):
         """Waits for a recovery of this node that is under way, and then says None."""
         told = None if state is None else rows.node_state_json(state)
         async with self._pool.connection() as connection:
-            renewed = await connection.row(_SQL["renew"], node, until, told)
+            renewed = await connection.row(_SQL["renew"], node, until, told, rules.CLOCK_PUT_BACK)
         return None if renewed is None else Renewed(renewed["among_others"])
+
+    async def end_lease(self, node: NodeId, *, now: datetime) -> None:
+        """Waits for a recovery of this node that is under way."""
+        async with self._pool.connection() as connection:
+            await connection.fetch(_SQL["end_lease"], node, now)
 
     async def leave(self, node: NodeId, *, now: datetime) -> None:
         """Runs that nobody finished end ``interrupted``; their attempts are taken back."""

@@ -31,6 +31,9 @@ COMMAND_S: Final = 10.0
 """How long one statement may take."""
 COPY_S: Final = 86_400.0
 """How long copying a table may take: a guard, tables may be large and disks slow."""
+RELEASE_S: Final = 1.0
+"""How long the server may take to end a statement whose caller was cancelled; then its connection
+is given up. Whoever was cancelled waits for that."""
 CLOSE_S: Final = 5.0
 
 # The client's own limits do not reach a server whose client has gone: a process that is frozen in
@@ -335,7 +338,7 @@ class Pool:
 
     async def _release(self, connection: Connection, raw: Any) -> None:
         with translated(connection.is_gone):
-            await self._raw.release(raw, timeout=CLOSE_S)
+            await self._raw.release(raw, timeout=RELEASE_S)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:

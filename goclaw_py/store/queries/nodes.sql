@@ -15,13 +15,20 @@ values ($1, $2, $3, $4, $5, $6, $7::jsonb)
 on conflict (id) do update set lease_until = excluded.lease_until;
 
 -- name: renew
--- Returns a row unless the node was declared dead, and whether there are others. The lease may become
--- shorter: that is how a process ends the lease of one that it knows to be gone. $3 is its state,
--- null if it stays.
+-- Returns a row unless the node was declared dead, and whether there are others. $3 is its state,
+-- null if it stays. One that comes late makes the lease no shorter; a clock that was put back by $4
+-- or more does.
 update nodes
-set lease_until = $2, state = coalesce($3::jsonb, state)
+set lease_until = case when lease_until - $2 < $4::interval then greatest(lease_until, $2) else $2 end,
+    state = coalesce($3::jsonb, state)
 where id = $1
 returning exists (select from nodes as other where other.id <> $1) as among_others;
+
+-- name: end_lease
+-- Ends the lease of a node that is gone.
+update nodes
+set lease_until = $2
+where id = $1;
 
 -- name: owner
 -- Whose a session is.

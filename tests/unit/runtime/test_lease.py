@@ -223,6 +223,28 @@ async def test_a_gateway_that_has_just_come_back_is_guarded_although_a_look_hang
         assert still_active == [0]
 
 
+async def test_a_renewal_that_hangs_is_tried_again_over_another_connection() -> None:
+    """SPEC NODE-1: one connection that is stuck is no reason to end anybody's work."""
+    database = MemoryDatabase()
+    agent = ScriptedAgent(otherwise=lambda _: Block())
+    async with (
+        a_process(agent, AT_ONCE, database=database) as first,
+        a_process(database=database),
+    ):
+        await first.say("one")
+        await agent.until_active(1)
+        was = first.node()
+        for _ in range(3):
+            begun = first.store.calls["renew"]
+            first.store.slow_before_s["renew"] = 60.0
+            await until(lambda begun=begun: first.store.calls["renew"] > begun)  # type: ignore[misc]
+            first.store.slow_before_s["renew"] = 0.0
+            await asyncio.sleep(20)
+        assert first.node() == was
+        assert agent.prompts == ["one"]
+        assert len(agent.active) == 1
+
+
 async def test_a_gateway_knows_at_once_that_it_is_no_longer_alone() -> None:
     """SPEC QUEUE-2: the database may be out of reach before the next look."""
     database = MemoryDatabase()

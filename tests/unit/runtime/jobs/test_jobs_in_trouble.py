@@ -135,7 +135,7 @@ async def test_a_node_that_was_declared_dead_runs_nothing_twice() -> None:
     async with a_process(agent, Ways(cancel_grace_s=100)) as gateway:
         job = await make(gateway, Wanted(at(60)))
         await until(lambda: bool(agent.active))
-        await gateway.store.renew(gateway.node(), until=gateway.clock.now())
+        await gateway.store.end_lease(gateway.node(), now=gateway.clock.now())
         await gateway.cluster.recover()
         await gateway.channel.until_sent(1)
         await asyncio.sleep(300)

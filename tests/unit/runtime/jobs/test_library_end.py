@@ -356,7 +356,7 @@ async def test_a_service_that_claims_its_lost_occurrence_again_has_one_result_of
     job = await jobs.add("job", at(10))
     await asyncio.sleep(11)
     (node,) = await store.nodes()
-    await store.renew(node.id, until=after(0))
+    await store.end_lease(node.id, now=after(0))
     await store.recover(now=after(11), max_attempts=3, apology="")
     await asyncio.sleep(30)
     (row,) = await log_of(jobs, job.id)
