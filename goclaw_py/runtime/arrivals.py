@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from functools import partial
 
 from goclaw_py.core.commands import Command, Stop
@@ -30,6 +31,16 @@ def is_edited_by(message: InboundMessage, edit: InboundMessage) -> bool:
 def says_nothing(message: InboundMessage) -> bool:
     """Whether there is nothing in a message that an agent could be given."""
     return is_blank(message.text) and not message.attachments
+
+
+class Hold(Enum):
+    """What a process knows of a session."""
+
+    HERE = auto()
+    """Something of it is in hand, so that nobody else has it."""
+    GIVEN_BACK = auto()
+    """What waits there is to be found again."""
+    UNKNOWN = auto()
 
 
 @dataclass(slots=True, eq=False)
@@ -72,7 +83,7 @@ class Arrivals:
 
     Args:
         meant: The run that a ``/stop`` means, if it is a reply or the press of a button.
-        is_here: Whether this process works on a session.
+        hold: What this process knows of a session.
         is_known: Whether a message that has arrived once more is in hand already.
     """
 
@@ -82,10 +93,10 @@ class Arrivals:
         commands: Commands,
         stopper: Stopper,
         meant: Callable[[SessionKey, InboundMessage, Stop], RunId | None],
-        is_here: Callable[[SessionKey], bool],
+        hold: Callable[[SessionKey], Hold],
         is_known: Callable[[InboundMessage], bool],
     ) -> None:
-        self._is_here = is_here
+        self._hold = hold
         self._is_known = is_known
         self._policies = policies
         self._commands = commands
@@ -209,8 +220,10 @@ class Arrivals:
         command, session = arrival.command, arrival.session
         if not isinstance(command, Stop) or arrival.acted or arrival.message.redelivered:
             return
-        is_here = self._is_here(session)
-        if not is_here and not self._uncommitted_in(session):
+        hold = self._hold(session)
+        if hold is Hold.GIVEN_BACK:
+            return  # The look that takes that up finds this behind it.
+        if hold is Hold.UNKNOWN and not self._uncommitted_in(session):
             return  # The commit tells who works on it, if anybody does (SPEC NODE-1).
         arrival.acted = True
         run = self._meant(session, arrival.message, command)
@@ -229,7 +242,7 @@ class Arrivals:
         self._acted[external_id(arrival.message)] = arrival.stops
         count = _messages_among(covered)
         arrival.rest = partial(self._tell, arrival.message, command, run, stopped, count)
-        if is_here:
+        if hold is Hold.HERE:
             _finish(arrival)
 
     def _tell(

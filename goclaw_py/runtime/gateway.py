@@ -26,6 +26,7 @@ from goclaw_py.ports.store import Accepted, InboxKind, InboxRow, NewInbox, Place
 from goclaw_py.runtime.arrivals import (
     Arrival,
     Arrivals,
+    Hold,
     is_edited_by,
     says_nothing,
 )
@@ -79,7 +80,7 @@ class Gateway:
         self._commands, self._stopper = commands, stopper
         self._outages = outages
         self._arrivals = Arrivals(
-            self._policies, commands, stopper, self._meant, self._works_on, runner.has
+            self._policies, commands, stopper, self._meant, self._hold, runner.has
         )
 
     # ------------------------------------------------------------------ arriving
@@ -138,13 +139,15 @@ class Gateway:
         live = (run.id for run in self._dispatcher.runs() if run.session == session)
         return next((run_id for run_id in live if self._runner.answers(run_id, replied)), None)
 
-    def _works_on(self, session: SessionKey) -> bool:
-        """Whether something of a session is in hand here, so that nobody else has it."""
-        return (
+    def _hold(self, session: SessionKey) -> Hold:
+        if self._in_hand.has_given_back(session):
+            return Hold.GIVEN_BACK
+        is_here = (
             session in self._sessions
             or self._dispatcher.has_session(session)
             or self._outages.has_session(session)
         )
+        return Hold.HERE if is_here else Hold.UNKNOWN
 
     # ------------------------------------------------------------------ committed
 
@@ -184,10 +187,11 @@ class Gateway:
         await self._stopper.keep()
         done = await self._store.ended(set(self._in_hand).union(self._held_up))
         self._forget_done()
-        self._in_hand.given_back.clear()
+        given_back = self._in_hand.given_back()
         rows = await self._store.claim_pending(
             node, now=self._clock.now(), places=self._policies.places, known=set(self._in_hand)
         )
+        self._in_hand.found(given_back)
         self._held_up.no_more(done)
         self._in_hand.forget(done)
         for row in self._arrivals.found(rows, new):
@@ -209,8 +213,8 @@ class Gateway:
         """
         if row.id in self._in_hand or self._held_up.must_wait(row):
             return
-        if row.session in self._in_hand.given_back:
-            return  # the next look finds it behind what was given back
+        if self._in_hand.has_given_back(row.session):
+            return  # the next look finds it behind that
         self._in_hand.begin(row.id)
         self.release_later(row.session)
         self._policies.meet(row)
@@ -226,19 +230,19 @@ class Gateway:
             self._in_hand.end(row.id, keep=done)
 
     async def _work_on_or_fail(self, row: InboxRow, *, late: bool) -> bool:
-        """Whether the row is done with, or the dispatcher has it. Raises ``StoreUnavailable``.
+        """Whether the row is done with, or in hand; else the next look takes it up again.
+
+        Raises ``StoreUnavailable``.
 
         A boundary: a bug that one row meets ends that row with words and stops no other.
         """
         facts = {"inbox": row.id, "session": row.session, "kind": row.kind}
         try:
-            await self._work_on(row, late=late)
+            return await self._work_on(row, late=late)
         except StoreUnavailable:
             raise
         except Exception:
             log.exception("an inbox row met a bug; it fails", extra=facts)
-        else:
-            return True
         try:
             await self._commands.fail(row)
         except StoreUnavailable:
@@ -248,7 +252,7 @@ class Gateway:
             return False
         return True
 
-    async def _work_on(self, row: InboxRow, *, late: bool) -> None:
+    async def _work_on(self, row: InboxRow, *, late: bool) -> bool:
         message = row.message
         covered = self._arrivals.covered(message)
         if covered is not None:
@@ -257,12 +261,15 @@ class Gateway:
         elif row.dropped is not None:
             self._runner.notices.take_up(row, row.dropped)
         elif message.edits is not None and await self._edit(row):
-            return
+            return True
+        elif self._in_hand.has_given_back(row.session):  # meanwhile; it goes before this
+            return False
         elif row.kind is InboxKind.COMMAND or says_nothing(message):
             await self._execute(row)
         else:
             policy = self._policies.policy(row.session, message)
             self._submit(row, as_it_stands(policy) if late else policy, late=late)
+        return True
 
     async def _execute(self, row: InboxRow) -> None:
         """Carry out a command, but a stop only once."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.runtime.turn import Turn
@@ -17,8 +17,8 @@ class InHand:
         self._being_taken: set[int] = set()
         self.life = 0
         """Grows when this node was declared dead: what it did before is none of ours."""
-        self.given_back: set[SessionKey] = set()
-        """Where rows were given back since the last look began, which may not have seen them."""
+        self._given_back: dict[SessionKey, int] = {}
+        """Where rows were given back that no look has found again, and how often that was."""
 
     def __contains__(self, row_id: int) -> bool:
         return row_id in self._rows
@@ -63,7 +63,21 @@ class InHand:
         """The next look takes up what these were to answer, before what came after it."""
         for turn in turns:
             self.forget(row.id for row in turn.rows)
-            self.given_back.add(turn.session)
+            self._given_back[turn.session] = self._given_back.get(turn.session, 0) + 1
+
+    def has_given_back(self, session: SessionKey) -> bool:
+        """Whether something of a session waits for the next look."""
+        return session in self._given_back
+
+    def given_back(self) -> Mapping[SessionKey, int]:
+        """What waits for a look that begins now."""
+        return dict(self._given_back)
+
+    def found(self, given_back: Mapping[SessionKey, int]) -> None:
+        """A look that began then has found it; what was given back since waits for another one."""
+        for session, times in given_back.items():
+            if self._given_back.get(session) == times:
+                del self._given_back[session]
 
     def clear(self) -> None:
         """They belong to others."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 
 import pytest
 
+from goclaw_py.core import wording
 from goclaw_py.core.errors import Fenced, StoreUnavailable
 from goclaw_py.core.messages import InboundMessage, PeerKind
 from goclaw_py.core.outcomes import Outcome
@@ -95,6 +97,49 @@ async def test_nor_does_what_a_look_finds_that_has_begun_before() -> None:
         gateway.store.slow_after_s.clear()
         await gateway.channel.until_sent(4)
         assert gateway.scripted.prompts == ["busy", "one", "two", "three"]
+
+
+async def test_nor_does_an_edit_of_a_message_that_nobody_knows() -> None:
+    """It waits for the database meanwhile."""
+    async with two_waiting() as gateway:
+        gateway.store.slow_before_s["is_known"] = 0.3
+        edit = replace(message("three"), edits="ann:gone")
+        accepting = asyncio.create_task(gateway.gateway.accept([edit]))
+        await asyncio.sleep(0.1)
+        await fence(gateway)
+        await accepting
+        await gateway.channel.until_sent(4)
+        assert gateway.scripted.prompts == ["busy", "one", "two", "three"]
+
+
+# ---------------------------------------------------------------------------- stopped
+
+
+@pytest.mark.parametrize("with_it", [[], ["three"]])
+async def test_what_was_given_back_is_stopped_by_whoever_wants_that(with_it: list[str]) -> None:
+    """SPEC CMD-2: a ``/stopall`` comes before the look that takes it up."""
+    async with two_waiting() as gateway:
+        await fence(gateway)
+        await asyncio.sleep(0.1)
+        batch = [message(text) for text in (*with_it, "/stopall")]
+        await gateway.gateway.accept(batch)
+        await asyncio.sleep(60)
+        assert gateway.scripted.prompts == ["busy"]
+        assert gateway.pending == []
+        assert gateway.channel.texts("ann") == [wording.stopped(1, len(batch), already=False)]
+
+
+async def test_what_a_look_is_just_finding_is_stopped_too() -> None:
+    async with two_waiting() as gateway:
+        gateway.store.slow_after_s["claim_pending"] = 0.3
+        await fence(gateway)
+        look = asyncio.create_task(gateway.gateway.take_pending())
+        await asyncio.sleep(0.1)
+        await gateway.say("/stopall")
+        await look
+        await asyncio.sleep(60)
+        assert gateway.scripted.prompts == ["busy"]
+        assert gateway.pending == []
 
 
 # ---------------------------------------------------------------------------- nothing else
