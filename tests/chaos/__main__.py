@@ -108,14 +108,18 @@ def _play(
 
 def _play_one(opened: Stage, seed: str, one: Script, tally: Tally) -> None:
     began = time.monotonic()
-    played = opened.play(one)
+    library, mode = tally.combination.library.value, tally.combination.mode.value
+    replay = (
+        f"python -m tests.chaos --seed {seed} --library {library} --mode {mode} "
+        f"--moment '{one.trigger}' --only {one.number}"
+    )
+    try:
+        played = opened.play(one)
+    except Exception as error:
+        error.add_note(f"play it again: {replay}")
+        raise
     tally.add(played)
     if played.verdict.violations:
-        library, mode = tally.combination.library.value, tally.combination.mode.value
-        replay = (
-            f"python -m tests.chaos --seed {seed} --library {library} --mode {mode} "
-            f"--moment '{one.trigger}' --only {one.number}"
-        )
         print("\n".join(breaches(tally.combination, played, replay)), flush=True)
     _progress(f"round {one.number}: {one.trigger}, {time.monotonic() - began:.1f} s")
 

@@ -39,7 +39,11 @@ def main() -> int:
         try:
             with server(folder / "postgres") as running, stage(folder, running) as opened:
                 for number in numbers:
-                    rounds.append(opened.play(script(chosen.seed, number, size)))
+                    try:
+                        rounds.append(opened.play(script(chosen.seed, number, size)))
+                    except Exception as error:
+                        error.add_note(f"play it again: {_replay(chosen, number)}")
+                        raise
                     _tell(rounds[-1], chosen)
         finally:
             print("\n".join(["", *lines(rounds)]), flush=True)
@@ -56,15 +60,19 @@ def _mount_apart() -> None:
 def _tell(played: Round, chosen: argparse.Namespace) -> None:
     print("\n".join(summary(played)), flush=True)
     if played.breaches:
-        kinds = " ".join(f"'{kind}'" for kind in chosen.kinds)
-        some = "" if chosen.kinds == list(Kind) else f" --kinds {kinds}"
-        replay = (
-            f"python -m tests.chaos.cluster --seed {chosen.seed} --only {played.script.number} "
-            f"--people {chosen.people} --faults {chosen.faults}{some}"
-        )
+        replay = _replay(chosen, played.script.number)
         log = Path(tempfile.mkstemp(prefix="goclaw-cluster-", suffix=".log")[1])
         log.write_text(played.said)
         print("\n".join([*breaches(played, replay), f"  the gateways' logs: {log}"]), flush=True)
+
+
+def _replay(chosen: argparse.Namespace, number: int) -> str:
+    kinds = " ".join(f"'{kind}'" for kind in chosen.kinds)
+    some = "" if chosen.kinds == list(Kind) else f" --kinds {kinds}"
+    return (
+        f"python -m tests.chaos.cluster --seed {chosen.seed} --only {number} "
+        f"--people {chosen.people} --faults {chosen.faults}{some}"
+    )
 
 
 def _arguments() -> argparse.Namespace:
