@@ -112,7 +112,7 @@ FAULTS = {
     "a new message goes before an older one that another node has accepted": Fault(
         Gateway,
         "_take_up",
-        (("if older", "if False"),),
+        (("if (older or given_back)", "if False"),),
         Rule.ORDER,
         scenes.ACCEPTED_UNHEARD,
     ),

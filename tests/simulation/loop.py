@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Executor
 from contextvars import Context, ContextVar, copy_context
 from itertools import count
+from math import inf
 from traceback import extract_tb
 from typing import Any, TypeVar, TypeVarTuple
 
@@ -30,6 +31,8 @@ class Process:
         self.name = name
         self.frozen = False
         self.dead = False
+        self.died_at = inf
+        """Seconds of the loop; what happened to it at that instant nobody could hear any more."""
         self.parked: list[_Step] = []
         self.context = copy_context()
         self.context.run(_PROCESS.set, self)
@@ -93,6 +96,10 @@ class _NumberedTask(asyncio.Task[Any]):
         return self is other
 
 
+def _could_hear(task: _NumberedTask, at: float) -> bool:
+    return task.process is None or at < task.process.died_at
+
+
 def _told(task: _NumberedTask) -> str:
     name = task.process.name if task.process else "the world"
     places = extract_tb(task._exception.__traceback__) if task._exception else []
@@ -110,7 +117,7 @@ class WorldLoop(VirtualLoop):
     def __init__(self) -> None:
         super().__init__()
         self.broken: list[str] = []
-        self._failed: list[_NumberedTask] = []
+        self._failed: list[tuple[_NumberedTask, float]] = []
         numbers = count(1)
 
         def number(
@@ -129,8 +136,8 @@ class WorldLoop(VirtualLoop):
     def unheard(self) -> list[str]:
         """The errors of tasks of live processes which nobody has asked for; each is told once."""
         failed, self._failed = self._failed, []
-        told = [_told(task) for task in failed if task._log_traceback]
-        for task in failed:
+        told = [_told(task) for task, at in failed if task._log_traceback and _could_hear(task, at)]
+        for task, _ in failed:
             task._log_traceback = False
         return told
 
@@ -138,7 +145,7 @@ class WorldLoop(VirtualLoop):
         assert isinstance(task, _NumberedTask)
         # ``exception()`` would count as somebody who asked.
         if task._exception is not None and not (task.process and task.process.dead):
-            self._failed.append(task)
+            self._failed.append((task, self.time()))
 
     def _on_error(self, _loop: asyncio.AbstractEventLoop, facts: dict[str, Any]) -> None:
         error = facts.get("exception")

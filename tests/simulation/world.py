@@ -285,6 +285,7 @@ class _World:
     def _kill(self, gateway: _Gateway) -> None:
         self.trouble.note("end of", gateway.process.name)
         gateway.process.frozen = gateway.process.dead = True
+        gateway.process.died_at = asyncio.get_running_loop().time()
         self._server.receiving.pop(gateway.process, None)
         self._database.hearers.pop(gateway.store, None)
         self._journal.killed(gateway.process)
