@@ -38,8 +38,8 @@ class Hold(Enum):
 
     HERE = auto()
     """Something of it is in hand, so that nobody else has it."""
-    GIVEN_BACK = auto()
-    """What waits there is to be found again."""
+    ON_ITS_WAY = auto()
+    """A look is to take up what waits there, and nothing else of it is in hand."""
     UNKNOWN = auto()
 
 
@@ -221,7 +221,7 @@ class Arrivals:
         if not isinstance(command, Stop) or arrival.acted or arrival.message.redelivered:
             return
         hold = self._hold(session)
-        if hold is Hold.GIVEN_BACK:
+        if hold is Hold.ON_ITS_WAY:
             return  # The look that takes that up finds this behind it.
         if hold is Hold.UNKNOWN and not self._uncommitted_in(session):
             return  # The commit tells who works on it, if anybody does (SPEC NODE-1).

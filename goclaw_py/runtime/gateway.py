@@ -140,14 +140,11 @@ class Gateway:
         return next((run_id for run_id in live if self._runner.answers(run_id, replied)), None)
 
     def _hold(self, session: SessionKey) -> Hold:
-        if self._in_hand.has_given_back(session):
-            return Hold.GIVEN_BACK
-        is_here = (
-            session in self._sessions
-            or self._dispatcher.has_session(session)
-            or self._outages.has_session(session)
-        )
-        return Hold.HERE if is_here else Hold.UNKNOWN
+        if self._dispatcher.has_session(session) or self._outages.has_session(session):
+            return Hold.HERE
+        if self._in_hand.has_given_back(session) or self._held_up.has(session):
+            return Hold.ON_ITS_WAY
+        return Hold.HERE if session in self._sessions else Hold.UNKNOWN
 
     # ------------------------------------------------------------------ committed
 
@@ -158,7 +155,8 @@ class Gateway:
         accepted it, or the answer of its commit was lost (SPEC NODE-1).
         """
         older = accepted.before.difference(self._in_hand, self._held_up)
-        if older and not self._dispatcher.draining:
+        given_back = [row for row in accepted.rows if self._in_hand.has_given_back(row.session)]
+        if (older or given_back) and not self._dispatcher.draining:
             # A look finds all of them in their order. What it cannot reach is found by the next.
             new = {row.id for row in accepted.rows if external_id(row.message) in arrivals}
             with suppress(StoreUnavailable):
@@ -187,17 +185,17 @@ class Gateway:
         await self._stopper.keep()
         done = await self._store.ended(set(self._in_hand).union(self._held_up))
         self._forget_done()
-        given_back = self._in_hand.given_back()
-        rows = await self._store.claim_pending(
-            node, now=self._clock.now(), places=self._policies.places, known=set(self._in_hand)
-        )
-        self._in_hand.found(given_back)
-        self._held_up.no_more(done)
-        self._in_hand.forget(done)
-        for row in self._arrivals.found(rows, new):
-            if self._in_hand.life != life:
-                return  # declared dead meanwhile: what this look found belongs to others
-            await self._take(row, late=row.id not in new)
+        with self._in_hand.look():
+            rows = await self._store.claim_pending(
+                node, now=self._clock.now(), places=self._policies.places, known=set(self._in_hand)
+            )
+            self._in_hand.found(rows)
+            self._held_up.no_more(done)
+            self._in_hand.forget(done)
+            for row in self._arrivals.found(rows, new):
+                if self._in_hand.life != life:
+                    return  # declared dead meanwhile: what this look found belongs to others
+                await self._take(row, late=row.id not in new)
 
     def _forget_done(self) -> None:
         """Forget rows whose end is stored: one that is pending again is to be tried again."""
@@ -213,8 +211,8 @@ class Gateway:
         """
         if row.id in self._in_hand or self._held_up.must_wait(row):
             return
-        if self._in_hand.has_given_back(row.session):
-            return  # the next look finds it behind that
+        if self._in_hand.comes_later(row):
+            return
         self._in_hand.begin(row.id)
         self.release_later(row.session)
         self._policies.meet(row)
@@ -262,7 +260,7 @@ class Gateway:
             self._runner.notices.take_up(row, row.dropped)
         elif message.edits is not None and await self._edit(row):
             return True
-        elif self._in_hand.has_given_back(row.session):  # meanwhile; it goes before this
+        elif self._in_hand.comes_later(row):  # since it was taken up
             return False
         elif row.kind is InboxKind.COMMAND or says_nothing(message):
             await self._execute(row)

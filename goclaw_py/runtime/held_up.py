@@ -21,6 +21,10 @@ class HeldUp:
         """All rows, the first ones included."""
         return (row for waiting in self._rows.values() for row in waiting)
 
+    def has(self, session: SessionKey) -> bool:
+        """Whether rows of a session wait."""
+        return session in self._rows
+
     def add(self, row: InboxRow) -> None:
         """It waits for the database, or for one that does."""
         self._rows.setdefault(row.session, set()).add(row.id)

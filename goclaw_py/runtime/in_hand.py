@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from contextlib import contextmanager
+from itertools import count
 
 from goclaw_py.core.ids import SessionKey
+from goclaw_py.ports.store import InboxRow
 from goclaw_py.runtime.turn import Turn
 
 
@@ -18,7 +21,11 @@ class InHand:
         self.life = 0
         """Grows when this node was declared dead: what it did before is none of ours."""
         self._given_back: dict[SessionKey, int] = {}
-        """Where rows were given back that no look has found again, and how often that was."""
+        """Where rows were given back that no look has taken up again, with the last time."""
+        self._times = count(1)
+        self._seen: Mapping[SessionKey, int] = {}
+        """The same as the look that is under way has begun."""
+        self._found: Set[int] = frozenset()
 
     def __contains__(self, row_id: int) -> bool:
         return row_id in self._rows
@@ -60,26 +67,38 @@ class InHand:
             self._rows.pop(row_id, None)
 
     def give_back(self, turns: Iterable[Turn]) -> None:
-        """The next look takes up what these were to answer, before what came after it."""
+        """A look takes up what these were to answer, before what came after it."""
         for turn in turns:
             self.forget(row.id for row in turn.rows)
-            self._given_back[turn.session] = self._given_back.get(turn.session, 0) + 1
+            self._given_back[turn.session] = next(self._times)
 
     def has_given_back(self, session: SessionKey) -> bool:
-        """Whether something of a session waits for the next look."""
+        """Whether something of a session is to be taken up by a look."""
         return session in self._given_back
 
-    def given_back(self) -> Mapping[SessionKey, int]:
-        """What waits for a look that begins now."""
-        return dict(self._given_back)
+    def comes_later(self, row: InboxRow) -> bool:
+        """Whether a look is to take up what goes before a row: another one than has found it."""
+        seen = self._seen if row.id in self._found else {}
+        return self._given_back.get(row.session) != seen.get(row.session)
 
-    def found(self, given_back: Mapping[SessionKey, int]) -> None:
-        """A look that began then has found it; what was given back since waits for another one."""
-        for session, times in given_back.items():
-            if self._given_back.get(session) == times:
-                del self._given_back[session]
+    @contextmanager
+    def look(self) -> Iterator[None]:
+        """A look is under way: it takes up what was given back until now, but nothing later."""
+        self._seen = dict(self._given_back)
+        try:
+            yield
+            for session, time in self._seen.items():
+                if self._given_back.get(session) == time:
+                    del self._given_back[session]
+        finally:
+            self._seen, self._found = {}, frozenset()
+
+    def found(self, rows: Iterable[InboxRow]) -> None:
+        """What the look that is under way has found."""
+        self._found = frozenset(row.id for row in rows)
 
     def clear(self) -> None:
         """They belong to others."""
         self.life += 1
         self._rows.clear()
+        self._given_back.clear()

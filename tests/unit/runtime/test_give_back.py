@@ -12,7 +12,7 @@ import pytest
 from goclaw_py.core import wording
 from goclaw_py.core.errors import Fenced, StoreUnavailable
 from goclaw_py.core.messages import InboundMessage, PeerKind
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.core.routing import GroupPolicy
 from goclaw_py.store.memory import MemoryDatabase
@@ -140,6 +140,101 @@ async def test_what_a_look_is_just_finding_is_stopped_too() -> None:
         await asyncio.sleep(60)
         assert gateway.scripted.prompts == ["busy"]
         assert gateway.pending == []
+
+
+@pytest.mark.parametrize("words", ["/stop", "/stopall"])
+async def test_what_works_beside_it_is_stopped_at_once_also_without_the_database(
+    words: str,
+) -> None:
+    """SPEC CMD-1."""
+    agent = ScriptedAgent(otherwise=lambda _: Block())
+    async with a_process(agent, GROUP) as gateway:
+        await gateway.gateway.accept([in_group("one")])
+        await agent.until_active(1)
+        gateway.store.errors["begin_run"] = Fenced("all that it would answer has ended")
+        await gateway.gateway.accept([in_group("two")])
+        await asyncio.sleep(0.01)
+        gateway.store.away = True
+        with suppress(StoreUnavailable):
+            await gateway.gateway.accept([in_group(words)])
+        await asyncio.sleep(0.1)
+        assert agent.active == set()
+
+
+@pytest.mark.parametrize("words", ["/stop", "/stopall"])
+async def test_a_stop_waits_for_no_look_although_there_is_nothing_left_of_it(words: str) -> None:
+    """SPEC CMD-1: what was given back has ended meanwhile."""
+    async with two_waiting() as gateway:
+        await fence(gateway)
+        await asyncio.sleep(0.1)
+        for row in list(gateway.database.pending.values()):
+            gateway.database.end_row(row, Outcome.CANCELLED, Reason.STOPPED, gateway.clock.now())
+        await gateway.say(words)
+        await until(lambda: gateway.channel.texts("ann") != [], within_s=0.2)
+        assert gateway.channel.texts("ann") == [wording.NOTHING_RUNNING]
+
+
+async def test_what_waits_for_the_database_is_stopped_with_it() -> None:
+    """SPEC CMD-2: nobody is told that nothing waits."""
+    agent = ScriptedAgent()
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.ask("hello")
+        gateway.store.broken.add("is_known")
+        await gateway.gateway.accept([replace(message("three"), edits="ann:gone")])
+        await gateway.say("four", "/stopall")
+        gateway.store.broken.clear()
+        await asyncio.sleep(60)
+        assert agent.prompts == ["hello"]
+        assert gateway.channel.texts("ann")[1:] == [wording.stopped(1, 1, already=False)]
+        assert gateway.pending == []
+
+
+async def carl_first(gateway: GatewayProcess) -> None:
+    """The next look finds a command of carl before what was given back, which waits long."""
+    gateway.store.lose_answer["accept"] = 1
+    with suppress(StoreUnavailable):
+        await gateway.say("/help", chat="carl")
+
+
+async def test_what_a_look_has_found_and_not_taken_up_is_stopped() -> None:
+    agent = ScriptedAgent(Block(), otherwise=lambda _: Block())
+    async with a_process(agent, NARROW) as gateway:
+        await gateway.say("busy", chat="bob")
+        await agent.until_active(1)
+        await carl_first(gateway)
+        await gateway.gateway.accept([message("one")])
+        await fence(gateway)
+        await asyncio.sleep(0.05)
+        gateway.store.slow_before_s["settle"] = 0.3
+        look = asyncio.create_task(gateway.gateway.take_pending())
+        await asyncio.sleep(0.1)
+        await gateway.say("/stopall")
+        await look
+        await asyncio.sleep(60)
+        assert agent.active == set()
+        assert gateway.channel.texts("ann") == ["Stopped."]
+        assert gateway.pending == []
+
+
+async def test_nor_does_an_edit_overtake_what_a_look_has_found_and_not_taken_up() -> None:
+    agent = ScriptedAgent(Block())
+    async with a_process(agent, NARROW) as gateway:
+        await gateway.say("busy", chat="bob")
+        await agent.until_active(1)
+        await carl_first(gateway)
+        await gateway.gateway.accept([message("one")])
+        gateway.store.slow_before_s["is_known"] = 0.3
+        edit = replace(message("three"), edits="ann:gone")
+        accepting = asyncio.create_task(gateway.gateway.accept([edit]))
+        await asyncio.sleep(0.01)
+        await fence(gateway)
+        await asyncio.sleep(0.05)
+        gateway.store.slow_before_s["settle"] = 0.5
+        look = asyncio.create_task(gateway.gateway.take_pending())
+        await accepting
+        await look
+        await gateway.channel.until_sent(4)
+        assert agent.prompts == ["busy", "one", "three"]
 
 
 # ---------------------------------------------------------------------------- nothing else
