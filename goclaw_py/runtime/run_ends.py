@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
-from goclaw_py.core.errors import Fenced, NeverBegan
+from goclaw_py.core.errors import Fenced, NeverBegan, StoreError
 from goclaw_py.core.ids import NodeId, SessionKey
 from goclaw_py.core.outcomes import Ending, Outcome
 from goclaw_py.ports.store import Begun, NewRun, RunEnd
@@ -61,6 +61,36 @@ async def _begin_at_last(store: BeginStore, run: NewRun, node: NodeId) -> None:
     except Fenced:
         # The commit of the stop has ended all that it was to answer.
         await store.begin_run(replace(run, inbox=()), node=node)
+
+
+class Beginning:
+    """The begin of a scheduled run."""
+
+    def __init__(self, store: BeginStore, run: NewRun, node: NodeId) -> None:
+        self._store = store
+        self._run = run
+        self._node = node
+        self._is_cut_off = False
+
+    async def begin(self) -> Begun:
+        """Store it; waits for the database."""
+        try:
+            return await self._store_it()
+        except asyncio.CancelledError:
+            self._is_cut_off = True
+            raise
+
+    async def settle(self, outcome: Outcome) -> None:
+        """Before its end is stored: a begin that was cut off could take effect behind that.
+
+        One that is refused does so no more. What a shutdown cut is as if it had never been.
+        """
+        if self._is_cut_off and outcome is not Outcome.INTERRUPTED:
+            with suppress(StoreError):
+                await self._store_it()
+
+    async def _store_it(self) -> Begun:
+        return await until_available(lambda: self._store.begin_run(self._run, node=self._node))
 
 
 class Abandoned:

@@ -28,6 +28,8 @@ class FlakyStore(MemoryStore):
         """How many of the next calls are committed and then raise ``StoreUnavailable``."""
         self.slow_before_s: defaultdict[str, float] = defaultdict(float)
         """How long a call takes until it is committed."""
+        self.on_its_way_s: defaultdict[str, float] = defaultdict(float)
+        """The same, also if who called was cancelled meanwhile."""
         self.slow_after_s: defaultdict[str, float] = defaultdict(float)
         """How long the answer takes after the commit."""
         self.calls: Counter[str] = Counter()
@@ -42,7 +44,10 @@ def _with_trouble(name: str, method: Method) -> Method:
     async def call(self: FlakyStore, *args: object, **options: object) -> object:
         self.calls[name] += 1
         await _trouble_before(self, name)
-        result = await method(self, *args, **options)
+        doing = method(self, *args, **options)
+        if late_s := self.on_its_way_s[name]:
+            doing = asyncio.shield(_late(late_s, doing))
+        result = await doing
         if self.slow_after_s[name]:
             await asyncio.sleep(self.slow_after_s[name])
         if self.cut:
@@ -53,6 +58,14 @@ def _with_trouble(name: str, method: Method) -> Method:
         return result
 
     return call
+
+
+def _late(delay_s: float, doing: Awaitable[Any]) -> asyncio.Future[Any]:
+    async def late() -> Any:
+        await asyncio.sleep(delay_s)
+        return await doing
+
+    return asyncio.ensure_future(late())
 
 
 async def _trouble_before(store: FlakyStore, name: str) -> None:

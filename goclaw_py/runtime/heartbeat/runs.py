@@ -29,7 +29,7 @@ from goclaw_py.runtime.jobs.attempts import attempt_of, said_of
 from goclaw_py.runtime.ledger import Ledger
 from goclaw_py.runtime.progress import Progress
 from goclaw_py.runtime.retry import until_available
-from goclaw_py.runtime.run_ends import end_of
+from goclaw_py.runtime.run_ends import Beginning, end_of
 from goclaw_py.runtime.workshop import Job as Task
 from goclaw_py.runtime.workshop import Workshop
 
@@ -47,7 +47,7 @@ class BeatRun:
     held: Held
     run: NewRun
     progress: Progress = field(default_factory=Progress)
-    began: bool = False
+    beginning: Beginning | None = None
 
 
 class BeatRuns:
@@ -145,10 +145,8 @@ class BeatRuns:
         self._feed.started(run)
         if not await self._beats.is_wanted(held):
             raise Unwanted(held.id)
-        mine.began = True
-        mine.progress.begun = await until_available(
-            lambda: self._store.begin_run(run, node=held.node)
-        )
+        mine.beginning = Beginning(self._store, run, held.node)
+        mine.progress.begun = await mine.beginning.begin()
         held.started_at = held.started_at or self._clock.now()
         now = self._clock.now()
         task = Task(
@@ -186,7 +184,7 @@ class BeatRuns:
                 self._workshop.ended(mine.run, ended, progress, error)
             self._ledger.close(ended.run_id)
             del self._runs[ended.run_id]
-            if mine.began:
+            if mine.beginning is not None:
                 self._release_later(mine.run.session)
 
     async def _record(self, mine: BeatRun, ended: Ending, error: BaseException | None) -> None:
@@ -200,10 +198,15 @@ class BeatRuns:
                 # A boundary: a reply that cannot be written must not keep its beat open.
                 log.exception("what a beat says could not be written", extra=facts_of(held))
                 told = Told(BeatStatus.FAILED, f"{type(bug).__name__}: {bug}", progress.text)
-        end = self._run_end(mine, ended, error) if mine.began else None
+        end = await self._run_end(mine, ended, error)
         await self._beats.ended(held, attempt, end, told)
 
-    def _run_end(self, mine: BeatRun, ended: Ending, error: BaseException | None) -> RunEnd:
+    async def _run_end(
+        self, mine: BeatRun, ended: Ending, error: BaseException | None
+    ) -> RunEnd | None:
+        if mine.beginning is None:
+            return None
+        await mine.beginning.settle(ended.outcome)
         return end_of(mine.progress, _prompt(mine.held), ended, error, self._clock.now())
 
     def joined(self, request_id: RunId, into: RunId) -> None:

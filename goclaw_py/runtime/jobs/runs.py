@@ -49,7 +49,7 @@ from goclaw_py.runtime.jobs.work import NoWork, Work
 from goclaw_py.runtime.ledger import Ledger
 from goclaw_py.runtime.progress import Progress
 from goclaw_py.runtime.retry import until_available
-from goclaw_py.runtime.run_ends import end_of
+from goclaw_py.runtime.run_ends import Beginning, end_of
 from goclaw_py.runtime.workshop import Job as Task
 from goclaw_py.runtime.workshop import Workshop
 
@@ -88,7 +88,7 @@ class JobRun:
     held: Held
     run: NewRun
     progress: Progress = field(default_factory=Progress)
-    began: bool = False
+    beginning: Beginning | None = None
 
 
 class JobRuns:
@@ -287,10 +287,8 @@ class JobRuns:
         self._shop.feed.started(run)
         if not await self._occurrences.is_wanted(held):
             raise Withdrawn(held.id)
-        mine.began = True
-        mine.progress.begun = await until_available(
-            lambda: self._store.begin_run(run, node=held.node)
-        )
+        mine.beginning = Beginning(self._store, run, held.node)
+        mine.progress.begun = await mine.beginning.begin()
         await held.until_due(self._clock)
         held.started_at = held.started_at or self._clock.now()
         await self._workshop.work(self._task(held, run), mine.progress, _hear_nothing)
@@ -340,14 +338,14 @@ class JobRuns:
                 ended = taken_over(ended.run_id)
             else:
                 attempt = attempt_of(ended, error, progress)
-                end = self._run_end(mine, ended, error) if mine.began else None
+                end = await self._run_end(mine, ended, error)
                 await self._occurrences.ended(held, attempt, said_of(progress), end)
         finally:
             self._shop.feed.ended(mine.run, ended, progress.usage)
             self._workshop.ended(mine.run, ended, progress, error)
             self._shop.ledger.close(ended.run_id)
             del self._runs[ended.run_id]
-            if mine.began:
+            if mine.beginning is not None:
                 self._release_later(mine.run.session)
 
     async def _elsewhere(self, held: Held) -> None:
@@ -357,7 +355,12 @@ class JobRuns:
         again = self._places.after(_ELSEWHERE_S)
         await self._occurrences.end(held, End(Status.SKIPPED, Why.BUSY, again))
 
-    def _run_end(self, mine: JobRun, ended: Ending, error: BaseException | None) -> RunEnd:
+    async def _run_end(
+        self, mine: JobRun, ended: Ending, error: BaseException | None
+    ) -> RunEnd | None:
+        if mine.beginning is None:
+            return None
+        await mine.beginning.settle(ended.outcome)
         return end_of(mine.progress, self._prompt(mine.held), ended, error, self._clock.now())
 
     def joined(self, request_id: RunId, into: RunId) -> None:

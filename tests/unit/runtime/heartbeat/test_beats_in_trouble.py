@@ -10,6 +10,7 @@ import pytest
 
 from goclaw_py.core.beats import BeatKind
 from goclaw_py.core.ids import MAIN_AGENT, AgentName
+from goclaw_py.core.outcomes import Outcome
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Ignore
 from goclaw_py.testing.channel import RecordingChannel
@@ -160,6 +161,25 @@ async def test_a_shutdown_does_not_wait_for_a_busy_agent() -> None:
         begin = asyncio.get_running_loop().time()
         await gateway.shut_down(wait_s=1)
         assert asyncio.get_running_loop().time() - begin < 10
+
+
+async def test_a_begin_that_is_stored_behind_a_stop_leaves_no_run_open() -> None:
+    """SPEC HB-9: the next beat has the same conversation."""
+    agent = saying("HEARTBEAT_OK")
+    async with a_process(agent, beating()) as gateway:
+        write(gateway)
+        gateway.store.on_its_way_s["begin_run"] = 5
+        await until(lambda: gateway.store.calls["begin_run"] > 0)
+        gateway.store.on_its_way_s.clear()
+        gateway.store.slow_before_s["tell_of_beat"] = 10
+        (run,) = gateway.works.dispatcher.runs()
+        await gateway.control.stop(run.session, everything=False)
+        await asyncio.sleep(60)
+        assert await outcomes(gateway) == ["cancelled"]
+        (stored,) = gateway.database.runs.values()
+        assert stored.end is not None
+        assert stored.end.outcome is Outcome.CANCELLED
+        assert asked(gateway) == []
 
 
 async def test_a_stopped_beat_is_cancelled_and_not_tried_again() -> None:

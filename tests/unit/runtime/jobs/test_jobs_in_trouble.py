@@ -10,6 +10,7 @@ import pytest
 from goclaw_py.core.errors import AgentError, StoreUnavailable, WorkSourceError
 from goclaw_py.core.ids import JobId
 from goclaw_py.core.jobs import Job, JobState, Prompt, TargetKind, WorkItem
+from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.schedule import Cron
 from goclaw_py.ports.jobs import JobChange
 from goclaw_py.runtime.jobs.office import JobSetup
@@ -143,6 +144,24 @@ async def test_a_node_that_was_declared_dead_runs_nothing_twice() -> None:
         assert text.startswith("⏰ again")
         assert len(agent.requests) == 2
         assert await ends(gateway, job) == ["ok"]
+
+
+async def test_a_begin_that_is_stored_behind_a_stop_leaves_no_run_open() -> None:
+    """SPEC CRON-5: its conversation would not be free for the next time."""
+    agent = ScriptedAgent()
+    async with a_process(agent) as gateway:
+        job = await make(gateway, Wanted(at(60)))
+        gateway.store.on_its_way_s["begin_run"] = 5
+        await until(lambda: gateway.store.calls["begin_run"] > 0)
+        gateway.store.on_its_way_s.clear()
+        gateway.store.slow_before_s["end_occurrences"] = 10
+        await gateway.say("/stopall")
+        await asyncio.sleep(60)
+        assert await ends(gateway, job) == ["cancelled:stopped"]
+        (stored,) = gateway.database.runs.values()
+        assert stored.end is not None
+        assert stored.end.outcome is Outcome.CANCELLED
+        assert agent.requests == []
 
 
 # ---------------------------------------------------------------------------- minds that change
