@@ -10,10 +10,9 @@ import asyncio
 import logging
 import os
 import platform
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +20,9 @@ from goclaw_py.core import wording
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import NodeId
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import Node, NodeState, NodeStore, Recovery
+from goclaw_py.ports.store import Node, NodeState, NodeStore, Recovery, Renewed
 from goclaw_py.runtime.clock import SharedClock, new_id
-from goclaw_py.runtime.retry import until_available
+from goclaw_py.runtime.retry import hedged, until_available
 from goclaw_py.runtime.wake import Wake
 
 log = logging.getLogger(__name__)
@@ -35,7 +34,7 @@ _SPARE = timedelta(seconds=2)
 """So long before its lease ends a node that could not renew it looks whether to end its work."""
 _MOMENT_S = 1.0
 _ANSWER_S = 2.5
-"""How long a renewal may take until it is tried again, over another connection."""
+"""How long a renewal may take until another one is begun beside it, over another connection."""
 MAX_ATTEMPTS = 3
 """A message that was started this often by nodes that died is given up (SPEC IO-2)."""
 
@@ -73,6 +72,8 @@ class Cluster:
         """Who this process was when it gave up, until it is somebody again."""
         self._former: NodeId | None = None
         """The same, until what it had is taken back."""
+        self._has_jumped = False
+        """Whether the clock of the database has, since the lease was last renewed."""
         self._told: frozenset[str] = frozenset()
         self._store = store
         self._clock = clock
@@ -87,9 +88,7 @@ class Cluster:
 
     async def join(self) -> None:
         """Enter this node, and bury those of this machine whose process is gone."""
-        await until_available(self._read_clock)
-        self.node = self._new_node()
-        await until_available(self._enter)
+        await self._enter_anew()
         await until_available(self._bury_the_dead)
 
     def live(self) -> NodeId | None:
@@ -110,13 +109,10 @@ class Cluster:
             await self._store.leave(node, now=self._clock.now())
 
     async def keep(self) -> None:
-        """Renew the lease. Runs until cancelled."""
+        """Renew the lease, and nothing that could keep it from that. Runs until cancelled."""
         while True:
             await asyncio.sleep(RENEW_S)
-            try:
-                await self._renew()
-            except StoreUnavailable as error:
-                log.debug("the database is away: %s", error)
+            await until_available(self._renew)
 
     async def guard(self) -> None:
         """End the work of a node that is cut off, before others begin it. Runs until cancelled.
@@ -144,17 +140,22 @@ class Cluster:
         gets the time to renew before anybody is declared dead, this node included. A node that has
         just joined cannot know whether the database was away, so it gives that time too.
         """
+        was_away = False
         while True:
             self._changed.clear()
             try:
                 await self._renew()
+                if was_away:
+                    self._bury_from, was_away = self._clock.now() + LEASE, False
+                if self._former is not None:
+                    await self._bury_the_dead()
                 if self._clock.now() >= self._bury_from:
                     await self.recover()
                 self._peers = tuple(await self._store.nodes())
                 self._tell_differences()
-            except StoreUnavailable:
-                await until_available(self._renew)
-                self._bury_from = self._clock.now() + LEASE
+            except StoreUnavailable as error:
+                log.debug("the database is away: %s", error)
+                was_away = True
             await self._changed.wait(RECOVER_S)
 
     def look(self) -> None:
@@ -202,21 +203,14 @@ class Cluster:
     async def _renew(self) -> None:
         # Two callers must not both find the old node gone and join twice.
         async with self._renewing:
-            async with _in_time():
-                await self._read_clock()
-                is_itself = self._given_up is None and await self._extend()
-            if not is_itself:
-                await self.join()
-            if self._former is not None:
-                # Unless others have it, what was given up is worked on again at once.
-                await self._store.end_lease(self._former, now=self._clock.now())
-                await self.recover([self._former])
-                self._former = None
+            if self._given_up is None and await self._extend():
+                return
+            await self._enter_anew()
+            self._changed.call()
 
     async def _extend(self) -> bool:
         """Have the lease for longer; False if this node is not itself any more."""
-        until, news = self._clock.now() + LEASE, self._news
-        renewed = await self._store.renew(self.node.id, until=until, state=self._state())
+        renewed, until, news = await hedged(self._ask_for_more, every_s=_ANSWER_S)
         if self._given_up is not None:
             return False
         if renewed is None:
@@ -231,6 +225,16 @@ class Cluster:
         self.node = replace(self.node, lease_until=until)
         return True
 
+    async def _ask_for_more(self) -> tuple[Renewed | None, datetime, int]:
+        """The answer, until when that would be, and the news at the time of the question."""
+        await self._read_clock()
+        until, news = self._clock.now() + LEASE, self._news
+        renewed = await self._store.renew(
+            self.node.id, until=until, state=self._state(), put_back=self._has_jumped
+        )
+        self._has_jumped = False
+        return renewed, until, news
+
     def _give_up(self) -> None:
         # Nobody knows the new node: until it has joined, it can claim and begin nothing.
         self._given_up, self.node = self.node.id, self._new_node()
@@ -244,6 +248,12 @@ class Cluster:
         if there is not None and self._shared.read(there, begun_s):
             log.warning("the clock of the database has jumped; nobody is declared dead for it")
             self._bury_from = self._clock.now() + LEASE
+            self._has_jumped = True
+
+    async def _enter_anew(self) -> None:
+        await until_available(self._read_clock)
+        self.node = self._new_node()
+        await until_available(self._enter)
 
     async def _enter(self) -> None:
         # Whenever the database is back, the lease is fresh: this must not be among the dead.
@@ -262,17 +272,20 @@ class Cluster:
         self._former, self._given_up = self._given_up or self._former, None
 
     async def _bury_the_dead(self) -> None:
-        """Take over at once from processes of this machine that are certainly gone."""
-        now = self._clock.now()
-        gone = [
-            node.id
-            for node in await self._store.nodes()
-            if node.host == self.node.host and node.pid != self.node.pid and not _alive(node.pid)
-        ]
+        """Take over at once from who is certainly gone: of this machine, or this process before."""
+        nodes = await self._store.nodes()
+        if self._former not in [node.id for node in nodes]:
+            self._former = None
+        gone = [node.id for node in nodes if node.id == self._former or self._is_gone(node)]
         for node_id in gone:
-            await self._store.end_lease(node_id, now=now)
+            await self._store.end_lease(node_id, now=self._clock.now())
         if gone:
             await self.recover(gone)
+
+    def _is_gone(self, node: Node) -> bool:
+        """Whether it was another process of this machine, and is none any more."""
+        is_other = node.host == self.node.host and node.pid != self.node.pid
+        return is_other and not _alive(node.pid)
 
     def _new_node(self) -> Node:
         now = self._clock.now()
@@ -284,16 +297,6 @@ class Cluster:
             started_at=now,
             lease_until=now + LEASE,
         )
-
-
-@asynccontextmanager
-async def _in_time() -> AsyncIterator[None]:
-    """One connection that is stuck does not keep a node from renewing over another."""
-    try:
-        async with asyncio.timeout(_ANSWER_S):
-            yield
-    except TimeoutError:
-        raise StoreUnavailable(f"the lease was not renewed within {_ANSWER_S:g} s") from None
 
 
 def differences(here: Node, there: Node) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, TypeVar
 
 from tenacity import (
     AsyncRetrying,
@@ -51,6 +52,28 @@ async def until_available(operation: Callable[[], Awaitable[T]]) -> T:
         with attempt:
             return await operation()
     raise AssertionError("the retrying never ends without a result or an error")
+
+
+async def hedged(operation: Callable[[], Coroutine[Any, Any, T]], *, every_s: float) -> T:
+    """The first answer of an operation that is begun once more whenever none came for ``every_s``.
+
+    Only for operations that may be repeated after an unknown outcome. One that fails ends them all;
+    those that are still under way are cancelled.
+    """
+    under_way: set[asyncio.Task[T]] = set()
+    try:
+        while True:
+            under_way.add(asyncio.create_task(operation()))
+            ended, _ = await asyncio.wait(
+                under_way, timeout=every_s, return_when=asyncio.FIRST_COMPLETED
+            )
+            if ended:
+                answers = [one for one in ended if one.exception() is None]
+                return (answers or list(ended))[0].result()
+    finally:
+        for one in under_way:
+            one.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
 
 
 async def until_stored(

@@ -18,9 +18,6 @@ from goclaw_py.store.text import storable
 CRASHES_UNTIL_LAST: Final = 2
 """A row that crashed this many runs lets the others of its session go first (SPEC IO-2)."""
 
-CLOCK_PUT_BACK: Final = timedelta(minutes=1)
-"""A renewal that ends this much before the lease it is for was told by a clock that was put back;
-one that ends less before it has only come late."""
 CALLS_KEPT: Final = timedelta(minutes=1)
 """How long questions between nodes are kept; nobody waits so long for an answer."""
 

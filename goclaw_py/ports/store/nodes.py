@@ -105,13 +105,18 @@ class NodeStore(Protocol):
         """Enter a node. Sends ``Notice.NODES``."""
 
     async def renew(
-        self, node: NodeId, *, until: datetime, state: NodeState | None = None
+        self,
+        node: NodeId,
+        *,
+        until: datetime,
+        state: NodeState | None = None,
+        put_back: bool = False,
     ) -> Renewed | None:
         """Extend a node's lease, and tell its ``state`` if given.
 
         One that was under way for long, and comes after a later one, makes the lease no shorter;
-        only a clock that was put back does. None: the node was declared dead and owns nothing any
-        more.
+        that takes a clock that was ``put_back``. None: the node was declared dead and owns nothing
+        any more.
         """
 
     async def end_lease(self, node: NodeId, *, now: datetime) -> None:

@@ -33,14 +33,19 @@ class Nodes(Part):
         self._db.notify(Notice.NODES)
 
     async def renew(
-        self, node: NodeId, *, until: datetime, state: NodeState | None = None
+        self,
+        node: NodeId,
+        *,
+        until: datetime,
+        state: NodeState | None = None,
+        put_back: bool = False,
     ) -> Renewed | None:
         """Its state is the one that came last."""
         known = self._db.nodes.get(node)
         if known is None:
             return None
         state = known.state if state is None else storable(state)
-        if known.lease_until - until < rules.CLOCK_PUT_BACK:
+        if not put_back:
             until = max(known.lease_until, until)
         self._db.nodes[node] = replace(known, lease_until=until, state=state)
         return Renewed(among_others=len(self._db.nodes) > 1)

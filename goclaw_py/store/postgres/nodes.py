@@ -58,12 +58,17 @@ class Nodes(Part):
             await notify(connection, [Notice.NODES])
 
     async def renew(
-        self, node: NodeId, *, until: datetime, state: NodeState | None = None
+        self,
+        node: NodeId,
+        *,
+        until: datetime,
+        state: NodeState | None = None,
+        put_back: bool = False,
     ) -> Renewed | None:
         """Waits for a recovery of this node that is under way, and then says None."""
         told = None if state is None else rows.node_state_json(state)
         async with self._pool.connection() as connection:
-            renewed = await connection.row(_SQL["renew"], node, until, told, rules.CLOCK_PUT_BACK)
+            renewed = await connection.row(_SQL["renew"], node, until, told, put_back)
         return None if renewed is None else Renewed(renewed["among_others"])
 
     async def end_lease(self, node: NodeId, *, now: datetime) -> None:

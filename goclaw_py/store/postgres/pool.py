@@ -33,7 +33,7 @@ COPY_S: Final = 86_400.0
 """How long copying a table may take: a guard, tables may be large and disks slow."""
 RELEASE_S: Final = 1.0
 """How long the server may take to end a statement whose caller was cancelled; then its connection
-is given up. Whoever was cancelled waits for that."""
+is given up. Whoever was cancelled waits for that (inside a transaction for its rollback first)."""
 CLOSE_S: Final = 5.0
 
 # The client's own limits do not reach a server whose client has gone: a process that is frozen in

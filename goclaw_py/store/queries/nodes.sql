@@ -16,10 +16,9 @@ on conflict (id) do update set lease_until = excluded.lease_until;
 
 -- name: renew
 -- Returns a row unless the node was declared dead, and whether there are others. $3 is its state,
--- null if it stays. One that comes late makes the lease no shorter; a clock that was put back by $4
--- or more does.
+-- null if it stays. One that comes late makes the lease no shorter; $4, a clock that was put back, may.
 update nodes
-set lease_until = case when lease_until - $2 < $4::interval then greatest(lease_until, $2) else $2 end,
+set lease_until = case when $4 then $2 else greatest(lease_until, $2) end,
     state = coalesce($3::jsonb, state)
 where id = $1
 returning exists (select from nodes as other where other.id <> $1) as among_others;

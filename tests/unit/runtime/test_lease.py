@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -14,8 +15,9 @@ from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.ports.agent import RunRequest
 from goclaw_py.ports.store import Node
-from goclaw_py.runtime.cluster import Cluster, host_identity
-from goclaw_py.store.memory import MemoryDatabase
+from goclaw_py.runtime.clock import SharedClock
+from goclaw_py.runtime.cluster import LEASE, Cluster, host_identity
+from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from goclaw_py.testing.agents import Block, Ignore, Say, ScriptedAgent, Step, Stream
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import LoopClock
@@ -193,8 +195,35 @@ async def test_a_gateway_that_is_cut_off_has_ended_its_work_before_another_begin
         assert await second.said_in_history() == ["one", "done"]
 
 
-async def test_a_gateway_that_has_just_come_back_is_guarded_although_a_look_hangs() -> None:
-    """SPEC QUEUE-2, NODE-1: the look for dead processes of its machine, behind its joining."""
+@pytest.mark.parametrize("stuck_too", ["recover", "end_lease", "nodes"])
+async def test_a_gateway_that_has_just_come_back_renews_although_a_look_hangs(
+    stuck_too: str,
+) -> None:
+    """SPEC NODE-1: what it had before is taken back beside that."""
+    database = MemoryDatabase()
+    agent = ScriptedAgent(otherwise=lambda _: Block())
+    async with (
+        a_process(agent, AT_ONCE, database=database) as first,
+        a_process(database=database),
+    ):
+        await asyncio.sleep(3)
+        was = first.node()
+        first.store.away = True
+        await asyncio.sleep(9)
+        first.store.slow_before_s[stuck_too] = 60.0
+        first.store.away = False
+        await until(lambda: first.node() != was and first.node() in database.nodes)
+        await first.say("one")
+        await agent.until_active(1)
+        now = first.node()
+        await asyncio.sleep(55)
+        assert first.node() == now
+        assert len(agent.active) == 1
+        assert agent.prompts == ["one"]
+
+
+async def test_a_gateway_that_has_just_come_back_is_guarded_although_its_looks_hang() -> None:
+    """SPEC QUEUE-2: it reaches the database for a moment only."""
     database = MemoryDatabase()
     still_active: list[int] = []
 
@@ -214,7 +243,7 @@ async def test_a_gateway_that_has_just_come_back_is_guarded_although_a_look_hang
         was = first.node()
         first.store.away = True
         await second.channel.until_sent(1)
-        first.store.slow_before_s["nodes"] = 60.0
+        first.store.slow_before_s["nodes"] = first.store.slow_before_s["renew"] = 60.0
         first.store.away = False
         await until(lambda: first.node() != was and first.node() in database.nodes)
         await first.say("two", chat="bob")
@@ -243,6 +272,22 @@ async def test_a_renewal_that_hangs_is_tried_again_over_another_connection() -> 
         assert first.node() == was
         assert agent.prompts == ["one"]
         assert len(agent.active) == 1
+
+
+@pytest.mark.parametrize("answer_s", [2.6, 3.0])
+async def test_a_database_that_is_slow_for_all_ends_nobodys_work(answer_s: float) -> None:
+    """SPEC QUEUE-2: a renewal that takes long is not given up for the next one."""
+    database = MemoryDatabase()
+    agent = ScriptedAgent(Say("done", after_s=60))
+    async with (
+        a_process(agent, AT_ONCE, database=database) as first,
+        a_process(database=database) as second,
+    ):
+        await asyncio.sleep(3)
+        for each in (first, second):
+            each.store.slow_before_s["renew"] = answer_s
+        assert await first.ask("one") == "done"
+        assert agent.prompts == ["one"]
 
 
 async def test_a_gateway_knows_at_once_that_it_is_no_longer_alone() -> None:
@@ -306,7 +351,7 @@ async def test_what_was_given_up_is_taken_back_although_that_fails_at_first() ->
     agent = ScriptedAgent(Block(), Say("done"))
     async with (
         a_process(agent, AT_ONCE, database=database) as first,
-        a_process(database=database) as second,
+        a_process(ScriptedAgent(Say("done")), AT_ONCE, database=database) as second,
     ):
         await first.say("one")
         await asyncio.sleep(3)
@@ -319,7 +364,8 @@ async def test_what_was_given_up_is_taken_back_although_that_fails_at_first() ->
         first.store.broken = second.store.broken = set()
         await until(lambda: len(database.nodes) == 2, within_s=4)
         assert was not in database.nodes
-        await until(lambda: "done" in first.channel.texts() + second.channel.texts(), within_s=4)
+        # The end of the run that was given up is still to be stored: that is tried every 5 s.
+        await until(lambda: "done" in first.channel.texts() + second.channel.texts(), within_s=6)
 
 
 async def test_a_process_that_starts_as_the_database_returns_buries_nobody_alive() -> None:
@@ -405,6 +451,7 @@ async def test_a_process_that_cannot_renew_its_lease_does_not_bury_itself() -> N
     agent = ScriptedAgent(Say("done", after_s=40))
     async with a_process(agent, AT_ONCE) as gateway:
         await gateway.say("one")
+        await asyncio.sleep(1)
         gateway.store.broken = {"renew"}
         await asyncio.sleep(20)
         gateway.store.broken = set()
@@ -427,6 +474,35 @@ async def test_a_dead_node_is_found_after_the_database_was_away() -> None:
         await asyncio.sleep(30)
         second.store.away = False
         await until(lambda: second.channel.texts() == ["re: one"], within_s=30)
+
+
+class StoreWithClock(MemoryStore):
+    """The clock of its database can be set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ahead_s = 0.0
+
+    async def time(self) -> datetime:
+        """As it is set."""
+        return LoopClock().now() + timedelta(seconds=self.ahead_s)
+
+
+async def test_a_database_whose_clock_is_put_back_does_not_keep_a_lease_for_longer() -> None:
+    """SPEC NODE-1: it would be taken over so much later."""
+    store = StoreWithClock()
+    clock = SharedClock(LoopClock(), asyncio.get_running_loop().time)
+    cluster = Cluster(store, clock, "1.0", on_recovery=lambda _: None, on_lost=lambda: None)
+    await cluster.join()
+    keeping = asyncio.create_task(cluster.keep())
+    for ahead_s in (0.0, -3600.0, -30.0, -300.0):
+        store.ahead_s = ahead_s
+        await asyncio.sleep(10)
+        (node,) = await store.nodes()
+        assert node == cluster.node
+        left = node.lease_until - await store.time()
+        assert timedelta(seconds=6) < left <= LEASE
+    keeping.cancel()
 
 
 def _node(name: str, pid: int, host: str) -> Node:

@@ -16,7 +16,7 @@ from goclaw_py.ports.store import InboxKind, InboxRow
 from goclaw_py.runtime.clock import SystemClock, new_run_id
 from goclaw_py.runtime.held_up import HeldUp
 from goclaw_py.runtime.recent import Recent
-from goclaw_py.runtime.retry import until_available
+from goclaw_py.runtime.retry import hedged, until_available
 from goclaw_py.runtime.wake import Wake
 from goclaw_py.testing.channel import Failure, RecordingChannel
 from tests.support.harness import message, session_of
@@ -75,6 +75,59 @@ async def test_another_error_passes_through_at_once() -> None:
     with pytest.raises(Fenced, match="not yours"):
         await until_available(operation)
     assert asyncio.get_running_loop().time() == 0
+
+
+class Slow:
+    """Each try takes so long, and then answers or raises; None: it never ends."""
+
+    def __init__(self, *tries: tuple[float | None, object]) -> None:
+        self.tries = list(tries)
+        self.begun: list[float] = []
+        self.cancelled = 0
+
+    async def __call__(self) -> object:
+        loop = asyncio.get_running_loop()
+        lasts_s, answer = self.tries[len(self.begun)]
+        self.begun.append(loop.time())
+        try:
+            await (loop.create_future() if lasts_s is None else asyncio.sleep(lasts_s))
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+async def test_the_first_answer_of_several_tries_counts() -> None:
+    slow = Slow((None, ""), (None, ""), (0.5, "third"))
+    assert await hedged(slow, every_s=2) == "third"
+    assert slow.begun == [0, 2, 4]
+    assert slow.cancelled == 2
+    assert asyncio.get_running_loop().time() == 4.5
+
+
+async def test_an_early_try_may_answer_while_a_later_one_is_under_way() -> None:
+    slow = Slow((3, "first"), (None, ""))
+    assert await hedged(slow, every_s=2) == "first"
+    assert slow.cancelled == 1
+
+
+async def test_a_try_that_fails_ends_the_others() -> None:
+    slow = Slow((None, ""), (0.5, StoreUnavailable("away")))
+    with pytest.raises(StoreUnavailable):
+        await hedged(slow, every_s=2)
+    assert slow.cancelled == 1
+
+
+async def test_who_is_cancelled_leaves_no_try_behind() -> None:
+    slow = Slow((None, ""), (None, ""))
+    task = asyncio.create_task(hedged(slow, every_s=2))
+    await asyncio.sleep(3)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert slow.cancelled == 2
 
 
 # ---------------------------------------------------------------------------- recent, ids
