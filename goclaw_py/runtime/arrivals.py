@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
 from functools import partial
 
 from goclaw_py.core.commands import Command, Stop
@@ -33,14 +32,18 @@ def says_nothing(message: InboundMessage) -> bool:
     return is_blank(message.text) and not message.attachments
 
 
-class Hold(Enum):
-    """What a process knows of a session."""
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What a process has of a session.
 
-    HERE = auto()
-    """Something of it is in hand, so that nobody else has it."""
-    ON_ITS_WAY = auto()
-    """A look is to take up what waits there, and nothing else of it is in hand."""
-    UNKNOWN = auto()
+    Attributes:
+        is_here: Whether something of it is in hand, so that nobody else has it.
+        on_their_way: Messages that are committed and that the dispatcher does not know yet, in
+            their order: the next look takes them up, or they wait for the database.
+    """
+
+    is_here: bool
+    on_their_way: Sequence[InboundMessage] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -83,7 +86,7 @@ class Arrivals:
 
     Args:
         meant: The run that a ``/stop`` means, if it is a reply or the press of a button.
-        hold: What this process knows of a session.
+        hold: What this process has of a session.
         is_known: Whether a message that has arrived once more is in hand already.
     """
 
@@ -220,29 +223,32 @@ class Arrivals:
         command, session = arrival.command, arrival.session
         if not isinstance(command, Stop) or arrival.acted or arrival.message.redelivered:
             return
-        hold = self._hold(session)
-        if hold is Hold.ON_ITS_WAY:
-            return  # The look that takes that up finds this behind it.
-        if hold is Hold.UNKNOWN and not self._uncommitted_in(session):
+        hold, arriving = self._hold(session), self._uncommitted_in(session)
+        known = {external_id(one): one for one in hold.on_their_way}
+        waiting = known | {external_id(one.message): one.message for one in arriving}
+        if not hold.is_here and not waiting:
             return  # The commit tells who works on it, if anybody does (SPEC NODE-1).
         arrival.acted = True
         run = self._meant(session, arrival.message, command)
         stopped = self._stopper.stop(session, everything=command.everything, run=run)
-        covered: list[Arrival] = []
+        covered: Sequence[InboundMessage] = ()
         if command.everything:
-            covered = self._uncommitted_in(session)
+            covered = list(waiting.values())
         elif run is None and stopped.nothing:
-            covered = self._oldest_turn(self._uncommitted_in(session))
-        for other in covered:
-            other.covered = stopped.reason
-            self._covered[external_id(other.message)] = stopped.reason
+            covered = self._oldest_turn(session, list(waiting.values()))
+        keys = {external_id(message) for message in covered}
+        for key in keys:
+            self._covered[key] = stopped.reason
+        for other in arriving:
+            if external_id(other.message) in keys:
+                other.covered = stopped.reason
         # Some of those are in transactions that are under way, so their names are needed too.
-        names = (*stopped.messages, *(other.message.external_id for other in covered))
+        names = (*stopped.messages, *(message.external_id for message in covered))
         arrival.stops = Stops(names, stopped.reason) if names else None
         self._acted[external_id(arrival.message)] = arrival.stops
         count = _messages_among(covered)
         arrival.rest = partial(self._tell, arrival.message, command, run, stopped, count)
-        if hold is Hold.HERE:
+        if hold.is_here:
             _finish(arrival)
 
     def _tell(
@@ -276,15 +282,17 @@ class Arrivals:
             and not self._is_known(arrival.message)
         ]
 
-    def _oldest_turn(self, waiting: Sequence[Arrival]) -> list[Arrival]:
+    def _oldest_turn(
+        self, session: SessionKey, waiting: Sequence[InboundMessage]
+    ) -> list[InboundMessage]:
         """Those of a session's messages that would be its first turn."""
         turn = list(waiting[:1])
-        for arrival in waiting[1:]:
-            policy = self._policies.policy(arrival.session, arrival.message)
-            same_sender = arrival.message.sender.id == turn[0].message.sender.id
-            joins = policy.debounce_s > 0 or goes_on(turn[-1].message)
+        for message in waiting[1:]:
+            policy = self._policies.policy(session, message)
+            same_sender = message.sender.id == turn[0].sender.id
+            joins = policy.debounce_s > 0 or goes_on(turn[-1])
             if policy.mode is Mode.INTERRUPT or (same_sender and joins):
-                turn.append(arrival)
+                turn.append(message)
         return turn
 
 
@@ -294,7 +302,7 @@ def _finish(arrival: Arrival) -> None:
         rest()
 
 
-def _messages_among(arrivals: Sequence[Arrival]) -> int:
+def _messages_among(messages: Sequence[InboundMessage]) -> int:
     """How many messages people wrote; the pieces of a text that the channel cut are one."""
-    whole = sum(not goes_on(arrival.message) for arrival in arrivals)
-    return max(whole, 1) if arrivals else 0
+    whole = sum(not goes_on(message) for message in messages)
+    return max(whole, 1) if messages else 0

@@ -72,8 +72,6 @@ class Cluster:
         """Who this process was when it gave up, until it is somebody again."""
         self._former: NodeId | None = None
         """The same, until what it had is taken back."""
-        self._has_jumped = False
-        """Whether the clock of the database has, since the lease was last renewed."""
         self._told: frozenset[str] = frozenset()
         self._store = store
         self._clock = clock
@@ -229,10 +227,10 @@ class Cluster:
         """The answer, until when that would be, and the news at the time of the question."""
         await self._read_clock()
         until, news = self._clock.now() + LEASE, self._news
+        put_back = until < self.node.lease_until  # or it would end after the lease that there is
         renewed = await self._store.renew(
-            self.node.id, until=until, state=self._state(), put_back=self._has_jumped
+            self.node.id, until=until, state=self._state(), put_back=put_back
         )
-        self._has_jumped = False
         return renewed, until, news
 
     def _give_up(self) -> None:
@@ -248,7 +246,6 @@ class Cluster:
         if there is not None and self._shared.read(there, begun_s):
             log.warning("the clock of the database has jumped; nobody is declared dead for it")
             self._bury_from = self._clock.now() + LEASE
-            self._has_jumped = True
 
     async def _enter_anew(self) -> None:
         await until_available(self._read_clock)

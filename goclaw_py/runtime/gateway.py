@@ -23,13 +23,7 @@ from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import Accepted, InboxKind, InboxRow, NewInbox, Place, Store
-from goclaw_py.runtime.arrivals import (
-    Arrival,
-    Arrivals,
-    Hold,
-    is_edited_by,
-    says_nothing,
-)
+from goclaw_py.runtime.arrivals import Arrival, Arrivals, Hold, is_edited_by, says_nothing
 from goclaw_py.runtime.clock import new_run_id
 from goclaw_py.runtime.commands import Commands
 from goclaw_py.runtime.dispatcher import Dispatcher
@@ -140,11 +134,17 @@ class Gateway:
         return next((run_id for run_id in live if self._runner.answers(run_id, replied)), None)
 
     def _hold(self, session: SessionKey) -> Hold:
-        if self._dispatcher.has_session(session) or self._outages.has_session(session):
-            return Hold.HERE
-        if self._in_hand.has_given_back(session) or self._held_up.has(session):
-            return Hold.ON_ITS_WAY
-        return Hold.HERE if session in self._sessions else Hold.UNKNOWN
+        is_here = (
+            session in self._sessions
+            or self._dispatcher.has_session(session)
+            or self._outages.has_session(session)
+        )
+        held_up = (row for row in self._held_up.of(session) if row.id not in self._in_hand)
+        rows = {row.id: row for row in (*held_up, *self._in_hand.on_their_way(session))}
+        messages = [
+            rows[id_].message for id_ in sorted(rows) if rows[id_].kind is InboxKind.MESSAGE
+        ]
+        return Hold(is_here, messages)
 
     # ------------------------------------------------------------------ committed
 
@@ -189,12 +189,12 @@ class Gateway:
             rows = await self._store.claim_pending(
                 node, now=self._clock.now(), places=self._policies.places, known=set(self._in_hand)
             )
-            self._in_hand.found(rows)
             self._held_up.no_more(done)
             self._in_hand.forget(done)
             for row in self._arrivals.found(rows, new):
                 if self._in_hand.life != life:
                     return  # declared dead meanwhile: what this look found belongs to others
+                self._in_hand.found(row)
                 await self._take(row, late=row.id not in new)
 
     def _forget_done(self) -> None:
@@ -212,8 +212,9 @@ class Gateway:
         if row.id in self._in_hand or self._held_up.must_wait(row):
             return
         if self._in_hand.comes_later(row):
+            self._held_up.add(row)
             return
-        self._in_hand.begin(row.id)
+        self._in_hand.begin(row)
         self.release_later(row.session)
         self._policies.meet(row)
         done = False
@@ -228,19 +229,19 @@ class Gateway:
             self._in_hand.end(row.id, keep=done)
 
     async def _work_on_or_fail(self, row: InboxRow, *, late: bool) -> bool:
-        """Whether the row is done with, or in hand; else the next look takes it up again.
-
-        Raises ``StoreUnavailable``.
+        """Whether the row is done with, or the dispatcher has it. Raises ``StoreUnavailable``.
 
         A boundary: a bug that one row meets ends that row with words and stops no other.
         """
         facts = {"inbox": row.id, "session": row.session, "kind": row.kind}
         try:
-            return await self._work_on(row, late=late)
+            await self._work_on(row, late=late)
         except StoreUnavailable:
             raise
         except Exception:
             log.exception("an inbox row met a bug; it fails", extra=facts)
+        else:
+            return True
         try:
             await self._commands.fail(row)
         except StoreUnavailable:
@@ -250,23 +251,29 @@ class Gateway:
             return False
         return True
 
-    async def _work_on(self, row: InboxRow, *, late: bool) -> bool:
+    async def _work_on(self, row: InboxRow, *, late: bool) -> None:
         message = row.message
-        covered = self._arrivals.covered(message)
-        if covered is not None:
-            await self._commands.cover(row, covered)
-            self._arrivals.uncover(message)
-        elif row.dropped is not None:
+        if await self._cover(row):
+            return
+        if row.dropped is not None:
             self._runner.notices.take_up(row, row.dropped)
-        elif message.edits is not None and await self._edit(row):
-            return True
-        elif self._in_hand.comes_later(row):  # since it was taken up
-            return False
+        elif message.edits is not None and (await self._edit(row) or await self._cover(row)):
+            return
+        elif self._in_hand.comes_later(row):
+            raise StoreUnavailable("a look is to take up first what was given back meanwhile")
         elif row.kind is InboxKind.COMMAND or says_nothing(message):
             await self._execute(row)
         else:
             policy = self._policies.policy(row.session, message)
             self._submit(row, as_it_stands(policy) if late else policy, late=late)
+
+    async def _cover(self, row: InboxRow) -> bool:
+        """End a message that a stop behind it has met; whether one has."""
+        covered = self._arrivals.covered(row.message)
+        if covered is None:
+            return False
+        await self._commands.cover(row, covered)
+        self._arrivals.uncover(row.message)
         return True
 
     async def _execute(self, row: InboxRow) -> None:

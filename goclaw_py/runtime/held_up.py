@@ -1,4 +1,4 @@
-"""Rows that wait for one before them in their session, which itself waits for the database."""
+"""Rows that wait for one before them in their session, which waits for the database or a look."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ class HeldUp:
     """
 
     def __init__(self) -> None:
-        self._rows: dict[SessionKey, set[int]] = {}
+        self._rows: dict[SessionKey, dict[int, InboxRow]] = {}
 
     def __iter__(self) -> Iterator[int]:
         """All rows, the first ones included."""
         return (row for waiting in self._rows.values() for row in waiting)
 
-    def has(self, session: SessionKey) -> bool:
-        """Whether rows of a session wait."""
-        return session in self._rows
+    def of(self, session: SessionKey) -> Collection[InboxRow]:
+        """Those of a session."""
+        return self._rows.get(session, {}).values()
 
     def add(self, row: InboxRow) -> None:
         """It waits for the database, or for one that does."""
-        self._rows.setdefault(row.session, set()).add(row.id)
+        self._rows.setdefault(row.session, {})[row.id] = row
 
     def must_wait(self, row: InboxRow) -> bool:
         """Whether a row before this one in its session waits for the database; then both do."""
         waiting = self._rows.get(row.session)
         if waiting is None or row.id <= min(waiting):
             return False
-        waiting.add(row.id)
+        waiting[row.id] = row
         return True
 
     def no_more(self, rows: Collection[int]) -> None:
         """These are done, or in somebody's hands."""
         for session, waiting in list(self._rows.items()):
-            left = waiting.difference(rows)
+            left = {row_id: row for row_id, row in waiting.items() if row_id not in rows}
             if left:
                 self._rows[session] = left
             else:

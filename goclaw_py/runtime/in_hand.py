@@ -17,15 +17,18 @@ class InHand:
     def __init__(self) -> None:
         self._rows: dict[int, Turn | None] = {}
         """Messages with the turns that they came with."""
-        self._being_taken: set[int] = set()
+        self._being_taken: dict[int, InboxRow] = {}
         self.life = 0
         """Grows when this node was declared dead: what it did before is none of ours."""
-        self._given_back: dict[SessionKey, int] = {}
-        """Where rows were given back that no look has taken up again, with the last time."""
-        self._times = count(1)
+        self._given_back: dict[SessionKey, dict[int, InboxRow]] = {}
+        """What was given back that no look has taken up again."""
+        self._times: dict[SessionKey, int] = {}
+        """When that was the last time, in an order."""
+        self._time = count(1)
         self._seen: Mapping[SessionKey, int] = {}
         """The same as the look that is under way has begun."""
-        self._found: Set[int] = frozenset()
+        self._found: set[int] = set()
+        """What that look takes up."""
 
     def __contains__(self, row_id: int) -> bool:
         return row_id in self._rows
@@ -33,14 +36,14 @@ class InHand:
     def __iter__(self) -> Iterator[int]:
         return iter(self._rows)
 
-    def begin(self, row_id: int) -> None:
+    def begin(self, row: InboxRow) -> None:
         """It is being taken up."""
-        self._rows[row_id] = None
-        self._being_taken.add(row_id)
+        self._rows[row.id] = None
+        self._being_taken[row.id] = row
 
     def end(self, row_id: int, *, keep: bool) -> None:
         """It is taken up, or is to be tried again."""
-        self._being_taken.discard(row_id)
+        self._being_taken.pop(row_id, None)
         if not keep:
             self._rows.pop(row_id, None)
 
@@ -58,7 +61,7 @@ class InHand:
 
     def keep(self, row_ids: Set[int]) -> None:
         """Forget all others that are not just being taken up."""
-        kept = row_ids | self._being_taken
+        kept = row_ids | self._being_taken.keys()
         self._rows = {row: turn for row, turn in self._rows.items() if row in kept}
 
     def forget(self, row_ids: Iterable[int]) -> None:
@@ -70,35 +73,43 @@ class InHand:
         """A look takes up what these were to answer, before what came after it."""
         for turn in turns:
             self.forget(row.id for row in turn.rows)
-            self._given_back[turn.session] = next(self._times)
+            self._given_back.setdefault(turn.session, {}).update((row.id, row) for row in turn.rows)
+            self._times[turn.session] = next(self._time)
 
     def has_given_back(self, session: SessionKey) -> bool:
         """Whether something of a session is to be taken up by a look."""
         return session in self._given_back
 
     def comes_later(self, row: InboxRow) -> bool:
-        """Whether a look is to take up what goes before a row: another one than has found it."""
+        """Whether a look is to take up what goes before a row: another one than takes it up."""
         seen = self._seen if row.id in self._found else {}
-        return self._given_back.get(row.session) != seen.get(row.session)
+        return self._times.get(row.session) != seen.get(row.session)
 
     @contextmanager
     def look(self) -> Iterator[None]:
         """A look is under way: it takes up what was given back until now, but nothing later."""
-        self._seen = dict(self._given_back)
+        self._seen = dict(self._times)
         try:
             yield
             for session, time in self._seen.items():
-                if self._given_back.get(session) == time:
-                    del self._given_back[session]
+                if self._times.get(session) == time:
+                    del self._times[session], self._given_back[session]
         finally:
-            self._seen, self._found = {}, frozenset()
+            self._seen, self._found = {}, set()
 
-    def found(self, rows: Iterable[InboxRow]) -> None:
-        """What the look that is under way has found."""
-        self._found = frozenset(row.id for row in rows)
+    def found(self, row: InboxRow) -> None:
+        """The look that is under way takes this up."""
+        self._found.add(row.id)
+
+    def on_their_way(self, session: SessionKey) -> list[InboxRow]:
+        """What is being taken up of a session, and what was given back and no look has found."""
+        being_taken = [row for row in self._being_taken.values() if row.session == session]
+        given_back = self._given_back.get(session, {}).values()
+        return [*being_taken, *(row for row in given_back if row.id not in self._rows)]
 
     def clear(self) -> None:
         """They belong to others."""
         self.life += 1
         self._rows.clear()
         self._given_back.clear()
+        self._times.clear()

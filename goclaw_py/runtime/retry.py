@@ -57,19 +57,20 @@ async def until_available(operation: Callable[[], Awaitable[T]]) -> T:
 async def hedged(operation: Callable[[], Coroutine[Any, Any, T]], *, every_s: float) -> T:
     """The first answer of an operation that is begun once more whenever none came for ``every_s``.
 
-    Only for operations that may be repeated after an unknown outcome. One that fails ends them all;
-    those that are still under way are cancelled.
+    Only for operations that may be repeated after an unknown outcome. It fails as the last one does
+    that is under way; those whose answer nobody needs any more are cancelled.
     """
-    under_way: set[asyncio.Task[T]] = set()
+    under_way = {asyncio.create_task(operation())}
     try:
         while True:
-            under_way.add(asyncio.create_task(operation()))
-            ended, _ = await asyncio.wait(
+            ended, under_way = await asyncio.wait(
                 under_way, timeout=every_s, return_when=asyncio.FIRST_COMPLETED
             )
-            if ended:
-                answers = [one for one in ended if one.exception() is None]
+            answers = [one for one in ended if one.exception() is None]
+            if answers or not under_way:
                 return (answers or list(ended))[0].result()
+            if not ended:
+                under_way.add(asyncio.create_task(operation()))
     finally:
         for one in under_way:
             one.cancel()

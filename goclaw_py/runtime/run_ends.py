@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
-from goclaw_py.core.errors import Fenced, NeverBegan, StoreError
+from goclaw_py.core.errors import Fenced, NeverBegan
 from goclaw_py.core.ids import NodeId, SessionKey
 from goclaw_py.core.outcomes import Ending, Outcome
 from goclaw_py.ports.store import Begun, NewRun, RunEnd
@@ -20,6 +20,9 @@ from goclaw_py.runtime.retry import until_available, until_stored
 log = logging.getLogger(__name__)
 
 Store = Callable[[], Awaitable[None]]
+
+_SETTLE_S = 10.0
+"""A begin that was cut off has taken effect by then, or never will."""
 
 
 class FinishStore(Protocol):
@@ -85,9 +88,15 @@ class Beginning:
 
         One that is refused does so no more. What a shutdown cut is as if it had never been.
         """
-        if self._is_cut_off and outcome is not Outcome.INTERRUPTED:
-            with suppress(StoreError):
+        if not self._is_cut_off or outcome is Outcome.INTERRUPTED:
+            return
+        try:
+            async with asyncio.timeout(_SETTLE_S):
                 await self._store_it()
+        except Exception as error:
+            # A boundary: whatever comes of it, the end is to be stored.
+            facts = {"run_id": self._run.id, "error": repr(error)}
+            log.info("it is not known whether a run has begun", extra=facts)
 
     async def _store_it(self) -> Begun:
         return await until_available(lambda: self._store.begin_run(self._run, node=self._node))

@@ -12,7 +12,7 @@ import pytest
 from goclaw_py.core import wording
 from goclaw_py.core.errors import Fenced, StoreUnavailable
 from goclaw_py.core.messages import InboundMessage, PeerKind
-from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.core.routing import GroupPolicy
 from goclaw_py.store.memory import MemoryDatabase
@@ -126,7 +126,7 @@ async def test_what_was_given_back_is_stopped_by_whoever_wants_that(with_it: lis
         await asyncio.sleep(60)
         assert gateway.scripted.prompts == ["busy"]
         assert gateway.pending == []
-        assert gateway.channel.texts("ann") == [wording.stopped(1, len(batch), already=False)]
+        assert gateway.channel.texts("ann") == [wording.stopped(0, 1 + len(batch), already=False)]
 
 
 async def test_what_a_look_is_just_finding_is_stopped_too() -> None:
@@ -162,16 +162,73 @@ async def test_what_works_beside_it_is_stopped_at_once_also_without_the_database
 
 
 @pytest.mark.parametrize("words", ["/stop", "/stopall"])
-async def test_a_stop_waits_for_no_look_although_there_is_nothing_left_of_it(words: str) -> None:
-    """SPEC CMD-1: what was given back has ended meanwhile."""
+async def test_a_stop_waits_for_no_look(words: str) -> None:
+    """SPEC CMD-1: neither for the next one, nor for one that is under way."""
     async with two_waiting() as gateway:
         await fence(gateway)
         await asyncio.sleep(0.1)
-        for row in list(gateway.database.pending.values()):
-            gateway.database.end_row(row, Outcome.CANCELLED, Reason.STOPPED, gateway.clock.now())
-        await gateway.say(words)
+        gateway.store.slow_after_s["claim_pending"] = 30
+        look = asyncio.create_task(gateway.gateway.take_pending())
+        await asyncio.sleep(0.1)
+        stopping = asyncio.create_task(gateway.say(words))
         await until(lambda: gateway.channel.texts("ann") != [], within_s=0.2)
-        assert gateway.channel.texts("ann") == [wording.NOTHING_RUNNING]
+        gateway.store.slow_after_s.clear()
+        await asyncio.gather(look, stopping)
+        await asyncio.sleep(60)
+        stays = [] if words == "/stopall" else ["two"]
+        assert gateway.channel.texts("ann")[0] == wording.stopped(0, 2 - len(stays), already=False)
+        assert gateway.scripted.prompts == ["busy", *stays]
+        assert gateway.pending == []
+
+
+async def test_what_was_given_back_beside_a_run_that_works_is_stopped_with_that() -> None:
+    """SPEC CMD-2."""
+    agent = ScriptedAgent(otherwise=lambda _: Block())
+    async with a_process(agent, GROUP) as gateway:
+        await gateway.gateway.accept([in_group("one")])
+        await agent.until_active(1)
+        gateway.store.errors["begin_run"] = Fenced("another node has it")
+        await gateway.gateway.accept([in_group("two")])
+        await asyncio.sleep(0.01)
+        await gateway.gateway.accept([in_group("/stopall")])
+        await asyncio.sleep(60)
+        assert agent.prompts == ["one"]
+        assert agent.active == set()
+        assert gateway.channel.texts("grp") == [wording.stopped(1, 1, already=False)]
+        assert gateway.pending == []
+
+
+@pytest.mark.parametrize("words", ["/stop", "/stopall"])
+async def test_an_unknown_edit_that_waits_for_the_database_is_stopped(words: str) -> None:
+    agent = ScriptedAgent()
+    async with a_process(agent, AT_ONCE) as gateway:
+        gateway.store.slow_before_s["is_known"] = 0.3
+        edit = replace(message("three"), edits="ann:gone")
+        accepting = asyncio.create_task(gateway.gateway.accept([edit]))
+        await asyncio.sleep(0.1)
+        await gateway.say(words)
+        await accepting
+        await asyncio.sleep(60)
+        assert agent.prompts == []
+        assert gateway.channel.texts("ann") == [wording.stopped(0, 1, already=False)]
+        assert gateway.pending == []
+
+
+@pytest.mark.parametrize("words", ["/stop", "/stopall"])
+async def test_a_stop_whose_commit_is_not_heard_of_is_answered_once(words: str) -> None:
+    async with two_waiting() as gateway:
+        await fence(gateway)
+        await asyncio.sleep(0.05)
+        stop = message(words)
+        gateway.store.lose_answer["accept"] = 1
+        for one in (stop, replace(stop, redelivered=True)):
+            with suppress(StoreUnavailable):
+                await gateway.gateway.accept([one])
+        await asyncio.sleep(60)
+        dropped = 2 if words == "/stopall" else 1
+        said = [text for text in gateway.channel.texts("ann") if not text.startswith("re: ")]
+        assert said == [wording.stopped(0, dropped, already=False)]
+        assert gateway.pending == []
 
 
 async def test_what_waits_for_the_database_is_stopped_with_it() -> None:
@@ -185,7 +242,7 @@ async def test_what_waits_for_the_database_is_stopped_with_it() -> None:
         gateway.store.broken.clear()
         await asyncio.sleep(60)
         assert agent.prompts == ["hello"]
-        assert gateway.channel.texts("ann")[1:] == [wording.stopped(1, 1, already=False)]
+        assert gateway.channel.texts("ann")[1:] == [wording.stopped(0, 2, already=False)]
         assert gateway.pending == []
 
 
@@ -211,8 +268,8 @@ async def test_what_a_look_has_found_and_not_taken_up_is_stopped() -> None:
         await gateway.say("/stopall")
         await look
         await asyncio.sleep(60)
-        assert agent.active == set()
-        assert gateway.channel.texts("ann") == ["Stopped."]
+        assert agent.prompts == ["busy"]
+        assert gateway.channel.texts("ann") == [wording.stopped(0, 1, already=False)]
         assert gateway.pending == []
 
 
@@ -235,6 +292,27 @@ async def test_nor_does_an_edit_overtake_what_a_look_has_found_and_not_taken_up(
         await look
         await gateway.channel.until_sent(4)
         assert agent.prompts == ["busy", "one", "three"]
+
+
+async def test_nor_does_a_message_of_its_batch_overtake_such_an_edit() -> None:
+    agent = ScriptedAgent(Block())
+    async with a_process(agent, NARROW) as gateway:
+        await gateway.say("busy", chat="bob")
+        await agent.until_active(1)
+        await carl_first(gateway)
+        await gateway.gateway.accept([message("one")])
+        gateway.store.slow_before_s["is_known"] = 0.3
+        batch = [replace(message("three"), edits="ann:gone"), message("four")]
+        accepting = asyncio.create_task(gateway.gateway.accept(batch))
+        await asyncio.sleep(0.01)
+        await fence(gateway)
+        await asyncio.sleep(0.05)
+        gateway.store.slow_before_s["settle"] = 0.5
+        look = asyncio.create_task(gateway.gateway.take_pending())
+        await accepting
+        await look
+        await asyncio.sleep(60)
+        assert agent.prompts == ["busy", "one", "three", "four"]
 
 
 # ---------------------------------------------------------------------------- nothing else

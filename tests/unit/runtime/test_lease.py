@@ -7,9 +7,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from itertools import count
+from typing import Any
 
 import pytest
 
+from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import NodeId
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import QueuePolicy
@@ -274,6 +277,31 @@ async def test_a_renewal_that_hangs_is_tried_again_over_another_connection() -> 
         assert len(agent.active) == 1
 
 
+async def test_a_renewal_that_is_only_slow_is_waited_for_although_another_one_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """SPEC QUEUE-2: the database is slow, and has no other connection to give."""
+    database = MemoryDatabase()
+    agent = ScriptedAgent(Say("done", after_s=60))
+    async with (
+        a_process(agent, AT_ONCE, database=database) as first,
+        a_process(database=database),
+    ):
+        await asyncio.sleep(3)
+        renew, busy = first.store.renew, asyncio.Lock()
+
+        async def slow(*args: Any, **options: Any) -> Any:
+            if busy.locked():
+                raise StoreUnavailable("too many connections")
+            async with busy:
+                await asyncio.sleep(3)
+                return await renew(*args, **options)
+
+        monkeypatch.setattr(first.store, "renew", slow)
+        assert await first.ask("one") == "done"
+        assert agent.prompts == ["one"]
+
+
 @pytest.mark.parametrize("answer_s", [2.6, 3.0])
 async def test_a_database_that_is_slow_for_all_ends_nobodys_work(answer_s: float) -> None:
     """SPEC QUEUE-2: a renewal that takes long is not given up for the next one."""
@@ -486,6 +514,35 @@ class StoreWithClock(MemoryStore):
     async def time(self) -> datetime:
         """As it is set."""
         return LoopClock().now() + timedelta(seconds=self.ahead_s)
+
+
+async def test_a_clock_that_is_put_back_while_two_renewals_are_under_way_is_heeded_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """SPEC NODE-1: the first one answers, which was asked before."""
+    store = StoreWithClock()
+    clock = SharedClock(LoopClock(), asyncio.get_running_loop().time)
+    cluster = Cluster(store, clock, "1.0", on_recovery=lambda _: None, on_lost=lambda: None)
+    await cluster.join()
+    renew, calls = store.renew, count(1)
+
+    async def slow(node: NodeId, **options: Any) -> Any:
+        number = next(calls)
+        if number == 2:
+            await asyncio.sleep(0.5)
+        renewed = await renew(node, **options)
+        if number == 1:
+            await asyncio.sleep(2.6)
+        return renewed
+
+    monkeypatch.setattr(store, "renew", slow)
+    keeping = asyncio.create_task(cluster.keep())
+    await asyncio.sleep(4)
+    store.ahead_s = -3600.0
+    await asyncio.sleep(30)
+    (node,) = await store.nodes()
+    assert node.lease_until - await store.time() <= LEASE
+    keeping.cancel()
 
 
 async def test_a_database_whose_clock_is_put_back_does_not_keep_a_lease_for_longer() -> None:

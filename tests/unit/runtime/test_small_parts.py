@@ -113,11 +113,24 @@ async def test_an_early_try_may_answer_while_a_later_one_is_under_way() -> None:
     assert slow.cancelled == 1
 
 
-async def test_a_try_that_fails_ends_the_others() -> None:
-    slow = Slow((None, ""), (0.5, StoreUnavailable("away")))
+async def test_a_try_that_fails_ends_no_other_one() -> None:
+    slow = Slow((3, "first"), (0.5, StoreUnavailable("too many")))
+    assert await hedged(slow, every_s=2) == "first"
+    assert slow.begun == [0, 2]
+
+
+async def test_it_fails_when_the_last_one_does() -> None:
+    slow = Slow((6, StoreUnavailable("first")), (0.5, OSError()), (0.5, StoreUnavailable("third")))
+    with pytest.raises(StoreUnavailable, match="first"):
+        await hedged(slow, every_s=2)
+    assert slow.begun == [0, 2, 4.5]
+
+
+async def test_the_only_one_that_fails_is_not_waited_for() -> None:
+    slow = Slow((0.5, StoreUnavailable("away")))
     with pytest.raises(StoreUnavailable):
         await hedged(slow, every_s=2)
-    assert slow.cancelled == 1
+    assert asyncio.get_running_loop().time() == 0.5
 
 
 async def test_who_is_cancelled_leaves_no_try_behind() -> None:

@@ -164,6 +164,25 @@ async def test_a_begin_that_is_stored_behind_a_stop_leaves_no_run_open() -> None
         assert agent.requests == []
 
 
+@pytest.mark.parametrize("error", [RuntimeError("a bug"), StoreUnavailable("away")])
+async def test_a_begin_that_cannot_be_settled_keeps_no_end_from_being_stored(
+    error: Exception,
+) -> None:
+    async with a_process() as gateway:
+        job = await make(gateway, Wanted(at(60)))
+        gateway.store.on_its_way_s["begin_run"] = 5
+        await until(lambda: gateway.store.calls["begin_run"] > 0)
+        gateway.store.on_its_way_s.clear()
+        if isinstance(error, StoreUnavailable):
+            gateway.store.broken.add("begin_run")
+        else:
+            gateway.store.errors["begin_run"] = error
+        await gateway.say("/stopall")
+        await asyncio.sleep(20)
+        assert await ends(gateway, job) == ["cancelled:stopped"]
+        assert gateway.works.office.occurrences.load == 0
+
+
 # ---------------------------------------------------------------------------- minds that change
 
 
