@@ -107,6 +107,8 @@ class Arrivals:
         self._meant = meant
         self._here: list[Arrival] = []
         self._covered: Recent[ExternalId, Reason] = Recent(_REMEMBERED)
+        self._met: Recent[ExternalId, None] = Recent(_REMEMBERED)
+        """What a stop has covered: the next one does not find it again before a look does."""
         self._acted: Recent[ExternalId, Stops | None] = Recent(_REMEMBERED)
 
     def __iter__(self) -> Iterator[Arrival]:
@@ -126,6 +128,7 @@ class Arrivals:
         """What stops have met belongs to others now: those that are not committed act again."""
         for arrival in self._here:
             arrival.acted, arrival.stops, arrival.rest = False, None, None
+        self._met.clear()
         for key in [key for key, stops in self._acted.items() if stops is not None]:
             self._acted.pop(key, None)
 
@@ -176,6 +179,7 @@ class Arrivals:
             else:
                 arrival.acted, arrival.rest = False, None
                 self._acted.pop(key, None)
+                self._met.clear()
         for row in rows:
             key = external_id(row.message)
             if row.outcome is Outcome.CANCELLED and key[-1] not in accepted.duplicates:
@@ -225,6 +229,7 @@ class Arrivals:
             return
         hold, arriving = self._hold(session), self._uncommitted_in(session)
         known = {external_id(one): one for one in hold.on_their_way}
+        known = {key: one for key, one in known.items() if key not in self._met}
         waiting = known | {external_id(one.message): one.message for one in arriving}
         if not hold.is_here and not waiting:
             return  # The commit tells who works on it, if anybody does (SPEC NODE-1).
@@ -238,7 +243,7 @@ class Arrivals:
             covered = self._oldest_turn(session, list(waiting.values()))
         keys = {external_id(message) for message in covered}
         for key in keys:
-            self._covered[key] = stopped.reason
+            self._covered[key], self._met[key] = stopped.reason, None
         for other in arriving:
             if external_id(other.message) in keys:
                 other.covered = stopped.reason

@@ -238,11 +238,12 @@ async def test_what_waits_for_the_database_is_stopped_with_it() -> None:
         await gateway.ask("hello")
         gateway.store.broken.add("is_known")
         await gateway.gateway.accept([replace(message("three"), edits="ann:gone")])
-        await gateway.say("four", "/stopall")
+        await gateway.say("four", "/stopall", "/stopall")
         gateway.store.broken.clear()
         await asyncio.sleep(60)
         assert agent.prompts == ["hello"]
-        assert gateway.channel.texts("ann")[1:] == [wording.stopped(0, 2, already=False)]
+        said = [wording.stopped(0, 2, already=False), wording.NOTHING_RUNNING]
+        assert gateway.channel.texts("ann")[1:] == said
         assert gateway.pending == []
 
 
