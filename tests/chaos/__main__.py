@@ -23,7 +23,7 @@ from channels.telegram.settings import Library
 from goclaw_py.store.embedded import EmbeddedPostgres
 from goclaw_py.store.postgres import Address
 from tests.chaos.judge import Verdict
-from tests.chaos.report import Tally, breaches
+from tests.chaos.report import Tally, breaches, replayed_by
 from tests.chaos.rounds import Combination, Mode, Stage, stage
 from tests.chaos.script import Script, Size, Trigger, script, triggers
 from tests.support.postgres import run_sql
@@ -113,11 +113,8 @@ def _play_one(opened: Stage, seed: str, one: Script, tally: Tally) -> None:
         f"python -m tests.chaos --seed {seed} --library {library} --mode {mode} "
         f"--moment '{one.trigger}' --only {one.number}"
     )
-    try:
+    with replayed_by(replay):
         played = opened.play(one)
-    except Exception as error:
-        error.add_note(f"play it again: {replay}")
-        raise
     tally.add(played)
     if played.verdict.violations:
         print("\n".join(breaches(tally.combination, played, replay)), flush=True)

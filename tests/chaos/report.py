@@ -5,11 +5,22 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tests.chaos.judge import Verdict, Wrong
 from tests.chaos.rounds import Combination, Round
 from tests.chaos.script import Trigger
+
+
+@contextmanager
+def replayed_by(command: str) -> Iterator[None]:
+    """A round is played; an exception that ends it names the command that plays it again."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"play it again: {command}")
+        raise
 
 
 @dataclass(slots=True)

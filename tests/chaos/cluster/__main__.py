@@ -20,6 +20,7 @@ from tests.chaos.cluster.report import breaches, lines, summary
 from tests.chaos.cluster.rounds import Round, stage
 from tests.chaos.cluster.script import Kind, Size, script
 from tests.chaos.cluster.server import server
+from tests.chaos.report import replayed_by
 
 _IS_APART = "CHAOS_MOUNTS_APART"
 
@@ -39,11 +40,8 @@ def main() -> int:
         try:
             with server(folder / "postgres") as running, stage(folder, running) as opened:
                 for number in numbers:
-                    try:
+                    with replayed_by(_replay(chosen, number)):
                         rounds.append(opened.play(script(chosen.seed, number, size)))
-                    except Exception as error:
-                        error.add_note(f"play it again: {_replay(chosen, number)}")
-                        raise
                     _tell(rounds[-1], chosen)
         finally:
             print("\n".join(["", *lines(rounds)]), flush=True)

@@ -49,6 +49,20 @@ async def two_waiting() -> AsyncIterator[GatewayProcess]:
         yield gateway
 
 
+@asynccontextmanager
+async def one_behind_carl() -> AsyncIterator[GatewayProcess]:
+    """A message of ann waits, as in ``two_waiting``; a look finds a command of carl before it."""
+    agent = ScriptedAgent(Block())
+    async with a_process(agent, NARROW) as gateway:
+        await gateway.say("busy", chat="bob")
+        await agent.until_active(1)
+        gateway.store.lose_answer["accept"] = 1
+        with suppress(StoreUnavailable):
+            await gateway.say("/help", chat="carl")
+        await gateway.gateway.accept([message("one")])
+        yield gateway
+
+
 async def fence(gateway: GatewayProcess) -> None:
     """Let the first message that waits behind bob's fail to begin."""
     gateway.store.errors["begin_run"] = Fenced("another node has it")
@@ -247,20 +261,8 @@ async def test_what_waits_for_the_database_is_stopped_with_it() -> None:
         assert gateway.pending == []
 
 
-async def carl_first(gateway: GatewayProcess) -> None:
-    """The next look finds a command of carl before what was given back, which waits long."""
-    gateway.store.lose_answer["accept"] = 1
-    with suppress(StoreUnavailable):
-        await gateway.say("/help", chat="carl")
-
-
 async def test_what_a_look_has_found_and_not_taken_up_is_stopped() -> None:
-    agent = ScriptedAgent(Block(), otherwise=lambda _: Block())
-    async with a_process(agent, NARROW) as gateway:
-        await gateway.say("busy", chat="bob")
-        await agent.until_active(1)
-        await carl_first(gateway)
-        await gateway.gateway.accept([message("one")])
+    async with one_behind_carl() as gateway:
         await fence(gateway)
         await asyncio.sleep(0.05)
         gateway.store.slow_before_s["settle"] = 0.3
@@ -269,51 +271,41 @@ async def test_what_a_look_has_found_and_not_taken_up_is_stopped() -> None:
         await gateway.say("/stopall")
         await look
         await asyncio.sleep(60)
-        assert agent.prompts == ["busy"]
+        assert gateway.scripted.prompts == ["busy"]
         assert gateway.channel.texts("ann") == [wording.stopped(0, 1, already=False)]
         assert gateway.pending == []
 
 
+async def arrive_while_a_look_is_at_carl(
+    gateway: GatewayProcess, batch: list[InboundMessage]
+) -> None:
+    """What ann said before is given back meanwhile."""
+    accepting = asyncio.create_task(gateway.gateway.accept(batch))
+    await asyncio.sleep(0.01)
+    await fence(gateway)
+    await asyncio.sleep(0.05)
+    gateway.store.slow_before_s["settle"] = 0.5
+    look = asyncio.create_task(gateway.gateway.take_pending())
+    await accepting
+    await look
+
+
 async def test_nor_does_an_edit_overtake_what_a_look_has_found_and_not_taken_up() -> None:
-    agent = ScriptedAgent(Block())
-    async with a_process(agent, NARROW) as gateway:
-        await gateway.say("busy", chat="bob")
-        await agent.until_active(1)
-        await carl_first(gateway)
-        await gateway.gateway.accept([message("one")])
+    async with one_behind_carl() as gateway:
         gateway.store.slow_before_s["is_known"] = 0.3
         edit = replace(message("three"), edits="ann:gone")
-        accepting = asyncio.create_task(gateway.gateway.accept([edit]))
-        await asyncio.sleep(0.01)
-        await fence(gateway)
-        await asyncio.sleep(0.05)
-        gateway.store.slow_before_s["settle"] = 0.5
-        look = asyncio.create_task(gateway.gateway.take_pending())
-        await accepting
-        await look
+        await arrive_while_a_look_is_at_carl(gateway, [edit])
         await gateway.channel.until_sent(4)
-        assert agent.prompts == ["busy", "one", "three"]
+        assert gateway.scripted.prompts == ["busy", "one", "three"]
 
 
 async def test_nor_does_a_message_of_its_batch_overtake_such_an_edit() -> None:
-    agent = ScriptedAgent(Block())
-    async with a_process(agent, NARROW) as gateway:
-        await gateway.say("busy", chat="bob")
-        await agent.until_active(1)
-        await carl_first(gateway)
-        await gateway.gateway.accept([message("one")])
+    async with one_behind_carl() as gateway:
         gateway.store.slow_before_s["is_known"] = 0.3
         batch = [replace(message("three"), edits="ann:gone"), message("four")]
-        accepting = asyncio.create_task(gateway.gateway.accept(batch))
-        await asyncio.sleep(0.01)
-        await fence(gateway)
-        await asyncio.sleep(0.05)
-        gateway.store.slow_before_s["settle"] = 0.5
-        look = asyncio.create_task(gateway.gateway.take_pending())
-        await accepting
-        await look
+        await arrive_while_a_look_is_at_carl(gateway, batch)
         await asyncio.sleep(60)
-        assert agent.prompts == ["busy", "one", "three", "four"]
+        assert gateway.scripted.prompts == ["busy", "one", "three", "four"]
 
 
 # ---------------------------------------------------------------------------- nothing else

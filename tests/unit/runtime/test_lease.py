@@ -255,6 +255,14 @@ async def test_a_gateway_that_has_just_come_back_is_guarded_although_its_looks_h
         assert still_active == [0]
 
 
+async def let_a_renewal_hang(gateway: GatewayProcess) -> None:
+    """The next one, and none after it."""
+    begun = gateway.store.calls["renew"]
+    gateway.store.slow_before_s["renew"] = 60.0
+    await until(lambda: gateway.store.calls["renew"] > begun)
+    gateway.store.slow_before_s["renew"] = 0.0
+
+
 async def test_a_renewal_that_hangs_is_tried_again_over_another_connection() -> None:
     """SPEC NODE-1: one connection that is stuck is no reason to end anybody's work."""
     database = MemoryDatabase()
@@ -267,10 +275,7 @@ async def test_a_renewal_that_hangs_is_tried_again_over_another_connection() -> 
         await agent.until_active(1)
         was = first.node()
         for _ in range(3):
-            begun = first.store.calls["renew"]
-            first.store.slow_before_s["renew"] = 60.0
-            await until(lambda begun=begun: first.store.calls["renew"] > begun)  # type: ignore[misc]
-            first.store.slow_before_s["renew"] = 0.0
+            await let_a_renewal_hang(first)
             await asyncio.sleep(20)
         assert first.node() == was
         assert agent.prompts == ["one"]
@@ -516,14 +521,19 @@ class StoreWithClock(MemoryStore):
         return LoopClock().now() + timedelta(seconds=self.ahead_s)
 
 
-async def test_a_clock_that_is_put_back_while_two_renewals_are_under_way_is_heeded_later(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """SPEC NODE-1: the first one answers, which was asked before."""
+async def joined_with_clock() -> tuple[StoreWithClock, Cluster]:
     store = StoreWithClock()
     clock = SharedClock(LoopClock(), asyncio.get_running_loop().time)
     cluster = Cluster(store, clock, "1.0", on_recovery=lambda _: None, on_lost=lambda: None)
     await cluster.join()
+    return store, cluster
+
+
+async def test_a_clock_that_is_put_back_while_two_renewals_are_under_way_is_heeded_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """SPEC NODE-1: the first one answers, which was asked before."""
+    store, cluster = await joined_with_clock()
     renew, calls = store.renew, count(1)
 
     async def slow(node: NodeId, **options: Any) -> Any:
@@ -547,10 +557,7 @@ async def test_a_clock_that_is_put_back_while_two_renewals_are_under_way_is_heed
 
 async def test_a_database_whose_clock_is_put_back_does_not_keep_a_lease_for_longer() -> None:
     """SPEC NODE-1: it would be taken over so much later."""
-    store = StoreWithClock()
-    clock = SharedClock(LoopClock(), asyncio.get_running_loop().time)
-    cluster = Cluster(store, clock, "1.0", on_recovery=lambda _: None, on_lost=lambda: None)
-    await cluster.join()
+    store, cluster = await joined_with_clock()
     keeping = asyncio.create_task(cluster.keep())
     for ahead_s in (0.0, -3600.0, -30.0, -300.0):
         store.ahead_s = ahead_s
