@@ -228,9 +228,9 @@ class Arrivals:
         if not isinstance(command, Stop) or arrival.acted or arrival.message.redelivered:
             return
         hold, arriving = self._hold(session), self._uncommitted_in(session)
-        known = {external_id(one): one for one in hold.on_their_way}
-        known = {key: one for key, one in known.items() if key not in self._met}
-        waiting = known | {external_id(one.message): one.message for one in arriving}
+        unmet = (one for one in hold.on_their_way if external_id(one) not in self._met)
+        messages = (*unmet, *(one.message for one in arriving))
+        waiting = list({external_id(one): one for one in messages}.values())
         if not hold.is_here and not waiting:
             return  # The commit tells who works on it, if anybody does (SPEC NODE-1).
         arrival.acted = True
@@ -238,9 +238,9 @@ class Arrivals:
         stopped = self._stopper.stop(session, everything=command.everything, run=run)
         covered: Sequence[InboundMessage] = ()
         if command.everything:
-            covered = list(waiting.values())
+            covered = waiting
         elif run is None and stopped.nothing:
-            covered = self._oldest_turn(session, list(waiting.values()))
+            covered = self._oldest_turn(session, waiting)
         keys = {external_id(message) for message in covered}
         for key in keys:
             self._covered[key], self._met[key] = stopped.reason, None

@@ -155,7 +155,7 @@ class Gateway:
         accepted it, or the answer of its commit was lost (SPEC NODE-1).
         """
         older = accepted.before.difference(self._in_hand, self._held_up)
-        given_back = [row for row in accepted.rows if self._in_hand.has_given_back(row.session)]
+        given_back = any(self._in_hand.has_given_back(row.session) for row in accepted.rows)
         if (older or given_back) and not self._dispatcher.draining:
             # A look finds all of them in their order. What it cannot reach is found by the next.
             new = {row.id for row in accepted.rows if external_id(row.message) in arrivals}

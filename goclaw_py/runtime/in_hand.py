@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
-from itertools import count
 
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.ports.store import InboxRow
@@ -21,12 +20,9 @@ class InHand:
         self.life = 0
         """Grows when this node was declared dead: what it did before is none of ours."""
         self._given_back: dict[SessionKey, dict[int, InboxRow]] = {}
-        """What was given back that no look has taken up again."""
-        self._times: dict[SessionKey, int] = {}
-        """When that was the last time, in an order."""
-        self._time = count(1)
-        self._seen: Mapping[SessionKey, int] = {}
-        """The same as the look that is under way has begun."""
+        """What no look has taken up again; a new dictionary of a session whenever there is more."""
+        self._seen: Mapping[SessionKey, Mapping[int, InboxRow]] = {}
+        """The same when the look that is under way has begun."""
         self._found: set[int] = set()
         """What that look takes up."""
 
@@ -73,8 +69,8 @@ class InHand:
         """A look takes up what these were to answer, before what came after it."""
         for turn in turns:
             self.forget(row.id for row in turn.rows)
-            self._given_back.setdefault(turn.session, {}).update((row.id, row) for row in turn.rows)
-            self._times[turn.session] = next(self._time)
+            before = self._given_back.get(turn.session, {})
+            self._given_back[turn.session] = before | {row.id: row for row in turn.rows}
 
     def has_given_back(self, session: SessionKey) -> bool:
         """Whether something of a session is to be taken up by a look."""
@@ -83,17 +79,17 @@ class InHand:
     def comes_later(self, row: InboxRow) -> bool:
         """Whether a look is to take up what goes before a row: another one than takes it up."""
         seen = self._seen if row.id in self._found else {}
-        return self._times.get(row.session) != seen.get(row.session)
+        return self._given_back.get(row.session) is not seen.get(row.session)
 
     @contextmanager
     def look(self) -> Iterator[None]:
         """A look is under way: it takes up what was given back until now, but nothing later."""
-        self._seen = dict(self._times)
+        self._seen = dict(self._given_back)
         try:
             yield
-            for session, time in self._seen.items():
-                if self._times.get(session) == time:
-                    del self._times[session], self._given_back[session]
+            for session, rows in self._seen.items():
+                if self._given_back.get(session) is rows:
+                    del self._given_back[session]
         finally:
             self._seen, self._found = {}, set()
 
@@ -112,4 +108,3 @@ class InHand:
         self.life += 1
         self._rows.clear()
         self._given_back.clear()
-        self._times.clear()
