@@ -9,7 +9,7 @@ import pytest
 
 from tests.architecture.sources import Module, modules
 
-MAX_LINES = 400
+MAX_LINES = 500
 MAX_FUNCTION_LINES = 50
 MAX_ARGUMENTS = 6
 FOREIGN_SIGNATURES = {("channels.telegram.via_ptb", "do_request")}
@@ -43,7 +43,7 @@ def parametrized() -> pytest.MarkDecorator:
 
 
 @parametrized()
-def test_no_module_is_longer_than_400_lines(module: Module) -> None:
+def test_no_module_is_longer_than_500_lines(module: Module) -> None:
     assert module.lines <= MAX_LINES
 
 
