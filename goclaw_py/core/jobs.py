@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
+
+from anyascii import anyascii
 
 from goclaw_py.core.errors import BadJob
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, JobId, OccurrenceId, Owner, RunId, SessionKey
@@ -27,6 +30,8 @@ NOT_IN_NAMES: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]
 NOT_IN_TEXTS: Final = re.compile(r"[\x00\ud800-\udfff]")
 """What no database holds: a text with it would not be stored as it was given."""
 SLUG: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_GERMAN: Final = {"ä": "ae", "ö": "oe", "ü": "ue"}
+"""`anyascii` drops the dots; German readers expect the two letters."""
 
 
 class JobState(StrEnum):
@@ -259,8 +264,14 @@ def chat_of(owner: Owner) -> tuple[Target, PeerKind] | None:
 
 
 def slug_for(text: str, taken: frozenset[str] | set[str] = frozenset()) -> str:
-    """A slug made from a name or the first words of a prompt that is not ``taken``."""
-    plain = re.sub(r"[^a-z0-9]+", "-", text.lower())[:200].strip("-")
+    """Make a slug that is not ``taken`` from a name or the first words of a prompt.
+
+    Letters of other scripts are transliterated: `Grüße 日本` becomes `gruesse-ri-ben`.
+    A text without letters and digits gives `job`.
+    """
+    letters = unicodedata.normalize("NFC", text).lower()
+    latin = "".join(char if char.isascii() else _latin(char) for char in letters)
+    plain = re.sub(r"[^a-z0-9]+", "-", latin.lower())[:200].strip("-")
     words = plain.split("-")
     slug = ""
     for word in words:
@@ -273,6 +284,13 @@ def slug_for(text: str, taken: frozenset[str] | set[str] = frozenset()) -> str:
         number += 1
         found = f"{slug}-{number}"
     return found
+
+
+def _latin(char: str) -> str:
+    if unicodedata.category(char)[0] not in "LMN":
+        return "-"
+    latin = _GERMAN.get(char) or anyascii(char)
+    return f"-{latin}-" if latin[:1].isupper() else latin  # one ideograph is one word
 
 
 def checked(spec: JobSpec) -> JobSpec:

@@ -11,6 +11,7 @@ ANYWHERE = OURS
 DOORS: dict[str, tuple[str, ...]] = {
     "aiogram": ("channels.telegram.via_aiogram",),
     "aiohttp": ("channels.telegram.http", "goclaw_py.sources.github_http"),
+    "anyascii": ("goclaw_py.core.jobs",),
     "anthropic": ("goclaw_py.agents.models",),
     "asyncpg": ("goclaw_py.store.postgres", "goclaw_py.store.migrate"),
     "croniter": ("goclaw_py.core.cron",),

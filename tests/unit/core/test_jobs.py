@@ -60,10 +60,15 @@ def test_a_job_is_called_by_its_name_or_else_by_its_slug() -> None:
     ("text", "slug"),
     [
         ("Water the plants", "water-the-plants"),
-        ("  Müll & rausbringen!  ", "m-ll-rausbringen"),
+        ("  Müll & rausbringen!  ", "muell-rausbringen"),
         ("9:00", "9-00"),
         ("-- x --", "x"),
-        ("水をやる", "job"),
+        ("水をやる", "shui-oyaru"),
+        ("Grüße 日本", "gruesse-ri-ben"),
+        ("Gru\u0308\u00dfe", "gruesse"),
+        ("Полить цветы", "polit-tsvety"),
+        ("Café ☕ à deux", "cafe-a-deux"),
+        ("☕", "job"),
         ("", "job"),
         ("a" * 300, "a" * 40),
         (
