@@ -84,7 +84,7 @@ async def _fill(
 ) -> Manifest:
     if files:
         _add_settings(writer, settings)
-    database = Database(settings, say=lambda _line: None)
+    database = Database(settings, say=lambda _line: None, create=False)
     try:
         async with (
             connection(await database.address()) as one,

@@ -17,9 +17,9 @@ from goclaw_py.runtime.jobs.desk import JobDesk
 
 
 @asynccontextmanager
-async def open_control(settings: Settings) -> AsyncIterator[Control]:
+async def open_control(settings: Settings, *, create: bool) -> AsyncIterator[Control]:
     """Work on the database directly; starts the embedded server for as long as it is needed."""
-    async with open_store(settings) as store:
+    async with open_store(settings, create=create) as store:
         clock = SharedClock()
         begun_s = clock.begin()
         if (there := await store.time()) is not None:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 from goclaw_py.app.schema import Dump, bring_up_to_date, ensure_fit
 from goclaw_py.config.models import Settings
-from goclaw_py.core.errors import SessionShared, StoreError, StoreUnavailable
+from goclaw_py.core.errors import NoDatabase, SessionShared, StoreError, StoreUnavailable
 from goclaw_py.ports.store import Store
 from goclaw_py.store.embedded import EmbeddedPostgres
 from goclaw_py.store.postgres import Address, PostgresStore
@@ -25,12 +25,20 @@ _LONGEST_WAIT_S = 15.0
 
 
 class Database:
-    """Knows how to reach the database, and starts the embedded server if there is no other."""
+    """Knows how to reach the database, and starts the embedded server if there is no other.
 
-    def __init__(self, settings: Settings, say: Callable[[str], None]) -> None:
+    With ``create=False`` it creates nothing: a command that only reads leaves an empty or mistyped
+    ``GOCLAW_HOME`` as it is.
+    """
+
+    def __init__(
+        self, settings: Settings, say: Callable[[str], None], *, create: bool = True
+    ) -> None:
         url = settings.database.url
         self._dsn = None if url is None else url.get_secret_value()
         self._say = say
+        self._state = settings.state_folder
+        self._create = create
         self._backups = settings.state_folder / BACKUPS
         self._server = EmbeddedPostgres(settings.state_folder / FOLDER, say=say)
         self.reachable = True
@@ -43,9 +51,17 @@ class Database:
         return "embedded" if self._dsn is None else "managed"
 
     async def address(self) -> Address:
-        """Where the database is; starts the embedded server if it does not run."""
+        """Where the database is; starts the embedded server if it does not run.
+
+        Raises ``NoDatabase`` if there is none and it must not be created.
+        """
         if self._dsn is not None:
             return Address(self._dsn, None, None, None)
+        if not (self._create or self._server.exists):
+            raise NoDatabase(
+                f"there is no database in {self._state} yet; "
+                "start the gateway with goclaw run, or correct GOCLAW_HOME"
+            )
         server = await asyncio.to_thread(self._server.start)
         return Address(None, str(server.host), server.user, server.database)
 
@@ -141,9 +157,9 @@ class Database:
 
 
 @asynccontextmanager
-async def open_store(settings: Settings) -> AsyncIterator[PostgresStore]:
+async def open_store(settings: Settings, *, create: bool) -> AsyncIterator[PostgresStore]:
     """The store for a command of the CLI. Raises ``StoreUnavailable`` if it is away."""
-    database = Database(settings, say=lambda _line: None)
+    database = Database(settings, say=lambda _line: None, create=create)
     try:
         store = await database.open(wait=False)
         try:

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from goclaw_py.store.postgres.pool import Connection
 
 
-def open_control(settings: Settings) -> AbstractAsyncContextManager[Control]:
-    """Work on the database alone."""
+def open_control(settings: Settings, *, create: bool) -> AbstractAsyncContextManager[Control]:
+    """Work on the database alone; ``create`` it if there is none, else raise ``NoDatabase``."""
     from goclaw_py.app.control import open_control as opened  # noqa: PLC0415
 
-    return opened(settings)
+    return opened(settings, create=create)
 
 
 def run_gateway(
@@ -123,7 +123,7 @@ async def _connection(settings: Settings) -> AsyncIterator[Connection]:
     from goclaw_py.app.database import Database  # noqa: PLC0415
     from goclaw_py.store.postgres import connection  # noqa: PLC0415
 
-    database = Database(settings, say=lambda _line: None)
+    database = Database(settings, say=lambda _line: None, create=False)
     try:
         async with connection(await database.address()) as one:
             yield one
@@ -132,7 +132,7 @@ async def _connection(settings: Settings) -> AsyncIterator[Connection]:
 
 
 async def schema(settings: Settings) -> Status:
-    """Compare the database with this release. Starts the embedded server if there is no other."""
+    """Compare the database with this release. Raises ``NoDatabase``."""
     from goclaw_py.store.migrate import status  # noqa: PLC0415
 
     async with _connection(settings) as one:
@@ -140,12 +140,12 @@ async def schema(settings: Settings) -> Status:
 
 
 async def check_up(settings: Settings) -> Checkup:
-    """Ask the database what it is like. Starts the embedded server if there is no other."""
+    """Ask the database what it is like. Raises ``NoDatabase``."""
     from goclaw_py.app.database import Database  # noqa: PLC0415
     from goclaw_py.runtime.clock import SystemClock  # noqa: PLC0415
     from goclaw_py.store.postgres.checkup import check_up as asked  # noqa: PLC0415
 
-    database = Database(settings, say=lambda _line: None)
+    database = Database(settings, say=lambda _line: None, create=False)
     try:
         return await asked(await database.address(), SystemClock())
     finally:

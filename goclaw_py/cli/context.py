@@ -68,12 +68,15 @@ class Cli:
 
         return load(self.config)
 
-    def ask(self, question: Callable[[Control], Awaitable[T]]) -> T:
-        """Ask the gateway, or the database if no gateway runs."""
+    def ask(self, question: Callable[[Control], Awaitable[T]], *, create: bool = False) -> T:
+        """Ask the gateway, or the database if no gateway runs.
+
+        Raises ``NoDatabase`` if there is none; a command that stores something may ``create`` it.
+        """
         settings = self.settings()
 
         async def asked() -> T:
-            async with connected(settings) as control:
+            async with connected(settings, create=create) as control:
                 return await question(control)
 
         return waited_for(asked())
@@ -140,8 +143,11 @@ def look(
 
 
 @asynccontextmanager
-async def connected(settings: Settings) -> AsyncIterator[Control]:
-    """The gateway of the state folder, or the database alone if none runs here."""
+async def connected(settings: Settings, *, create: bool = False) -> AsyncIterator[Control]:
+    """The gateway of the state folder, or the database alone if none runs here.
+
+    Raises ``NoDatabase`` if there is none; ``create`` makes one.
+    """
     from goclaw_py.web.sockets import is_answered, socket_path  # noqa: PLC0415
 
     path = socket_path(settings.state_folder)
@@ -153,7 +159,7 @@ async def connected(settings: Settings) -> AsyncIterator[Control]:
     else:
         from goclaw_py.cli import composition  # noqa: PLC0415
 
-        async with composition.open_control(settings) as control:
+        async with composition.open_control(settings, create=create) as control:
             yield control
 
 

@@ -48,7 +48,7 @@ def add(
         made = await control.jobs.create(replace(draft, paused=paused), operator())
         return seen(control.jobs, made)
 
-    say_next(cli(ctx).ask(ask), as_json=as_json)
+    say_next(cli(ctx).ask(ask, create=True), as_json=as_json)
 
 
 def _named(wish: JobOptions, name: str) -> JobOptions:

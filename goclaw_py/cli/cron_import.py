@@ -76,7 +76,7 @@ def import_(
         seen: set[tuple[str, str]] = set()
         return [await _bring(control.jobs, each, seen, dry_run=dry_run) for each in definitions]
 
-    brought = [*(cli(ctx).ask(ask) if definitions else ()), *failed]
+    brought = [*(cli(ctx).ask(ask, create=not dry_run) if definitions else ()), *failed]
     _show(brought, dry_run=dry_run, as_json=as_json)
 
 

@@ -92,7 +92,7 @@ def _change(
         view = await change(desk, await words.chosen(desk, agent))
         return view, await is_live(control)
 
-    view, live = cli(ctx).ask(ask)
+    view, live = cli(ctx).ask(ask, create=True)
     if as_json:
         from goclaw_py.web.heartbeats_wire import HeartbeatAnswer, answer_of  # noqa: PLC0415
 
@@ -132,7 +132,7 @@ def add(
             return there, same
         return await desk.add_item(name, given), None
 
-    found, same = cli(ctx).ask(ask)
+    found, same = cli(ctx).ask(ask, create=True)
     if same is not None:
         _tell(f"item {same.number} says this already: {post.cell(same.text)}", as_json=as_json)
     heartbeat_show.show_checklist(found, as_json=as_json)
@@ -187,7 +187,7 @@ def event(
         told = await desk.add_event(name, words.text_of(text), wake=now)
         return told, await desk.view(name), await is_live(control)
 
-    told, view, live = cli(ctx).ask(ask)
+    told, view, live = cli(ctx).ask(ask, create=True)
     if as_json:
         from goclaw_py.core.beats import Event  # noqa: PLC0415
 

@@ -77,6 +77,10 @@ class StoreUnavailable(StoreError):
     """The database cannot be reached now. Nothing, or everything, of the transaction happened."""
 
 
+class NoDatabase(StoreUnavailable):
+    """The state folder has no database yet, and the command only reads."""
+
+
 class SessionShared(StoreUnavailable):
     """A pooler gives each transaction another session, which takes notices and locks away."""
 

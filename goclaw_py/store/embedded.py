@@ -94,6 +94,11 @@ class EmbeddedPostgres:
         """Where PostgreSQL writes what happens; put aside at a start once it is over 1 MB."""
         return self._folder / "postgres.log"
 
+    @property
+    def exists(self) -> bool:
+        """Whether the folder holds a database, running or not."""
+        return (self._folder / "data" / "PG_VERSION").exists()
+
     def binary(self, name: str) -> Path:
         """A program that fits this server's version, such as ``pg_dump``.
 

@@ -59,7 +59,7 @@ async def test_nothing_is_restored_under_a_gateway_that_looks_dead_from_here(
 async def test_commands_tell_who_lives_by_the_clock_of_the_database(
     live: Database, tmp_path: Path
 ) -> None:
-    async with open_control(settings_of(live.address, tmp_path)) as control:
+    async with open_control(settings_of(live.address, tmp_path), create=False) as control:
         found = await control.nodes()
     assert [found.health(node) for node in found.nodes] == ["live"]
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from goclaw_py.cli.doctor.finding import Finding, World
+from goclaw_py.cli.doctor.finding import NOT_CREATED, Finding, World
 
 if TYPE_CHECKING:
     from goclaw_py.store.postgres.checkup import Checkup
@@ -42,6 +42,9 @@ def check_binaries(world: World) -> Iterator[Finding]:
 def check_database(world: World) -> Iterator[Finding]:
     """Whether the database answers."""
     kind = "embedded" if world.settings.database.url is None else "managed"
+    if world.database == NOT_CREATED:
+        yield Finding("database", f"{kind}, {NOT_CREATED}", "goclaw run", is_hint=True)
+        return
     if isinstance(world.database, str):
         cure = (
             "see the log in the state folder, or set GOCLAW_DATABASE_URL"

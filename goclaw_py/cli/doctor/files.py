@@ -17,11 +17,14 @@ _LISTED: Final = 3
 
 
 def check_folder(folder: Path) -> Finding:
-    """Whether the state folder can be written to."""
+    """Whether the state folder can be written to, or created."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return Finding("state folder", str(folder))
+        nearest = next(path for path in (folder, *folder.parents) if path.exists())
+        with tempfile.TemporaryFile(dir=nearest):
+            pass
+        is_new = nearest != folder
+        fact = f"{folder} is not there" if is_new else str(folder)
+        return Finding("state folder", fact, "goclaw run" if is_new else "", is_hint=True)
     except OSError as error:
         cure = "make it writable, or set state.folder"
         return Finding("state folder", f"{folder}: {error.strerror}", cure)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from goclaw_py.config import Settings
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from goclaw_py.ports.control import Asking
     from goclaw_py.ports.store import Chat, Person
     from goclaw_py.store.postgres.checkup import Checkup
+
+
+NOT_CREATED: Final = "not created yet"
+"""What ``World.database`` says where no gateway has run yet."""
 
 
 class Level(StrEnum):

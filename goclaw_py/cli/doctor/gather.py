@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from goclaw_py.cli import composition
 from goclaw_py.cli.context import connected
-from goclaw_py.cli.doctor.finding import Machine, Work, World
-from goclaw_py.core.errors import ChannelError, GoclawError
+from goclaw_py.cli.doctor.finding import NOT_CREATED, Machine, Work, World
+from goclaw_py.core.errors import ChannelError, GoclawError, NoDatabase
 
 if TYPE_CHECKING:
     from goclaw_py.config import Settings
@@ -94,6 +94,8 @@ async def _asked(question: Coroutine[Any, Any, T], limit_s: float | None = LIMIT
             return await question
     except TimeoutError:
         return f"no answer within {limit_s:.0f} s"
+    except NoDatabase:
+        return NOT_CREATED
     except GoclawError as error:
         return str(error)
     except Exception as error:

@@ -132,7 +132,7 @@ def database(monkeypatch: pytest.MonkeyPatch) -> FakeControl:
     control.gateway = False
 
     @asynccontextmanager
-    async def open_control(settings: Settings) -> AsyncIterator[Control]:
+    async def open_control(settings: Settings, *, create: bool) -> AsyncIterator[Control]:
         yield control
 
     monkeypatch.setattr(composition, "open_control", open_control)
@@ -145,7 +145,7 @@ def cron(monkeypatch: pytest.MonkeyPatch) -> JobControl:
     control = JobControl()
 
     @asynccontextmanager
-    async def open_control(settings: Settings) -> AsyncIterator[Control]:
+    async def open_control(settings: Settings, *, create: bool) -> AsyncIterator[Control]:
         yield control
 
     monkeypatch.setattr(composition, "open_control", open_control)

@@ -17,8 +17,55 @@ pytestmark = pytest.mark.real_time
 PATIENCE_S = 60
 
 
+READING = (
+    "backup",
+    "cron export",
+    "cron import no-such-file",
+    "cron list",
+    "cron rm x",
+    "groups list",
+    "heartbeat status",
+    "heartbeat why",
+    "inbox list",
+    "lanes",
+    "migrate --status",
+    "nodes list",
+    "outbox list",
+    "pairing list",
+    "queue x",
+    "runs list",
+    "runs show x",
+    "sessions list",
+    "simulate --days 1",
+    "status",
+    "stop x",
+    "usage",
+)
+
+
+@pytest.mark.parametrize("command", READING)
+def test_a_command_that_reads_creates_nothing(goclaw: Shell, command: str) -> None:
+    home = goclaw.home / "mistyped"
+    os.environ["GOCLAW_HOME"] = str(home)
+    got = goclaw(*command.split())
+    assert not home.exists()
+    assert got.code in (1, 3)
+    assert got.code == 1 or f"no database in {home / 'state'} yet" in got.err
+
+
+def test_the_doctor_creates_nothing(goclaw: Shell) -> None:
+    os.environ["GOCLAW_HOME"] = str(goclaw.home / "mistyped")
+    got = goclaw("doctor")
+    assert (got.code, "database: embedded, not created yet" in got.out) == (0, True)
+    assert not (goclaw.home / "mistyped").exists()
+
+
+def test_a_job_can_be_added_before_the_first_start(goclaw: Shell) -> None:
+    assert goclaw("cron", "add", "tea", "--every", "1d", "--message", "Tea!").code == 0
+    assert "tea" in goclaw("cron", "list").out
+
+
 def test_commands_work_on_the_database_when_no_gateway_runs(goclaw: Shell) -> None:
-    assert "pending 0001_initial" in goclaw("migrate", "--status").out
     assert goclaw("migrate").out.startswith("ran 0001_initial")
     assert goclaw("migrate", "--status").code == 0
     assert goclaw("sessions", "list").out == "no sessions yet\n"

@@ -632,7 +632,7 @@ def test_a_database_that_waits_for_its_migration_is_not_migrated(
     async def check_up(settings: Settings) -> Checkup:
         return replace(CHECKUP, schema=Schema(0, 1, ("0001",)))
 
-    def open_control(settings: Settings) -> None:
+    def open_control(settings: Settings, *, create: bool) -> None:
         raise AssertionError("opening it migrates it")
 
     monkeypatch.setattr(composition, "check_up", check_up)

@@ -55,7 +55,7 @@ def healthy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(composition, "check_up", check_up)
 
     @asynccontextmanager
-    async def open_control(settings: Settings) -> AsyncIterator[Control]:
+    async def open_control(settings: Settings, *, create: bool) -> AsyncIterator[Control]:
         yield JobControl()
 
     monkeypatch.setattr(composition, "open_control", open_control)

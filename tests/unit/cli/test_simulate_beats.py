@@ -38,7 +38,7 @@ def hearts(home: Path, monkeypatch: pytest.MonkeyPatch) -> HeartControl:
     control = HeartControl(home)
 
     @asynccontextmanager
-    async def open_control(settings: Settings) -> AsyncIterator[Control]:
+    async def open_control(settings: Settings, *, create: bool) -> AsyncIterator[Control]:
         yield control
 
     monkeypatch.setattr(composition, "open_control", open_control)
