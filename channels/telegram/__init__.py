@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from importlib import import_module
 from typing import assert_never
 
@@ -21,7 +22,8 @@ class TelegramKind:
 
     def build(self, account: str, options: Mapping[str, object]) -> Channel:
         """Make the channel of one bot. Raises ``SettingError``."""
-        return TelegramChannel(account, read_settings(options), _connect)
+        read = partial(read_settings, options)
+        return TelegramChannel(account, read(), _connect, read)
 
 
 async def _connect(settings: Settings) -> BotClient:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -15,7 +16,7 @@ from channels.telegram.format import plain, render
 from channels.telegram.inbound import CHANNEL
 from channels.telegram.marks import Marks
 from channels.telegram.native import NativeDrafts
-from channels.telegram.outage import Outage
+from channels.telegram.outage import Outage, health_of
 from channels.telegram.polling import Poller
 from channels.telegram.sending import Sending, number_of, place_of
 from channels.telegram.settings import Settings, Streaming
@@ -23,11 +24,12 @@ from channels.telegram.updates import Updates
 from channels.telegram.webhook import Webhook
 from goclaw_py.core import wording
 from goclaw_py.core.commands import MENU
-from goclaw_py.core.errors import ChannelError, ChannelRefused, NotSent
+from goclaw_py.core.errors import ChannelError, ChannelRefused, NotSent, SettingError
 from goclaw_py.core.events import RunEnded, RunSignal, RunStarted, RunText, RunWaits
 from goclaw_py.core.messages import Attachment, OutboundMessage, PeerKind, Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.pacing import Pace
+from goclaw_py.core.status import HEALTHY, ChannelHealth, ChannelState
 from goclaw_py.ports.channel import Hook, Intake
 
 _T = TypeVar("_T")
@@ -40,18 +42,30 @@ _MENU = {"start": "Begin", **dict(MENU)}
 _LONGEST_PAUSE_S = 30.0
 _CLOSE_TRIES = 5
 _CLOSE_APART_S = 2.0
+_REFUSED_FOR_S = 300.0
+"""How long the server must refuse the token until the channel stops: it errs at times."""
+_TOKEN_LOOK_S = 5.0
+_ASK_AGAIN_S = 60.0
+"""How often a channel that has stopped asks the server about its token."""
+_CURE = "get a token from @BotFather and write it into token_file, which is read again"
 
 
 class TelegramChannel:
-    """One bot. ``connect`` is called once, when the bot is first needed."""
+    """One bot. ``connect`` is called when the bot is first needed, and for each new token."""
 
     name = CHANNEL
     trusted = False
 
-    def __init__(self, account: str, settings: Settings, connect: Connect) -> None:
+    def __init__(
+        self,
+        account: str,
+        settings: Settings,
+        connect: Connect,
+        read_again: Callable[[], Settings] | None = None,
+    ) -> None:
+        """``read_again`` reads the settings once more; raises ``SettingError``."""
         self.account = account
-        polls = not settings.webhook_url
-        self.lease: str | None = f"{CHANNEL}:{settings.bot_id}" if polls else None
+        self._read_again = read_again or (lambda: settings)
         self.handle: str | None = None
         self._settings = settings
         self._connect = connect
@@ -60,7 +74,11 @@ class TelegramChannel:
         self._refused = False
         self._ending = False
         self._closed = False
-        self._webhook = None if polls else Webhook(settings, account, self._accepted)
+        self._refusal = Outage(
+            "requests are refused", account, _LONGEST_PAUSE_S, ChannelState.UNAUTHORIZED
+        )
+        hooked = bool(settings.webhook_url)
+        self._webhook = Webhook(settings, account, self._accepted) if hooked else None
         self._poller: Poller | None = None
         self._start: Outage | None = None
         self._sending = Sending(self._open)
@@ -70,12 +88,22 @@ class TelegramChannel:
         self._closing: set[asyncio.Task[None]] = set()
 
     @property
-    def trouble(self) -> str:
+    def lease(self) -> str | None:
+        """One process polls for a bot; webhooks can be served by any number."""
+        return None if self._webhook is not None else f"{CHANNEL}:{self._settings.bot_id}"
+
+    @property
+    def health(self) -> ChannelHealth:
         """What keeps messages from coming in."""
-        for part in (self._poller, self._webhook):
-            if part is not None and part.trouble:
-                return part.trouble
-        return self._start.sentence if self._start is not None else ""
+        if refusal := self._refusal.sentence:
+            # The token itself may be accepted, and a request refused by some proxy.
+            state = self._refusal.state if self._refused else ChannelState.RECONNECTING
+            return ChannelHealth(state, refusal)
+        if self._start is not None:
+            starting = ChannelHealth(ChannelState.STARTING)
+            return health_of([self._start]) if self._start.sentence else starting
+        part = self._poller or self._webhook
+        return HEALTHY if part is None else part.health
 
     @property
     def hook(self) -> Hook | None:
@@ -118,23 +146,31 @@ class TelegramChannel:
         return "; ".join(facts)
 
     async def receive(self, intake: Intake) -> None:
-        """Take updates in until cancelled. Raises ``ChannelRefused`` for a wrong token."""
+        """Take updates in until cancelled, or until there is another token.
+
+        Raises ``ChannelRefused`` for a token that is refused for minutes.
+        """
         client = await self._open()
+        bot = await self._identify(client)
+        if bot is None:
+            return
+        self.handle = bot.username or None
+        self._accepted()
+        updates = Updates(client, bot, self.account)
+        menu = asyncio.create_task(self._publish_commands(client), name="telegram menu")
         try:
-            bot = await self._identify(client)
-            self.handle = bot.username or None
-            self._accepted()
-            updates = Updates(client, bot, self.account)
-            menu = asyncio.create_task(self._publish_commands(client), name="telegram menu")
-            try:
-                await self._receive(client, updates, intake)
-            finally:
-                menu.cancel()
-                await asyncio.wait({menu})
-                await updates.close()
-        except ChannelRefused:
-            self._refused = True
-            raise
+            await self._receive(client, updates, intake)
+        finally:
+            menu.cancel()
+            await asyncio.wait({menu})
+            await updates.close()
+
+    async def until_retry(self) -> None:
+        """Look for another token, and ask the server about the old one every minute."""
+        while not await self._has_new_token(within_s=_ASK_AGAIN_S):
+            with suppress(ChannelError):
+                await (await self._open()).get_me()
+                return
 
     async def send(self, message: OutboundMessage) -> str:
         """Send a message or finish a draft; the message's number in its chat."""
@@ -201,36 +237,85 @@ class TelegramChannel:
     # ------------------------------------------------------------------ receiving
 
     async def _receive(self, client: BotClient, updates: Updates, intake: Intake) -> None:
+        """Take updates in as long as the bot is the one that the token belongs to."""
         if self._webhook is not None:
-            await self._webhook.run(client, updates, intake)
-            return
-        wait_s = self._settings.poll_timeout_s
-        self._poller = Poller(
-            client, updates, account=self.account, wait_s=wait_s, on_answer=self._accepted
-        )
+            take = partial(self._webhook.run, client, updates, intake)
+        else:
+            wait_s = self._settings.poll_timeout_s
+            self._poller = Poller(
+                client, updates, account=self.account, wait_s=wait_s, on_answer=self._accepted
+            )
+            take = partial(self._poller.run, intake)
         try:
-            await self._poller.run(intake)
+            while True:
+                try:
+                    await take()
+                except ChannelRefused as error:
+                    # One refusal proves nothing: a restart of the server, or a proxy, can cause it.
+                    await asyncio.sleep(self._refusal.again(str(error)))
+                    if await self._identify(client) is None:
+                        return
         finally:
             self._poller = None
 
-    async def _identify(self, client: BotClient) -> Bot:
-        """Ask for the bot until there is an answer. Raises ``ChannelRefused``."""
+    async def _identify(self, client: BotClient) -> Bot | None:
+        """Ask for the bot until there is an answer; None if there is another token meanwhile.
+
+        Raises ``ChannelRefused`` when the token was refused for minutes.
+        """
         start = Outage("Telegram cannot be reached", self.account, _LONGEST_PAUSE_S)
         self._start = start
+        now = asyncio.get_running_loop().time
+        refused_at: float | None = None
         try:
             while True:
                 try:
                     bot = await client.get_me()
-                except ChannelRefused:
-                    raise
+                except ChannelRefused as error:
+                    self._refused = True
+                    refused_at = now() if refused_at is None else refused_at
+                    if now() - refused_at >= _REFUSED_FOR_S:
+                        raise ChannelRefused(f"{error}; {_CURE}") from None
+                    pause = self._refusal.again(str(error))
                 except ChannelError as error:
-                    pause = start.again(str(error))
-                    await asyncio.sleep(max(pause, error.retry_after_s or 0))
+                    pause = max(start.again(str(error)), error.retry_after_s or 0)
                 else:
                     start.over()
+                    self._refused = False
                     return bot
+                if await self._has_new_token(within_s=pause):
+                    return None
         finally:
             self._start = None
+
+    async def _has_new_token(self, *, within_s: float) -> bool:
+        """Wait so long, or until the settings have another token."""
+        now = asyncio.get_running_loop().time
+        until = now() + within_s
+        while (left := until - now()) > 0:
+            await asyncio.sleep(min(left, _TOKEN_LOOK_S))
+            if await self._take_new_token():
+                return True
+        return False
+
+    async def _take_new_token(self) -> bool:
+        """Go on with the token that the settings have now, if it is another one."""
+        try:
+            settings = self._read_again()
+        except SettingError:
+            return False  # it is being written, perhaps
+        if settings.token == self._settings.token:
+            return False
+        _log.info("token_changed", extra={"account": self.account})
+        async with self._connecting:
+            client, self._client = self._client, None
+            self._settings = settings
+        if client is not None:
+            await client.close()
+        if self._webhook is not None:
+            self._webhook.use(settings)
+        self._accepted()
+        return True
 
     async def _publish_commands(self, client: BotClient) -> None:
         """Publish the command menu, if that works at the first try."""
@@ -273,12 +358,14 @@ class TelegramChannel:
 
     def _accepted(self) -> None:
         self._refused = False
+        self._refusal.over()
 
     async def _noting_refusal(self, call: Awaitable[_T]) -> _T:
         try:
             return await call
-        except ChannelRefused:
+        except ChannelRefused as error:
             self._refused = True
+            self._refusal.again(str(error))
             raise
 
     async def _open(self) -> BotClient:

@@ -161,7 +161,7 @@ def _refusal(status: int, answer: Mapping[str, object]) -> ChannelError:
         case 404 if "method not found" in words.lower():
             return Undeliverable(f"this Bot API server is too old: {words}")
         case 401 | 404:
-            return ChannelRefused(f"Telegram does not accept this bot token: {words}")
+            return ChannelRefused(f"Telegram does not accept this bot token ({words})")
         case 409:
             return PollConflict(words)
         case 413:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
+
+from goclaw_py.core.status import HEALTHY, ChannelHealth, ChannelState
 
 _log = logging.getLogger("channels.telegram")
 
@@ -18,9 +21,17 @@ class Outage:
     Args:
         what: The trouble in a few words.
         longest_pause_s: Pauses double up to this.
+        state: The state of the channel meanwhile.
     """
 
-    def __init__(self, what: str, account: str, longest_pause_s: float) -> None:
+    def __init__(
+        self,
+        what: str,
+        account: str,
+        longest_pause_s: float,
+        state: ChannelState = ChannelState.RECONNECTING,
+    ) -> None:
+        self.state = state
         self._what = what
         self._account = account
         self._longest_pause_s = longest_pause_s
@@ -61,3 +72,11 @@ class Outage:
         self._since = None
         self._is_told = False
         self._tries = 0
+
+
+def health_of(outages: Iterable[Outage]) -> ChannelHealth:
+    """The state and the sentence of the first outage that lasts."""
+    for outage in outages:
+        if sentence := outage.sentence:
+            return ChannelHealth(outage.state, sentence)
+    return HEALTHY

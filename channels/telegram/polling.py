@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 
 from channels.telegram.client import BotClient, PollConflict
 from channels.telegram.inbound import KINDS, update_id
-from channels.telegram.outage import Outage
+from channels.telegram.outage import Outage, health_of
 from channels.telegram.updates import Updates
 from goclaw_py.core.errors import ChannelError, ChannelRefused, NotSent, StoreUnavailable
 from goclaw_py.core.messages import InboundMessage
+from goclaw_py.core.status import ChannelHealth, ChannelState
 from goclaw_py.ports.channel import Intake
 
 _log = logging.getLogger("channels.telegram")
@@ -52,6 +53,7 @@ class Poller:
         self._offset: int | None = None
         self._first = True
         self._uncommitted = False
+        self._failed = False
         self._redelivered_to = -1
         self._last_update_at = 0.0
         self._looked_at = 0.0
@@ -59,19 +61,22 @@ class Poller:
         self._store = Outage("messages cannot be committed", account, _STORE_PAUSE_S)
         self._junk = Outage("updates cannot be confirmed", account, _LONGEST_PAUSE_S)
         self._conflict = Outage(
-            "another program takes this bot's updates; stop it there", account, _CONFLICT_PAUSE_S
+            "another program takes this bot's updates; stop it there",
+            account,
+            _CONFLICT_PAUSE_S,
+            ChannelState.CONFLICT,
         )
         self._webhook = Outage(
             "a webhook is set for this bot, which keeps polling from working; removing it",
             account,
             _LONGEST_PAUSE_S,
+            ChannelState.CONFLICT,
         )
 
     @property
-    def trouble(self) -> str:
-        """What keeps messages from coming in; "" if nothing."""
-        outages = (self._webhook, self._conflict, self._network, self._store, self._junk)
-        return next((outage.sentence for outage in outages if outage.sentence), "")
+    def health(self) -> ChannelHealth:
+        """What keeps messages from coming in."""
+        return health_of((self._webhook, self._conflict, self._network, self._store, self._junk))
 
     async def run(self, intake: Intake) -> None:
         """Poll until cancelled. Raises ``ChannelRefused``."""
@@ -89,9 +94,12 @@ class Poller:
         if now - self._last_update_at > _IDS_LAST_S:
             self._offset = None
             self._last_update_at = now
-        # The first poll tells apart what an earlier process may have seen from what comes now; and
-        # while a batch is uncommitted every poll has something to bring.
-        wait_s = 0 if self._first or self._uncommitted else self._wait_s
+        # The first poll tells what an earlier process may have seen from what comes now. While
+        # a batch is uncommitted every poll has something to bring. After a failure a quick answer
+        # shows that the connection is back.
+        quick = self._first or self._uncommitted or self._failed
+        wait_s = 0 if quick else self._wait_s
+        self._failed = True
         try:
             async with asyncio.timeout(wait_s + _WATCHDOG_S):
                 updates = await self._client.get_updates(
@@ -100,6 +108,8 @@ class Poller:
         except ChannelRefused:
             raise
         except PollConflict as error:
+            # A quick poll would take the updates from the other program before it can object.
+            self._failed = False
             await self._on_conflict(error)
             return []
         except ChannelError as error:
@@ -108,6 +118,7 @@ class Poller:
         except TimeoutError:
             await self._pause(NotSent("a request for updates never came back"))
             return []
+        self._failed = False
         self._network.over()
         self._conflict.over()
         self._webhook.over()

@@ -19,11 +19,12 @@ import orjson
 
 from channels.telegram.client import BotClient
 from channels.telegram.inbound import KINDS
-from channels.telegram.outage import Outage
+from channels.telegram.outage import Outage, health_of
 from channels.telegram.settings import Settings
 from channels.telegram.updates import Updates
 from goclaw_py.core.errors import ChannelError, ChannelRefused, StoreUnavailable
 from goclaw_py.core.messages import InboundMessage
+from goclaw_py.core.status import ChannelHealth, ChannelState
 from goclaw_py.ports.channel import Hook, Intake, WebAnswer, WebRequest
 
 _log = logging.getLogger("channels.telegram")
@@ -72,10 +73,17 @@ class Webhook:
         self._network = Outage("Telegram cannot be reached", account, _LONGEST_PAUSE_S)
         self._store = Outage("messages cannot be committed", account, _LONGEST_PAUSE_S)
         self._foreign = Outage(
-            "another program sets this bot's webhook; stop it there", account, _LONGEST_PAUSE_S
+            "another program sets this bot's webhook; stop it there",
+            account,
+            _LONGEST_PAUSE_S,
+            ChannelState.CONFLICT,
         )
         self._unwanted = Outage("Telegram does not take the webhook", account, _LONGEST_PAUSE_S)
         self._failing = Outage("Telegram cannot deliver to the webhook", account, _LONGEST_PAUSE_S)
+
+    def use(self, settings: Settings) -> None:
+        """Take other settings, of the same address, for the next ``run``."""
+        self._settings, self._secret = settings, secret_of(settings.token)
 
     @property
     def hook(self) -> Hook:
@@ -83,10 +91,9 @@ class Webhook:
         return Hook(self._settings.webhook_path, self._handle, MOST_BYTES)
 
     @property
-    def trouble(self) -> str:
-        """What keeps messages from coming in; "" if nothing."""
-        outages = (self._foreign, self._network, self._unwanted, self._failing, self._store)
-        return next((outage.sentence for outage in outages if outage.sentence), "")
+    def health(self) -> ChannelHealth:
+        """What keeps messages from coming in."""
+        return health_of((self._foreign, self._network, self._unwanted, self._failing, self._store))
 
     async def run(self, client: BotClient, updates: Updates, intake: Intake) -> None:
         """Take updates in until cancelled. Raises ``ChannelRefused``."""

@@ -79,9 +79,8 @@ async def run_gateway(
 
     ``say`` shows a line to the person who started it. ``front`` is what runs in the foreground (a
     terminal that chats): the gateway ends when it returns, and log lines go to a file in the state
-    folder. Without it the gateway ends on SIGINT or SIGTERM; the exit code is 1 if before that
-    every channel has refused to work. ``may_migrate`` False refuses a database whose schema is
-    not up to date.
+    folder. Without it the gateway ends on SIGINT or SIGTERM. ``may_migrate`` False refuses a
+    database whose schema is not up to date.
 
     Raises ``SettingError``, ``HookConflict``, ``AlreadyRunning``, ``CannotListen`` and
     ``StoreError`` before it is ready.
@@ -108,7 +107,8 @@ async def run_gateway(
         stack.push_async_callback(store.close)
         service = Service(settings, parts, database, store, spans, manager)
         shown = None if front is None else signals.behind(front)
-        return await service.run(listener, signals.stop, signals.hurry, say, shown, web)
+        await service.run(listener, signals.stop, signals.hurry, say, shown, web)
+        return 0
 
 
 async def _unless_stopped(

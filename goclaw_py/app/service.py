@@ -114,17 +114,17 @@ class Service:
         say: Callable[[str], None],
         front: Front | None,
         web: WebListener | None = None,
-    ) -> int:
-        """Work until ``stop`` is set, ``front`` returns or no channel works; the exit code.
+    ) -> None:
+        """Work until ``stop`` is set or ``front`` returns.
 
         At ``web`` the hooks of the channels can be called, and the API if the settings say so.
         """
         try:
             if not await _unless(stop, self._come_up()):
-                return 0
+                return
             servers = self._servers(listener, web)
             greet = partial(self._greet, say, web, chats_here=front is not None)
-            return await self._work(servers, stop, hurry, greet, front)
+            await self._work(servers, stop, hurry, greet, front)
         finally:
             await self._leave()
 
@@ -163,9 +163,8 @@ class Service:
         hurry: asyncio.Event,
         greet: Callable[[], None],
         front: Front | None,
-    ) -> int:
+    ) -> None:
         failure: Exception | None = None
-        code = 1
 
         async def drain(_: Facts) -> Facts:
             log.info("another node, or an operator, asks for the end")
@@ -182,7 +181,7 @@ class Service:
             receiving = group.create_task(self._receive(), name="receiving")
             greet()
             try:
-                code = await self._until_end(stop, front)
+                await self._until_end(stop, front)
             except Exception as error:
                 # Whatever broke in the foreground: the end is an orderly one all the same.
                 failure = error
@@ -194,7 +193,6 @@ class Service:
                 log.error("parts do not end", extra={"tasks": stuck})
         if failure is not None:
             raise failure
-        return code
 
     def _greet(
         self, say: Callable[[str], None], web: WebListener | None, *, chats_here: bool
@@ -229,18 +227,14 @@ class Service:
 
     # ------------------------------------------------------------------ while it runs
 
-    async def _until_end(self, stop: asyncio.Event, front: Front | None) -> int:
-        ends: dict[asyncio.Task[Any], int] = {asyncio.create_task(stop.wait()): 0}
-        if front is None:
-            ends[asyncio.create_task(self._works.supervisor.until_none_works())] = 1
-        else:
-            terminals = self._parts.terminals
-            ends[asyncio.ensure_future(front(self.control, terminals))] = 0
+    async def _until_end(self, stop: asyncio.Event, front: Front | None) -> None:
+        ends: list[asyncio.Future[Any]] = [asyncio.create_task(stop.wait())]
+        if front is not None:
+            ends.append(asyncio.ensure_future(front(self.control, self._parts.terminals)))
         try:
             done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
-            return min(ends[task] for task in done)
         finally:
             for task in ends:
                 task.cancel()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from goclaw_py.core.status import ChannelView
+from goclaw_py.core.status import ChannelState, ChannelView
 
 SLOW_S: Final = 1.0
 """From here on a lag of the event loop is told."""
@@ -20,8 +20,8 @@ SLOW_S: Final = 1.0
 STUCK_S: Final = 5.0
 """From here on it answers others too late to be of use."""
 
-_SERVING: Final = ("working", "waiting")
-"""Who waits stands by: another process has the lease, and this one takes over."""
+_FINE: Final = (ChannelState.CONNECTED, ChannelState.WAITING)
+_SERVING: Final = (*_FINE, ChannelState.RECONNECTING, ChannelState.CONFLICT)
 
 
 class Condition(StrEnum):
@@ -91,20 +91,16 @@ def _database(*, answers: bool) -> Check:
 
 
 def _channels(channels: Sequence[ChannelView]) -> Check:
-    states = Counter(_state(view) for view in channels)
+    states = Counter(view.state for view in channels)
     serving = [view for view in channels if view.state in _SERVING]
     counted = ", ".join(f"{number} {state}" for state, number in sorted(states.items()))
     if not channels:
         return Check("channels", Condition.OK, "no channel is set up")
     if not serving:
         return Check("channels", Condition.FAILING, f"no channel works: {counted}")
-    fine = states["working"] + states["waiting"] == len(channels)
+    fine = all(view.state in _FINE for view in channels)
     state = Condition.OK if fine else Condition.DEGRADED
     return Check("channels", state, f"channels: {counted}")
-
-
-def _state(view: ChannelView) -> str:
-    return "in trouble" if view.state == "working" and view.detail else view.state
 
 
 def _lag(lag_s: float) -> Check:

@@ -126,14 +126,49 @@ class ActiveRuns:
     runs: tuple[RunView, ...]
 
 
+class ChannelState(StrEnum):
+    """The connection of one account of a channel (SPEC CHAN-8)."""
+
+    STARTING = "starting"
+    WAITING = "waiting"
+    """Another gateway receives for the account; this one takes over when that one ends."""
+    CONNECTED = "connected"
+    RECONNECTING = "reconnecting"
+    """Messages do not come in at present; the channel retries by itself."""
+    CONFLICT = "conflict"
+    """Another program receives for the account."""
+    UNAUTHORIZED = "unauthorized"
+    """The server refuses the account; the channel asks again before it stops."""
+    STOPPED = "stopped"
+    """The server refused the account for minutes; the channel needs another token."""
+
+    @property
+    def receives(self) -> bool:
+        """Whether this process receives for the account, or keeps trying to."""
+        return self in {self.CONNECTED, self.RECONNECTING, self.CONFLICT, self.UNAUTHORIZED}
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelHealth:
+    """What a channel says of its connection. ``detail`` is a sentence for operators.
+
+    ``detail`` is empty if and only if nothing is wrong.
+    """
+
+    state: ChannelState = ChannelState.CONNECTED
+    detail: str = ""
+
+
+HEALTHY = ChannelHealth()
+
+
 @dataclass(frozen=True, slots=True)
 class ChannelView:
     """One account of a channel. ``detail`` says in words what is wrong, or is empty."""
 
     name: str
     account: str
-    state: str
-    """``working``, ``waiting`` (another process has its lease), ``stopped`` or ``starting``."""
+    state: ChannelState
     detail: str
 
 

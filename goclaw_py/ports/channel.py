@@ -7,6 +7,7 @@ has to pass.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Protocol
 from goclaw_py.core.events import RunSignal
 from goclaw_py.core.messages import Attachment, Inbound, OutboundMessage, PeerKind, Target
 from goclaw_py.core.pacing import UNPACED, Pace
+from goclaw_py.core.status import HEALTHY, ChannelHealth
 
 
 class Intake(Protocol):
@@ -77,6 +79,7 @@ class Channel(Protocol):
     def lease(self) -> str | None:
         """The name of the lease without which ``receive`` must not run, or None.
 
+        It changes only while ``receive`` or ``until_retry`` runs, for the next ``receive``.
         Two processes that poll for one bot take each other's updates; the lease lets one of them
         wait (SPEC NODE-1).
         """
@@ -90,8 +93,8 @@ class Channel(Protocol):
         """The name that addresses a command to us (``/stop@handle``); None while unknown."""
 
     @property
-    def trouble(self) -> str:
-        """What keeps it from working as it should, in a sentence for operators; "" if nothing."""
+    def health(self) -> ChannelHealth:
+        """The state of the connection while ``receive`` runs, and what is wrong with it."""
 
     @property
     def hook(self) -> Hook | None:
@@ -121,7 +124,15 @@ class Channel(Protocol):
     async def receive(self, intake: Intake) -> None:
         """Take messages in until cancelled.
 
-        Survives network trouble on its own. Raises ``ChannelRefused`` when it cannot go on.
+        Survives network trouble on its own. Raises ``ChannelRefused`` when the server keeps
+        refusing the account; a single refusal may be a mistake of the server. Returns to be called
+        again with a new ``lease``.
+        """
+
+    async def until_retry(self) -> None:
+        """After ``ChannelRefused``: return when ``receive`` is worth another call.
+
+        That is so when the account has another token, or the server accepts the old one again.
         """
 
     async def send(self, message: OutboundMessage) -> str:
@@ -166,9 +177,9 @@ class Plain:
     """What a channel says that has none of the finer abilities; to inherit from."""
 
     @property
-    def trouble(self) -> str:
+    def health(self) -> ChannelHealth:
         """Nothing is known to be wrong."""
-        return ""
+        return HEALTHY
 
     @property
     def hook(self) -> Hook | None:
@@ -178,6 +189,10 @@ class Plain:
     async def probe(self) -> str:
         """There is no server to ask."""
         return "here"
+
+    async def until_retry(self) -> None:
+        """A refusal lasts until the gateway is restarted."""
+        await asyncio.Event().wait()
 
     def pace(self, chat: str) -> Pace:  # noqa: ARG002
         """As fast as it takes it."""

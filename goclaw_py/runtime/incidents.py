@@ -10,7 +10,7 @@ from typing import Protocol
 from goclaw_py.core import wording
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.messages import OutboundMessage, Target
-from goclaw_py.core.status import ChannelView
+from goclaw_py.core.status import ChannelState, ChannelView
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import ChatStore, IncidentStore, Place
 from goclaw_py.runtime.doorkeeper import Doorkeeper
@@ -73,14 +73,14 @@ class Incidents:
     async def _look(self, view: ChannelView) -> None:
         key = f"channel:{view.name}/{view.account}"
         now = asyncio.get_running_loop().time()
-        if view.state == "stopped" or (view.state == "working" and view.detail):
+        if view.detail and view.state is not ChannelState.WAITING:
             since = self._since.setdefault(key, now)
             self._well.discard(key)
-            is_old = view.state == "stopped" or now - since >= LASTS_S
+            is_old = view.state is ChannelState.STOPPED or now - since >= LASTS_S
             if is_old and key not in self._told:
                 await self.tell(key, wording.channel_trouble(view.name, view.account, view.detail))
                 self._told.add(key)
-        elif view.state == "working" and key not in self._well:
+        elif view.state is ChannelState.CONNECTED and key not in self._well:
             # Also when this process has not told it: an earlier one may have.
             await self._store.close_incident(key)
             self._well.add(key)

@@ -30,7 +30,7 @@ from goclaw_py.core.histogram import Histogram, HistogramView
 from goclaw_py.core.ids import AgentName, LaneName
 from goclaw_py.core.occurrence import Status as JobStatus
 from goclaw_py.core.outcomes import Outcome, Trigger
-from goclaw_py.core.status import Backlog, Status
+from goclaw_py.core.status import Backlog, ChannelState, Status
 from goclaw_py.ports.health import Exposition
 from goclaw_py.runtime.meter import Delivery
 
@@ -230,7 +230,7 @@ class _Gathering(Collector):
             "channel_up",
             "Whether this process receives for an account and nothing is wrong with it.",
             {
-                (one.name, one.account): one.state == "working" and not one.detail
+                (one.name, one.account): one.state is ChannelState.CONNECTED
                 for one in status.channels
             },
             "channel",

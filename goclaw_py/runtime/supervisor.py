@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from goclaw_py.core.errors import ChannelRefused, StoreUnavailable
 from goclaw_py.core.ids import NodeId
-from goclaw_py.core.status import ChannelView
+from goclaw_py.core.status import ChannelState, ChannelView
 from goclaw_py.ports.channel import Channel, Intake
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import NodeStore
@@ -38,9 +38,8 @@ class Supervisor:
         self._clock = clock
         self._channels = list(channels)
         self._views = {
-            id(c): ChannelView(c.name, c.account, "starting", "") for c in self._channels
+            id(c): ChannelView(c.name, c.account, ChannelState.STARTING, "") for c in self._channels
         }
-        self._stopped = asyncio.Event()
         self._waiting: set[Wake] = set()
 
     def look(self) -> None:
@@ -49,13 +48,8 @@ class Supervisor:
             wake.call()
 
     def views(self) -> tuple[ChannelView, ...]:
-        """How each channel is, by its own word where it works."""
-        return tuple(
-            replace(view, detail=channel.trouble)
-            if (view := self._views[id(channel)]).state == "working"
-            else view
-            for channel in self._channels
-        )
+        """The state of each channel; one that receives says itself how its connection is."""
+        return tuple(map(self._view, self._channels))
 
     async def run(self, intake: Intake) -> None:
         """Receive from all channels until cancelled."""
@@ -63,62 +57,61 @@ class Supervisor:
             for channel in self._channels:
                 group.create_task(self._keep(channel, intake), name=f"channel {channel.name}")
 
-    async def until_none_works(self) -> None:
-        """Return when every channel that serves people from outside has stopped for good."""
-        while True:
-            self._stopped.clear()
-            outside = [self._views[id(c)] for c in self._channels if not c.trusted]
-            if outside and all(view.state == "stopped" for view in outside):
-                return
-            await self._stopped.wait()
+    def _view(self, channel: Channel) -> ChannelView:
+        view = self._views[id(channel)]
+        if view.state is not ChannelState.CONNECTED:
+            return view
+        health = channel.health
+        return replace(view, state=health.state, detail=health.detail)
 
     async def _keep(self, channel: Channel, intake: Intake) -> None:
         while True:
-            if not await self._receive(channel, intake):
-                return
+            try:
+                await self._receive(channel, intake)
+            except Exception as error:
+                log.exception("channel broke; starting it again", extra=_facts(channel))
+                self._show(channel, ChannelState.STARTING, f"broke: {error}")
             await asyncio.sleep(RESTART_S)
 
-    async def _receive(self, channel: Channel, intake: Intake) -> bool:
-        """Receive until it ends. False: never again."""
-        facts = {"channel": channel.name, "account": channel.account}
+    async def _receive(self, channel: Channel, intake: Intake) -> None:
+        """Receive until that ends; after a refusal wait until it is worth another try."""
+        lease = channel.lease
         try:
-            await self._lease(channel)
-            self._show(channel, "working")
+            await self._lease(channel, lease)
+            self._show(channel, ChannelState.CONNECTED)
             await channel.receive(intake)
         except ChannelRefused as error:
-            log.error("channel stopped: %s", error, extra=facts)  # noqa: TRY400 - it says all
-            self._show(channel, "stopped", str(error))
-            self._stopped.set()
-            return False
-        except Exception as error:
-            log.exception("channel broke; starting it again", extra=facts)
-            self._show(channel, "starting", f"broke: {error}")
+            facts = {**_facts(channel), "reason": str(error)}
+            log.error("channel_stopped", extra=facts)  # noqa: TRY400  the reason says it all
+            self._show(channel, ChannelState.STOPPED, str(error))
         finally:
-            await self._give_back(channel)
-        return True
+            await self._give_back(channel, lease)
+        if self._views[id(channel)].state is ChannelState.STOPPED:
+            await channel.until_retry()
+        self._show(channel, ChannelState.STARTING)
 
-    async def _give_back(self, channel: Channel) -> None:
+    async def _give_back(self, channel: Channel, lease: str | None) -> None:
         """Let another gateway receive for the account: it may have a token that works."""
-        if channel.lease is None:
+        if lease is None:
             return
-        facts = {"channel": channel.name, "account": channel.account}
+        facts = _facts(channel)
         try:
             async with asyncio.timeout(_GIVE_BACK_S):
-                await self._store.drop_lease(channel.lease, self._node())
+                await self._store.drop_lease(lease, self._node())
         except (StoreUnavailable, TimeoutError):
             log.info("the channel's lease was not given back", extra=facts)
         except Exception:
             # One channel's trouble must not end the receiving of the others.
             log.exception("the channel's lease was not given back", extra=facts)
 
-    async def _lease(self, channel: Channel) -> None:
+    async def _lease(self, channel: Channel, lease: str | None) -> None:
         """Wait until this process may receive for the account."""
-        if channel.lease is None:
+        if lease is None:
             return
         free = Wake()
         self._waiting.add(free)
         try:
-            while not await self._take(channel, channel.lease):
+            while not await self._take(channel, lease):
                 await free.wait(LEASE_POLL_S)
                 free.clear()
         finally:
@@ -128,17 +121,18 @@ class Supervisor:
         try:
             if await self._store.take_lease(lease, self._node(), now=self._clock.now()):
                 return True
-            self._show(channel, "waiting", "another gateway receives for this account")
+            self._show(channel, ChannelState.WAITING, "another gateway receives for this account")
         except StoreUnavailable:
-            self._show(channel, "waiting", "the database cannot be reached")
+            self._show(channel, ChannelState.RECONNECTING, "the database cannot be reached")
         return False
 
-    def _show(self, channel: Channel, state: str, detail: str = "") -> None:
+    def _show(self, channel: Channel, state: ChannelState, detail: str = "") -> None:
         before = self._views[id(channel)]
         self._views[id(channel)] = ChannelView(channel.name, channel.account, state, detail)
-        if state == "waiting" and before.state != "waiting":
-            log.info(
-                "channel waits: %s",
-                detail,
-                extra={"channel": channel.name, "account": channel.account},
-            )
+        is_new = before.state is not state
+        if is_new and state in {ChannelState.WAITING, ChannelState.RECONNECTING}:
+            log.info("channel waits: %s", detail, extra=_facts(channel))
+
+
+def _facts(channel: Channel) -> dict[str, str]:
+    return {"channel": channel.name, "account": channel.account}

@@ -220,7 +220,7 @@ class Works:
             places=tuple(
                 f"{view.name}/{view.account}"
                 for view in self.supervisor.views()
-                if view.state == "working"
+                if view.state.receives
             ),
             settings=settings,
         )

@@ -12,7 +12,7 @@ from fastapi.responses import Response
 
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.messages import Target
-from goclaw_py.core.status import ChannelView
+from goclaw_py.core.status import ChannelState, ChannelView
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.settings import Setting
 from goclaw_py.ports.store import OutboxState
@@ -31,8 +31,9 @@ class ChannelAnswer:
     """One account of a channel.
 
     Args:
-        state: ``working``, ``waiting`` (another process has its lease), ``stopped`` or
-            ``starting``.
+        state: ``connected``, ``reconnecting``, ``conflict`` (another program receives for it),
+            ``unauthorized`` (its token is refused), ``stopped`` (for minutes now), ``waiting``
+            (another gateway receives for it) or ``starting``.
         detail: What is wrong, in words; "" if nothing is.
         last_received_at: When somebody who may talk last spoke there, null if that is not known.
         last_sent_at: When a message last went out there, null if that is not known.
@@ -40,7 +41,7 @@ class ChannelAnswer:
 
     name: str
     account: str
-    state: str
+    state: ChannelState
     detail: str
     last_received_at: datetime | None = None
     last_sent_at: datetime | None = None

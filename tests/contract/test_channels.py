@@ -51,9 +51,10 @@ async def test_the_console_keeps_the_contract(check: Check) -> None:
     ],
 )
 async def test_telegram_keeps_the_contract(
-    kind: type[TelegramRig], check: Check, library: Library
+    kind: type[TelegramRig], check: Check, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SPEC CHAN-2: over both libraries, by long polling and by webhook."""
+    monkeypatch.setattr("channels.telegram.adapter._REFUSED_FOR_S", 0.0)
     # Here, where it may take its time: aiogram needs four seconds, under load many more.
     import_module(_CLIENTS[library])
     async with telegram(kind, library) as rig:

@@ -15,7 +15,7 @@ from goclaw_py.core.beats import BeatStatus
 from goclaw_py.core.events import Usage
 from goclaw_py.core.ids import AgentName, LaneName, NodeId
 from goclaw_py.core.outcomes import Outcome, Trigger
-from goclaw_py.core.status import Backlog, ChannelView, LaneView, Status
+from goclaw_py.core.status import Backlog, ChannelState, ChannelView, LaneView, Status
 from goclaw_py.runtime.meter import Delivery
 from goclaw_py.runtime.metrics import Metrics
 
@@ -51,7 +51,7 @@ def exposition() -> str:
         draining=False,
         lanes=(LaneView(LaneName("main"), 2, 0, 0, 0, 0, 0, 0),),
         runs=(),
-        channels=(ChannelView("telegram", "default", "working", ""),),
+        channels=(ChannelView("telegram", "default", ChannelState.CONNECTED, ""),),
         backlog=Backlog(0, 0, 0, 0),
         warnings=(),
     )

@@ -48,7 +48,7 @@ async def test_messages_come_in_and_are_confirmed(line: Line) -> None:
     assert [m.redelivered for m in inbox.messages] == [True, False]
     assert [m.external_id for m in inbox.messages] == ["7:1", "7:2"]
     assert line.channel.handle == "GoclawTestBot"
-    assert line.channel.trouble == ""
+    assert line.channel.health.detail == ""
     await eventually(lambda: api.world.commands)
     assert {str(c["command"]) for c in api.world.commands} >= {"stop", "stopall", "status"}
 
@@ -81,12 +81,12 @@ async def test_what_is_not_committed_is_not_confirmed(line: Line) -> None:
         await inbox.until_offered("one")
         api.say(BEN, "/stop")
         await inbox.until_offered("/stop")
-        await eventually(lambda: "messages cannot be committed" in line.channel.trouble)
+        await eventually(lambda: "messages cannot be committed" in line.channel.health.detail)
         assert api.pending() == 2
         inbox.down = False
         await api.wait_confirmed()
         await inbox.until_accepted("one", "/stop")
-    assert line.channel.trouble == ""
+    assert line.channel.health.detail == ""
     assert sorted(inbox.texts) == ["/stop", "one"]
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from pathlib import Path
 
 import pytest
 
 from channels.telegram.settings import Library
 from goclaw_py.core.errors import ChannelError, ChannelRefused
+from goclaw_py.core.status import HEALTHY, ChannelState
 from tests.botapi import BotApi, Fault, FaultKind
 from tests.support.bot_clients import connected as client_over
 from tests.support.telegram import ANN, CHAT, Line, connected, eventually, reply
@@ -27,8 +29,8 @@ async def test_of_two_pollers_the_older_one_steps_back(
         await polling.ready()
         async with client_over(polling.library, api.url) as other:
             assert await other.get_updates(offset=None, wait_s=0, kinds=["message"]) == []
-            await eventually(lambda: polling.channel.trouble)
-            assert "another program takes this bot's updates" in polling.channel.trouble
+            await eventually(lambda: polling.channel.health.detail)
+            assert "another program takes this bot's updates" in polling.channel.health.detail
             await asyncio.wait({task}, timeout=0.2)
             assert not task.done()
             assert api.counts()["getUpdates"] == 3, "it must not fight for the updates"
@@ -48,7 +50,7 @@ async def test_it_recovers_when_the_other_poller_has_gone(
         await polling.inbox.until_accepted("one")
         polling.api.say(ANN, "two")
         await polling.inbox.until_accepted("two")
-        await eventually(lambda: not polling.channel.trouble)
+        await eventually(lambda: not polling.channel.health.detail)
 
 
 async def test_a_webhook_that_is_set_is_removed(polling: Line) -> None:
@@ -57,7 +59,7 @@ async def test_a_webhook_that_is_set_is_removed(polling: Line) -> None:
     polling.api.say(ANN, "one")
     async with polling.receiving():
         await polling.inbox.until_accepted("one")
-        await eventually(lambda: not polling.channel.trouble)
+        await eventually(lambda: not polling.channel.health.detail)
     assert polling.api.world.webhook == ""
 
 
@@ -71,20 +73,63 @@ async def test_a_webhook_that_is_set_meanwhile_is_removed(polling: Line) -> None
     assert polling.api.world.webhook == ""
 
 
-async def test_a_revoked_token_ends_the_polling_with_one_clear_line(polling: Line) -> None:
+@pytest.mark.parametrize(("status", "words"), [(401, "Unauthorized"), (404, "Not Found")])
+async def test_one_refused_request_is_no_revoked_token(
+    line: Line, status: int, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """SPEC CHAN-8."""
-    async with polling.receiving() as task:
-        await polling.ready()
-        polling.api.revoke()
-        await asyncio.wait({task}, timeout=5)
-        with pytest.raises(ChannelRefused, match="does not accept this bot token: Unauthorized"):
+    monkeypatch.setattr("channels.telegram.webhook._LOOK_S", 0.2)
+    for method in ("getMe", "getUpdates", "setWebhook", "getWebhookInfo"):
+        line.api.fault(Fault(method, FaultKind.ERROR, status=status, words=words))
+    async with line.receiving() as task:
+        await eventually(lambda: line.channel.health.detail.endswith(f"({words})"))
+        line.api.say(ANN, "one")
+        await line.inbox.until_accepted("one")
+        await eventually(lambda: line.channel.health == HEALTHY)
+        assert not task.done()
+    assert line.channel.reaches(CHAT.chat)
+
+
+async def test_a_revoked_token_ends_the_receiving_with_one_clear_line(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SPEC CHAN-8: also where the server calls a webhook."""
+    monkeypatch.setattr("channels.telegram.webhook._LOOK_S", 0.2)
+    monkeypatch.setattr("channels.telegram.adapter._REFUSED_FOR_S", 2.0)
+    async with line.receiving() as task:
+        await line.ready()
+        line.api.revoke()
+        await eventually(lambda: line.channel.health.state is ChannelState.UNAUTHORIZED)
+        await asyncio.wait({task}, timeout=8)
+        with pytest.raises(ChannelRefused, match=r"this bot token \(Unauthorized\); get a token"):
             task.result()
-    assert not polling.channel.reaches(CHAT.chat)
+    assert not line.channel.reaches(CHAT.chat)
+
+
+async def test_a_new_token_in_its_file_is_taken_without_a_restart(
+    api: BotApi, library: Library, tmp_path: Path
+) -> None:
+    """SPEC CHAN-8."""
+    file = tmp_path / "token"
+    file.write_text("4242:AAanother-token-than-the-right-one")
+    async with connected(api, library, token=None, token_file=str(file)) as line:
+        async with line.receiving() as task:
+            await eventually(lambda: line.channel.health.state is ChannelState.UNAUTHORIZED)
+            file.write_text(api.token)
+            await asyncio.wait({task}, timeout=8)
+            task.result()
+        api.say(ANN, "one")
+        async with line.receiving():
+            await line.inbox.until_accepted("one")
+        assert await line.channel.send(reply())
 
 
 @pytest.mark.parametrize("token", ["4242:AAanother-token-than-the-right-one", "1:" + "A" * 35])
-async def test_a_wrong_token_is_refused_at_once(api: BotApi, library: Library, token: str) -> None:
+async def test_a_wrong_token_is_refused(
+    api: BotApi, library: Library, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """SPEC CHAN-8."""
+    monkeypatch.setattr("channels.telegram.adapter._REFUSED_FOR_S", 0.0)
     async with connected(api, library, token=token) as line:
         with pytest.raises(ChannelRefused) as caught:
             async with asyncio.timeout(5):
@@ -100,7 +145,7 @@ async def test_a_proxys_page_is_no_word_of_telegram(line: Line, status: int) -> 
     line.api.say(ANN, "one")
     async with line.receiving():
         await line.inbox.until_accepted("one")
-        assert line.channel.trouble == ""
+        assert line.channel.health.detail == ""
 
 
 async def test_a_poll_whose_connection_is_dead_is_given_up(
@@ -144,7 +189,7 @@ async def test_a_server_that_goes_away_and_comes_back_is_found_again(
         line.api.go_away(2)
         line.api.say(ANN, "one")
         await line.inbox.until_accepted("one")
-        await eventually(lambda: not line.channel.trouble)
+        await eventually(lambda: not line.channel.health.detail)
     lines = [r.getMessage() for r in caplog.records if r.name == "channels.telegram"]
     assert len([text for text in lines if "cannot be reached" in text]) <= 2
 
@@ -175,7 +220,7 @@ async def test_a_long_poll_is_cancelled_quickly(polling: Line) -> None:
 
 
 async def test_the_token_is_in_no_log_and_no_error(
-    line: Line, caplog: pytest.LogCaptureFixture
+    line: Line, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SPEC CHAN-8."""
     caplog.set_level(logging.DEBUG)
@@ -195,6 +240,7 @@ async def test_the_token_is_in_no_log_and_no_error(
                 errors.append(f"{error!r} {error.__cause__!r} {error.__context__!r}")
         await line.inbox.until_accepted("hello")
     line.api.revoke()
+    monkeypatch.setattr("channels.telegram.adapter._REFUSED_FOR_S", 0.0)
     with pytest.raises(ChannelRefused) as refused:
         await line.channel.receive(line.inbox)
     errors.append(repr(refused.value))

@@ -76,10 +76,10 @@ async def test_another_programs_webhook_is_noticed_told_and_replaced(
         hooked.api.set_webhook("https://other.example/hook")
         hooked.api.say(ANN, "one")
         await eventually(
-            lambda: "another program sets this bot's webhook" in hooked.channel.trouble
+            lambda: "another program sets this bot's webhook" in hooked.channel.health.detail
         )
         await hooked.inbox.until_accepted("one")
-        await eventually(lambda: not hooked.channel.trouble)
+        await eventually(lambda: not hooked.channel.health.detail)
     warnings = [record.message for record in caplog.records if record.levelname == "WARNING"]
     assert [w for w in warnings if "another program sets this bot's webhook" in w] == warnings
     assert len(warnings) == 1
@@ -107,18 +107,18 @@ async def test_why_telegram_cannot_deliver_is_told(
         await hooked.ready()
         hooked.api.fault(Fault("webhook", FaultKind.PAGE, count=10_000, status=502))
         hooked.api.say(ANN, "one")
-        await eventually(lambda: "Telegram cannot deliver" in hooked.channel.trouble)
-        assert "502" in hooked.channel.trouble
+        await eventually(lambda: "Telegram cannot deliver" in hooked.channel.health.detail)
+        assert "502" in hooked.channel.health.detail
         hooked.api.clear_faults()
         await hooked.inbox.until_accepted("one")
-        await eventually(lambda: not hooked.channel.trouble)
+        await eventually(lambda: not hooked.channel.health.detail)
 
 
 async def test_a_server_that_takes_no_such_address_is_quoted(api: BotApi, library: Library) -> None:
     api.take_any_webhook(False)
     async with connected(api, library, Mode.WEBHOOK) as line, line.receiving():
-        await eventually(lambda: "Telegram does not take the webhook" in line.channel.trouble)
-        assert "bad webhook" in line.channel.trouble
+        await eventually(lambda: "Telegram does not take the webhook" in line.channel.health.detail)
+        assert "bad webhook" in line.channel.health.detail
 
 
 # ---------------------------------------------------------------------------- strangers

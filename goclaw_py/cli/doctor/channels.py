@@ -43,12 +43,21 @@ def _accounts(world: World) -> list[ChannelAccount]:
 
 
 def _at_work(gateway: Status) -> Iterator[Finding]:
+    from goclaw_py.core.status import ChannelState  # noqa: PLC0415
+
+    renew = "write a token from @BotFather into token_file; the gateway reads it again"
+    cures = {
+        ChannelState.CONNECTED: "",
+        ChannelState.WAITING: "see which gateway receives: goclaw nodes list",
+        ChannelState.CONFLICT: "stop the other program, or give this bot another token",
+        ChannelState.UNAUTHORIZED: renew,
+        ChannelState.STOPPED: renew,
+    }
     for view in gateway.channels:
         fact = f"{view.state}{', ' if view.detail else ''}{view.detail}"
-        cure = "see the log of the gateway; it tries again by itself" if view.detail else ""
-        if view.state == "stopped":
-            cure = "correct the token and start the gateway again"
-        is_hint = view.state == "waiting"
+        retried = "see the log of the gateway, which retries by itself" if view.detail else ""
+        cure = cures.get(view.state, retried)
+        is_hint = view.state is ChannelState.WAITING
         yield Finding(f"channel {view.name}/{view.account}", fact, cure, is_hint=is_hint)
 
 

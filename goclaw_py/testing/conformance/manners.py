@@ -14,6 +14,7 @@ from goclaw_py.core.events import RunEnded, RunSignal, RunStarted, RunText, RunT
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.status import HEALTHY, ChannelHealth
 from goclaw_py.ports.channel import WebRequest
 from goclaw_py.testing.conformance.check import check
 from goclaw_py.testing.conformance.rig import Offer, Rig
@@ -172,14 +173,15 @@ async def its_handle_is_a_bare_word_and_stays(scene: Scene) -> None:
 
 
 @check("CHAN-1")
-async def its_trouble_is_empty_while_all_is_well(scene: Scene) -> None:
+async def it_is_connected_while_all_is_well(scene: Scene) -> None:
     """Operators read it; None or a class would be shown to them."""
     rig = scene.rig
-    require(isinstance(rig.channel.trouble, str), "trouble is a text, also before it receives")
+    health = rig.channel.health
+    require(isinstance(health, ChannelHealth), "health is told also before it receives")
     async with scene.receiving():
         rig.say(rig.ann, "one")
         await scene.until_accepted("one")
-        require(rig.channel.trouble == "", f"nothing is wrong, but {rig.channel.trouble!r}")
+        require(rig.channel.health == HEALTHY, f"nothing is wrong, but {rig.channel.health!r}")
 
 
 @check("IO-4")

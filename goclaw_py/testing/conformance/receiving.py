@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 
 from goclaw_py.core.errors import ChannelRefused
 from goclaw_py.core.messages import Inbound, PeerKind
+from goclaw_py.core.status import HEALTHY, ChannelHealth
 from goclaw_py.testing.conformance.check import check
 from goclaw_py.testing.conformance.rig import Offer, Trouble
 from goclaw_py.testing.conformance.scene import (
@@ -270,7 +271,7 @@ async def receiving_goes_on_when_the_server_is_back(scene: Scene) -> None:
         await scene.until_accepted("two")
         await scene.until_confirmed()
         await scene.until(
-            lambda: not rig.channel.trouble, "when all is well again, trouble is empty"
+            lambda: rig.channel.health == HEALTHY, "when all is well again, it is connected"
         )
 
 
@@ -281,7 +282,7 @@ async def receive_can_be_cancelled_while_the_server_is_away(scene: Scene) -> Non
     await rig.cause(Trouble.AWAY)
     async with scene.receiving():
         await asyncio.sleep(HOLD_S)
-        require(isinstance(rig.channel.trouble, str), "trouble is a sentence, or empty")
+        require(isinstance(rig.channel.health, ChannelHealth), "health is a ChannelHealth")
     await rig.calm()
 
 

@@ -24,7 +24,7 @@ from goclaw_py.core.ids import AgentName, JobId
 from goclaw_py.core.jobs import OPERATOR, Job, JobSpec, JobState, Maker, Message
 from goclaw_py.core.messages import PeerKind, Sender, Target
 from goclaw_py.core.schedule import Every
-from goclaw_py.core.status import ChannelView
+from goclaw_py.core.status import ChannelState, ChannelView
 from goclaw_py.ports.control import Asking
 from goclaw_py.ports.store import Chat
 from goclaw_py.store import embedded_files
@@ -113,6 +113,10 @@ def running(text: str = "", **changes: object) -> Callable[[Place], World]:
         at.world(text),
         gateway=replace(FRESH, **changes),  # type: ignore[arg-type]
     )
+
+
+def channel_is(state: ChannelState, detail: str = "x") -> Callable[[Place], World]:
+    return running(TELEGRAM, channels=(ChannelView("telegram", "default", state, detail),))
 
 
 def probed(text: str, answer: str | ChannelError) -> Callable[[Place], World]:
@@ -230,23 +234,12 @@ CASES = [
     ok("channels", probed(TELEGRAM, "@TheBot"), "@TheBot"),
     Case("channels", probed(TELEGRAM, ChannelRefused("refused")), "refused", "@BotFather"),
     Case("channels", probed(TELEGRAM, NotSent("no answer")), "no answer", "check the network"),
-    ok(
-        "channels",
-        running(TELEGRAM, channels=(ChannelView("telegram", "default", "working", ""),)),
-        "working",
-    ),
-    Case(
-        "channels",
-        running(TELEGRAM, channels=(ChannelView("telegram", "default", "stopped", "401"),)),
-        "stopped, 401",
-        "correct the token",
-    ),
-    hint(
-        "channels",
-        running(TELEGRAM, channels=(ChannelView("telegram", "default", "waiting", "409"),)),
-        "waiting, 409",
-        "see the log",
-    ),
+    ok("channels", channel_is(ChannelState.CONNECTED, ""), "connected"),
+    hint("channels", channel_is(ChannelState.WAITING), "waiting, x", "goclaw nodes"),
+    Case("channels", channel_is(ChannelState.STOPPED), "stopped, x", "@BotFather"),
+    Case("channels", channel_is(ChannelState.UNAUTHORIZED), "unauthorized, x", "@BotFather"),
+    Case("channels", channel_is(ChannelState.CONFLICT), "conflict, x", "other program"),
+    Case("channels", channel_is(ChannelState.RECONNECTING), "reconnecting, x", "see the log"),
     Case(
         "channels",
         lambda at: replace(at.world(TELEGRAM), gateway="no answer within 4 s"),

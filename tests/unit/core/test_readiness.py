@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from goclaw_py.core.readiness import Check, Condition, Vitals, judge
-from goclaw_py.core.status import ChannelView
+from goclaw_py.core.status import ChannelState, ChannelView
 
 
-def channel(state: str, detail: str = "") -> ChannelView:
+def channel(state: ChannelState, detail: str = "") -> ChannelView:
     return ChannelView("telegram", "secret-account", state, detail)
 
 
-WORKS = channel("working")
-STANDS_BY = channel("waiting", "another gateway receives for this account")
-TROUBLED = channel("working", "no answer from api.example.org, token 123:abc")
-BEGINS = channel("starting")
-STOPPED = channel("stopped", "wrong token 123:abc")
+WORKS = channel(ChannelState.CONNECTED)
+STANDS_BY = channel(ChannelState.WAITING, "another gateway receives for this account")
+TROUBLED = channel(ChannelState.RECONNECTING, "no answer from api.example.org, token 123:abc")
+BEGINS = channel(ChannelState.STARTING)
+STOPPED = channel(ChannelState.STOPPED, "wrong token 123:abc")
 WELL = Vitals(database=True, channels=(WORKS,), lag_s=0.0, draining=False)
 
 
@@ -50,11 +50,11 @@ def test_it_is_ready_if_nothing_fails(
     ("channels", "state", "words"),
     [
         ((), Condition.OK, "no channel is set up"),
-        ((WORKS,), Condition.OK, "channels: 1 working"),
+        ((WORKS,), Condition.OK, "channels: 1 connected"),
         ((STANDS_BY,), Condition.OK, "channels: 1 waiting"),
-        ((WORKS, STANDS_BY, WORKS), Condition.OK, "channels: 1 waiting, 2 working"),
-        ((WORKS, STOPPED), Condition.DEGRADED, "channels: 1 stopped, 1 working"),
-        ((TROUBLED,), Condition.DEGRADED, "channels: 1 in trouble"),
+        ((WORKS, STANDS_BY, WORKS), Condition.OK, "channels: 2 connected, 1 waiting"),
+        ((WORKS, STOPPED), Condition.DEGRADED, "channels: 1 connected, 1 stopped"),
+        ((TROUBLED,), Condition.DEGRADED, "channels: 1 reconnecting"),
         ((STANDS_BY, BEGINS), Condition.DEGRADED, "channels: 1 starting, 1 waiting"),
         ((BEGINS,), Condition.FAILING, "no channel works: 1 starting"),
         ((STOPPED, BEGINS), Condition.FAILING, "no channel works: 1 starting, 1 stopped"),

@@ -188,7 +188,7 @@ async def test_a_second_gateway_disturbs_nothing_and_waits_for_the_poller_lease(
         await mine.deliver(message("hello"))
         await asyncio.sleep(59)
         assert (mine.receiving, other.receiving) == (1, 0)
-        assert [view.state for view in first.supervisor.views()] == ["working"]
+        assert [view.state for view in first.supervisor.views()] == ["connected"]
         assert [view.state for view in second.supervisor.views()] == ["waiting"]
         await until(lambda: bool(mine.texts() + other.texts()))
         assert (agent.prompts, idle.prompts) == (["hello"], [])

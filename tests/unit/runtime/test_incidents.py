@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from goclaw_py.core.messages import OutboundMessage, Sender, Target
-from goclaw_py.core.status import ChannelView
+from goclaw_py.core.status import ChannelState, ChannelView
 from goclaw_py.ports.store import NewPairing, PairingRequest
 from goclaw_py.runtime.incidents import LASTS_S, LOOK_S, Incidents
 from goclaw_py.testing.channel import RecordingChannel
@@ -21,9 +21,11 @@ NO_NETWORK = "Telegram cannot be reached"
 class Shown:
     """What the channel shows of itself."""
 
-    view: ChannelView = field(default=ChannelView("telegram", "default", "working", ""))
+    view: ChannelView = field(
+        default=ChannelView("telegram", "default", ChannelState.CONNECTED, "")
+    )
 
-    def becomes(self, state: str, detail: str = "") -> None:
+    def becomes(self, state: ChannelState, detail: str = "") -> None:
         self.view = ChannelView("telegram", "default", state, detail)
 
 
@@ -68,7 +70,7 @@ def told(process: GatewayProcess, chat: str) -> list[str]:
 
 async def test_a_trouble_that_lasts_is_told_once() -> None:
     async with watched("ann") as (process, shown):
-        shown.becomes("working", NO_NETWORK)
+        shown.becomes(ChannelState.RECONNECTING, NO_NETWORK)
         await asyncio.sleep(LASTS_S - 2 * LOOK_S)
         assert told(process, "ann") == []
         await until(lambda: len(told(process, "ann")) == 1)
@@ -81,9 +83,9 @@ async def test_a_trouble_that_lasts_is_told_once() -> None:
 async def test_a_trouble_that_passes_is_told_to_nobody() -> None:
     async with watched("ann") as (process, shown):
         for _ in range(5):
-            shown.becomes("working", NO_NETWORK)
+            shown.becomes(ChannelState.RECONNECTING, NO_NETWORK)
             await asyncio.sleep(LASTS_S / 2)
-            shown.becomes("working")
+            shown.becomes(ChannelState.CONNECTED)
             await asyncio.sleep(LASTS_S / 2)
         assert told(process, "ann") == []
 
@@ -91,16 +93,16 @@ async def test_a_trouble_that_passes_is_told_to_nobody() -> None:
 async def test_a_channel_that_stopped_is_told_at_once() -> None:
     """SPEC CHAN-8: 401."""
     async with watched("ann") as (process, shown):
-        shown.becomes("stopped", "Telegram does not accept this bot token")
+        shown.becomes(ChannelState.STOPPED, "Telegram does not accept this bot token")
         await until(lambda: len(told(process, "ann")) == 1, within_s=2 * LOOK_S)
 
 
 async def test_a_trouble_that_comes_again_is_told_again() -> None:
     async with watched("ann") as (process, shown):
         for _ in range(2):
-            shown.becomes("working", NO_NETWORK)
+            shown.becomes(ChannelState.RECONNECTING, NO_NETWORK)
             await asyncio.sleep(LASTS_S + 2 * LOOK_S)
-            shown.becomes("working")
+            shown.becomes(ChannelState.CONNECTED)
             await asyncio.sleep(2 * LOOK_S)
         assert len(told(process, "ann")) == 2
         assert await process.store.incidents() == []
@@ -110,7 +112,7 @@ async def test_every_owner_is_told_and_no_guest() -> None:
     async with watched("ann", "bob") as (process, shown):
         await let_in(process, "gus", guest=True)
         await process.ask("hello", chat="gus")
-        shown.becomes("stopped", "no token")
+        shown.becomes(ChannelState.STOPPED, "no token")
         await until(lambda: len(told(process, "ann")) == 1)
         await until(lambda: len(told(process, "bob")) == 1)
         assert told(process, "gus") == []
@@ -118,7 +120,7 @@ async def test_every_owner_is_told_and_no_guest() -> None:
 
 async def test_after_a_restart_nobody_is_told_twice() -> None:
     async with watched("ann") as (process, shown):
-        shown.becomes("stopped", "no token")
+        shown.becomes(ChannelState.STOPPED, "no token")
         await until(lambda: len(told(process, "ann")) == 1)
         again = Incidents(
             process.store,
@@ -137,7 +139,7 @@ async def test_after_a_restart_nobody_is_told_twice() -> None:
 async def test_while_the_database_is_away_the_telling_waits() -> None:
     async with watched("ann") as (process, shown):
         process.store.broken.add("open_incident")
-        shown.becomes("stopped", "no token")
+        shown.becomes(ChannelState.STOPPED, "no token")
         await asyncio.sleep(120)
         assert told(process, "ann") == []
         process.store.broken.clear()

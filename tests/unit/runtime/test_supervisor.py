@@ -59,11 +59,11 @@ async def test_a_channel_that_breaks_is_started_again_and_the_others_go_on(
     async with supervised(broken, sound) as (supervisor, intake):
         broken.break_off(ValueError("a bug"))
         await asyncio.sleep(1)
-        assert looks(supervisor) == [("starting", "broke: a bug"), ("working", "")]
+        assert looks(supervisor) == [("starting", "broke: a bug"), ("connected", "")]
         await sound.deliver(message("still here"))
         await broken.deliver(message("here again"))
         assert intake.texts == ["still here", "here again"]
-        assert looks(supervisor)[0] == ("working", "")
+        assert looks(supervisor)[0] == ("connected", "")
         assert "channel broke; starting it again" in caplog.messages
 
 
@@ -73,31 +73,45 @@ async def test_a_channel_that_is_refused_stops_with_its_reason_and_the_others_go
     async with supervised(refused, sound) as (supervisor, intake):
         refused.break_off(ChannelRefused("wrong token"))
         await asyncio.sleep(600)
-        assert looks(supervisor) == [("stopped", "wrong token"), ("working", "")]
+        assert looks(supervisor) == [("stopped", "wrong token"), ("connected", "")]
         assert refused.receiving == 0
         await sound.deliver(message("still here"))
         assert intake.texts == ["still here"]
 
 
-async def test_it_is_known_when_the_last_channel_to_the_outside_has_stopped() -> None:
-    """SPEC CHAN-8: the terminal alone keeps no gateway up."""
-    console = RecordingChannel("console", trusted=True)
-    a, b = RecordingChannel("a", trusted=False), RecordingChannel("b", trusted=False)
-    async with supervised(console, a, b) as (supervisor, _):
-        waiting = asyncio.create_task(supervisor.until_none_works())
-        a.break_off(ChannelRefused("wrong token"))
-        await asyncio.sleep(60)
-        assert not waiting.done()
-        b.break_off(ChannelRefused("wrong token"))
-        await asyncio.wait_for(waiting, 1)
+async def test_a_channel_that_is_refused_starts_again_when_that_is_worth_a_try() -> None:
+    """SPEC CHAN-8: with another token, whose lease may be another one."""
+
+    class Renewed(RecordingChannel):
+        async def until_retry(self) -> None:
+            await asyncio.sleep(600)
+            self.lease = "bot:2"
+
+    store, refused = FlakyStore(), Renewed(lease="bot:1")
+    async with supervised(refused, store=store) as (supervisor, intake):
+        refused.break_off(ChannelRefused("wrong token"))
+        await asyncio.sleep(590)
+        assert looks(supervisor) == [("stopped", "wrong token")]
+        await asyncio.sleep(20)
+        assert looks(supervisor) == [("connected", "")]
+        assert await _others_lease(store, "bot:1")
+        assert not await _others_lease(store, "bot:2")
+        await refused.deliver(message("hello"))
+        assert intake.texts == ["hello"]
 
 
-async def test_a_gateway_with_the_terminal_alone_goes_on() -> None:
-    async with supervised(RecordingChannel("console", trusted=True)) as (supervisor, _):
-        waiting = asyncio.create_task(supervisor.until_none_works())
-        await asyncio.sleep(3600 - 1)
-        assert not waiting.done()
-        waiting.cancel()
+async def test_a_channel_that_breaks_while_it_is_stopped_does_not_end_the_others() -> None:
+    class Broken(RecordingChannel):
+        async def until_retry(self) -> None:
+            raise ValueError("a bug")
+
+    refused, sound = Broken("a"), RecordingChannel("b")
+    async with supervised(refused, sound) as (supervisor, intake):
+        refused.break_off(ChannelRefused("wrong token"))
+        await asyncio.sleep(1)
+        assert looks(supervisor) == [("starting", "broke: a bug"), ("connected", "")]
+        await sound.deliver(message("still here"))
+        assert intake.texts == ["still here"]
 
 
 async def test_a_channel_waits_for_its_lease(caplog: pytest.LogCaptureFixture) -> None:
@@ -115,7 +129,7 @@ async def test_a_channel_waits_for_its_lease(caplog: pytest.LogCaptureFixture) -
         assert len(caplog.messages) == 1
         await store.drop_lease("bot:1", other)
         await until(lambda: channel.receiving == 1, within_s=3)
-        assert looks(supervisor) == [("working", "")]
+        assert looks(supervisor) == [("connected", "")]
 
 
 async def test_every_channel_hears_that_a_lease_is_free_whatever_others_do_then() -> None:
@@ -149,7 +163,7 @@ async def test_a_channel_waits_for_the_database_that_holds_its_lease() -> None:
     store.broken = {"take_lease"}
     async with supervised(channel, store=store) as (supervisor, _):
         await asyncio.sleep(60)
-        assert looks(supervisor) == [("waiting", "the database cannot be reached")]
+        assert looks(supervisor) == [("reconnecting", "the database cannot be reached")]
         store.broken = set()
         await until(lambda: channel.receiving == 1, within_s=3)
 
@@ -211,7 +225,7 @@ async def test_a_lease_that_cannot_be_given_back_holds_nobody_up(
             store.errors["drop_lease"] = ValueError("a bug in the store")
         channel.break_off(ValueError("a bug"))
         await asyncio.sleep(10)
-        assert looks(supervisor) == [("working", ""), ("working", "")]
+        assert looks(supervisor) == [("connected", ""), ("connected", "")]
         assert "the channel's lease was not given back" in caplog.messages
         await sound.deliver(message("still here"))
         assert intake.texts == ["still here"]

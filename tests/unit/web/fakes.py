@@ -32,6 +32,7 @@ from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.core.status import (
     ActiveRuns,
     Backlog,
+    ChannelState,
     ChannelView,
     LanesView,
     LaneUse,
@@ -95,7 +96,7 @@ STATUS = Status(
     draining=False,
     lanes=(LaneView(LaneName("main"), 2, 1, 0, 5, 3, 1, 0),),
     runs=(RUNNING,),
-    channels=(ChannelView("telegram", "default", "stopped", "wrong token"),),
+    channels=(ChannelView("telegram", "default", ChannelState.STOPPED, "wrong token"),),
     backlog=Backlog(inbox=1, outbox=2, dead=3),
     warnings=("disk is nearly full",),
 )

@@ -11,7 +11,7 @@ import pytest
 
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import PeerKind, Target
-from goclaw_py.core.status import ChannelView
+from goclaw_py.core.status import ChannelState, ChannelView
 from goclaw_py.ports.settings import MASK, OriginKind, Setting
 from goclaw_py.ports.store import Heard, OutboxRow, OutboxState
 from goclaw_py.web.api import make_api
@@ -38,9 +38,9 @@ class Used(FakeControl):
         self.snapshot = replace(
             fakes.STATUS,
             channels=(
-                ChannelView("telegram", "default", "working", ""),
-                ChannelView("telegram", "work", "stopped", "wrong token"),
-                ChannelView("console", "default", "working", ""),
+                ChannelView("telegram", "default", ChannelState.CONNECTED, ""),
+                ChannelView("telegram", "work", ChannelState.STOPPED, "wrong token"),
+                ChannelView("console", "default", ChannelState.CONNECTED, ""),
             ),
         )
 
@@ -118,7 +118,7 @@ async def test_channels_come_with_when_they_were_last_used() -> None:
     assert first == {
         "name": "telegram",
         "account": "default",
-        "state": "working",
+        "state": "connected",
         "detail": "",
         "last_received_at": "2026-01-02T03:04:02Z",
         "last_sent_at": None,

@@ -135,6 +135,10 @@ class ScriptedClient:
         """Let the next calls of a method fail, one after the other, without any effect."""
         self._failures[method].extend(errors)
 
+    def forgive(self) -> None:
+        """Let no more calls fail."""
+        self._failures.clear()
+
     async def _begin(self, method: str) -> None:
         self.calls.append(method)
         self.active += 1

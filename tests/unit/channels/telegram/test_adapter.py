@@ -56,7 +56,7 @@ def test_it_is_a_channel() -> None:
     """SPEC CHAN-1."""
     channel: Channel = channel_over(ScriptedClient())
     assert (channel.name, channel.account, channel.trusted) == ("telegram", "default", False)
-    assert (channel.handle, channel.trouble, channel.reaches("7")) == (None, "", True)
+    assert (channel.handle, channel.health.detail, channel.reaches("7")) == (None, "", True)
 
 
 def test_a_poller_needs_a_lease_and_a_webhook_does_not() -> None:
@@ -252,9 +252,9 @@ async def test_the_bot_is_asked_for_until_the_network_is_there(
         with logged(caplog) as lines:
             task = asyncio.create_task(channel.receive(notebook))
             await asyncio.sleep(600)
-            assert channel.trouble == "Telegram cannot be reached, for 600 s now: no route"
+            assert channel.health.detail == "Telegram cannot be reached, for 600 s now: no route"
             await asyncio.sleep(3000)
-            assert channel.trouble == ""
+            assert channel.health.detail == ""
             task.cancel()
             await asyncio.wait({task})
     assert notebook.texts == [["hello"]]
@@ -267,7 +267,7 @@ async def test_who_does_not_receive_any_more_tells_no_trouble() -> None:
     client.fail("get_me", *[NotSent("no route")] * 100)
     async with over(client) as channel:
         await run_for(channel.receive(Notebook()), 60)
-        assert channel.trouble == ""
+        assert channel.health.detail == ""
 
 
 @pytest.mark.parametrize("settings", [SETTINGS, HOOKED], ids=["polling", "webhook"])
@@ -278,21 +278,11 @@ async def test_trouble_with_receiving_is_told_while_it_lasts(settings: Settings)
     async with over(client, settings) as channel:
         task = asyncio.create_task(channel.receive(Notebook()))
         await asyncio.sleep(60)
-        assert channel.trouble == "Telegram cannot be reached, for 60 s now: no route"
+        assert channel.health.detail == "Telegram cannot be reached, for 60 s now: no route"
         await asyncio.sleep(600)
-        assert channel.trouble == ""
+        assert channel.health.detail == ""
         task.cancel()
         await asyncio.wait({task})
-
-
-async def test_receive_ends_with_a_refused_token() -> None:
-    """SPEC CHAN-8."""
-    client = ScriptedClient()
-    client.fail("get_me", REFUSED)
-    async with over(client) as channel:
-        with pytest.raises(ChannelRefused):
-            await channel.receive(Notebook())
-        assert not channel.reaches("7")
 
 
 @pytest.mark.parametrize("settings", [SETTINGS, HOOKED], ids=["polling", "webhook"])

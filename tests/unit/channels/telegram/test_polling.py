@@ -115,11 +115,11 @@ async def test_while_nothing_can_be_committed_polls_stay_less_than_a_second_apar
     with logged(caplog) as lines:
         task = asyncio.create_task(taking.run(Notebook(failures=19)))
         await asyncio.sleep(10)
-        assert taking.trouble == (
+        assert taking.health.detail == (
             "messages cannot be committed, for 10 s now: the database does not answer"
         )
         await asyncio.sleep(50)
-        assert taking.trouble == ""
+        assert taking.health.detail == ""
         task.cancel()
         await asyncio.wait({task})
     pauses = [b.at - a.at for a, b in zip(client.polls, client.polls[1:20], strict=False)]
@@ -206,10 +206,10 @@ async def test_updates_that_cannot_be_confirmed_do_not_make_a_busy_loop(
     task = asyncio.create_task(taking.run(Notebook()))
     await asyncio.sleep(60)
     assert len(client.polls) < 10
-    assert taking.trouble.startswith("updates cannot be confirmed")
+    assert taking.health.detail.startswith("updates cannot be confirmed")
     client.answers[:-1] = []
     await asyncio.sleep(60)
-    assert taking.trouble == ""
+    assert taking.health.detail == ""
     task.cancel()
     await asyncio.wait({task})
 

@@ -74,11 +74,11 @@ async def test_an_hour_without_network_takes_two_lines_and_is_over_by_itself(
     with logged(caplog) as lines:
         task = asyncio.create_task(taking.run(notebook))
         await asyncio.sleep(0.5)
-        assert taking.trouble == "Telegram cannot be reached, for 0 s now: no connection"
+        assert taking.health.detail == "Telegram cannot be reached, for 0 s now: no connection"
         await asyncio.sleep(HOUR - 10)
-        assert taking.trouble.startswith("Telegram cannot be reached, for 3590 s now")
+        assert taking.health.detail.startswith("Telegram cannot be reached, for 3590 s now")
         await asyncio.sleep(60)
-        assert taking.trouble == ""
+        assert taking.health.detail == ""
         task.cancel()
         await asyncio.wait({task})
     assert notebook.texts == [["hello"]]
@@ -115,11 +115,11 @@ async def test_a_poll_that_never_comes_back_is_given_up() -> None:
     await asyncio.sleep(0)
     client.takes_s["get_updates"] = 10 * HOUR
     await asyncio.sleep(60.5)
-    assert taking.trouble.endswith("a request for updates never came back")
+    assert taking.health.detail.endswith("a request for updates never came back")
     client.takes_s["get_updates"] = 0
     await asyncio.sleep(60.5)
     assert notebook.texts == [["hello"]]
-    assert taking.trouble == ""
+    assert taking.health.detail == ""
     task.cancel()
     await asyncio.wait({task})
 
@@ -135,11 +135,11 @@ async def test_two_pollers_are_told_once_and_retried_slowly(
     with logged(caplog) as lines:
         task = asyncio.create_task(taking.run(notebook))
         await asyncio.sleep(25)
-        assert taking.trouble.startswith(
+        assert taking.health.detail.startswith(
             "another program takes this bot's updates; stop it there, for 25 s now: Conflict"
         )
         await asyncio.sleep(25)
-        assert taking.trouble == ""
+        assert taking.health.detail == ""
         task.cancel()
         await asyncio.wait({task})
     assert [poll.at for poll in client.polls[1:5]] == [0, 10, 20, 30]
@@ -173,11 +173,11 @@ async def test_a_webhook_that_another_program_sets_again_and_again_does_not_floo
     with logged(caplog) as lines:
         task = asyncio.create_task(taking.run(Notebook()))
         await asyncio.sleep(HOUR)
-        assert taking.trouble.startswith("a webhook is set for this bot")
-        assert taking.trouble.endswith("https://old.example/hook")
+        assert taking.health.detail.startswith("a webhook is set for this bot")
+        assert taking.health.detail.endswith("https://old.example/hook")
         client.answers, client.hook = [[update(5)]], Webhook()
         await asyncio.sleep(60)
-        assert taking.trouble == ""
+        assert taking.health.detail == ""
         task.cancel()
         await asyncio.wait({task})
     assert len(lines) == 2
@@ -190,9 +190,9 @@ async def test_a_poller_instead_of_the_webhook_is_told_apart() -> None:
     taking = poller(client)
     task = asyncio.create_task(taking.run(Notebook()))
     await asyncio.sleep(0.5)
-    assert taking.trouble.startswith("a webhook is set")
+    assert taking.health.detail.startswith("a webhook is set")
     await asyncio.sleep(5)
-    assert taking.trouble.startswith("another program takes this bot's updates")
+    assert taking.health.detail.startswith("another program takes this bot's updates")
     task.cancel()
     await asyncio.wait({task})
 

@@ -207,9 +207,9 @@ async def test_while_the_database_is_away_the_server_has_to_come_again(
         async with serving(ScriptedClient(), notebook) as hook:
             for _ in range(3):
                 assert (await ask(hook, request())).status == 503
-                assert hook.trouble.endswith("the database does not answer")
+                assert hook.health.detail.endswith("the database does not answer")
             assert (await ask(hook, request())).status == 200
-            assert hook.trouble == ""
+            assert hook.health.detail == ""
     assert lines == [
         "WARNING messages cannot be committed",
         "INFO messages cannot be committed: over",
@@ -262,10 +262,12 @@ async def test_setting_it_is_tried_until_it_works(caplog: pytest.LogCaptureFixtu
     with logged(caplog) as lines:
         async with serving(client) as hook:
             await asyncio.sleep(1000)
-            assert hook.trouble.startswith("Telegram cannot be reached, for 1000 s now: no route")
+            assert hook.health.detail.startswith(
+                "Telegram cannot be reached, for 1000 s now: no route"
+            )
             assert (await ask(hook, request())).status == 200
             await asyncio.sleep(2600)
-            assert hook.trouble == ""
+            assert hook.health.detail == ""
     assert len(client.hooks) == 1
     assert lines == ["WARNING Telegram cannot be reached", "INFO Telegram cannot be reached: over"]
 
@@ -276,9 +278,9 @@ async def test_an_address_that_the_server_does_not_take_is_told_in_its_words() -
     client.fail("set_webhook", *[Undeliverable(words)] * 10)
     async with serving(client) as hook:
         await asyncio.sleep(20)
-        assert hook.trouble == f"Telegram does not take the webhook, for 20 s now: {words}"
+        assert hook.health.detail == f"Telegram does not take the webhook, for 20 s now: {words}"
         await asyncio.sleep(600)
-        assert hook.trouble == ""
+        assert hook.health.detail == ""
     assert len(client.hooks) == 1
 
 
@@ -291,12 +293,14 @@ async def test_another_programs_webhook_is_noticed_told_and_replaced(
         async with serving(client) as hook:
             client.hook = SetWebhook(OTHER)
             await asyncio.sleep(61)
-            assert hook.trouble.startswith("another program sets this bot's webhook; stop it there")
-            assert hook.trouble.endswith(OTHER)
+            assert hook.health.detail.startswith(
+                "another program sets this bot's webhook; stop it there"
+            )
+            assert hook.health.detail.endswith(OTHER)
             assert client.hook.url == URL
             assert [made.secret for made in client.hooks] == [SECRET] * 2
             await asyncio.sleep(61)
-            assert hook.trouble == ""
+            assert hook.health.detail == ""
     assert [line.split()[0] for line in lines] == ["WARNING", "INFO"]
 
 
@@ -310,7 +314,7 @@ async def test_two_programs_that_set_it_by_turns_do_not_flood_the_log(
             for _ in range(60):
                 client.hook = SetWebhook("" if client.hook.url == OTHER else OTHER)
                 await asyncio.sleep(60)
-                assert hook.trouble
+                assert hook.health.detail
     assert len(client.hooks) == 61
     assert len(lines) == 1
 
@@ -320,7 +324,7 @@ async def test_a_webhook_that_was_removed_is_set_again() -> None:
     async with serving(client) as hook:
         client.hook = SetWebhook()
         await asyncio.sleep(61)
-        assert hook.trouble.endswith("it was removed")
+        assert hook.health.detail.endswith("it was removed")
     assert client.hook.url == URL
 
 
@@ -331,7 +335,7 @@ async def test_why_the_server_cannot_deliver_is_told_while_updates_wait() -> Non
         for waiting, trouble in ((3, "Connection refused"), (0, "Connection refused"), (3, "")):
             client.hook = SetWebhook(URL, waiting, trouble)
             await asyncio.sleep(61)
-            told = hook.trouble
+            told = hook.health.detail
             assert told == "" or "Telegram cannot deliver to the webhook" in told
             assert bool(told) is bool(waiting and trouble)
 
@@ -341,10 +345,10 @@ async def test_trouble_while_looking_is_told_and_over_by_itself() -> None:
     client.fail("webhook", NotSent("no route"))
     async with serving(client) as hook:
         await asyncio.sleep(61)
-        assert hook.trouble.startswith("Telegram cannot be reached")
+        assert hook.health.detail.startswith("Telegram cannot be reached")
         assert (await ask(hook, request())).status == 200
         await asyncio.sleep(61)
-        assert hook.trouble == ""
+        assert hook.health.detail == ""
 
 
 @pytest.mark.parametrize("method", ["set_webhook", "webhook"])

@@ -11,7 +11,7 @@ import pytest
 
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import OutboundMessage
-from goclaw_py.core.status import ChannelView
+from goclaw_py.core.status import ChannelState, ChannelView
 from goclaw_py.ports.store import OutboxState, RunSpan
 from goclaw_py.web.api import make_api
 from goclaw_py.web.front import Access
@@ -196,7 +196,7 @@ async def test_health_tells_how_to_get_a_channel_where_there_is_none_but_its_own
     browser: Browser, control: FakeControl
 ) -> None:
     assert "@BotFather" not in (await browser.get("/health")).text
-    own = ChannelView("console", "default", "working", "")
+    own = ChannelView("console", "default", ChannelState.CONNECTED, "")
     control.snapshot = replace(fakes.STATUS, channels=(own,))
     assert "@BotFather" in (await browser.get("/health")).text
 
