@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from goclaw_py.core.requests import Drop, Mode, QueuePolicy
     from goclaw_py.core.schedule import At, Cron, Every
     from goclaw_py.core.scheduler import UnknownLane
-    from goclaw_py.core.status import LaneView, RunState, RunView
-    from goclaw_py.ports.control import StopReport
+    from goclaw_py.core.status import LaneView, RunState, RunView, StopReport
     from goclaw_py.ports.jobs import JobChange, RunNow, StartedNow
     from goclaw_py.ports.store import JobQuery
     from goclaw_py.runtime.jobs.library import Due, JobService
@@ -69,7 +68,7 @@ _HOME = {
     "Scheduler": "runtime.library.scheduler",
     "SlugTaken": "core.errors",
     "StartedNow": "ports.jobs",
-    "StopReport": "ports.control",
+    "StopReport": "core.status",
     "UnknownLane": "core.scheduler",
     "WouldDeadlock": "runtime.library.run",
 }

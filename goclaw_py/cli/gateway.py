@@ -11,8 +11,8 @@ from goclaw_py.cli.context import AsJson, Asks, SessionName, Watch, cli, look
 from goclaw_py.cli.output import duration, plain, show_facts, show_json, show_table
 
 if TYPE_CHECKING:
-    from goclaw_py.core.status import Backlog, Status
-    from goclaw_py.ports.control import Control, StopReport
+    from goclaw_py.core.status import Backlog, Status, StopReport
+    from goclaw_py.ports.control import Control
 
 
 def run(
@@ -146,7 +146,7 @@ def stop(
 
     report = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.ports.control import StopReport  # noqa: PLC0415
+        from goclaw_py.core.status import StopReport  # noqa: PLC0415
 
         show_json(StopReport, report)
         return

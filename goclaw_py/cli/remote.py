@@ -19,7 +19,7 @@ from goclaw_py.cli.remote_usage import ask_usage
 from goclaw_py.core.errors import GoclawError, StoreUnavailable
 from goclaw_py.core.ids import LaneName, SessionKey
 from goclaw_py.core.live import LiveEvent
-from goclaw_py.core.status import ActiveRuns, LanesView, Status
+from goclaw_py.core.status import ActiveRuns, LanesView, Status, StopReport
 from goclaw_py.core.usage_view import UsageQuery, UsageReport
 from goclaw_py.ports.control import (
     Asking,
@@ -28,7 +28,6 @@ from goclaw_py.ports.control import (
     NoGateway,
     QueueView,
     Resized,
-    StopReport,
     Submitted,
 )
 from goclaw_py.ports.store import Node, Person

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import UnionType
+from typing import TypeVar
 
 from goclaw_py.core.histogram import Histogram
 from goclaw_py.core.ids import MAIN_AGENT, MAIN_LANE, AgentName, LaneName, RunId, SessionKey
@@ -65,12 +67,31 @@ class QueuePolicy:
 
     def __post_init__(self) -> None:
         # Names are welcome too, and become members: comparisons are by identity.
-        object.__setattr__(self, "mode", Mode(self.mode))
-        object.__setattr__(self, "drop", Drop(self.drop))
+        object.__setattr__(self, "mode", _choice("mode", self.mode, Mode))
+        object.__setattr__(self, "drop", _choice("drop", self.drop, Drop))
         check_count("capacity", self.capacity)
         check_count("concurrency", self.concurrency)
+        check_type("debounce_s", self.debounce_s, int | float)
         if not 0 <= self.debounce_s <= MAX_DEBOUNCE_S:
             raise ValueError(f"debounce_s is from 0 to {MAX_DEBOUNCE_S:.0f}: {self.debounce_s!r}")
+
+
+def check_type(name: str, value: object, kind: type | UnionType) -> None:
+    """Raise ``TypeError`` unless ``value`` is of that type."""
+    if not isinstance(value, kind):
+        wanted = kind.__name__ if isinstance(kind, type) else str(kind)
+        raise TypeError(f"{name} must be of type {wanted}, not {type(value).__name__}: {value!r}")
+
+
+_E = TypeVar("_E", bound=StrEnum)
+
+
+def _choice(name: str, value: object, kind: type[_E]) -> _E:
+    """The member of that value. Raises ``ValueError`` with all choices."""
+    try:
+        return kind(str(value))
+    except ValueError:
+        raise ValueError(f"{name} must be one of {', '.join(kind)}, not {value!r}") from None
 
 
 def check_count(name: str, value: object) -> None:

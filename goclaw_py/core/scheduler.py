@@ -17,7 +17,7 @@ from goclaw_py.core.intake import Intake
 from goclaw_py.core.machine import Machine, Stop
 from goclaw_py.core.nesting import DEFAULT_NESTING, Nesting, with_descendants, would_wait
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import Lane, Mode, QueuePolicy, Request, check_count
+from goclaw_py.core.requests import Lane, Mode, QueuePolicy, Request, check_count, check_type
 from goclaw_py.core.run_views import run_view
 from goclaw_py.core.states import ABANDONED, FINISHING, QUEUED, RUNNING, STOPPING
 from goclaw_py.core.status import LaneLoad, LaneView, RunState, RunView
@@ -62,6 +62,7 @@ class Scheduler:
         nesting: Nesting = DEFAULT_NESTING,
         shared: Collection[LaneName] = (),
     ) -> None:
+        check_type("cancel_grace_s", cancel_grace_s, float | int)
         if not 0 <= cancel_grace_s <= MAX_LIMIT_S:
             raise ValueError(f"cancel_grace_s is a number of seconds: {cancel_grace_s!r}")
         sizes = {**DEFAULT_LANES, **(lanes or {})}
@@ -390,6 +391,7 @@ class Scheduler:
 def _check_limits(request: Request) -> None:
     for name in ("deadline_s", "run_timeout_s"):
         limit_s = getattr(request, name)
+        check_type(name, limit_s, float | int | None)
         if limit_s is not None and not 0 <= limit_s <= MAX_LIMIT_S:
             raise ValueError(f"{name} is a number of seconds, at least 0: {limit_s!r}")
 

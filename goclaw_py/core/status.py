@@ -92,6 +92,15 @@ class RunView:
 
 
 @dataclass(frozen=True, slots=True)
+class StopReport:
+    """What a stop did. ``already_stopping``: the only run left had been stopped before."""
+
+    stopped: tuple[RunId, ...] = ()
+    dropped: tuple[RunId, ...] = ()
+    already_stopping: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class LaneUse:
     """A lane with those who use it.
 

@@ -18,7 +18,7 @@ from goclaw_py.core.live import LiveEvent
 from goclaw_py.core.messages import Sender
 from goclaw_py.core.pages import Cursor
 from goclaw_py.core.requests import QueuePolicy
-from goclaw_py.core.status import ActiveRuns, LanesView, LaneView, RunView, Status
+from goclaw_py.core.status import ActiveRuns, LanesView, LaneView, RunView, Status, StopReport
 from goclaw_py.core.usage_view import UsageQuery, UsageReport
 from goclaw_py.ports.heartbeat import HeartbeatDesk
 from goclaw_py.ports.jobs import JobDesk
@@ -94,15 +94,6 @@ class Submitted:
 
     session: SessionKey
     run: RunId | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StopReport:
-    """What a stop did. ``already_stopping``: the only run left had been stopped before."""
-
-    stopped: tuple[RunId, ...] = ()
-    dropped: tuple[RunId, ...] = ()
-    already_stopping: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from goclaw_py.core.status import (
     RunState,
     RunView,
     Status,
+    StopReport,
 )
 from goclaw_py.core.usage_view import UsageQuery, UsageReport, report, span_of
 from goclaw_py.ports.clock import Clock
@@ -33,7 +34,6 @@ from goclaw_py.ports.control import (
     NotFound,
     QueueView,
     Resized,
-    StopReport,
     Submitted,
 )
 from goclaw_py.ports.heartbeat import HeartbeatDesk

@@ -11,8 +11,9 @@ from goclaw_py.core.commands import Stop
 from goclaw_py.core.errors import GoclawError
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import Target
+from goclaw_py.core.status import StopReport
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.control import NotFound, StopReport
+from goclaw_py.ports.control import NotFound
 from goclaw_py.ports.store import NodeStore
 from goclaw_py.runtime.calls import Calls, Facts
 from goclaw_py.runtime.stopper import Stopped, Stopper

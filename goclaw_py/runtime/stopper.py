@@ -11,9 +11,8 @@ from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.machine import Stop
 from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.status import RunView
+from goclaw_py.core.status import RunView, StopReport
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.control import StopReport
 from goclaw_py.ports.store import InboxStore
 from goclaw_py.runtime.dispatcher import Dispatcher
 from goclaw_py.runtime.outages import Outages

@@ -7,7 +7,7 @@ are shells of the same state machine. ``docs/guide/library.md`` shows it in use.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, Self, Unpack, cast
@@ -18,9 +18,8 @@ from goclaw_py.core.ids import MAIN_AGENT, MAIN_LANE, AgentName, LaneName, RunId
 from goclaw_py.core.machine import Stop
 from goclaw_py.core.nesting import DEFAULT_NESTING, Nesting
 from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.requests import DEFAULT_POLICY, QueuePolicy, check_count
-from goclaw_py.core.status import LaneView, RunView
-from goclaw_py.ports.control import StopReport
+from goclaw_py.core.requests import DEFAULT_POLICY, QueuePolicy, check_count, check_type
+from goclaw_py.core.status import LaneView, RunView, StopReport
 from goclaw_py.runtime.alarm import Alarm
 from goclaw_py.runtime.dispatcher import tell_slow_wait
 from goclaw_py.runtime.library.drivers import Drivers, Work
@@ -42,6 +41,7 @@ class Lane:
     concurrency: int
 
     def __post_init__(self) -> None:
+        check_type("the name of a lane", self.name, str)
         check_count(f"lane {self.name}: concurrency", self.concurrency)
 
 
@@ -63,8 +63,8 @@ class Scheduler(Generic[M, R]):
         cancel_grace_s: How long a cancelled run may take to end before it is given up.
         nesting: How far runs may ask for other runs (SPEC LANE-8).
 
-    Raises ``ValueError`` for sizes below 1 or two lanes of one name, and ``RuntimeError`` where no
-    event loop runs.
+    Raises ``TypeError`` for arguments of another type, ``ValueError`` for sizes below 1 or two
+    lanes of one name, and ``RuntimeError`` where no event loop runs.
     """
 
     def __init__(
@@ -77,8 +77,14 @@ class Scheduler(Generic[M, R]):
         cancel_grace_s: float = 10.0,
         nesting: Nesting = DEFAULT_NESTING,
     ) -> None:
+        check_type("work", work, Callable)  # type: ignore[arg-type]
+        check_type("lanes", lanes, Iterable)
+        check_type("policy", policy, QueuePolicy)
+        check_type("agents", agents, Mapping | None)
+        check_type("nesting", nesting, Nesting)
         sizes: dict[LaneName, int] = {}
         for lane in lanes:
+            check_type("each of lanes", lane, Lane)
             if lane.name in sizes:
                 raise ValueError(f"two lanes have the name {lane.name!r}")
             sizes[LaneName(lane.name)] = lane.concurrency
@@ -86,7 +92,7 @@ class Scheduler(Generic[M, R]):
             self._loop = asyncio.get_running_loop()
         except RuntimeError as error:
             raise RuntimeError("make a Scheduler in a coroutine: it needs the loop") from error
-        self._policy = _checked(policy)
+        self._policy = policy
         self._core = scheduler.Scheduler(
             sizes,
             agents={AgentName(name): limit for name, limit in (agents or {}).items()},
@@ -126,8 +132,8 @@ class Scheduler(Generic[M, R]):
         Never blocks. Whatever keeps the run from being done is its outcome, also when the lane or
         the scheduler is closed. Raises ``TypeError`` or ``ValueError`` for what makes no sense.
         """
-        if not isinstance(session, str):
-            raise TypeError(f"a session is a string: {session!r}")
+        check_type("session", session, str)
+        check_type("lane", lane, str)
         self._count += 1
         run: Run[M, R]
         if options:
@@ -157,14 +163,17 @@ class Scheduler(Generic[M, R]):
 
     def stop(self, session: str) -> StopReport:
         """Cancel the oldest run of a session, or else the oldest that waits (SPEC QUEUE-8)."""
+        check_type("session", session, str)
         return self._stopped(self._core.stop_oldest(SessionKey(session), self._now()))
 
     def stop_all(self, session: str) -> StopReport:
         """Cancel all of a session, waiting ones and children included (SPEC QUEUE-8)."""
+        check_type("session", session, str)
         return self._stopped(self._core.stop_all(SessionKey(session), self._now()))
 
     def add_lane(self, lane: Lane) -> LaneView:
         """Make a lane; if there is one of this name, it keeps its size (SPEC LANE-2)."""
+        check_type("lane", lane, Lane)
         return self._core.get_or_create(LaneName(lane.name), lane.concurrency)
 
     def resize_lane(self, name: str, concurrency: int) -> None:
@@ -223,8 +232,8 @@ class Scheduler(Generic[M, R]):
             names = ", ".join(sorted(unknown))
             raise TypeError(f"no such option: {names}; there are {', '.join(sorted(_OPTIONS))}")
         parent = options.get("parent")
-        if parent is not None and not isinstance(parent, Run):
-            raise TypeError(f"parent is a Run: {parent!r}")
+        check_type("parent", parent, Run | None)
+        check_type("policy", policy := options.get("policy", self._policy), QueuePolicy)
         if parent is not None and parent.keeper is not self:
             raise ValueError(f"{parent!r} cannot be a parent here: it has another scheduler")
         if parent is None and "awaited" in options:
@@ -235,7 +244,7 @@ class Scheduler(Generic[M, R]):
             LaneName(lane),
             AgentName(options.get("agent", MAIN_AGENT)),
             options.get("sender", ""),
-            _checked(options.get("policy", self._policy)),
+            policy,
             deadline_s=options.get("deadline_s"),
             run_timeout_s=options.get("run_timeout_s"),
             parent=None if parent is None else parent.id,
@@ -327,9 +336,3 @@ class Scheduler(Generic[M, R]):
         while self._core.busy:
             self._changed.clear()
             await self._changed.wait()
-
-
-def _checked(policy: object) -> QueuePolicy:
-    if not isinstance(policy, QueuePolicy):
-        raise TypeError(f"policy is a QueuePolicy: {policy!r}")
-    return policy

@@ -17,8 +17,8 @@ from goclaw_py.config import Settings
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.events import Usage
 from goclaw_py.core.ids import LaneName, NodeId
-from goclaw_py.core.status import LaneView, PeerView
-from goclaw_py.ports.control import Control, StopReport, Terminals
+from goclaw_py.core.status import LaneView, PeerView, StopReport
+from goclaw_py.ports.control import Control, Terminals
 from goclaw_py.store.migrate import Status as Schema
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web import fakes

@@ -11,8 +11,8 @@ import pytest
 from goclaw_py.core.ids import MAIN_AGENT, MAIN_LANE, LaneName, RunId, SessionKey
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.core.requests import QueuePolicy
-from goclaw_py.core.status import MAX_LANE_SIZE, Backlog, RunState, Status, WaitsFor
-from goclaw_py.ports.control import Control, NoGateway, NotFound, StopReport
+from goclaw_py.core.status import MAX_LANE_SIZE, Backlog, RunState, Status, StopReport, WaitsFor
+from goclaw_py.ports.control import Control, NoGateway, NotFound
 from goclaw_py.ports.store import NewRun, OutboxState
 from goclaw_py.runtime.control import GatewayControl, StoreControl
 from goclaw_py.store.memory import MemoryStore

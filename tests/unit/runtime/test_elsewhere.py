@@ -13,7 +13,8 @@ from goclaw_py.core import wording
 from goclaw_py.core.errors import GoclawError, StoreUnavailable
 from goclaw_py.core.ids import NodeId
 from goclaw_py.core.outcomes import Outcome
-from goclaw_py.ports.control import NodeSilent, NotFound, StopReport
+from goclaw_py.core.status import StopReport
+from goclaw_py.ports.control import NodeSilent, NotFound
 from goclaw_py.runtime.calls import ANSWER_S, DRAIN, Calls, Facts
 from goclaw_py.runtime.control import StoreControl
 from goclaw_py.store.memory import MemoryDatabase

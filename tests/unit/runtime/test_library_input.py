@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any
@@ -19,8 +21,8 @@ NAN = float("nan")
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: QueuePolicy(mode="wild"), "'wild' is not a valid Mode"),  # type: ignore[arg-type]
-        (lambda: QueuePolicy(drop="all"), "'all' is not a valid Drop"),  # type: ignore[arg-type]
+        (lambda: QueuePolicy(mode="wild"), "mode must be one of queue, followup"),  # type: ignore[arg-type]
+        (lambda: QueuePolicy(drop="all"), "drop must be one of old, new, not"),  # type: ignore[arg-type]
         (lambda: QueuePolicy(capacity=0), "capacity is a whole number, at least 1: 0"),
         (lambda: QueuePolicy(capacity=True), "capacity is a whole number, at least 1: True"),
         (lambda: QueuePolicy(concurrency=-1), "concurrency is a whole number"),
@@ -48,10 +50,14 @@ async def test_a_wrong_setting_is_refused_when_it_is_made(
         ({"deadline_s": -1}, ValueError, "deadline_s is a number of seconds, at least 0: -1"),
         ({"deadline_s": NAN}, ValueError, "deadline_s is a number of seconds, at least 0: nan"),
         ({"run_timeout_s": float("inf")}, ValueError, "run_timeout_s is a number of seconds"),
-        ({"policy": "collect"}, TypeError, "policy is a QueuePolicy: 'collect'"),
+        (
+            {"policy": "collect"},
+            TypeError,
+            "policy must be of type QueuePolicy, not str",
+        ),
         ({"prioriy": 3}, TypeError, "no such option: prioriy; there are agent, awaited, context"),
         ({"awaited": True}, ValueError, "awaited says that a parent waits: name it, parent=run"),
-        ({"parent": "7"}, TypeError, "parent is a Run: '7'"),
+        ({"parent": "7"}, TypeError, r"parent must be of type .*Run"),
     ],
 )
 async def test_a_submission_that_makes_no_sense_is_refused_and_leaves_nothing(
@@ -64,12 +70,45 @@ async def test_a_submission_that_makes_no_sense_is_refused_and_leaves_nothing(
         assert await scheduler.submit("ann", "a") == "a"
 
 
-@pytest.mark.parametrize("session", [7, None, ["ann"], b"ann"])
-async def test_a_session_is_a_string(session: Any) -> None:
+WRONG: Any = ["ann"]
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda _: Lane(WRONG, 1), "the name of a lane must be of type str, not list"),
+        (lambda _: Scheduler(WRONG), "work must be of type Callable, not list"),
+        (lambda _: Scheduler(nothing, Lane("a", 1)), "lanes must be of type Iterable, not Lane"),  # type: ignore[arg-type]
+        (lambda _: Scheduler(nothing, WRONG), "each of lanes must be of type Lane, not str: 'ann'"),
+        (lambda _: Scheduler(nothing, policy=WRONG), "policy must be of type QueuePolicy"),
+        (lambda _: Scheduler(nothing, agents=WRONG), "agents must be of type .*Mapping"),
+        (lambda _: Scheduler(nothing, nesting=WRONG), "nesting must be of type Nesting, not list"),
+        (lambda _: Scheduler(nothing, cancel_grace_s=WRONG), "cancel_grace_s must be of type"),
+        (lambda _: QueuePolicy(debounce_s=WRONG), "debounce_s must be of type int | float"),
+        (lambda made: made.submit(7, "a"), "session must be of type str, not int: 7"),
+        (lambda made: made.submit("ann", "a", 7), "lane must be of type str, not int: 7"),
+        (lambda made: made.submit("ann", "a", deadline_s="5"), "deadline_s must be of type float"),
+        (lambda made: made.stop(7), "session must be of type str, not int: 7"),
+        (lambda made: made.stop_all(7), "session must be of type str, not int: 7"),
+        (lambda made: made.add_lane("a"), "lane must be of type Lane, not str: 'a'"),
+    ],
+)
+async def test_a_wrong_type_is_refused_with_the_expected_one(
+    call: Callable[[Any], object], says: str
+) -> None:
     async with Scheduler(nothing) as scheduler:
-        with pytest.raises(TypeError, match="a session is a string"):
-            scheduler.submit(session, "a")
+        with pytest.raises(TypeError, match=says):
+            call(scheduler)
         assert scheduler.runs() == ()
+
+
+def test_the_scheduler_imports_nothing_else() -> None:
+    code = "import sys; from goclaw_py import Lane, Scheduler; print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    ours = {name for name in ran.stdout.split() if name.startswith("goclaw_py.")}
+    assert {name.split(".")[1] for name in ours} == {"core", "runtime"}
+    assert not {"goclaw_py.core.cron", "goclaw_py.core.jobs", "goclaw_py.core.zones"} & ours
+    assert not {"croniter", "asyncpg", "pydantic", "orjson"} & set(ran.stdout.split())
 
 
 @pytest.mark.parametrize("size", [0, -3, 1.5, True])

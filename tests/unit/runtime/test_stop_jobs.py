@@ -20,7 +20,7 @@ from goclaw_py.core.outcomes import Ending, Outcome, Reason
 from goclaw_py.core.requests import QueuePolicy, Request
 from goclaw_py.core.schedule import At
 from goclaw_py.core.scheduler import Scheduler
-from goclaw_py.ports.control import StopReport
+from goclaw_py.core.status import StopReport
 from goclaw_py.ports.jobs import Asker, JobDraft
 from goclaw_py.runtime.dispatcher import Dispatcher
 from goclaw_py.runtime.outages import Outages

@@ -40,6 +40,7 @@ from goclaw_py.core.status import (
     RunState,
     RunView,
     Status,
+    StopReport,
     WaitsFor,
 )
 from goclaw_py.ports.agent import HistoryEntry, Role
@@ -53,7 +54,6 @@ from goclaw_py.ports.control import (
     Resized,
     RunRecord,
     SessionBusy,
-    StopReport,
     Submitted,
 )
 from goclaw_py.ports.heartbeat import HeartbeatDesk

@@ -14,7 +14,8 @@ from goclaw_py.cli.remote import RemoteControl
 from goclaw_py.core.errors import GoclawError, StoreUnavailable
 from goclaw_py.core.ids import AgentName, LaneName, SessionKey
 from goclaw_py.core.outcomes import Outcome, Trigger
-from goclaw_py.ports.control import NodeSilent, NodesView, NoGateway, NotFound, StopReport
+from goclaw_py.core.status import StopReport
+from goclaw_py.ports.control import NodeSilent, NodesView, NoGateway, NotFound
 from goclaw_py.ports.store import ALL_RUNS, OutboxState, RunFilter, Standing
 from goclaw_py.web import wire
 from tests.support.apps import lend_api
