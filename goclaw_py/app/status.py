@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
 from goclaw_py.app.database import Database
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.overview import slow_waits
-from goclaw_py.core.status import Backlog, ChannelView, PeerView, Status
+from goclaw_py.core.status import Backlog, ChannelState, ChannelView, PeerView, Status
 from goclaw_py.core.text import count
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import Node
@@ -88,7 +89,7 @@ class Snapshots:
             draining=works.dispatcher.draining,
             lanes=lanes,
             runs=runs,
-            channels=channels,
+            channels=tuple(_seen_with(trouble, view) for view in channels),
             backlog=backlog,
             warnings=(
                 *_warnings(backlog, channels, trouble),
@@ -113,6 +114,14 @@ def _peer(node: Node, now: datetime) -> PeerView:
         waiting=node.state.waiting,
         receives=tuple(node.state.places),
     )
+
+
+def _seen_with(trouble: str, view: ChannelView) -> ChannelView:
+    """A channel while the database is in trouble, which one that is quiet does not notice."""
+    if not trouble or view.state is not ChannelState.CONNECTED:
+        return view
+    detail = f"messages cannot be committed: {trouble}"
+    return replace(view, state=ChannelState.RECONNECTING, detail=detail)
 
 
 def _outage(view: OutageView) -> str:

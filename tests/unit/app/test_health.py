@@ -12,6 +12,7 @@ from goclaw_py.app.status import PATIENCE_S, Snapshots
 from goclaw_py.core.errors import ChannelRefused
 from goclaw_py.core.messages import InboundMessage, PeerKind
 from goclaw_py.core.readiness import Condition
+from goclaw_py.core.status import ChannelState
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.figures import ThereOrNot, a_meter, figures, snapshots_of
@@ -171,6 +172,9 @@ async def test_a_database_that_can_be_read_and_not_written_is_a_warning() -> Non
         status = await made.snapshots.full()
         assert status.backlog is not None
         assert status.warnings == ("nothing is confirmed to the channels: it is a standby",)
+        (channel,) = [view for view in status.channels if view.name == "telegram"]
+        assert channel.state is ChannelState.RECONNECTING, "it works for nobody (CHAN-8)"
+        assert channel.detail == "messages cannot be committed: it is a standby"
 
 
 async def test_groups_that_nobody_has_decided_about_are_told() -> None:
