@@ -12,8 +12,10 @@ import hashlib
 import hmac
 import json
 import logging
+import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import orjson
 
@@ -37,6 +39,10 @@ _LONGEST_PAUSE_S = 30.0
 _LOOK_S = 60.0
 _LAST_S = 2.0
 """How long what is being taken may go on at the end."""
+
+_REFUSED_LASTS_S = 3600.0
+"""How long a call with a wrong secret is shown."""
+_LOG_EVERY_S = 300.0
 
 _OK = WebAnswer(200)
 _NOT_NOW = WebAnswer(503, "not now; try again")
@@ -70,6 +76,9 @@ class Webhook:
         self._intake: Intake | None = None
         self._taking: set[asyncio.Task[object]] = set()
         self._since = 0.0
+        self._refused = 0
+        """How many calls had a wrong secret."""
+        self._refused_at = self._logged_at = -math.inf
         self._network = Outage("Telegram cannot be reached", account, _LONGEST_PAUSE_S)
         self._store = Outage("messages cannot be committed", account, _LONGEST_PAUSE_S)
         self._foreign = Outage(
@@ -93,7 +102,10 @@ class Webhook:
     @property
     def health(self) -> ChannelHealth:
         """What keeps messages from coming in."""
-        return health_of((self._foreign, self._network, self._unwanted, self._failing, self._store))
+        health = health_of(
+            (self._foreign, self._network, self._unwanted, self._failing, self._store)
+        )
+        return replace(health, warning=self._warning())
 
     async def run(self, client: BotClient, updates: Updates, intake: Intake) -> None:
         """Take updates in until cancelled. Raises ``ChannelRefused``."""
@@ -160,6 +172,7 @@ class Webhook:
             return WebAnswer(405)
         said = request.headers.get(SECRET_HEADER, "")
         if not hmac.compare_digest(said.encode(), self._secret.encode()):
+            self._count_refused(has_secret=bool(said))
             return WebAnswer(403)
         if self._intake is None or self._updates is None:
             return _NOT_NOW
@@ -168,6 +181,25 @@ class Webhook:
         except (ValueError, RecursionError):
             return WebAnswer(400, "no JSON")
         return await self._take(update, self._updates, self._intake)
+
+    def _count_refused(self, *, has_secret: bool) -> None:
+        now = asyncio.get_running_loop().time()
+        self._refused = self._refused + 1 if now - self._refused_at <= _REFUSED_LASTS_S else 1
+        self._refused_at = now
+        if now - self._logged_at >= _LOG_EVERY_S:
+            self._logged_at = now
+            facts = {"account": self._account, "calls": self._refused, "has_secret": has_secret}
+            _log.warning("webhook_wrong_secret", extra=facts)
+
+    def _warning(self) -> str:
+        ago = asyncio.get_running_loop().time() - self._refused_at if self._refused else math.inf
+        if ago > _REFUSED_LASTS_S:
+            return ""
+        calls = "1 call" if self._refused == 1 else f"{self._refused} calls"
+        return (
+            f"{calls} of the webhook with a wrong secret or none, the last {ago:.0f} s ago: not "
+            "from Telegram, or the reverse proxy removes the header X-Telegram-Bot-Api-Secret-Token"
+        )
 
     async def _take(self, update: object, updates: Updates, intake: Intake) -> WebAnswer:
         task = asyncio.current_task()

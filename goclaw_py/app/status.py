@@ -132,7 +132,12 @@ def _outage(view: OutageView) -> str:
 def _warnings(
     backlog: Backlog | None, channels: tuple[ChannelView, ...], trouble: str
 ) -> tuple[str, ...]:
-    warnings = [f"{view.name}/{view.account}: {view.detail}" for view in channels if view.detail]
+    warnings = [
+        f"{view.name}/{view.account}: {text}"
+        for view in channels
+        for text in (view.detail, view.warning)
+        if text
+    ]
     if backlog is None or trouble:
         why = trouble or "the database cannot be reached"
         warnings.append(f"nothing is confirmed to the channels: {why}")

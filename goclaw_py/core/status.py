@@ -159,13 +159,16 @@ class ChannelState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChannelHealth:
-    """What a channel says of its connection. ``detail`` is a sentence for operators.
+    """What a channel says of its connection, in sentences for operators.
 
-    ``detail`` is empty if and only if nothing is wrong.
+    Args:
+        detail: Why it is not connected; empty if and only if it is.
+        warning: What else to look at, or empty.
     """
 
     state: ChannelState = ChannelState.CONNECTED
     detail: str = ""
+    warning: str = ""
 
 
 HEALTHY = ChannelHealth()
@@ -179,6 +182,8 @@ class ChannelView:
     account: str
     state: ChannelState
     detail: str
+    warning: str = ""
+    """What else to look at, though it may be connected."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class Supervisor:
         if view.state is not ChannelState.CONNECTED:
             return view
         health = channel.health
-        return replace(view, state=health.state, detail=health.detail)
+        return replace(view, state=health.state, detail=health.detail, warning=health.warning)
 
     async def _keep(self, channel: Channel, intake: Intake) -> None:
         while True:

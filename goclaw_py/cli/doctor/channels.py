@@ -58,7 +58,10 @@ def _at_work(gateway: Status) -> Iterator[Finding]:
         retried = "see the log of the gateway, which retries by itself" if view.detail else ""
         cure = cures.get(view.state, retried)
         is_hint = view.state is ChannelState.WAITING
-        yield Finding(f"channel {view.name}/{view.account}", fact, cure, is_hint=is_hint)
+        subject = f"channel {view.name}/{view.account}"
+        yield Finding(subject, fact, cure, is_hint=is_hint)
+        if view.warning:
+            yield Finding(subject, view.warning, "see the log of the reverse proxy", is_hint=True)
 
 
 def _probed(name: str, answer: str | ChannelError) -> Finding:

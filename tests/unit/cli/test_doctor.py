@@ -115,8 +115,11 @@ def running(text: str = "", **changes: object) -> Callable[[Place], World]:
     )
 
 
-def channel_is(state: ChannelState, detail: str = "x") -> Callable[[Place], World]:
-    return running(TELEGRAM, channels=(ChannelView("telegram", "default", state, detail),))
+def channel_is(
+    state: ChannelState, detail: str = "x", warning: str = ""
+) -> Callable[[Place], World]:
+    view = ChannelView("telegram", "default", state, detail, warning)
+    return running(TELEGRAM, channels=(view,))
 
 
 def probed(text: str, answer: str | ChannelError) -> Callable[[Place], World]:
@@ -236,6 +239,12 @@ CASES = [
     Case("channels", probed(TELEGRAM, NotSent("no answer")), "no answer", "check the network"),
     ok("channels", channel_is(ChannelState.CONNECTED, ""), "connected"),
     hint("channels", channel_is(ChannelState.WAITING), "waiting, x", "goclaw nodes"),
+    hint(
+        "channels",
+        channel_is(ChannelState.CONNECTED, "", "3 calls with a wrong secret"),
+        "3 calls with a wrong secret",
+        "reverse proxy",
+    ),
     Case("channels", channel_is(ChannelState.STOPPED), "stopped, x", "@BotFather"),
     Case("channels", channel_is(ChannelState.UNAUTHORIZED), "unauthorized, x", "@BotFather"),
     Case("channels", channel_is(ChannelState.CONFLICT), "conflict, x", "other program"),

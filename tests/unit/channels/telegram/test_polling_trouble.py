@@ -15,6 +15,7 @@ from goclaw_py.core.errors import (
     NotSent,
     RateLimited,
 )
+from goclaw_py.core.status import ChannelState
 from tests.unit.channels.telegram.scripted import (
     BOT,
     Answer,
@@ -138,6 +139,7 @@ async def test_two_pollers_are_told_once_and_retried_slowly(
         assert taking.health.detail.startswith(
             "another program takes this bot's updates; stop it there, for 25 s now: Conflict"
         )
+        assert taking.health.state is ChannelState.CONFLICT
         await asyncio.sleep(25)
         assert taking.health.detail == ""
         task.cancel()

@@ -16,6 +16,7 @@ from channels.telegram.inbound import KINDS
 from channels.telegram.updates import Updates
 from channels.telegram.webhook import MOST_BYTES, SECRET_HEADER, Webhook, secret_of
 from goclaw_py.core.errors import ChannelRefused, NotSent, RateLimited, Undeliverable
+from goclaw_py.core.status import HEALTHY, ChannelState
 from goclaw_py.ports.channel import WebAnswer, WebRequest
 from tests.unit.channels.telegram.scripted import (
     BOT,
@@ -154,6 +155,29 @@ async def test_a_wrong_secret_is_refused_whole(secret: str | None) -> None:
     async with serving(ScriptedClient(), notebook) as hook:
         assert await ask(hook, request(secret=secret)) == WebAnswer(403)
     assert notebook.offers == []
+
+
+async def test_calls_with_a_wrong_secret_are_counted_shown_and_logged_now_and_then(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """SPEC CHAN-2: a proxy that removes the header, and strangers, would else go unnoticed."""
+    with logged(caplog) as lines:
+        async with serving(ScriptedClient()) as hook:
+            assert (await ask(hook, request())).status == 200
+            assert hook.health == HEALTHY
+            await ask(hook, request(secret=None))
+            assert hook.health.warning.startswith("1 call of the webhook with a wrong secret")
+            for _ in range(600):
+                await ask(hook, request(secret="guess"))
+                await asyncio.sleep(1)
+            told = hook.health
+            assert told.warning.startswith("601 calls of the webhook")
+            assert "the last 1 s ago" in told.warning
+            assert (told.state, told.detail) == (ChannelState.CONNECTED, "")
+            await asyncio.sleep(3601)
+            assert hook.health == HEALTHY
+    assert lines == ["WARNING webhook_wrong_secret"] * 2
+    assert "guess" not in caplog.text
 
 
 async def test_the_secret_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,6 +321,7 @@ async def test_another_programs_webhook_is_noticed_told_and_replaced(
                 "another program sets this bot's webhook; stop it there"
             )
             assert hook.health.detail.endswith(OTHER)
+            assert hook.health.state is ChannelState.CONFLICT
             assert client.hook.url == URL
             assert [made.secret for made in client.hooks] == [SECRET] * 2
             await asyncio.sleep(61)
