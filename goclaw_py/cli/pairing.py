@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,10 +12,11 @@ from goclaw_py.cli.context import AsJson, cli, named
 from goclaw_py.cli.output import clock, show_json, show_table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from goclaw_py.ports.control import Asking, Control
-    from goclaw_py.ports.store import Heard, Person
+    from goclaw_py.ports.store import Chat, Heard, Person
 
 app = typer.Typer(help="Who may talk to the agent.", no_args_is_help=True)
 
@@ -44,16 +46,20 @@ def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
 
 @app.command()
 def people(ctx: typer.Context, *, as_json: AsJson = False) -> None:
-    """List who may talk, as owner or guest, and when they last did."""
+    """List who talks and when they last did.
 
-    async def ask(control: Control) -> tuple[list[Person], list[Heard]]:
-        return await control.people(), await control.heard(limit=_HEARD)
+    These are owners, guests, and people whom the settings let talk without an approval.
+    """
 
-    found, heard = cli(ctx).ask(ask)
+    async def ask(control: Control) -> tuple[list[Person], list[Heard], list[Chat]]:
+        found = await control.people()
+        return found, await control.heard(limit=_HEARD), await _unapproved(control, found)
+
+    found, heard, unapproved = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.ports.store import Person  # noqa: PLC0415
+        from goclaw_py.ports.store import Chat, Person  # noqa: PLC0415
 
-        show_json(list[Person], found)
+        show_json(tuple[list[Person], list[Chat]], (found, unapproved))
         return
     # Of each chat only the last speaker is known; with a direct chat of their own that is enough.
     # The newest comes first and has to win.
@@ -68,8 +74,29 @@ def people(ctx: typer.Context, *, as_json: AsJson = False) -> None:
             _last(last.get((one.channel, one.account, one.sender.id)), seen_at),
         )
         for one in found
+    ] + [
+        (
+            _called(one),
+            _where(one),
+            "denied" if one.allowed is False else "not approved",
+            clock(one.first_seen_at),
+            # What is stored of the chat is an hour old at most.
+            _last(last.get((one.channel, one.account, one.chat)), seen_at)
+            or f"{post.age(one.last_seen_at, seen_at)} ago",
+        )
+        for one in unapproved
     ]
     show_table(("WHO", "CHANNEL", "STANDING", "SINCE", "LAST SPOKE"), rows, empty=_NOBODY)
+
+
+async def _unapproved(control: Control, people: Sequence[Person]) -> list[Chat]:
+    from goclaw_py.ports.store import unapproved  # noqa: PLC0415
+
+    return unapproved(people, await control.chats())
+
+
+def _called(chat: Chat) -> str:
+    return post.cell(f"{chat.chat} ({chat.name})" if chat.name else chat.chat)
 
 
 def _last(heard: Heard | None, seen_at: datetime) -> str:
@@ -78,7 +105,7 @@ def _last(heard: Heard | None, seen_at: datetime) -> str:
     return f"{post.age(heard.at, seen_at)} ago in {post.place(heard.target)}"
 
 
-def _where(one: Person | Asking) -> str:
+def _where(one: Person | Asking | Chat) -> str:
     return post.cell(f"{one.channel}/{one.account}")
 
 
@@ -138,6 +165,79 @@ def revoke(
         _show_person(person)
         return
     typer.echo(f"{post.who(person.sender)} may not talk any more on {person.channel}")
+
+
+@app.command()
+def deny(
+    ctx: typer.Context,
+    who: Annotated[str, typer.Argument(callback=named, help="An id, or @username.")],
+    channel: Annotated[str | None, typer.Option(help="Only on this channel.")] = None,
+    account: Annotated[str | None, typer.Option(help="Only on this account.")] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Ignore a person nobody approved.
+
+    Only in their direct chat; the settings go before it.
+    """
+    _decide(ctx, who, (channel, account), allowed=False, as_json=as_json)
+
+
+@app.command()
+def allow(
+    ctx: typer.Context,
+    who: Annotated[str, typer.Argument(callback=named, help="An id, or @username.")],
+    channel: Annotated[str | None, typer.Option(help="Only on this channel.")] = None,
+    account: Annotated[str | None, typer.Option(help="Only on this account.")] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Undo a denial.
+
+    The settings decide again whether the person may talk.
+    """
+    _decide(ctx, who, (channel, account), allowed=True, as_json=as_json)
+
+
+def _decide(
+    ctx: typer.Context,
+    who: str,
+    where: tuple[str | None, str | None],
+    *,
+    allowed: bool,
+    as_json: bool,
+) -> None:
+    channel, account = where
+
+    async def ask(control: Control) -> Chat:
+        from goclaw_py.ports.control import NotFound  # noqa: PLC0415
+
+        found = [
+            chat
+            for chat in await _unapproved(control, await control.people())
+            if (who == chat.chat or (who.startswith("@") and chat.name.endswith(f"({who})")))
+            and channel in (None, chat.channel)
+            and account in (None, chat.account)
+        ]
+        if not found:
+            raise NotFound(
+                f"nobody who talks without an approval is {who}; see: goclaw pairing people; "
+                f"for an approved person: goclaw pairing revoke {who}"
+            )
+        if len(found) > 1:
+            names = ", ".join(f"{_called(chat)} on {_where(chat)}" for chat in found)
+            raise NotFound(f"{who} is not unique: {names}; give the id, --channel or --account")
+        (chat,) = found
+        await control.allow_chat(chat.channel, chat.account, chat.chat, allowed=allowed)
+        return chat
+
+    chat = cli(ctx).ask(ask)
+    if as_json:
+        from goclaw_py.ports.store import Chat  # noqa: PLC0415
+
+        show_json(Chat, replace(chat, allowed=allowed))
+        return
+    typer.echo(f"{_called(chat)} on {_where(chat)} is {'allowed' if allowed else 'denied'}")
 
 
 def _show_person(person: Person) -> None:

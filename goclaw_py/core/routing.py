@@ -140,21 +140,25 @@ def access(
     rules: AccessRules,
     known: Collection[str],
     *,
-    group: bool | None = None,
+    decided: bool | None = None,
 ) -> Access:
     """Decide whether a message is taken.
 
-    ``known`` holds the sender ids that were approved. ``group``: what the operator decided about
-    the group, None if nothing; what the settings say goes before it.
+    ``known`` holds the sender ids that were approved. ``decided``: whether the operator allowed or
+    denied the chat, None if neither; what the settings say goes before it.
     """
     if rules.trusted:
         return Access.ALLOWED
     if message.peer is PeerKind.GROUP:
-        return _group_access(message, rules, decided=group)
+        return _group_access(message, rules, decided=decided)
     if rules.direct is DirectPolicy.DISABLED:
         return Access.IGNORED
     sender = message.sender.id
-    if rules.direct is DirectPolicy.OPEN or sender in rules.allow:
+    if sender in rules.allow:
+        return Access.ALLOWED
+    if decided is False:
+        return Access.IGNORED
+    if rules.direct is DirectPolicy.OPEN:
         return Access.ALLOWED
     if rules.direct is DirectPolicy.PAIRING:
         return Access.ALLOWED if sender in known else Access.PAIR

@@ -14,10 +14,11 @@ from goclaw_py.core.messages import (
     ExternalId,
     Inbound,
     InboundMessage,
+    PeerKind,
     Target,
     external_id,
 )
-from goclaw_py.core.routing import Access, access
+from goclaw_py.core.routing import Access, AccessRules, access
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import ChatStore, NewInbox, NewPairing, SeenChat
 from goclaw_py.runtime.doorkeeper import Doorkeeper
@@ -30,7 +31,7 @@ log = logging.getLogger(__name__)
 _REMEMBERED = 10_000
 _REST_WITHIN = timedelta(seconds=5)
 _NOTED_AGAIN = timedelta(hours=1)
-"""How often a group that nobody has decided about is entered anew, with its name."""
+"""How often a chat that nobody has decided about is stored again, with its name."""
 
 
 @dataclass(slots=True)
@@ -147,8 +148,10 @@ class Reception:
         known = self._doorkeeper.known(message.target)
         chat = replace(message.target, thread=None)
         decided = self._doorkeeper.decided(chat)
-        match access(message, rules.access, known, group=decided):
+        match access(message, rules.access, known, decided=decided):
             case Access.ALLOWED:
+                if decided is None:
+                    self._note_talk(message, rules.access, known, result)
                 if self._doorkeeper.is_gone(chat):
                     result.events.append(ChatReached(chat, message.peer))
                 result.admitted.append((message, rules))
@@ -156,19 +159,35 @@ class Reception:
                 if (pairing := self._doorkeeper.introduce(message)) is not None:
                     result.pairings.append(pairing)
             case Access.UNKNOWN_GROUP:
-                self._note(SeenChat(chat, message.peer, message.place_name), result)
+                seen = SeenChat(chat, message.peer, message.place_name)
+                if self._note(seen, result):
+                    facts = {"chat": seen.target.chat, "group": seen.name}
+                    log.info(
+                        "a group nobody has decided about; see: goclaw groups list", extra=facts
+                    )
             case Access.IGNORED:
                 log.debug("message ignored", extra={"channel": message.target.channel})
             case never:
                 assert_never(never)
 
-    def _note(self, seen: SeenChat, result: Sorted) -> None:
+    def _note_talk(
+        self, message: InboundMessage, rules: AccessRules, known: Container[str], result: Sorted
+    ) -> None:
+        """Let operators see who talks to the agent though they have approved nobody there."""
+        sender, name = message.sender, message.place_name
+        if message.peer is PeerKind.DIRECT:
+            if sender.id in known or sender.id in rules.allow:
+                return
+            name = f"{sender.name} (@{sender.username})" if sender.username else sender.name
+        if not rules.trusted:
+            self._note(SeenChat(replace(message.target, thread=None), message.peer, name), result)
+
+    def _note(self, seen: SeenChat, result: Sorted) -> bool:
+        """Enter a chat, once an hour; whether that is the first time."""
         noted = self._noted.get(seen.target)
         if noted is None or self._clock.now() - noted >= _NOTED_AGAIN:
-            if noted is None:
-                facts = {"chat": seen.target.chat, "group": seen.name}
-                log.info("a group nobody has decided about; see: goclaw groups list", extra=facts)
             result.seen.append(seen)
+        return noted is None
 
     def _whole(self, message: InboundMessage) -> InboundMessage:
         """The message, addressed as the whole is that the channel took apart."""

@@ -191,6 +191,15 @@ async def test_it_can_be_asked_for_one_agent_and_for_direct_chats(world: World) 
     assert [there.target for there in await world.a.heard(agent=AGENT, direct=True)] == [ANN]
 
 
+async def test_a_denied_chat_is_left_out_of_where_people_spoke(world: World) -> None:
+    """HB-8: no alert goes to somebody whom the operator has denied."""
+    await speak(world, 1, ANN, now=at(1))
+    for allowed in (False, True):
+        place = ANN.channel, ANN.account, ANN.chat
+        await world.a.allow_chat(*place, allowed=allowed, now=at(2))
+        assert len(await world.b.heard()) == allowed
+
+
 async def test_a_command_that_has_acted_counts_as_speaking(world: World) -> None:
     """HB-8: accepted messages and commands."""
     await speak(world, 1, ANN, now=at(1), outcome=Outcome.COMPLETED)

@@ -53,7 +53,13 @@ from goclaw_py.ports.store.nodes import (
     Renewed,
 )
 from goclaw_py.ports.store.outbox import OutboxRow, OutboxState, OutboxStore
-from goclaw_py.ports.store.people import PairingRequest, PeopleStore, Person, Standing
+from goclaw_py.ports.store.people import (
+    PairingRequest,
+    PeopleStore,
+    Person,
+    Standing,
+    unapproved,
+)
 from goclaw_py.ports.store.runs import (
     ALL_RUNS,
     Begun,
@@ -136,6 +142,7 @@ __all__ = [
     "Work",
     "WorkState",
     "WorkStore",
+    "unapproved",
 ]
 
 

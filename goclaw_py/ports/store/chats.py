@@ -17,7 +17,7 @@ from goclaw_py.ports.store.nodes import Place
 class Chat:
     """A chat that something is known about.
 
-    ``allowed``: what the operator said about this group, None if nothing. ``gone``: why it cannot
+    ``allowed``: what the operator said about this chat, None if nothing. ``gone``: why it cannot
     be written to, "" if it can.
     """
 
@@ -87,7 +87,7 @@ class ChatStore(Protocol):
     async def allow_chat(
         self, channel: str, account: str, chat: str, *, allowed: bool, now: datetime
     ) -> None:
-        """Decide whether the agent listens in a group; one that was never seen becomes known.
+        """Decide whether the agent listens in a chat; one never seen is stored as a group.
 
         Sends ``Notice.PEOPLE``.
         """
@@ -119,6 +119,6 @@ class ChatStore(Protocol):
     ) -> list[Heard]:
         """Chats and threads in which a permitted person spoke, the last one first (SPEC HB-8).
 
-        Only of ``agent`` if given, only direct chats with ``direct``; chats that are gone are left
-        out.
+        Only of ``agent`` if given, only direct chats with ``direct``; chats that are gone or denied
+        are left out.
         """

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from goclaw_py.core.messages import Sender
+from goclaw_py.core.messages import PeerKind, Sender
 from goclaw_py.core.pages import Cursor
+from goclaw_py.ports.store.chats import Chat
 
 
 class Standing(StrEnum):
@@ -44,6 +46,18 @@ class PairingRequest:
     code_hash: str
     created_at: datetime
     expires_at: datetime
+
+
+def unapproved(people: Iterable[Person], chats: Iterable[Chat]) -> list[Chat]:
+    """Direct chats in which somebody talks, or is denied, whom nobody has approved."""
+    approved = {(one.channel, one.account, one.sender.id) for one in people}
+    return [
+        chat
+        for chat in chats
+        if chat.peer is PeerKind.DIRECT
+        and (chat.channel, chat.account, chat.chat) not in approved
+        and (chat.allowed is not None or not chat.gone)
+    ]
 
 
 class PeopleStore(Protocol):

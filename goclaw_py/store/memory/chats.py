@@ -103,13 +103,13 @@ class Chats(Part):
             if record.heard is not None
             and (agent is None or record.agent == agent)
             and (not direct or record.heard.peer is PeerKind.DIRECT)
-            and not self._is_gone(record.heard.target)
+            and not self._is_left_out(record.heard.target)
         )
         return newest(found, limit, before)
 
-    def _is_gone(self, target: Target) -> bool:
+    def _is_left_out(self, target: Target) -> bool:
         chat = self._db.chats.get(_key(target))
-        return chat is not None and bool(chat.gone)
+        return chat is not None and (bool(chat.gone) or chat.allowed is False)
 
 
 def _key(target: Target) -> ChatKey:

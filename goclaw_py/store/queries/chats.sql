@@ -61,8 +61,8 @@ where c.gone <> excluded.gone
 returning c.chat;
 
 -- name: heard
--- Where people spoke last, before a place, but for chats that cannot be written to. For the order
--- see the list of sessions.
+-- Where people spoke last, before a place, except for chats that cannot be written to or are
+-- denied. For the order see the list of sessions.
 select s.channel, s.account, s.chat, s.thread, s.peer, s.agent, s.last_sender, s.last_heard_at
 from sessions as s
 where s.heard_in is not null and s.heard_in <= $4
@@ -74,7 +74,8 @@ where s.heard_in is not null and s.heard_in <= $4
   and (not $2 or s.peer = 'direct')
   and not exists (
       select from chats as c
-      where c.channel = s.channel and c.account = s.account and c.chat = s.chat and c.gone <> ''
+      where c.channel = s.channel and c.account = s.account and c.chat = s.chat
+        and (c.gone <> '' or c.allowed is false)
   )
 order by
     s.heard_in desc, s.last_heard_at desc, s.channel collate "C" desc, s.account collate "C" desc,

@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.ports.control import Control, NotFound
-from goclaw_py.ports.store import Chat
+from goclaw_py.ports.store import Chat, unapproved
 from goclaw_py.web.pages.desk import Desk, Facts, Page, Query, back_to, form
 
 _ROLES = ("owner", "guest")
@@ -67,12 +67,15 @@ def routes(desk: Desk) -> list[Route]:
 
 
 async def _look(control: Control, _query: Query) -> Facts:
-    people, asking, chats = await asyncio.gather(
-        control.people(), control.pairing_requests(), control.chats(limit=200)
+    people, asking, chats, heard = await asyncio.gather(
+        control.people(), control.pairing_requests(), control.chats(limit=200), control.heard()
     )
     groups = [chat for chat in chats if chat.peer is not PeerKind.DIRECT]
     return {
         "people": people,
+        "unapproved": unapproved(people, chats),
+        # Groups that the settings let talk: nobody has to decide about them.
+        "served": {(one.target.channel, one.target.account, one.target.chat) for one in heard},
         "asking": asking,
         "groups": sorted(groups, key=_undecided_first),
         # What the form shows; only the page after a mistake has more in it.

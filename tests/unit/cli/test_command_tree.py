@@ -159,6 +159,8 @@ GATEWAY = {
     "pairing people": "",
     "pairing approve": "ABCD2345",
     "pairing revoke": "42",
+    "pairing deny": "50",
+    "pairing allow": "50",
     "groups list": "",
     "config show": "lanes",
     "config path": "",

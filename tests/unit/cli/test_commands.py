@@ -243,7 +243,7 @@ def test_a_list_is_a_table_for_people(
         (["inbox", "list"], 2),
         (["groups", "list"], 4),
         (["pairing", "list"], 2),
-        (["pairing", "people"], 1),
+        (["pairing", "people"], 2),
         (["runs", "show", "0190-a"], 3),
     ],
 )

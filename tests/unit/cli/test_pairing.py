@@ -55,7 +55,7 @@ def test_people_are_owners_or_guests_and_spoke_last_somewhere(
         fake_post.SPOKE,
         replace(fake_post.SPOKE, sender_id="7"),
     ]
-    _, ann, guest = goclaw("pairing", "people").out.splitlines()
+    _, ann, guest, _ = goclaw("pairing", "people").out.splitlines()
     assert "owner" in ann
     assert ann.endswith("3h 5m ago in telegram/default/42")
     assert "guest" in guest
@@ -63,7 +63,8 @@ def test_people_are_owners_or_guests_and_spoke_last_somewhere(
 
 
 def test_people_are_json_for_programs(goclaw: Shell, gateway: ThreadGateway) -> None:
-    (ann,) = json.loads(goclaw("pairing", "people", "--json").out)
+    (ann,), unapproved = json.loads(goclaw("pairing", "people", "--json").out)
+    assert [one["chat"] for one in unapproved] == ["50"]  # the other direct chat is hers
     assert ann["sender"]["id"] == "42"
     assert ann["standing"] == "owner"
 
@@ -80,7 +81,7 @@ def test_a_name_cannot_add_a_row_or_take_over_the_terminal(
 
     monkeypatch.setattr(database, "pairing_requests", asked)
     out = goclaw("pairing", command).out
-    _, row = out.splitlines()
+    row = out.splitlines()[1]
     assert row.startswith("7 (Ann 2 telegram/default/1 9 (Owner)[2Jdn…, @x y)  telegram/work  ")
     assert not {"\x1b", "\u202e", "\u202d"} & set(out)
 
@@ -90,6 +91,7 @@ def test_where_nobody_is_known_the_way_in_is_told(
     goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     known(database, monkeypatch)
+    database.known_chats = []
 
     async def asked() -> list[Asking]:
         return []
@@ -121,3 +123,38 @@ def test_whom_to_forget_must_be_clear(
     assert goclaw("pairing", "revoke", "42", "--account", "work").code == 0
     assert database.calls[-1] == ("revoke", "telegram", "work", "42")
     assert goclaw("pairing", "revoke", "42", "--channel", "web").code == 1
+
+
+def test_who_talks_without_an_approval_is_listed(goclaw: Shell, database: FakeControl) -> None:
+    """SPEC CHAN-5: under open policies nobody is approved, and people talk all the same."""
+    gone = replace(fake_post.EVE, chat="52", gone="blocked")
+    database.known_chats = [
+        fake_post.EVE,
+        replace(fake_post.EVE, chat="51", name="", allowed=False),
+        gone,
+    ]
+    _, ann, eve, denied = goclaw("pairing", "people").out.splitlines()
+    assert "owner" in ann
+    assert eve.startswith("50 (Eve (@eve))  telegram/default  not approved  2026-01-02")
+    assert denied.startswith("51  ")
+    assert "denied" in denied
+
+
+@pytest.mark.parametrize(("command", "allowed"), [("deny", False), ("allow", True)])
+@pytest.mark.parametrize("who", ["50", "@eve"])
+def test_who_talks_without_an_approval_can_be_denied(
+    goclaw: Shell, database: FakeControl, who: str, command: str, allowed: bool
+) -> None:
+    database.known_chats = [fake_post.EVE]
+    done = "allowed" if allowed else "denied"
+    assert goclaw("pairing", command, who).out == f"50 (Eve (@eve)) on telegram/default is {done}\n"
+    assert database.calls[-1] == ("allow_chat", "telegram", "default", "50", allowed)
+    assert json.loads(goclaw("pairing", command, who, "--json").out)["allowed"] is allowed
+
+
+def test_whom_to_deny_must_be_clear(goclaw: Shell, database: FakeControl) -> None:
+    database.known_chats = [fake_post.EVE, replace(fake_post.EVE, account="work"), fake_post.DIRECT]
+    assert "--account" in goclaw("pairing", "deny", "@eve").err
+    assert goclaw("pairing", "deny", "50", "--account", "work").code == 0
+    assert "goclaw pairing revoke 42" in goclaw("pairing", "deny", "42").err
+    assert goclaw("pairing", "deny", "eve").code == 1

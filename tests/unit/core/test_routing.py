@@ -74,6 +74,26 @@ def test_direct_chats_are_decided_by_policy_list_and_approval(
     assert access(HELLO, rules, {"7"} if known else {"8"}) is expected
 
 
+@pytest.mark.parametrize(
+    ("policy", "listed", "expected"),
+    [
+        (DirectPolicy.OPEN, False, Access.IGNORED),
+        (DirectPolicy.OPEN, True, Access.ALLOWED),
+        (DirectPolicy.PAIRING, False, Access.IGNORED),
+        (DirectPolicy.ALLOWLIST, True, Access.ALLOWED),
+        (DirectPolicy.DISABLED, False, Access.IGNORED),
+    ],
+)
+def test_a_denied_direct_chat_is_ignored_unless_the_settings_list_its_sender(
+    policy: DirectPolicy, listed: bool, expected: Access
+) -> None:
+    """SPEC CHAN-5."""
+    rules = AccessRules(policy, frozenset({"7"} if listed else {}))
+    assert access(HELLO, rules, {"7"}, decided=False) is expected
+    allowed = Access.PAIR if policy is DirectPolicy.PAIRING else access(HELLO, rules, ())
+    assert access(HELLO, rules, (), decided=True) is allowed, "undoing it grants nothing else"
+
+
 def test_pairing_is_the_default() -> None:
     """SPEC CHAN-5."""
     assert access(HELLO, AccessRules(), ()) is Access.PAIR
@@ -107,7 +127,7 @@ def test_a_group_is_decided_by_policy_settings_and_operator(
     """SPEC CHAN-5: what the settings say goes before what the operator said."""
     message = replace(HELLO, peer=PeerKind.GROUP)
     rules = AccessRules(group=policy, listed=listed)
-    assert access(message, rules, (), group=decided) is expected
+    assert access(message, rules, (), decided=decided) is expected
 
 
 @pytest.mark.parametrize("peer", PeerKind)

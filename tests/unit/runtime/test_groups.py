@@ -15,12 +15,14 @@ from goclaw_py.core.messages import (
     ChatMigrated,
     ChatReached,
     InboundMessage,
+    OutboundMessage,
     PeerKind,
+    Sender,
     Target,
 )
 from goclaw_py.core.requests import Mode, QueuePolicy
 from goclaw_py.core.routing import AccessRules, DirectPolicy, GroupPolicy
-from goclaw_py.ports.store import Chat
+from goclaw_py.ports.store import Chat, NewPairing, PairingRequest
 from goclaw_py.runtime.contexts import Contexts
 from goclaw_py.runtime.policies import ChatRules, Policies
 from goclaw_py.testing.agents import ScriptedAgent
@@ -113,6 +115,48 @@ async def test_a_group_that_the_operator_denied_is_silence_though_all_are_open()
         )
         await asyncio.sleep(0.1)
         assert await hears(gateway, said("hello")) == []
+
+
+@pytest.mark.parametrize("peer", PeerKind)
+async def test_who_talks_under_open_policies_is_listed_and_can_be_denied(peer: PeerKind) -> None:
+    """SPEC CHAN-5."""
+    async with a_process(ways=OPEN, channels=strangers()) as gateway:
+        chat, sender = ("-100", "ann") if peer is PeerKind.GROUP else ("ann", "ann")
+
+        def spoken(text: str) -> InboundMessage:
+            said = message(text, chat=chat, sender=sender, peer=peer)
+            who = Sender(sender, "Ann", "ann_7")
+            return replace(said, addressed=True, place_name="Family", sender=who)
+
+        assert await hears(gateway, spoken("1"), spoken("2")) == ["1", "2"]
+        seen = await the_chat(gateway)
+        name = "Family" if peer is PeerKind.GROUP else "Ann (@ann_7)"
+        assert (seen.chat, seen.peer, seen.name, seen.allowed) == (chat, peer, name, None)
+        assert len(await gateway.store.heard()) == 1
+        assert gateway.store.calls["note_chats"] == 1
+        for allowed, prompts in ((False, ["1", "2"]), (True, ["1", "2", "3"])):
+            await gateway.store.allow_chat(
+                "telegram", "default", chat, allowed=allowed, now=gateway.clock.now()
+            )
+            await asyncio.sleep(0.1)
+            assert await hears(gateway, spoken("3")) == prompts
+            assert len(await gateway.store.heard()) == allowed, "no alert goes to a denied chat"
+
+
+async def test_an_approved_person_is_not_listed_again() -> None:
+    async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
+        now = gateway.clock.now()
+        request = PairingRequest(
+            "telegram", "default", Sender("ann"), "hash", now, now.replace(year=2100)
+        )
+        greeting = OutboundMessage(Target("telegram", "default", "ann"), "your code")
+        await gateway.store.accept(
+            [], node=gateway.node(), now=now, pairings=[NewPairing(request, greeting)]
+        )
+        await gateway.store.approve("hash", guest=True, now=now)
+        await gateway.doorkeeper.refresh()
+        assert await hears(gateway, message("1", chat="ann", sender="ann")) == ["1"]
+        assert await gateway.store.chats() == []
 
 
 # ---------------------------------------------------------------------------- to what

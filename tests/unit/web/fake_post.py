@@ -100,6 +100,8 @@ IMPOSTOR = replace(FAMILY, chat="-1002", name="Family\n-1003  Ann\x1b[2J\u202e",
 GONE = replace(FAMILY, chat="-2001", name="", allowed=False, gone="the bot was thrown\nout")
 WORK = replace(FAMILY, chat="-3001", account="work", name="Straße", allowed=None)
 DIRECT = replace(FAMILY, chat="42", peer=PeerKind.DIRECT, name="Family of one", allowed=None)
+EVE = replace(DIRECT, chat="50", name="Eve (@eve)")
+"""Talks without an approval."""
 SPOKE = Heard(Target("telegram", "default", "42"), PeerKind.DIRECT, AgentName("main"), "42", AT)
 
 
@@ -125,7 +127,7 @@ class FakePost:
         self.failure: Exception | None = None
         self.rows: list[OutboxRow] = []
         self.mail = [LOST, DROPPED, NEXT, BEGUN, ANSWERED]
-        self.known_chats = [FAMILY, DIRECT, GONE, IMPOSTOR, WORK]
+        self.known_chats = [FAMILY, DIRECT, GONE, IMPOSTOR, WORK, EVE]
         self.spoke = [SPOKE]
         self.overtaken = 0
         """So many of the next rows have changed before they could be."""

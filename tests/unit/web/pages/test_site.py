@@ -95,6 +95,25 @@ async def test_all_that_a_page_loads_is_small(browser: Browser) -> None:
         assert files + len((await browser.get(path)).content) < MAX_PAGE_BYTES
 
 
+async def test_who_talks_under_open_policies_is_shown_with_a_button_to_deny(
+    browser: Browser, control: FakeControl
+) -> None:
+    """CHAN-5: nobody is approved, and people and a group talk all the same."""
+    group = replace(fake_post.FAMILY, allowed=None)
+    control.known_chats = [fake_post.EVE, group]
+    control.spoke = [
+        fake_post.SPOKE,
+        replace(fake_post.SPOKE, target=replace(fake_post.SPOKE.target, chat=group.chat)),
+    ]
+    text = (await browser.get("/people")).text
+    assert "Eve (@eve)" in text
+    assert text.count("by the settings") == 2
+    assert "undecided" not in text
+    assert text.count('value="no"') == 2
+    control.spoke = [fake_post.SPOKE]
+    assert "undecided" in (await browser.get("/people")).text
+
+
 async def test_what_people_and_models_write_stays_text(
     browser: Browser, control: FakeControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
