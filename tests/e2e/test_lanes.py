@@ -161,8 +161,14 @@ def test_runs_are_followed_while_they_work_until_the_gateway_ends(bot: Home, api
 
 
 def test_without_a_gateway_the_commands_say_so(tmp_path: Path, api: Control) -> None:
+    commands = (["lanes"], ["lanes", "set", "main", "2"], ["runs", "follow"])
     with home(tmp_path / "home", **telegram(api)) as place:
-        for command in (["lanes"], ["lanes", "set", "main", "2"], ["runs", "follow"]):
+        for command in commands:
+            code, output = place.goclaw(*command)
+            assert code == 3
+            assert "there is no database" in output
+        place.start().end()
+        for command in commands:
             code, output = place.goclaw(*command)
             assert code == 3
             assert "no gateway is running here" in output

@@ -113,13 +113,20 @@ def test_the_commands_answer(bot: Home, api: Control) -> None:
         wait_for(partial(answered, api, ANN, words), f"the answer to {command}")
 
 
-def test_a_wrong_token_is_one_clear_line_and_an_exit_code(tmp_path: Path, api: Control) -> None:
-    """CHAN-8: the only channel refuses to work."""
+def test_a_wrong_token_is_one_clear_line_and_the_gateway_goes_on(
+    tmp_path: Path, api: Control
+) -> None:
+    """CHAN-8: the only channel cannot connect; everything else works."""
     settings = telegram(api) | {"GOCLAW_TELEGRAM_TOKEN": "123456:WRONG-token-WRONG-token-WRONG-tok"}
     with home(tmp_path / "home", **settings) as place:
-        gateway = place.start(ready=False)
-        assert gateway.wait() == 1
-        assert "token" in gateway.output
+        gateway = place.start()
+
+        def told() -> bool:
+            return "does not accept this bot token" in place.goclaw("status")[1]
+
+        wait_for(told, "the reason in the status")
+        gateway.end()
+        assert gateway.output.count("does not accept this bot token") == 1
         assert "WRONG" not in gateway.output
         assert "Traceback" not in gateway.output
 
