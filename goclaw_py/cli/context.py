@@ -199,7 +199,7 @@ SessionName = Annotated[
         metavar="SESSION",
         callback=named,
         autocompletion=completion.sessions,
-        help="Any unique part of its key.",
+        help="Any unique part of its key, or an agent that has one direct chat.",
     ),
 ]
 RunName = Annotated[

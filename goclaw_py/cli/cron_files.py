@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -24,6 +25,15 @@ from goclaw_py.ports.jobs import JobDraft
 MAX_JSON_BYTES: Final = 16 * 1024 * 1024
 _DEFINITION: Final = "definition.json"
 _LAST_RUN: Final = "last-run.json"
+_CRONTAB: Final = re.compile(
+    rb"^[ \t]*(?:@(?:reboot|yearly|annually|monthly|weekly|daily|midnight|hourly)"
+    rb"|[0-9*][0-9*,/-]*(?:[ \t]+[0-9A-Za-z*,/-]+){4})[ \t]+\S",
+    re.MULTILINE,
+)
+_NO_CRONTABS: Final = (
+    "it is a crontab; import reads JSON of goclaw cron export, folders of caco and YAML of "
+    'herdctl. Add each line by itself: goclaw cron add NAME --cron "0 9 * * *" --command -- PROGRAM'
+)
 _YAML: Final = (".yaml", ".yml")
 
 
@@ -132,9 +142,12 @@ def _read_herdctl(path: Path, *, alone: bool) -> Iterator[Definition | Trouble]:
 
 
 def _json_of(path: Path) -> object:
+    text = _text_of(path, MAX_JSON_BYTES)
     try:
-        return orjson.loads(_text_of(path, MAX_JSON_BYTES))
+        return orjson.loads(text)
     except orjson.JSONDecodeError as error:
+        if _CRONTAB.search(text):
+            raise _Unreadable(_NO_CRONTABS) from error
         raise _Unreadable(f"it is not JSON: {error}") from error
 
 

@@ -169,6 +169,8 @@ class _Reader:
             raise self._bad(f"{kind.name}: the step of {term!r} is 0")
         low = kind.low if star else self._number(kind, first)
         high = kind.high if star else self._number(kind, end or first)
+        if end == "sun" and low:
+            high = 7  # as in cronie: a range of names that ends on Sunday, such as mon-sun
         if low > high:
             raise self._bad(*_backward(kind, low, high, term))
         # A step wider than the range keeps the first value.

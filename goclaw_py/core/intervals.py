@@ -19,6 +19,9 @@ _UNITS: Final = {
     "s": timedelta(seconds=1),
     "ms": MILLISECOND,
 }
+_FORM_WORDS: Final = "a whole number and one of s, m, h, d without blanks"
+_LIKE_ONE: Final = re.compile(r"([+-]?)([0-9]{1,9})([.,][0-9]{1,9})?([A-Za-z]*)")
+POSITIVE: Final = 'the interval must be positive, such as "5m"'
 _NAMES: Final = {"d": "day", "h": "hour", "m": "minute", "s": "second", "ms": "millisecond"}
 
 
@@ -26,8 +29,7 @@ def read(text: str) -> timedelta:
     """Read ``<integer><s|m|h|d>``, nothing else. Raises ``BadInterval``."""
     found = _FORM.fullmatch(text)
     if found is None:
-        reason = "write a whole number and one of s, m, h, d without blanks, such as 30s, 10m, 2h"
-        raise _bad(text, reason)
+        raise _bad(text, why_not(text))
     digits, unit = found[1].lstrip("0") or "0", found[2]
     # A number of a thousand digits is no integer for Python, and 10**12 days are no timedelta.
     if len(digits) > 12 or int(digits) > LONGEST // _UNITS[unit]:
@@ -40,13 +42,13 @@ def milliseconds(count: int) -> timedelta:
     # Neither a text nor a timedelta can be made of any integer that JSON may hold.
     if count > LONGEST // MILLISECOND:
         raise _too_long("every_ms")
-    return in_range(max(count, 0) * MILLISECOND, f"{max(count, -1)} ms")
+    return in_range(max(count, 0) * MILLISECOND, f"{max(count, -LONGEST // MILLISECOND)} ms")
 
 
 def in_range(interval: timedelta, shown: str) -> timedelta:
     """The interval, if there can be a job with it. Raises ``BadInterval``."""
     if interval <= timedelta():
-        raise _bad(shown, "an interval must be longer than 0")
+        raise _bad(shown, POSITIVE)
     if interval > LONGEST:
         raise _too_long(shown)
     if interval % MILLISECOND:
@@ -69,6 +71,27 @@ def in_words(interval: timedelta) -> str:
 def _parts(interval: timedelta) -> tuple[int, str]:
     unit = next((unit for unit, length in _UNITS.items() if not interval % length), "ms")
     return interval // _UNITS[unit], unit
+
+
+def why_not(text: str) -> str:
+    """What is wrong with a text that is no interval, and what to write."""
+    found = _LIKE_ONE.fullmatch(text)
+    if found is None:
+        return f"write {_FORM_WORDS}, such as 30s, 10m, 2h"
+    sign, whole, part, unit = found.groups()
+    if sign == "-":
+        return POSITIVE
+    if not unit:
+        return f'the unit is missing; for minutes write "{whole}m"'
+    if unit.lower() not in ("s", "m", "h", "d"):
+        return f"{unit[:20]!r} is no unit; write {_FORM_WORDS}"
+    if unit != unit.lower():
+        return f'units are in lower case; write "{whole}{part or ""}{unit.lower()}"'
+    if part:
+        exact = float(f"{whole}.{part[1:]}") * _UNITS[unit].total_seconds()
+        near = timedelta(seconds=min(max(1, round(exact)), LONGEST.total_seconds()))
+        return f'the number must be whole; write "{text_of(near)}"'
+    return f"write {_FORM_WORDS}, such as {whole}{unit}"
 
 
 def _too_long(shown: str) -> BadInterval:

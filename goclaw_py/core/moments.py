@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, time, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from goclaw_py.core import intervals
 from goclaw_py.core.errors import BadMoment, PastMoment
 from goclaw_py.core.wall import change_at, label_of, passes
 from goclaw_py.core.zones import zone as zone_named
@@ -27,6 +29,9 @@ _ISO: Final = re.compile(
     re.ASCII,
 )
 _CLOCK: Final = re.compile(r"(?:([a-z]+) )?(?:at )?(\d{1,2}:\d{2}(?::\d{2})?)", re.ASCII)
+_DATE: Final = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?!\d)", re.ASCII)
+_HOUR: Final = re.compile(r"(?<![\d:+-])(\d{1,2}):(\d{2})(?!\d)", re.ASCII)
+_LIKE_SPAN: Final = re.compile(r"in (-?\d{1,9}(?:[.,]\d{1,9})?[smhd]?)", re.ASCII)
 _SPAN: Final = re.compile(r"(\d{1,9}) ?([a-z]+) ?", re.ASCII)
 _IN: Final = re.compile(rf"in ((?:{_SPAN.pattern})+)", re.ASCII)
 _WEEKDAYS: Final = (
@@ -67,7 +72,9 @@ def parse_moment(text: str, *, now: datetime, zone: str) -> datetime:
     except ValueError:
         at = None
     if at is None:
-        raise BadMoment(f"{_shown(text)} is not a time that I understand; write one of: {FORMS}")
+        raise BadMoment(
+            f"{_shown(text)} is not a time that I understand{why_not(plain)}; write one of: {FORMS}"
+        )
     return ahead(at, now=now, zone=zone, shown=text)
 
 
@@ -84,7 +91,8 @@ def strict_moment(text: str, *, now: datetime, zone: str = "UTC") -> datetime:
     here = now.astimezone(zone_named(zone)).isoformat(timespec="seconds")
     if at is None:
         raise BadMoment(
-            f"{_shown(text)} is no time in ISO 8601 with its offset; now is {here} ({zone})"
+            f"{_shown(text)} is no time in ISO 8601 with its offset{why_not(text[:100].lower())}; "
+            f"now is {here} ({zone})"
         )
     if at.tzinfo is None:
         raise BadMoment(
@@ -92,6 +100,28 @@ def strict_moment(text: str, *, now: datetime, zone: str = "UTC") -> datetime:
             f"which is {here} ({zone})"
         )
     return ahead(at.astimezone(UTC), now=now, zone=zone, shown=text)
+
+
+def why_not(plain: str) -> str:
+    """The part of a text that makes it no time, such as ``: there is no month 13``, or ""."""
+    reason = ""
+    if found := _DATE.match(plain):
+        year, month, day = (int(number) for number in found.groups())
+        if not 1 <= month <= 12:
+            reason = f"there is no month {month}"
+        elif year and not 1 <= day <= monthrange(year, month)[1]:
+            reason = f"month {month} of {year} has no day {day}"
+        elif found.end() == len(plain):
+            reason = f"the time of day is missing, such as {plain} 09:00"
+    if not reason and (found := _HOUR.search(plain)):
+        hour, minute = int(found[1]), int(found[2])
+        if hour > 23:
+            reason = f"there is no hour {hour}" + (", midnight is 00:00" if hour == 24 else "")
+        elif minute > 59:
+            reason = f"there is no minute {minute}"
+    if not reason and (found := _LIKE_SPAN.fullmatch(plain)):
+        reason = intervals.why_not(found[1])
+    return f": {reason}" if reason else ""
 
 
 def ahead(at: datetime, *, now: datetime, zone: str, shown: str = "") -> datetime:

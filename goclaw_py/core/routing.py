@@ -48,6 +48,15 @@ def peer_of(session: SessionKey) -> PeerKind:
             return PeerKind.DIRECT
 
 
+def is_direct_chat(session: SessionKey) -> bool:
+    """Whether a session is the chat of one person."""
+    match session.split(":"):
+        case [_, _, channel, PeerKind.DIRECT.value, _, *_]:
+            return channel not in _NO_CHATS
+        case _:
+            return False
+
+
 def child_session(agent: AgentName, trigger: Trigger, run: RunId) -> SessionKey:
     """The session key of a subagent or a delegate: each works in one of its own (SPEC IO-7)."""
     return SessionKey(f"agent:{agent}:{trigger.value}:{run}")

@@ -16,7 +16,7 @@ from goclaw_py.core.cron import parse
 from goclaw_py.core.cron_words import in_words
 from goclaw_py.core.errors import BadMoment, BadSchedule, NeverFires, TooFrequent
 from goclaw_py.core.ids import JobId
-from goclaw_py.core.moments import ahead, local_text
+from goclaw_py.core.moments import ahead, local_text, why_not
 from goclaw_py.core.policy import Anchor, FirstRun, OnShort
 from goclaw_py.core.zones import zone
 
@@ -393,4 +393,7 @@ def _instant(text: object) -> datetime:
             return instant.astimezone(UTC)
     except (ValueError, OverflowError):
         pass
-    raise BadMoment(f"{str(text)[:40]!r}: must be a time in ISO 8601 with its offset")
+    shown = str(text)[:40]
+    raise BadMoment(
+        f"{shown!r}: must be a time in ISO 8601 with its offset{why_not(shown.lower())}"
+    )

@@ -8,9 +8,8 @@ from typing import Final
 from goclaw_py.core.checklist import Checklist, Item
 from goclaw_py.core.errors import HeartbeatError
 from goclaw_py.core.heartbeat_view import HeartbeatView
-from goclaw_py.core.moments import gap_text
 from goclaw_py.core.text import cut_text
-from goclaw_py.core.wording_times import at
+from goclaw_py.core.wording_times import at, left
 
 LISTED: Final = 20
 """How many items one answer shows."""
@@ -82,21 +81,24 @@ def muted(view: HeartbeatView) -> str:
     until = muted_until(view)
     if until is None:
         return f"{NOT_MUTED} {HOW_MUTE}"
-    left = gap_text(until - view.now)
+    ahead = left(until - view.now)
     return (
-        f"The heartbeat is muted until {at(until, view.policy.zone)}, for {left}. /mute off ends "
+        f"The heartbeat is muted until {at(until, view.policy.zone)}, for {ahead}. /mute off ends "
         "that."
     )
 
 
 def unknown_duration(text: str) -> str:
-    """The answer to ``/mute`` with what is no duration."""
-    return f"I cannot read “{cut_text(text, _WORD_CHARS)}” as a duration. {HOW_MUTE}"
+    """The answer to what is no duration, in a chat, a shell and the dashboard."""
+    return (
+        f"I cannot read “{cut_text(text, _WORD_CHARS)}” as a duration. "
+        "Write for example 30m, 2h, 1d, until 18:00 or off."
+    )
 
 
 def mute_too_long(most: timedelta) -> str:
     """The answer to a duration above the longest one."""
-    return f"At most {most.days} days can be muted; /heartbeat off is for longer."
+    return f"At most {most.days} days can be muted; for longer, switch the heartbeat off."
 
 
 # ---------------------------------------------------------------------------- the checklist

@@ -36,6 +36,21 @@ def lasting(time: timedelta) -> str:
     return "less than a second"
 
 
+def left(time: timedelta) -> str:
+    """How long something still lasts, by its two largest units: ``1 hour 30 minutes``.
+
+    Rounded up to whole minutes, so that two hours are still two hours when they are read.
+    """
+    unit = timedelta(minutes=1) if time > timedelta(minutes=1) else timedelta(seconds=1)
+    rest = -(-time // unit) * unit
+    parts: list[str] = []
+    for _, length in _UNITS:
+        if rest >= length and len(parts) < 2:
+            parts.append(lasting(rest))
+            rest %= length
+    return " ".join(parts) or lasting(rest)
+
+
 _UNITS: Final = (
     ("day", timedelta(days=1)),
     ("hour", timedelta(hours=1)),

@@ -48,7 +48,7 @@ from goclaw_py.runtime.calls import DRAIN, Calls
 from goclaw_py.runtime.heartbeat.service import HeartbeatSetup, desk_of
 from goclaw_py.runtime.jobs.desk import JobDesk as StoredJobs
 from goclaw_py.runtime.jobs.making import Rules
-from goclaw_py.runtime.lists import SEARCHED, Lists, only
+from goclaw_py.runtime.lists import SEARCHED, Lists, only, session_named
 from goclaw_py.runtime.submissions import Submissions
 from goclaw_py.runtime.works import Works
 
@@ -317,7 +317,7 @@ class GatewayControl(StoreControl):
         if key in keys or await self._store.session(SessionKey(key)) is not None:
             return SessionKey(key)
         keys.update(session.key for session in await self._store.sessions(limit=SEARCHED))
-        return only(sorted(keys), lambda k: key in k, lambda k: k, f"session {key!r}")
+        return session_named(keys, key)
 
     def _belongs(self, run: RunView, key: SessionKey | None) -> bool:
         return key is None or key in (run.session, self._children.payer(run.id))

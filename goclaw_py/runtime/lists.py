@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Final, TypeVar
 
 from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.pages import Cursor
+from goclaw_py.core.routing import agent_of, is_direct_chat
 from goclaw_py.ports.control import NotFound, RunRecord
 from goclaw_py.ports.store import (
     ALL_RUNS,
@@ -30,6 +31,9 @@ T = TypeVar("T")
 SEARCHED: Final = 1000
 """Among how many sessions one is looked for by a part of its key."""
 
+_CANDIDATES: Final = 10
+"""So many sessions are named when several are meant."""
+
 _MESSAGES_SHOWN: Final = 1000
 """Of one run."""
 
@@ -49,8 +53,8 @@ class Lists:
         exact = await self._store.session(SessionKey(key))
         if exact is not None:
             return exact
-        known = await self._store.sessions(limit=SEARCHED)
-        return only(known, lambda s: key in s.key, lambda s: s.key, f"session {key!r}")
+        stored = {each.key: each for each in await self._store.sessions(limit=SEARCHED)}
+        return stored[session_named(stored, key)]
 
     async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
         """See ``Control``."""
@@ -132,14 +136,32 @@ class Lists:
         return await self._store.chats(limit=limit, before=before)
 
 
+def session_named(keys: Iterable[SessionKey], part: str) -> SessionKey:
+    """The one session with this part in its key; of an agent's name, its one direct chat.
+
+    Raises ``NotFound``, with the candidates, chats first.
+    """
+    found = [key for key in keys if part in key]
+    chats = [key for key in found if agent_of(key) == part and is_direct_chat(key)]
+    candidates = sorted(
+        chats if len(chats) == 1 else found, key=lambda key: (key not in chats, key)
+    )
+    return only(candidates, lambda _: True, str, f"session {part!r}", most=_CANDIDATES)
+
+
 def only(
-    candidates: list[T], matches: Callable[[T], bool], name: Callable[[T], str], wanted: str
+    candidates: list[T],
+    matches: Callable[[T], bool],
+    name: Callable[[T], str],
+    wanted: str,
+    *,
+    most: int = 3,
 ) -> T:
     """The one candidate that matches. Raises ``NotFound`` if none does, or several do."""
     found = [candidate for candidate in candidates if matches(candidate)]
     if not found:
         raise NotFound(f"there is no {wanted}")
     if len(found) > 1:
-        names = ", ".join(name(candidate) for candidate in found[:3])
-        raise NotFound(f"{wanted} is not unique: {names}{', …' if len(found) > 3 else ''}")
+        names = ", ".join(name(candidate) for candidate in found[:most])
+        raise NotFound(f"{wanted} is not unique: {names}{', …' if len(found) > most else ''}")
     return found[0]

@@ -404,6 +404,8 @@ def test_a_last_run_that_cannot_be_read_is_not_passed_over(
     ("name", "raw", "words"),
     [
         ("a.json", b"{", "it is not JSON"),
+        ("crontab", b"# m h\nSHELL=/bin/sh\n0 9 * * mon-fri /usr/bin/true\n", "it is a crontab"),
+        ("crontab", b"@daily backup\n", "goclaw cron add NAME"),
         ("a.json", b"7", "file: must be an object"),
         ("a.json", b"{}", "prompt: is required"),
         ("a.json", b"[7]", "job 1: job: must be an object"),

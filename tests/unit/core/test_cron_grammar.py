@@ -44,6 +44,10 @@ def test_a_field_takes_values_ranges_steps_and_lists(text: str, minutes: set[int
         ("mon-FRI", {1, 2, 3, 4, 5}),
         ("sun,Tue", {0, 2}),
         ("mon-fri/2", {1, 3, 5}),
+        ("mon-sun", set(range(7))),
+        ("fri-SUN", {5, 6, 0}),
+        ("1-sun/2", {1, 3, 5, 0}),
+        ("sun-sun", {0}),
     ],
 )
 def test_sunday_is_0_and_7_and_weekdays_have_names(text: str, weekdays: set[int]) -> None:
@@ -133,7 +137,8 @@ def test_blanks_around_and_between_do_not_matter() -> None:
         ("0 22-2 * * *", "runs backward", "write 22-23,0-2"),
         ("0 23-0 * * *", "runs backward", "write 23,0"),
         ("0 22-2/2 * * *", "runs backward", "split it at 0"),
-        ("0 9 * * fri-sun", "runs backward", "write 5-7"),
+        ("0 9 * * fri-0", "runs backward", "write 5-7"),
+        ("0 9 * * sat-mon", "runs backward", "write 6,0-1"),
         ("0 9 * * 6-1", "runs backward", "write 6,0-1"),
         ("0 9 * nov-feb *", "runs backward", "write 11-12,1-2"),
         ("R * * * *", "no number", "random and hashed"),

@@ -48,6 +48,32 @@ def test_what_people_write_is_local_to_the_zone(text: str, local: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("2026-13-01 09:00", "there is no month 13"),
+        ("2026-00-01", "there is no month 0"),
+        ("2026-02-30 09:00", "month 2 of 2026 has no day 30"),
+        ("2026-03-01", "the time of day is missing, such as 2026-03-01 09:00"),
+        ("2026-03-01 25:00", "there is no hour 25"),
+        ("24:00", "there is no hour 24, midnight is 00:00"),
+        ("monday 9:60", "there is no minute 60"),
+        ("in 5", 'the unit is missing; for minutes write "5m"'),
+        ("in 1.5h", 'the number must be whole; write "90m"'),
+        ("in -5m", "must be positive"),
+    ],
+)
+def test_the_part_of_a_time_that_is_wrong_is_named(text: str, reason: str) -> None:
+    with pytest.raises(BadMoment) as refused:
+        parse_moment(text, now=NOW, zone=KOLKATA)
+    assert f"understand: {reason}" in str(refused.value).replace("the interval ", "")
+
+
+def test_a_wrong_month_is_named_to_programs() -> None:
+    with pytest.raises(BadMoment, match="there is no month 13"):
+        strict_moment("2026-13-01T09:00:00Z", now=NOW)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "",

@@ -40,6 +40,25 @@ def test_a_time_can_be_read_back_whatever_language_the_process_speaks(
     assert read == instant.astimezone(wording_times.zone_or_utc(zone)[0]).replace(tzinfo=None)
 
 
+@pytest.mark.parametrize(
+    ("time", "words"),
+    [
+        (timedelta(hours=2), "2 hours"),
+        (timedelta(hours=2) - timedelta(milliseconds=300), "2 hours"),
+        (timedelta(minutes=119), "1 hour 59 minutes"),
+        (timedelta(days=1, minutes=1), "1 day 1 minute"),
+        (timedelta(days=3, hours=4, minutes=5), "3 days 4 hours"),
+        (timedelta(seconds=59.5), "1 minute"),
+        (timedelta(seconds=1.5), "2 seconds"),
+        (timedelta(0), "less than a second"),
+    ],
+)
+def test_what_is_left_is_not_a_minute_less_because_some_time_passed(
+    time: timedelta, words: str
+) -> None:
+    assert wording_times.left(time) == words
+
+
 def test_a_zone_that_is_no_more_is_told_as_utc() -> None:
     assert wording_times.at(NINE, "Atlantis/Port") == "Tue 3 Mar 2026, 08:00 (UTC)"
 

@@ -15,6 +15,7 @@ from goclaw_py.core.status import MAX_LANE_SIZE, Backlog, RunState, Status, Stop
 from goclaw_py.ports.control import Control, NoGateway, NotFound
 from goclaw_py.ports.store import NewRun, OutboxState
 from goclaw_py.runtime.control import GatewayControl, StoreControl
+from goclaw_py.runtime.lists import session_named
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from goclaw_py.testing.clock import START, LoopClock
@@ -113,9 +114,29 @@ async def test_a_session_is_found_by_its_key_or_by_a_unique_part_of_it() -> None
         assert "…" not in str(caught.value)
         with pytest.raises(NotFound, match="not unique"):
             await control.session("telegram")
-        await gateway.ask("hi", chat="dan")
+        for number in range(8):
+            await gateway.ask("hi", chat=f"dan{number}")
         with pytest.raises(NotFound, match=r", …$"):
             await control.session("telegram")
+
+
+async def test_the_name_of_an_agent_means_its_one_direct_chat() -> None:
+    """SPEC OPS-1."""
+    async with a_process() as gateway:
+        await gateway.ask("hi", chat="ann")
+        group = SessionKey("agent:main:telegram:group:-5")
+        job = SessionKey("agent:main:cron:1")
+        assert session_named([job, group, session_of("ann")], "main") == session_of("ann")
+        assert (await offline(gateway).session("main")).key == session_of("ann")
+
+
+def test_several_direct_chats_of_an_agent_are_named_before_its_other_sessions() -> None:
+    keys = [SessionKey("agent:main:cron:1"), session_of("bob"), session_of("ann")]
+    with pytest.raises(NotFound) as refused:
+        session_named(keys, "main")
+    assert str(refused.value) == (
+        f"session 'main' is not unique: {session_of('ann')}, {session_of('bob')}, agent:main:cron:1"
+    )
 
 
 async def test_a_run_is_found_by_a_unique_prefix() -> None:

@@ -542,7 +542,7 @@ async def test_the_preview_reads_an_expression_and_shows_five_times(browser: Bro
     [
         ({}, "Say when"),
         ({"expression": "<script>"}, "Invalid cron expression '<script>'"),
-        ({"kind": "every", "expression": "0s"}, "must be longer than 0"),
+        ({"kind": "every", "expression": "0s"}, "must be positive"),
         ({"expression": "* * * * *", "zone": "Mars"}, "Unknown time zone 'Mars'"),
         ({"expression": "0 0 30 2 *"}, "never fires"),
         ({"expression": "0 9 * * *", "not_after": "in 1h"}, "nothing of it lies ahead"),
