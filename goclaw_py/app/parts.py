@@ -17,7 +17,7 @@ from goclaw_py.agents import (
     build_agent,
     is_model,
 )
-from goclaw_py.config import accounts, api_key, option_error, queue_policy
+from goclaw_py.config import accounts, api_key, knows_stop_words, option_error, queue_policy
 from goclaw_py.config.command import Command
 from goclaw_py.config.load import wrong
 from goclaw_py.config.mcp import McpServer as McpSection
@@ -220,6 +220,7 @@ class _Level:
             group=policies[PeerKind.GROUP],
             run_timeout_s=settings.runs.timeout_s,
             deadline_s=settings.runs.deadline_s,
+            stop_words=knows_stop_words(settings, agent, account.channel, account.name, within),
             narrower=narrower or {},
         )
 

@@ -26,6 +26,7 @@ EXAMPLE: Final = """\
 # drop = "old"            # which one goes when it is full: old or new
 # debounce_ms = 800       # rapid messages become one; 0 is off
 # max_concurrent = 1      # runs of one session; default 1 in direct chats, 3 in groups
+# stop_words = true       # "stop", "cancel" and the like, alone in a message, stop what runs
 
 # ----- Agents. "main" always exists. "offline" needs no key and says what it is.
 [agents.main]

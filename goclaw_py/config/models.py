@@ -81,6 +81,11 @@ class Queue(Section):
         default=None,
         description="runs of one session at once; default 1 in direct chats, 3 in groups",
     )
+    stop_words: bool | None = Field(
+        default=None,
+        description="whether stop, cancel and the like, alone in a message, stop what runs; "
+        "default true",
+    )
 
 
 class Agent(Section):

@@ -104,16 +104,7 @@ def queue_policy(
     ``within`` are the sections of its chat and its thread. ``peer`` is None for sessions that are
     no chats: they run one at a time, without debounce, whatever is set for chats (SPEC QUEUE-1).
     """
-    levels = [settings.queue]
-    if agent in settings.agents:
-        levels.append(settings.agents[agent].queue)
-    if channel is not None and channel in settings.channels:
-        section = settings.channels[channel]
-        levels.append(section.queue)
-        if account in section.accounts:
-            levels.append(section.accounts[account].queue)
-    levels += within
-    merged = _merge(levels)
+    merged = _merged(settings, agent, channel, account, within)
     concurrency = 1 if peer is None else merged.max_concurrent or _CONCURRENCY[peer]
     debounce_ms = _DEBOUNCE_MS if merged.debounce_ms is None else merged.debounce_ms
     return QueuePolicy(
@@ -125,7 +116,29 @@ def queue_policy(
     )
 
 
-def _merge(levels: list[Queue]) -> Queue:
+def knows_stop_words(
+    settings: Settings, agent: AgentName, channel: str, account: str, within: Sequence[Queue] = ()
+) -> bool:
+    """Whether a bare "stop" stops what runs in a chat; the levels are those of ``queue_policy``."""
+    return _merged(settings, agent, channel, account, within).stop_words is not False
+
+
+def _merged(
+    settings: Settings,
+    agent: AgentName,
+    channel: str | None,
+    account: str,
+    within: Sequence[Queue],
+) -> Queue:
+    levels = [settings.queue]
+    if agent in settings.agents:
+        levels.append(settings.agents[agent].queue)
+    if channel is not None and channel in settings.channels:
+        section = settings.channels[channel]
+        levels.append(section.queue)
+        if account in section.accounts:
+            levels.append(section.accounts[account].queue)
+    levels += within
     merged = Queue()
     for level in levels:
         merged = merged.model_copy(update=level.model_dump(exclude_none=True))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from goclaw_py.core.ids import OccurrenceId, RunId
 from goclaw_py.core.messages import Button, InboundMessage
@@ -105,6 +107,13 @@ class Mute:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Misspelt:
+    """A message that is only one word with a slash, nearly the command ``meant``."""
+
+    meant: str
+
+
 class JobAction(StrEnum):
     """What a button below a reminder does; the value is a part of its data."""
 
@@ -137,6 +146,7 @@ Command = (
     | HeartbeatCommand
     | Mute
     | JobButton
+    | Misspelt
 )
 
 _STOP_DATA = "stop:"
@@ -182,15 +192,36 @@ MENU: tuple[tuple[str, str], ...] = (
 )
 """The commands with what they do, for menus and ``/help``."""
 
-_FORM = re.compile(r"\s*/([A-Za-z]+)(?:@([A-Za-z0-9_]+))?(?=\s|$)")
+_FORM: Final = re.compile(r"\s*/([A-Za-z]+)(?:@([A-Za-z0-9_]+))?[.,;:!?…]*(?=\s|$)")
+"""A command with the bot's name, if one is given, and the punctuation of people in a hurry."""
+
+_NAMES: Final = (*_COMMANDS, "queue", "jobs", "timezone", "heartbeat", "mute")
+
+# English; German, Dutch, Swedish; French, Spanish, Portuguese, Italian; Polish, Turkish; Russian,
+# Ukrainian; Chinese, Japanese, Korean; Arabic.
+_STOP_TEXT: Final = """
+stop halt abort cancel
+stopp anhalten abbrechen abbruch stoppen annuleren avbryt
+arrête arrete arrêter annuler
+para alto detente cancela cancelar pare parar ferma fermati annulla
+stój przestań anuluj dur durdur iptal
+стоп отмена хватит стій скасувати
+停 停止 取消 止めて やめて ストップ 멈춰 정지 취소 그만
+توقف قف إلغاء
+"""
+_STOP_WORDS: Final = frozenset(_STOP_TEXT.split())
+_LONGEST_WORD: Final = 32
+_LONG_NAME: Final = 5
+"""In shorter names a wrong letter makes another word: /shop, /news."""
+_AROUND_WORDS: Final = " \t\r\n.,;:!?…¡。\uff01、"
 
 
 def parse_command(text: str, bot_name: str | None = None) -> Command | None:
     """The command that a text begins with, or None.
 
-    Any case; blanks before it and any text after it are allowed. ``/stop@name`` counts only if
-    ``name`` is ``bot_name``; while that is not known, a named command is nobody's. An unknown word
-    is no command: it belongs to the agent.
+    Any case; blanks before it, punctuation and any text after it are allowed. ``/stop@name`` counts
+    only if ``name`` is ``bot_name``; while that is not known, a named command is nobody's. An
+    unknown word is no command: it belongs to the agent.
     """
     match = _FORM.match(text)
     if match is None:
@@ -231,12 +262,46 @@ def command_of(message: InboundMessage, bot_name: str | None) -> Command | None:
         return None
     if message.press is not None:
         return _pressed(message.press)
-    return parse_command(message.text, bot_name)
+    return parse_command(message.text, bot_name) or _misspelt(message)
 
 
 def our_command_of(message: InboundMessage) -> Command | None:
-    """The same for a message that is known to be for us, whatever name it bears."""
-    return our_command(message.text) if message.press is None else _pressed(message.press)
+    """The same for a message that is known to be a command for us, whatever name it bears."""
+    if message.press is not None:
+        return _pressed(message.press)
+    bare = Stop(everything=False) if is_stop_word(message) else None
+    return our_command(message.text) or bare or _misspelt(message)
+
+
+def is_stop_word(message: InboundMessage) -> bool:
+    """Whether a message is nothing but a word such as "stop", for us (SPEC CMD-2)."""
+    if not message.addressed or message.attachments or message.press or message.edits:
+        return False
+    word = unicodedata.normalize("NFC", message.text[:_LONGEST_WORD]).strip(_AROUND_WORDS)
+    return len(message.text) <= _LONGEST_WORD and word.casefold() in _STOP_WORDS
+
+
+def _misspelt(message: InboundMessage) -> Misspelt | None:
+    """The command that a message nearly is; any text beside it makes it one for the agent."""
+    found = _FORM.fullmatch(message.text.rstrip()) if message.addressed else None
+    if found is None or message.attachments:
+        return None
+    word = found[1].lower()
+    return next((Misspelt(name) for name in _NAMES if _is_near(word, name)), None)
+
+
+def _is_near(word: str, name: str) -> bool:
+    """Whether two neighbours are swapped, or one letter is missing, too much or (in long) wrong."""
+    if word[0] != name[0] or word == name:
+        return False
+    if len(word) == len(name):
+        wrong = [place for place, letter in enumerate(name) if word[place] != letter]
+        first, last = wrong[0], wrong[-1]
+        swapped = last == first + 1 and word[first : last + 1] == name[last] + name[first]
+        return swapped or (first == last and len(name) >= _LONG_NAME)
+    short, long = sorted((word, name), key=len)
+    cut = (long[:place] + long[place + 1 :] for place in range(len(long)))
+    return len(name) >= _LONG_NAME - 1 and len(long) == len(short) + 1 and short in cut
 
 
 def _pressed(data: str) -> Command | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 from goclaw_py.core.budget import Budget, Limit, Scope, Spent
-from goclaw_py.core.commands import MENU
+from goclaw_py.core.commands import MENU, Greet, Help, Misspelt
 from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.core.messages import Attachment, InboundMessage, Sender
 from goclaw_py.core.outcomes import Ending, Outcome, Reason, Trigger
@@ -32,6 +33,19 @@ KEPT = (
 )
 NOT_AN_OWNER = "Only an owner may change how messages wait here."
 EMPTY_MESSAGE = "There was no text in that message that I could read."
+
+
+def told(command: Greet | Help | Misspelt) -> str:
+    """The answer to a command that is always the same."""
+    match command:
+        case Misspelt(meant):
+            return f"Did you mean /{meant}?"
+        case Greet():
+            return GREETING
+        case Help():
+            return help_text()
+        case _:
+            assert_never(command)
 
 
 def help_text() -> str:

@@ -124,6 +124,10 @@ class Arrivals:
         self._here.append(arrival)
         self._act_at_once(arrival)
 
+    def follows(self, session: SessionKey, message: InboundMessage) -> bool:
+        """Whether a bare stop word has something to stop in what arrives, or has acted before."""
+        return external_id(message) in self._acted or bool(self._uncommitted_in(session))
+
     def forget(self) -> None:
         """What stops have met belongs to others now: those that are not committed act again."""
         for arrival in self._here:

@@ -16,6 +16,7 @@ from goclaw_py.core.commands import (
     Help,
     JobButton,
     Jobs,
+    Misspelt,
     Mute,
     NewSession,
     QueueMode,
@@ -191,8 +192,8 @@ class Commands:
         match command:
             case Stop():
                 answer = ""
-            case Greet() | Help():
-                answer = wording.GREETING if command == Greet() else wording.help_text()
+            case Greet() | Help() | Misspelt():
+                answer = wording.told(command)
             case ShowStatus():
                 answer = await self._status(row)
             case ShowUsage():

@@ -13,7 +13,13 @@ from contextlib import suppress
 from dataclasses import replace
 
 from goclaw_py.core import wording
-from goclaw_py.core.commands import Stop, addresses_another_bot, command_of, our_command_of
+from goclaw_py.core.commands import (
+    Stop,
+    addresses_another_bot,
+    command_of,
+    is_stop_word,
+    our_command_of,
+)
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import AgentName, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import ExternalId, Inbound, InboundMessage, external_id
@@ -123,7 +129,22 @@ class Gateway:
         if addresses_another_bot(message.text, handle):
             return None
         session = chat_session(agent, message.target, message.peer)
-        return Arrival(message, session, agent, command_of(message, handle))
+        command = command_of(message, handle)
+        if command is None and self._stops(session, message):
+            command = Stop(everything=False)
+        return Arrival(message, session, agent, command)
+
+    def _stops(self, session: SessionKey, message: InboundMessage) -> bool:
+        """Whether a message is a bare stop word and there is something to stop (SPEC CMD-2)."""
+        return (
+            is_stop_word(message)
+            and self._policies.rules(message.target).stop_words
+            and (
+                self._dispatcher.has_session(session)
+                or self._outages.has_session(session)
+                or self._arrivals.follows(session, message)
+            )
+        )
 
     def _meant(self, session: SessionKey, message: InboundMessage, stop: Stop) -> RunId | None:
         """The run of a session that a ``/stop`` means, if it means one (SPEC CMD-2)."""
@@ -261,11 +282,17 @@ class Gateway:
             return
         elif self._in_hand.comes_later(row):
             raise StoreUnavailable("a look is to take up first what was given back meanwhile")
-        elif row.kind is InboxKind.COMMAND or says_nothing(message):
+        elif self._is_command(row):
             await self._execute(row)
         else:
             policy = self._policies.policy(row.session, message)
             self._submit(row, as_it_stands(policy) if late else policy, late=late)
+
+    def _is_command(self, row: InboxRow) -> bool:
+        """Another node may have taken in a stop word without knowing what runs here."""
+        message = row.message
+        is_command = row.kind is InboxKind.COMMAND or says_nothing(message)
+        return is_command or self._stops(row.session, message)
 
     async def _cover(self, row: InboxRow) -> bool:
         """End a message that a stop behind it has met; whether one has."""

@@ -28,6 +28,7 @@ class ChatRules:
     group: QueuePolicy
     run_timeout_s: float | None = None
     deadline_s: float | None = None
+    stop_words: bool = True
     narrower: Mapping[str, ChatRules] = field(default_factory=dict)
 
     def policy(self, peer: PeerKind) -> QueuePolicy:

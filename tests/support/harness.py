@@ -123,6 +123,7 @@ class Ways:
     cancel_grace_s: float = 10.0
     run_timeout_s: float | None = None
     deadline_s: float | None = None
+    stop_words: bool = True
     context_window: int = 1000
     groups: GroupPolicy = GroupPolicy.ALLOWLIST
     mention: bool = True
@@ -359,6 +360,7 @@ class GatewayProcess:
             group=ways.group,
             run_timeout_s=ways.run_timeout_s,
             deadline_s=ways.deadline_s,
+            stop_words=ways.stop_words,
         )
 
     async def _receive(self) -> None:

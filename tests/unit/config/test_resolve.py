@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.config import Settings, accounts, api_key, load, option_error, queue_policy
+from goclaw_py.config import (
+    Settings,
+    accounts,
+    api_key,
+    knows_stop_words,
+    load,
+    option_error,
+    queue_policy,
+)
 from goclaw_py.config.models import Queue
 from goclaw_py.config.types import parse_duration
 from goclaw_py.core.errors import SettingError
@@ -46,6 +54,19 @@ def test_every_mode_can_be_set_and_its_setting_says_what_it_does(
     got = settings(tmp_path, f'[queue]\nmode = "{mode.value}"\n')
     assert queue_policy(got, MAIN).mode is mode
     assert f"{mode.value}" in str(Queue.model_fields["mode"].description)
+
+
+@pytest.mark.parametrize(
+    ("text", "knows"),
+    [
+        ("", True),
+        ("[queue]\nstop_words = false\n", False),
+        ("[queue]\nstop_words = false\n[channels.telegram.queue]\nstop_words = true\n", True),
+    ],
+)
+def test_stop_words_are_on_unless_a_level_says_no(tmp_path: Path, text: str, knows: bool) -> None:
+    """SPEC CMD-2."""
+    assert knows_stop_words(settings(tmp_path, text), MAIN, "telegram", "default") is knows
 
 
 LEVELS = """

@@ -20,6 +20,7 @@ from goclaw_py.core.commands import (
     JobAction,
     JobButton,
     Jobs,
+    Misspelt,
     Mute,
     NewSession,
     QueueMode,
@@ -28,6 +29,7 @@ from goclaw_py.core.commands import (
     Timezone,
     addresses_another_bot,
     command_of,
+    is_stop_word,
     job_buttons,
     our_command,
     our_command_of,
@@ -35,7 +37,7 @@ from goclaw_py.core.commands import (
     stop_data,
 )
 from goclaw_py.core.ids import OccurrenceId, RunId
-from goclaw_py.core.messages import InboundMessage, PeerKind, Sender, Target
+from goclaw_py.core.messages import Attachment, FileKind, InboundMessage, PeerKind, Sender, Target
 
 ONE, ALL = Stop(everything=False), Stop(everything=True)
 HELLO = InboundMessage(
@@ -85,6 +87,11 @@ def test_every_command_is_recognised_by_its_word(word: str, command: Command) ->
         "/stop@Goclaw_Bot",
         "/stop@goclaw_bot please",
         " /sToP@GOCLAW_BOT\n",
+        "/stop.",
+        "/stop!!!",
+        "/stop, please",
+        "/STOP please",
+        "/stop@goclaw_bot!",
     ],
 )
 def test_stop_is_recognised_in_any_case_with_blanks_and_text_after_it(text: str) -> None:
@@ -102,8 +109,8 @@ def test_stop_is_recognised_in_any_case_with_blanks_and_text_after_it(text: str)
         "/ stop",
         "//stop",
         "/stopp",
-        "/stop.",
-        "/stop, please",
+        "/stop.txt",
+        "/stop,please",
         "/stop/all",
         "/stop_all",
         "/stop2",
@@ -116,6 +123,71 @@ def test_stop_is_recognised_in_any_case_with_blanks_and_text_after_it(text: str)
 def test_what_only_looks_like_stop_belongs_to_the_agent(text: str) -> None:
     """SPEC CMD-2."""
     assert parse_command(text, "goclaw_bot") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "stop",
+        "STOP!!",
+        " Halt. ",
+        "cancel",
+        "Abbrechen",
+        "arre\u0302te",
+        "СТОП",
+        "停止。",
+        "¡para!",
+    ],
+)
+def test_a_bare_word_in_many_languages_means_stop(text: str) -> None:
+    """SPEC CMD-2."""
+    message = replace(HELLO, text=text)
+    assert is_stop_word(message)
+    assert command_of(message, None) is None  # the gateway knows whether something runs
+    assert our_command_of(message) == ONE
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        replace(HELLO, text="stop the music"),
+        replace(HELLO, text="unstoppable"),
+        replace(HELLO, text="!"),
+        replace(HELLO, text=""),
+        replace(HELLO, text="stop" + "!" * 100),
+        replace(HELLO, text="stop", addressed=False),
+        replace(HELLO, text="stop", edits="42:0"),
+        replace(HELLO, text="stop", attachments=(Attachment(FileKind.PHOTO, "1"),)),
+    ],
+)
+def test_the_word_in_anything_longer_means_nothing(message: InboundMessage) -> None:
+    assert not is_stop_word(message)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("/stpo", "stop"),
+        ("/STP", "stop"),
+        ("/stopp!", "stop"),
+        ("/stopal", "stopall"),
+        ("/hlep", "help"),
+        ("/job", "jobs"),
+        ("/stats", "status"),
+        ("/hartbeat@goclaw_bot", "heartbeat"),
+    ],
+)
+def test_what_is_nearly_a_command_is_asked_about(text: str, meant: str) -> None:
+    """SPEC CMD-2."""
+    message = replace(HELLO, text=text)
+    assert command_of(message, "goclaw_bot") == our_command_of(message) == Misspelt(meant)
+    assert command_of(replace(message, addressed=False), "goclaw_bot") is None
+    assert command_of(replace(message, text=f"{text} now"), "goclaw_bot") is None
+
+
+@pytest.mark.parametrize("text", ["/shop", "/news", "/top", "/weather", "/etc/stpo", "stpo", "/s"])
+def test_other_words_with_a_slash_belong_to_the_agent(text: str) -> None:
+    assert command_of(replace(HELLO, text=text), None) is None
 
 
 @pytest.mark.parametrize(

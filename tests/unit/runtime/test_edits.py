@@ -142,7 +142,7 @@ async def test_an_edit_of_a_command_executes_nothing() -> None:
 
 async def test_an_edit_that_makes_a_command_of_a_waiting_message_is_no_command() -> None:
     async with a_process(ways=BURSTS) as gateway:
-        one = message("/stpo")
+        one = message("/shop")
         await arrive(gateway, one, edit(one, "/stop"))
         await gateway.channel.until_sent(1)
         assert gateway.scripted.prompts == ["/stop"]

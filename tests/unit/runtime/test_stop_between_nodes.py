@@ -169,3 +169,17 @@ async def test_what_a_stop_covered_does_not_run_although_another_node_has_commit
         assert texts(owner, other) == ["Stopped 1 task and dropped 1 waiting message."]
         assert (await outcomes(owner))["work"] is Outcome.CANCELLED
         assert (owner.scripted.prompts, owner.pending) == (["long"], [])
+
+
+async def test_a_bare_word_that_another_node_takes_in_stops_where_the_run_is() -> None:
+    """SPEC CMD-2, NODE-1."""
+    async with two(Block()) as (owner, other):
+        await owner.say("long")
+        await owner.scripted.until_active(1)
+        await other.say("stop")
+        await until(lambda: len(texts(owner, other)) == 1)
+        await asyncio.sleep(30)
+        assert texts(owner, other) == ["Stopped."]
+        assert owner.scripted.prompts == ["long"]
+        assert other.scripted.prompts == []
+        assert owner.pending == []
