@@ -24,6 +24,6 @@ async def open_control(settings: Settings, *, create: bool) -> AsyncIterator[Con
         begun_s = clock.begin()
         if (there := await store.time()) is not None:
             clock.read(there, begun_s)
-        jobs = JobDesk(store, clock, job_rules(settings))
+        jobs = JobDesk(store, clock, job_rules(settings), chats=store)
         beats = desk_of(store, clock, heartbeat_setup(settings), account_places(settings))
         yield StoreControl(store, clock, jobs, beats)

@@ -216,6 +216,7 @@ class Service:
             self._works.lane_places.run,
             self._works.office.run,
             self._works.office.keep_tidy,
+            self._works.office.keep_telling,
             self._works.heartbeats.run,
             self._works.heartbeats.keep_telling,
             self._works.heartbeats.keep_tidy,

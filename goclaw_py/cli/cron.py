@@ -9,7 +9,7 @@ import typer
 
 from goclaw_py.cli import cron_add, cron_import, cron_list, cron_show, post
 from goclaw_py.cli.context import AsJson, cli
-from goclaw_py.cli.cron_words import JobName, Seen, label, operator, say_next, seen
+from goclaw_py.cli.cron_words import JobName, Seen, label, operator, routed, say_next
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import plain, show_json
 
@@ -50,7 +50,7 @@ def _set(ctx: typer.Context, job: str, state: JobState, *, as_json: bool) -> Non
         from goclaw_py.ports.jobs import JobChange  # noqa: PLC0415
 
         edited = await control.jobs.edit(job, JobChange(state=state), operator())
-        return seen(control.jobs, edited)
+        return await routed(control.jobs, edited)
 
     say_next(cli(ctx).ask(ask), as_json=as_json)
 

@@ -10,7 +10,7 @@ import typer
 from goclaw_py.cli import cron_options as said
 from goclaw_py.cli.context import AsJson, cli, named
 from goclaw_py.cli.cron_options import NONE, JobOptions
-from goclaw_py.cli.cron_words import JobName, Seen, operator, say_next, seen
+from goclaw_py.cli.cron_words import JobName, Seen, operator, routed, say_next
 from goclaw_py.cli.options import with_options
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def add(
     async def ask(control: Control) -> Seen:
         draft = await _draft(control, wish, payload)
         made = await control.jobs.create(replace(draft, paused=paused), operator())
-        return seen(control.jobs, made)
+        return await routed(control.jobs, made)
 
     say_next(cli(ctx).ask(ask, create=True), as_json=as_json)
 
@@ -116,7 +116,7 @@ def edit(
         before = await desk.get(job, by)
         change = await _change(control, wish, payload, before)
         change = replace(change, revision=revision or change.revision)
-        return seen(desk, await desk.edit(before.id, change, by))
+        return await routed(desk, await desk.edit(before.id, change, by))
 
     say_next(cli(ctx).ask(ask), as_json=as_json)
 

@@ -149,7 +149,7 @@ def next_(
         desk = control.jobs
         if job is not None:
             one = await desk.get(job, operator())
-            ahead = [_Due(at, one) for at in words.times(desk, one, number)]
+            ahead = [_Due(at, one) for at in desk.upcoming(one, number)]
         else:
             ahead = await _ahead(desk, number)
         return ahead, desk.now(), desk.enabled

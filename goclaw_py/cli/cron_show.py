@@ -11,7 +11,7 @@ import typer
 from goclaw_py.cli import cron_words as words
 from goclaw_py.cli import post
 from goclaw_py.cli.context import AsJson, Limit, cli
-from goclaw_py.cli.cron_words import JobName, OfJob, Seen, operator, seen
+from goclaw_py.cli.cron_words import JobName, OfJob, Seen, operator, routed
 from goclaw_py.cli.output import duration, one_line, show_facts, show_json, show_table
 from goclaw_py.core.text import count
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _STATUSES = (
     *("running", "ok", "failed", "timed_out", "cancelled", "skipped", "interrupted", "lost"),
+    *("no_route", "undelivered"),
 )
 _TEXT = 60
 _LAST_RUNS = 5
@@ -61,7 +62,7 @@ def show(
         found = await desk.get(job, by)
         since = desk.now() - timedelta(days=days)
         return _Shown(
-            seen(desk, found),
+            await routed(desk, found),
             await desk.stats(found.id, by, since=since),
             await desk.log(found.id, by, limit=_LAST_RUNS),
             desk.profile.policy,
@@ -107,6 +108,8 @@ def _facts(found: Seen) -> Iterator[tuple[str, str]]:
         yield "last error", post.cell(job.last_error)
     yield "agent", post.cell(spec.agent)
     yield "tells", f"{words.target(spec.target)} ({spec.notify.value})"
+    if found.no_route:
+        yield "", post.cell(f"would reach nobody now: {found.no_route}")
     yield from _extras(job)
     yield "made", words.when(job.created_at, zone, found.now)
     yield "changed", f"{words.when(job.updated_at, zone, found.now)}, revision {job.revision}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -102,16 +102,6 @@ def when(at: datetime | None, zone: str, now: datetime) -> str:
     return f"{local(at, zone)} ({away(at, now)})" if at is not None else ""
 
 
-def times(desk: JobDesk, job: Job, count: int) -> list[datetime]:
-    """When a job runs next; for a paused one, when it would if it were resumed now."""
-    from goclaw_py.core.jobs import JobState  # noqa: PLC0415
-    from goclaw_py.core.schedule import upcoming  # noqa: PLC0415
-
-    if job.state is JobState.PAUSED:
-        return upcoming(job.timing(desk.profile.policy), after=desk.now(), count=count)
-    return desk.upcoming(job, count)
-
-
 # ---------------------------------------------------------------------------- reasons
 
 
@@ -143,7 +133,13 @@ def remark(desk: JobDesk, job: Job) -> str:
 
 def ended(row: Logged) -> str:
     """How an occurrence ended, and why."""
-    return f"{row.status.value} ({row.why.value})" if row.why else row.status.value
+    from goclaw_py.core.occurrence import Why  # noqa: PLC0415
+
+    silent = {
+        Why.NO_NOTIFY: "nobody told: the reply did not begin with [NOTIFY]",
+        Why.NO_REPLY: "nobody told: it had nothing to say",
+    }
+    return f"{row.status.value} ({silent.get(row.why, row.why.value)})" if row.why else row.status
 
 
 def took(row: Logged) -> str:
@@ -180,9 +176,10 @@ class Seen:
     """A job as it was looked at.
 
     Args:
-        ahead: Its next times; of a paused one those that it would have.
+        ahead: Its next times; a paused one has none.
         obstacle: Why it will not run, "" if it will.
         remark: What is special about it.
+        no_route: Why its result would reach nobody, "" if it would reach somebody.
     """
 
     job: Job
@@ -190,6 +187,12 @@ class Seen:
     ahead: tuple[datetime, ...]
     obstacle: str
     remark: str
+    no_route: str = ""
+
+
+async def routed(desk: JobDesk, job: Job) -> Seen:
+    """Look at a job, and at whether its result would reach anybody."""
+    return replace(seen(desk, job), no_route=await desk.no_route(job.id, operator()))
 
 
 def seen(desk: JobDesk, job: Job, count: int = 3) -> Seen:
@@ -197,7 +200,7 @@ def seen(desk: JobDesk, job: Job, count: int = 3) -> Seen:
     from goclaw_py.core.errors import JobError  # noqa: PLC0415
 
     try:
-        ahead = tuple(times(desk, job, count)) if count else ()
+        ahead = tuple(desk.upcoming(job, count)) if count else ()
     except JobError:
         # What is wrong with it is told where its schedule is.
         ahead = ()
@@ -209,7 +212,8 @@ def document(found: Seen) -> dict[str, object]:
     from goclaw_py.core.job_json import job_json  # noqa: PLC0415
 
     ahead = [at.isoformat() for at in found.ahead]
-    return {**job_json(found.job), "upcoming": ahead, "remark": found.remark}
+    said = {"upcoming": ahead, "remark": found.remark, "no_route": found.no_route}
+    return {**job_json(found.job), **said}
 
 
 def say_next(found: Seen, *, as_json: bool) -> None:
@@ -224,6 +228,9 @@ def say_next(found: Seen, *, as_json: bool) -> None:
         typer.echo(f"it is paused; to let it run: goclaw cron resume {job.spec.slug}")
     elif found.obstacle:
         typer.echo(plain(f"it will not run: {found.obstacle}"))
+    if found.no_route:
+        text = f"its result would reach nobody now: {found.no_route}"
+        typer.echo(plain(f"warning: {text}; it is kept until it can be told"), err=True)
 
 
 def show_times(found: Seen) -> None:

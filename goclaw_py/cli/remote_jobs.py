@@ -133,6 +133,11 @@ class RemoteDesk:
         timing = job.timing(self.profile.policy)
         return [job.next_run_at, *upcoming(timing, after=job.next_run_at, count=count - 1)]
 
+    async def no_route(self, asked: str, by: Asker) -> str:
+        """See ``JobDesk``."""
+        raw = await self._request("GET", f"{_path(asked)}/route", by)
+        return wire.read(jobs_wire.RouteView, raw).problem
+
     async def preview(self, draft: JobDraft, by: Asker, count: int = 3) -> list[datetime]:
         """See ``JobDesk``."""
         body, params = jobs_wire.draft_json(draft), {"count": count}

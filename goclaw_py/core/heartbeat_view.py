@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from goclaw_py.core.beats import Beat, BeatStatus, Heartbeat, Skip
 from goclaw_py.core.events import Usage
 from goclaw_py.core.heartbeat import HeartbeatPolicy
 from goclaw_py.core.messages import Target
 
+NOBODY: Final = "nobody has spoken to this agent where it could answer"
+
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where an alert goes now.
+    """Where an alert, or the result of a job, goes now.
 
     Args:
         target: None: nowhere.

@@ -15,6 +15,7 @@ from typing import Final
 from goclaw_py.core.events import Usage
 from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, Owner, RunId
 from goclaw_py.core.jobs import Job, JobState
+from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.pages import Cursor
 
@@ -37,6 +38,10 @@ class Status(StrEnum):
     """Cut by a shutdown; it runs again after that."""
     LOST = "lost"
     """Cut by the end of its process; it may run again."""
+    NO_ROUTE = "no_route"
+    """It went well, but there is no chat that its result could go to."""
+    UNDELIVERED = "undelivered"
+    """It went well, but the channel will never take its result."""
 
 
 class Why(StrEnum):
@@ -51,7 +56,14 @@ class Why(StrEnum):
     DISABLED = "disabled"
     STOPPED = "stopped"
     OUTAGE = "outage"
+    NO_NOTIFY = "no_notify"
+    """A conditional job whose reply did not begin with ``[NOTIFY]``: nobody is told."""
+    NO_REPLY = "no_reply"
+    """The reply was empty or said that there is nothing to say: nobody is told."""
 
+
+UNTOLD: Final = frozenset({Status.NO_ROUTE, Status.UNDELIVERED})
+"""A result that reached nobody, or somebody else than it was meant for."""
 
 ENDED_BADLY: Final = frozenset({Status.FAILED, Status.TIMED_OUT, Status.LOST})
 """What counts as a failure of the job."""
@@ -93,7 +105,8 @@ class JobUpdate:
             a job that was changed so that it goes on. None: never.
         failed: What becomes of the number of failures in a row: True, one more than it is by then;
             False, back to 0; None keeps it.
-        delete: The job is deleted (SPEC CRON-9), its log ``forgotten`` with it or not.
+        delete: The job is deleted (SPEC CRON-9), its log ``forgotten`` with it or not: at once, or
+            ``when_delivered``: when the chat has everything that this occurrence says.
         ran: It counts as a run.
     """
 
@@ -104,6 +117,7 @@ class JobUpdate:
     ran: bool = False
     delete: bool = False
     forget: bool = False
+    when_delivered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +178,31 @@ class Logged:
     runs: tuple[RunId, ...] = ()
     delivery: str = ""
     definition: Mapping[str, object] = field(default_factory=dict)
+    told_at: datetime | None = None
+    """When a result that reached nobody was told elsewhere, or a newer one took its place."""
 
     @property
     def cursor(self) -> Cursor:
         """Its place in a list."""
         return Cursor(self.scheduled_at, (self.id,))
+
+
+@dataclass(frozen=True, slots=True)
+class Untold:
+    """A result that reached nobody, the newest of its job.
+
+    Args:
+        job: As it was when it was claimed.
+        error: Why it reached nobody.
+        refused_by: The chat that would not take it; None: there was none to send it to.
+    """
+
+    id: OccurrenceId
+    job: Job
+    due_at: datetime
+    output: str
+    error: str
+    refused_by: Target | None = None
 
 
 @dataclass(frozen=True, slots=True)

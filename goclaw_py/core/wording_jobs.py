@@ -10,6 +10,7 @@ from typing import Final
 from goclaw_py.core.errors import JobError, NotYours, TooManyJobs, UnknownJob
 from goclaw_py.core.heartbeat_reply import without_token
 from goclaw_py.core.jobs import Job, JobSpec, JobState, Notify
+from goclaw_py.core.occurrence import Why
 from goclaw_py.core.schedule import At, describe
 from goclaw_py.core.text import cut_text, is_blank
 from goclaw_py.core.wording_times import at, lasting, local, zone_or_utc
@@ -40,18 +41,23 @@ NOT_CARRIED_OUT: Final = "Nothing here runs jobs at the moment."
 # ---------------------------------------------------------------------------- what is delivered
 
 
-def notify_text(reply: str, notify: Notify) -> str | None:
-    """What of a job's reply is told, None if nothing is. Source: SPEC CRON-13, HB-6."""
+def notify_text(reply: str, notify: Notify) -> tuple[str, Why | None]:
+    """What of a job's reply is told; "" if nothing is, and why, unless the job wants it so.
+
+    Source: SPEC CRON-13, HB-6.
+    """
     if notify is Notify.NEVER:
-        return None
+        return "", None
     text = without_token(reply)
-    if notify is Notify.CONDITIONAL:
-        begun = text.lstrip()
-        if not begun.startswith(NOTIFY):
-            return None
+    marked = text.lstrip().startswith(NOTIFY)
+    if notify is Notify.CONDITIONAL and marked:
         # Without the word before it, something else may be a word of its own.
-        text = without_token(begun.removeprefix(NOTIFY).strip())
-    return None if is_blank(text) or text.strip() == NO_REPLY else text
+        text = without_token(text.lstrip().removeprefix(NOTIFY).strip())
+    if is_blank(text) or text.strip() == NO_REPLY:
+        return "", Why.NO_REPLY
+    if notify is Notify.CONDITIONAL and not marked:
+        return "", Why.NO_NOTIFY
+    return text, None
 
 
 def delivery(spec: JobSpec, text: str, *, due: datetime, now: datetime) -> str:
@@ -81,6 +87,14 @@ def reminder_late(due: datetime, now: datetime, zone: str) -> str:
 def delivered_from(title: str, text: str) -> str:
     """What the history of a chat holds for what a job has said there (SPEC AGENT-7)."""
     return f"[from the job “{_title(title)}”]\n{text}"
+
+
+def undelivered(title: str, place: str, why: str, text: str, due: datetime, zone: str) -> str:
+    """A result that reached nobody, told later or somewhere else; no ``text``: it is for others."""
+    to = f" to {place}" if place else ""
+    said = f":\n\n{text}" if text else "."
+    when = at(due, zone)
+    return f"⚠️ “{_title(title)}”, due {when}, could not be delivered{to} ({_short(why)}){said}"
 
 
 # ---------------------------------------------------------------------------- failures

@@ -192,6 +192,9 @@ class JobDesk(Protocol):
     def upcoming(self, job: Job, count: int = 3) -> list[datetime]:
         """The next times at which a job runs; empty unless it is active."""
 
+    async def no_route(self, asked: str, by: Asker) -> str:
+        """Why the result of a job would reach nobody now; "" if nothing speaks against it."""
+
     async def preview(self, draft: JobDraft, by: Asker, count: int = 3) -> list[datetime]:
         """When a job that is not made yet would run. Raises ``JobError``."""
 

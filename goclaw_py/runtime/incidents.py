@@ -66,7 +66,7 @@ class Incidents:
 
         Raises ``StoreUnavailable``; then nothing was told.
         """
-        say = [OutboundMessage(target, text) for target in await self._owners_chats()]
+        say = [OutboundMessage(target, text) for target in await self.owners_chats()]
         if await self._store.open_incident(key, text, say=say, now=self._clock.now()):
             log.warning("an incident: %s", text, extra={"incident": key, "told": len(say)})
 
@@ -87,8 +87,11 @@ class Incidents:
             self._told.discard(key)
             self._since.pop(key, None)
 
-    async def _owners_chats(self) -> list[Target]:
-        """The last direct chat of each owner on the accounts of this process."""
+    async def owners_chats(self) -> list[Target]:
+        """The last direct chat of each owner on the accounts of this process.
+
+        Raises ``StoreUnavailable``.
+        """
         chats: dict[tuple[str, str, str], Target] = {}
         for heard in await self._store.heard(direct=True, limit=_MOST_PLACES):
             target = heard.target

@@ -269,4 +269,5 @@ def _said(ran: _Ran) -> Message:
     """What people were told, as a message; its title if that is not kept."""
     payload = ran.spec.payload
     said = payload.text if isinstance(payload, Message) else ran.said
-    return Message(wording_jobs.notify_text(said, ran.spec.notify) or ran.spec.title)
+    text, _ = wording_jobs.notify_text(said, ran.spec.notify)
+    return Message(text or ran.spec.title)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,11 +15,12 @@ from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
 from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.routing import chat_session
+from goclaw_py.core.targets import target_text
 from goclaw_py.core.text import is_blank
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import NewRun, Place, Store
+from goclaw_py.ports.store import Chat, NewRun, Place, Store
 from goclaw_py.runtime.policies import Policies
 
 log = logging.getLogger(__name__)
@@ -33,6 +34,13 @@ _AWAY = "the database is away; try again later"
 def sessions_of(agent: AgentName, target: Target) -> list[SessionKey]:
     """The sessions in which an agent may know a chat, with whomever that is."""
     return [chat_session(agent, target, peer) for peer in PeerKind]
+
+
+def place_text(target: Target, chats: Sequence[Chat] = ()) -> str:
+    """A chat as people know it."""
+    place = (target.channel, target.account, target.chat)
+    names = (chat.name for chat in chats if (chat.channel, chat.account, chat.chat) == place)
+    return next(filter(None, names), "") or target_text(target)
 
 
 class Mail:

@@ -161,7 +161,8 @@ class Works:
         workshop = Workshop(equipment, self._clock, dispatcher.is_running)
         self.runner.connect(dispatcher, workshop, self.outages)
         self.children.connect(dispatcher, workshop, self.gateway.bring)
-        self.office.connect(dispatcher, workshop, release_later)
+        owners = self.incidents.owners_chats
+        self.office.connect(dispatcher, workshop, owners, release_later)
         self.heartbeats.connect(dispatcher, workshop, self.incidents, release_later)
         self.stopper.connect(self.office.runs)
         self.elsewhere.connect(self.stopper, self.commands.begin_anew)

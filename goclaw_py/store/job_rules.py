@@ -30,6 +30,12 @@ OVER: Final = (JobState.COMPLETED, JobState.FAILED)
 KEPT: Final = timedelta(days=90)
 """How long ended rows of the log are kept, and jobs that are over (SPEC DB-5)."""
 
+DIED_WITHIN: Final = timedelta(hours=24)
+"""How long after its death a message still makes its occurrence an undelivered one."""
+
+MOST_UNTOLD: Final = 100
+"""So many results that reached nobody are told at once."""
+
 MOST_SWEPT: Final = 250
 """So many rows of the log, and so many jobs, one sweep deletes."""
 

@@ -29,6 +29,7 @@ from goclaw_py.web.jobs_wire import (
     MAX_TIMES,
     DeskView,
     RanNow,
+    RouteView,
     Times,
     ZoneBody,
     ZoneView,
@@ -151,6 +152,11 @@ def _history(api: APIRouter, control: Control) -> None:
         desk = control.jobs
         found = await desk.get(job, by)
         return _answer(Times, Times(desk.upcoming(found, count)))
+
+    @api.get("/{job}/route", response_model=RouteView)
+    async def route(job: Asked, by: By) -> Response:
+        """Whether there is a chat that its result can go to now."""
+        return _answer(RouteView, RouteView(await control.jobs.no_route(job, by)))
 
 
 def _changing(api: APIRouter, control: Control) -> None:

@@ -165,6 +165,13 @@ class Times:
 
 
 @dataclass(frozen=True, slots=True)
+class RouteView:
+    """Why the result of a job would reach nobody now; "" if nothing speaks against it."""
+
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
 class ZoneView:
     """A time zone."""
 

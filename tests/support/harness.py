@@ -264,6 +264,7 @@ class GatewayProcess:
             self.works.office.run(),
             self.works.heartbeats.run(),
             *([self.works.heartbeats.keep_telling()] if self.ways.heartbeats.plans else []),
+            self.works.office.keep_telling(),
             self._keep_taking_up(),
             self._keep_knowing_people(),
             self._receive(),

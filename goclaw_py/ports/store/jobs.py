@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from goclaw_py.core.ids import AgentName, JobId, NodeId, OccurrenceId, Owner
 from goclaw_py.core.jobs import Job, JobState, Notify
 from goclaw_py.core.messages import OutboundMessage, Target
-from goclaw_py.core.occurrence import Claimed, JobStats, Logged, OccurrenceEnd, Status
+from goclaw_py.core.occurrence import Claimed, JobStats, Logged, OccurrenceEnd, Status, Untold
 from goclaw_py.core.pages import Cursor
 
 MOST_COUNTED: Final = 10_000
@@ -188,6 +188,20 @@ class JobStore(Protocol):
 
     async def told_in(self, occurrence: OccurrenceId, target: Target) -> bool:
         """Whether a message about an occurrence was for this chat, whatever the thread."""
+
+    async def settle_results(self, *, now: datetime) -> list[Untold]:
+        """Note what became of the messages of jobs; the results that reached nobody (SPEC CRON-9).
+
+        A job that is to be deleted when its result is delivered is deleted then. A result of which
+        a message has died in the last 24 hours ends as ``UNDELIVERED`` instead of ``OK``, and its
+        job is kept. Of each job only the newest result is told, and none that an operator has given
+        up; at most 100, the oldest first.
+        """
+
+    async def tell_result(
+        self, occurrence: OccurrenceId, say: Sequence[OutboundMessage], *, now: datetime
+    ) -> bool:
+        """Store what is said of a result that reached nobody. False: somebody was told before."""
 
     async def job_stats(self, job: JobId | None, *, since: datetime) -> JobStats:
         """What a job, or all of them, did with what was due since then."""

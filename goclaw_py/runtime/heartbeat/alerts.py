@@ -21,10 +21,10 @@ from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import Place, Store
 from goclaw_py.runtime.heartbeat.beats import Told
 from goclaw_py.runtime.heartbeat.held import Held
-from goclaw_py.runtime.heartbeat.routes import NOWHERE, Found, Routes, place_text
+from goclaw_py.runtime.heartbeat.routes import NOWHERE, Found, Routes
 from goclaw_py.runtime.incidents import Incidents
 from goclaw_py.runtime.jobs.ends import Said
-from goclaw_py.runtime.post import sessions_of
+from goclaw_py.runtime.post import place_text, sessions_of
 from goclaw_py.runtime.replies import Replies
 from goclaw_py.runtime.retry import until_available
 

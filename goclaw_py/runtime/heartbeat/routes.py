@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, assert_never
 
 from goclaw_py.core.heartbeat import HeartbeatPolicy, LastScope, LastUsed, Nowhere
-from goclaw_py.core.heartbeat_view import Route
+from goclaw_py.core.heartbeat_view import NOBODY, Route
 from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.core.messages import Target
 from goclaw_py.core.routing import chat_session
@@ -17,7 +17,6 @@ from goclaw_py.ports.store import Chat, ChatStore, Heard, Place, Session
 
 _LOOKED_AT: Final = 50
 
-NOBODY: Final = "nobody has spoken to this agent where it could answer"
 NOWHERE: Final = "its target is none: alerts are only logged"
 
 
@@ -131,13 +130,6 @@ class Routes:
             return True
         channel = self._channels.get((target.channel, target.account))
         return channel is not None and channel.reaches(target.chat)
-
-
-def place_text(target: Target, chats: Sequence[Chat] = ()) -> str:
-    """A chat as people know it."""
-    return next((chat.name for chat in chats if _is(chat, target) and chat.name), None) or (
-        target_text(target)
-    )
 
 
 def _is(chat: Chat, target: Target) -> bool:

@@ -9,7 +9,8 @@ from typing import Protocol
 
 from goclaw_py.core.errors import JobChanged, NotYours, SlugTaken, UnknownJob
 from goclaw_py.core.ids import JobId, OccurrenceId
-from goclaw_py.core.jobs import Job, JobState, slug_for
+from goclaw_py.core.jobs import Job, JobState, Notify, slug_for
+from goclaw_py.core.messages import Target
 from goclaw_py.core.occurrence import JobStats, Logged, Status
 from goclaw_py.core.pages import Cursor
 from goclaw_py.core.policy import History, Profile
@@ -17,9 +18,10 @@ from goclaw_py.core.schedule import upcoming
 from goclaw_py.core.zones import zone as zone_named
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.jobs import Asker, JobChange, JobDraft, RunNow, StartedNow
-from goclaw_py.ports.store import JobPage, JobQuery, JobStore
+from goclaw_py.ports.store import ChatStore, JobPage, JobQuery, JobStore
 from goclaw_py.runtime.clock import new_id
 from goclaw_py.runtime.jobs.making import Rules, changed, made, owner_for
+from goclaw_py.runtime.jobs.places import route_of
 
 log = logging.getLogger(__name__)
 
@@ -40,11 +42,18 @@ class JobDesk:
 
     Args:
         hand: Who runs jobs by hand; None: nobody here.
+        chats: Where results go; None where nobody is told.
     """
 
     def __init__(
-        self, store: JobStore, clock: Clock, rules: Rules, hand: Hand | None = None
+        self,
+        store: JobStore,
+        clock: Clock,
+        rules: Rules,
+        hand: Hand | None = None,
+        chats: ChatStore | None = None,
     ) -> None:
+        self._chats = chats
         self._store = store
         self._clock = clock
         self._rules = rules
@@ -191,6 +200,21 @@ class JobDesk:
             return []
         timing = job.timing(self._rules.base)
         return [job.next_run_at, *upcoming(timing, after=job.next_run_at, count=count - 1)]
+
+    async def no_route(self, asked: str, by: Asker) -> str:
+        """What a channel will say of a chat that has never written is not known."""
+        job = await self.get(asked, by)
+        if self._chats is None or job.spec.notify is Notify.NEVER:
+            return ""
+        route = await route_of(self._chats, self._rules.places, job)
+        target = job.spec.target
+        if route.problem or not isinstance(target, Target):
+            return route.problem
+        place = (target.channel, target.account, target.chat)
+        for chat in await self._chats.chats():
+            if (chat.channel, chat.account, chat.chat) == place:
+                return chat.gone
+        return "nobody has written from this chat yet"
 
     async def preview(self, draft: JobDraft, by: Asker, count: int = 3) -> list[datetime]:
         """See ``ports.jobs.JobDesk``."""

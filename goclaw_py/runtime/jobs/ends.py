@@ -47,6 +47,20 @@ class Said:
     files: tuple[OutFile, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What people are told of an end, and what that says of it.
+
+    Args:
+        silent: Why nobody is told what went well.
+        no_route: Why there is no chat that could be told; "" if there is.
+    """
+
+    say: Messages = ()
+    silent: Why | None = None
+    no_route: str = ""
+
+
 class Performer(Protocol):
     """Does what jobs ask for."""
 
@@ -61,11 +75,13 @@ class Performer(Protocol):
 
     async def tell(
         self, held: Held, end: End, update: JobUpdate | None, attempt: Attempt, said: Said
-    ) -> Messages:
+    ) -> Report:
         """What people are told of the end of an occurrence. Raises ``StoreUnavailable``."""
 
-    async def told(self, held: Held, end: End, say: Sequence[OutboundMessage], said: Said) -> None:
-        """The end is stored, and with it what is told."""
+    async def told(
+        self, held: Held, end: End, say: Sequence[OutboundMessage], said: Said, error: str
+    ) -> None:
+        """The end is stored, and with it what is told; ``error`` is the cause of a failure."""
 
 
 class RunStore(JobStore, FinishStore, Protocol):
@@ -130,15 +146,22 @@ class Ends:
         claimed, now = held.claimed, self._clock.now()
         end, update = self._settled(held, end)
         error = attempt.error or held.fault
-        say = await self._told(held, end, update, replace(attempt, error=error), said)
+        report = await self._told(held, end, update, replace(attempt, error=error), said)
+        say, status = report.say, end.status
+        if report.no_route:
+            status, error = Status.NO_ROUTE, report.no_route
+        if update is not None and update.delete:
+            # What it says is not lost with it if there is nowhere to say it (SPEC CRON-9).
+            kept = bool(report.no_route)
+            update = replace(update, delete=not kept, when_delivered=bool(say))
         done = OccurrenceEnd(
             id=claimed.id,
             job=claimed.job.id,
             revision=claimed.job.revision,
-            status=end.status,
+            status=status,
             finished_at=now,
             update=update,
-            why=end.why,
+            why=end.why or report.silent,
             output=cut_bytes(said.text, OUTPUT_BYTES),
             error=error,
             attempts=held.attempt,
@@ -164,7 +187,7 @@ class Ends:
 
     async def _told(
         self, held: Held, end: End, update: JobUpdate | None, attempt: Attempt, said: Said
-    ) -> Messages:
+    ) -> Report:
         try:
             return await until_available(
                 lambda: self._performer.tell(held, end, update, attempt, said)
@@ -172,7 +195,7 @@ class Ends:
         except Exception:
             # A boundary: a text that cannot be written must not keep its job from going on.
             log.exception("what a job says could not be written", extra=facts_of(held))
-            return ()
+            return Report()
 
     async def _store_end(
         self, held: Held, done: OccurrenceEnd, say: Messages, run: RunEnd | None

@@ -20,7 +20,7 @@ from goclaw_py.core.policy import JobPolicy
 from goclaw_py.core.text import cut_bytes
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.jobs import RunNow, StartedNow
-from goclaw_py.runtime.jobs.ends import Said
+from goclaw_py.runtime.jobs.ends import Report, Said
 from goclaw_py.runtime.jobs.held import Held, Withdrawn, facts_of
 from goclaw_py.runtime.jobs.occurrences import Occurrences
 
@@ -174,12 +174,14 @@ class Handlers:
 
     async def tell(
         self, held: Held, end: End, update: JobUpdate | None, attempt: Attempt, said: Said
-    ) -> tuple[OutboundMessage, ...]:
+    ) -> Report:
         """Nobody is told: there are no channels."""
         del held, end, update, attempt, said
-        return ()
+        return Report()
 
-    async def told(self, held: Held, end: End, say: Sequence[OutboundMessage], said: Said) -> None:
+    async def told(
+        self, held: Held, end: End, say: Sequence[OutboundMessage], said: Said, error: str
+    ) -> None:
         """Nothing follows."""
 
     # ------------------------------------------------------------------ by hand

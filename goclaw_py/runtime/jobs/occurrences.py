@@ -278,7 +278,8 @@ class Occurrences:
             say = await self._ends.store(held, end, attempt, said, run)
         finally:
             self._drop(held)
-        self._side.go(self._performer.told(held, end, say, said))
+        error = attempt.friendly or attempt.error or held.fault
+        self._side.go(self._performer.told(held, end, say, said, error))
 
     async def _end_unbegun(self, over: Sequence[tuple[Held, End]]) -> None:
         for held, end in over:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import CRON_LANE, AgentName, NodeId, SessionKey
+from goclaw_py.core.messages import Target
+from goclaw_py.core.occurrence import Untold
 from goclaw_py.core.policy import DEFAULT_PROFILE
 from goclaw_py.ports.agent import AgentLoop
 from goclaw_py.ports.channel import Channel
@@ -34,6 +37,9 @@ from goclaw_py.runtime.wake import Wake
 from goclaw_py.runtime.workshop import Workshop
 
 log = logging.getLogger(__name__)
+
+_LOOK_S = 2.0
+"""How often it is looked for what became of results."""
 
 
 def _no_programs(argv: tuple[str, ...]) -> AgentLoop:
@@ -84,8 +90,9 @@ class Office:
         self._clock = clock
         self._store = store
         self._node = node
+        self._untold: Sequence[Untold] = ()
         self.wake = Wake()
-        self.desk = JobDesk(store, clock, setup.rules)
+        self.desk = JobDesk(store, clock, setup.rules, chats=store)
         base = setup.rules.base
         self.occurrences = Occurrences(store, clock, node, base, self.wake.call, by.meter)
         places = Places(store, clock, by.policies)
@@ -98,12 +105,15 @@ class Office:
         self,
         dispatcher: Dispatcher,
         workshop: Workshop,
+        owners: Callable[[], Awaitable[Sequence[Target]]],
         release_later: Callable[[SessionKey], None],
     ) -> None:
         """Give it those with whom it works. Call it once, before anything runs.
 
-        ``release_later`` is told of conversations that this node need not own any more.
+        ``owners`` finds the chats of the bot's owners; ``release_later`` is told of conversations
+        that this node need not own any more.
         """
+        self._telling.connect(owners)
         self.runs.connect(dispatcher, workshop, self.occurrences, self._telling, release_later)
         self.occurrences.connect(self.runs)
         self.desk.connect(self.runs)
@@ -122,15 +132,28 @@ class Office:
             await self.loop.run()
         await asyncio.Event().wait()
 
+    async def keep_telling(self) -> None:
+        """Tell results that reached nobody where that can be done, until cancelled."""
+        while True:
+            try:
+                self._untold = await self._telling.tell_untold()
+            except StoreUnavailable as error:
+                log.debug("results wait for the database: %s", error)
+            await asyncio.sleep(_LOOK_S)
+
     async def keep_tidy(self) -> None:
         """Forget what is too old, now and then (SPEC DB-5). Runs until cancelled."""
         await keep_tidy(lambda: self._store.sweep_jobs(now=self._clock.now()))
 
     def warnings(self) -> tuple[str, ...]:
         """What an operator should know (SPEC CRON-4)."""
-        if self._enabled:
-            return ()
-        return ("jobs are switched off (scheduler.enabled); none runs",)
+        if not self._enabled:
+            return ("jobs are switched off (scheduler.enabled); none runs",)
+        return tuple(
+            f"the result of {one.job.spec.slug} reached nobody: {one.error}; "
+            f"see: goclaw cron runs --job {one.job.spec.slug}"
+            for one in self._untold
+        )
 
     async def close(self) -> None:
         """Claim nothing more, and give back what waits. What runs ends with the dispatcher."""

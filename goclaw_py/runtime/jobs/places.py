@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final, assert_never
 
+from goclaw_py.core.heartbeat_view import NOBODY, Route
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.jobs import OPERATOR, Job, TargetKind, chat_of
 from goclaw_py.core.messages import PeerKind, Target
@@ -15,10 +17,57 @@ from goclaw_py.core.routing import chat_session
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import ChatStore, Place
 from goclaw_py.runtime.policies import Policies, as_it_stands
+from goclaw_py.runtime.post import place_text
 
 _LOOKED_AT: Final = 50
 _LOOKED_AT_FOR_THREADS: Final = 1000
 """Where a chat is not among so many, its threads are left alone and the chat itself is told."""
+
+
+NOT_SET_UP: Final = "this channel is not set up"
+
+
+async def route_of(store: ChatStore, places: Collection[Place], job: Job) -> Route:
+    """Where a job tells its result now; raises ``StoreUnavailable``.
+
+    Without a target and without a problem it tells nobody, as it should.
+    """
+    match job.spec.target:
+        case Target() as target:
+            found: Target | None = target
+        case TargetKind.NONE:
+            return Route(None)
+        case TargetKind.LAST:
+            found = await owners_chat(store, places, job)
+        case _:
+            assert_never(job.spec.target)
+    if found is None:
+        return Route(None, problem=NOBODY)
+    return Route(found, problem="" if _place(found) in places else NOT_SET_UP)
+
+
+async def owners_chat(
+    store: ChatStore, places: Collection[Place], job: Job, without: Target | None = None
+) -> Target | None:
+    """Where the owner of a job is told something; None: nowhere.
+
+    The chat that owns it, in the thread where it was spoken to its agent last: nobody else may
+    read it (SPEC SEC-3). Operators are where anybody spoke to its agent last, on one of the
+    accounts. Never the chat ``without``. Raises ``StoreUnavailable``.
+    """
+    agent = job.spec.agent
+    besides = None if without is None else replace(without, thread=None)
+    if job.owner == OPERATOR:
+        found = await store.heard(agent=agent, limit=_LOOKED_AT)
+        here = (each.target for each in found if _place(each.target) in places)
+        return next((one for one in here if replace(one, thread=None) != besides), None)
+    if (owner := chat_of(job.owner)) is None or owner[0] == besides:
+        return None
+    chat, peer = owner
+    direct = peer is PeerKind.DIRECT
+    found = await store.heard(agent=agent, direct=direct, limit=_LOOKED_AT_FOR_THREADS)
+    threads = (each.target for each in found if replace(each.target, thread=None) == chat)
+    return next(threads, chat)
 
 
 class Places:
@@ -31,36 +80,19 @@ class Places:
 
     async def target_of(self, job: Job) -> Target | None:
         """Where a job tells its result now; None: nowhere. Raises ``StoreUnavailable``."""
-        match job.spec.target:
-            case Target() as target:
-                return target
-            case TargetKind.NONE:
-                return None
-            case TargetKind.LAST:
-                return await self.of_owner(job)
-            case _:
-                assert_never(job.spec.target)
+        return (await self.route_of(job)).target
 
-    async def of_owner(self, job: Job) -> Target | None:
-        """Where the owner of a job is told something; None: nowhere.
+    async def route_of(self, job: Job) -> Route:
+        """The same, and why it would not arrive. Raises ``StoreUnavailable``."""
+        return await route_of(self._store, self._policies.places, job)
 
-        The chat that owns it, in the thread where it was spoken to its agent last: nobody else may
-        read it (SPEC SEC-3). Operators are where anybody spoke to its agent last, on an account of
-        this process. Raises ``StoreUnavailable``.
-        """
-        agent = job.spec.agent
-        if job.owner == OPERATOR:
-            found = await self._store.heard(agent=agent, limit=_LOOKED_AT)
-            places = self._policies.places
-            here = (each.target for each in found if _place(each.target) in places)
-            return next(here, None)
-        if (owner := chat_of(job.owner)) is None:
-            return None
-        chat, peer = owner
-        direct = peer is PeerKind.DIRECT
-        found = await self._store.heard(agent=agent, direct=direct, limit=_LOOKED_AT_FOR_THREADS)
-        threads = (each.target for each in found if replace(each.target, thread=None) == chat)
-        return next(threads, chat)
+    async def of_owner(self, job: Job, without: Target | None = None) -> Target | None:
+        """Where the owner of a job is told something, but for a chat; None: nowhere."""
+        return await owners_chat(self._store, self._policies.places, job, without)
+
+    async def name_of(self, target: Target) -> str:
+        """A chat as people know it. Raises ``StoreUnavailable``."""
+        return place_text(target, await self._store.chats())
 
     def policy_of(self, job: Job, session: SessionKey) -> QueuePolicy:
         """How a job queues in its conversation: it takes no place of any message there."""

@@ -40,7 +40,7 @@ from goclaw_py.runtime.clock import new_run_id
 from goclaw_py.runtime.dispatcher import Dispatcher
 from goclaw_py.runtime.feed import Feed, taken_over
 from goclaw_py.runtime.jobs.attempts import attempt_of, said_of
-from goclaw_py.runtime.jobs.ends import Said
+from goclaw_py.runtime.jobs.ends import Report, Said
 from goclaw_py.runtime.jobs.held import Held, Withdrawn, facts_of
 from goclaw_py.runtime.jobs.occurrences import Occurrences
 from goclaw_py.runtime.jobs.places import Places
@@ -240,14 +240,17 @@ class JobRuns:
 
     async def tell(
         self, held: Held, end: End, update: JobUpdate | None, attempt: Attempt, said: Said
-    ) -> tuple[OutboundMessage, ...]:
+    ) -> Report:
         """See ``Performer``."""
         return await self._telling.tell(held, end, update, attempt, said)
 
-    async def told(self, held: Held, end: End, say: Sequence[OutboundMessage], said: Said) -> None:
+    async def told(
+        self, held: Held, end: End, say: Sequence[OutboundMessage], said: Said, error: str
+    ) -> None:
         """See ``Performer``."""
-        await self._telling.remember(held, say)
-        await self._shop.work.finish(held, end, said)
+        job = held.claimed.job
+        await self._telling.remember(job, say, besides=held.session)
+        await self._shop.work.finish(held, end, said, error)
         spec = held.claimed.job.spec
         if spec.wake_heartbeat and end.status in _WAKING:
             agent, now = spec.agent, self._clock.now()

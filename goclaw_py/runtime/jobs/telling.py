@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
 from goclaw_py.core import wording_jobs
@@ -11,16 +11,18 @@ from goclaw_py.core.commands import job_buttons
 from goclaw_py.core.due import End, Told, failures_with, tells_failure
 from goclaw_py.core.errors import StoreError
 from goclaw_py.core.heartbeat_reply import without_token
-from goclaw_py.core.jobs import JobState
+from goclaw_py.core.heartbeat_view import Route
+from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.core.jobs import OPERATOR, Job, JobState, TargetKind
 from goclaw_py.core.messages import OutboundMessage, Target
-from goclaw_py.core.occurrence import ENDED_BADLY, Attempt, JobUpdate, Status
+from goclaw_py.core.occurrence import ENDED_BADLY, Attempt, JobUpdate, Status, Untold
 from goclaw_py.core.schedule import At
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import Place, Store
-from goclaw_py.runtime.jobs.ends import Said
-from goclaw_py.runtime.jobs.held import Held
+from goclaw_py.runtime.jobs.ends import Report, Said
+from goclaw_py.runtime.jobs.held import Held, facts_of
 from goclaw_py.runtime.jobs.places import Places
 from goclaw_py.runtime.post import sessions_of
 from goclaw_py.runtime.replies import Replies
@@ -45,6 +47,10 @@ class Telling:
         self._channels = channels
         self._places = places
 
+    def connect(self, owners: Callable[[], Awaitable[Sequence[Target]]]) -> None:
+        """Give it who knows the chats of the bot's owners. Call it once, before anything is due."""
+        self._owners = owners
+
     def system(self, held: Held) -> str:
         """What a scheduled run is told beside the prompt of its job."""
         claimed = held.claimed
@@ -55,36 +61,41 @@ class Telling:
 
     async def tell(
         self, held: Held, end: End, update: JobUpdate | None, attempt: Attempt, said: Said
-    ) -> tuple[OutboundMessage, ...]:
+    ) -> Report:
         """What is said of the end of an occurrence. Raises ``StoreUnavailable``."""
         job = held.claimed.job
         if end.status is Status.OK:
             return await self._result(held, said)
         if end.status not in ENDED_BADLY:
-            return ()
+            return Report()
         told = tells_failure(job, failures_with(held.claimed))
         disabled = update is not None and update.state is JobState.DISABLED
         if told is None and not disabled:
-            return ()
-        return await self._failure(held, update, attempt, told)
+            return Report()
+        return Report(await self._failure(held, update, attempt, told))
 
-    async def _result(self, held: Held, said: Said) -> tuple[OutboundMessage, ...]:
+    async def _result(self, held: Held, said: Said) -> Report:
         job = held.claimed.job
-        shown = wording_jobs.notify_text(said.text, job.spec.notify)
-        target = None if shown is None else await self._places.target_of(job)
-        if shown is None or target is None:
-            return ()
+        shown, silent = wording_jobs.notify_text(said.text, job.spec.notify)
+        route = await self._places.route_of(job) if shown else Route(None)
+        target = route.target
+        if route.problem:
+            facts = {**facts_of(held), "why": route.problem}
+            log.warning("a job's result has nowhere to go", extra=facts)
+            return Report(no_route=route.problem)
+        if target is None:
+            return Report(silent=silent)
         files, troubles = self._replies.sendable(said.files, job.spec.agent, held.run)
         # A trouble names a file, and agents name files as they like.
         shown = without_token("\n\n".join([shown, *troubles]))
         due, now = held.claimed.due_at, self._clock.now()
         whole = wording_jobs.delivery(job.spec, shown, due=due, now=now)
-        messages = self._messages(held, target, whole)
+        messages = self._messages(target, whole, held.run)
         if messages and isinstance(job.spec.schedule, At):
             buttons = job_buttons(held.id)
             messages[-1] = replace(messages[-1], buttons=buttons)
         messages += [OutboundMessage(target, "", run_id=held.run, file=file) for file in files]
-        return tuple(messages)
+        return Report(tuple(messages))
 
     async def _failure(
         self, held: Held, update: JobUpdate | None, attempt: Attempt, told: Told | None
@@ -105,25 +116,79 @@ class Telling:
             )
             again = None if update is None else update.next_run_at
             text = write(title, held.claimed.due_at, why, again, zone)
-        return tuple(self._messages(held, target, text))
+        return tuple(self._messages(target, text, held.run))
 
-    def _messages(self, held: Held, target: Target, text: str) -> list[OutboundMessage]:
+    def _messages(
+        self, target: Target, text: str, run: RunId | None = None
+    ) -> list[OutboundMessage]:
         channel = self._channels.get((target.channel, target.account))
         parts = [text] if channel is None else channel.parts(text)
         rich = channel is not None
-        return [OutboundMessage(target, part, run_id=held.run, rich=rich) for part in parts]
+        return [OutboundMessage(target, part, run_id=run, rich=rich) for part in parts]
 
-    async def remember(self, held: Held, say: Sequence[OutboundMessage]) -> None:
+    async def remember(
+        self, job: Job, say: Sequence[OutboundMessage], *, besides: SessionKey | None = None
+    ) -> None:
         """Write what was delivered into the history of its chat, so that answers are understood."""
         if not say:
             return
-        job, target = held.claimed.job, say[0].target
+        target = say[0].target
         text = "\n".join(message.text for message in say)
         entry = HistoryEntry(Role.ASSISTANT, wording_jobs.delivered_from(job.spec.title, text))
         for session in sessions_of(job.spec.agent, target):
-            if session == held.session:
+            if session == besides:
                 continue
             try:
                 await self._store.note(session, entry, rows=(), now=self._clock.now())
             except StoreError as error:
                 log.warning("a job's result is not in its chat's history: %s", error)
+
+    # ------------------------------------------------------------------ what reached nobody
+
+    async def tell_untold(self) -> list[Untold]:
+        """Tell results that reached nobody where that can be done now; returns the others.
+
+        A job that waits for its delivery is deleted when that is done. Raises ``StoreUnavailable``.
+        """
+        untold = await self._store.settle_results(now=self._clock.now())
+        return [one for one in untold if not await self._tell_elsewhere(one)]
+
+    async def _tell_elsewhere(self, lost: Untold) -> bool:
+        """False if there is nowhere to tell it."""
+        job, spec = lost.job, lost.job.spec
+        targets, with_text = await self._other_chats(lost)
+        text, _ = wording_jobs.notify_text(lost.output, spec.notify)
+        place = "" if lost.refused_by is None else await self._places.name_of(lost.refused_by)
+        text = wording_jobs.undelivered(
+            spec.title, place, lost.error, text if with_text else "", lost.due_at, spec.zone
+        )
+        say = [message for target in targets for message in self._messages(target, text)]
+        if not say:
+            return False
+        if await self._store.tell_result(lost.id, say, now=self._clock.now()):
+            log.info("a job's result is told elsewhere", extra={"job": job.id, "why": lost.error})
+            if with_text:
+                await self.remember(job, say)
+        return True
+
+    async def _other_chats(self, lost: Untold) -> tuple[list[Target], bool]:
+        """Where a result can be told that reached nobody, and whether its text may be read there.
+
+        What waited for a chat goes there; what was to go where its owner is goes to the owner's
+        next chat. Of the rest the owners of the bot are told, but what a job of somebody's chat
+        says is for nobody else (SPEC SEC-3).
+        """
+        job = lost.job
+        if lost.refused_by is None:
+            route = await self._places.route_of(job)
+            found = None if route.problem else route.target
+        elif job.spec.target is TargetKind.LAST:
+            found = await self._places.of_owner(job, lost.refused_by)
+        else:
+            found = None
+        if found is not None:
+            return [found], True
+        gone = None if lost.refused_by is None else replace(lost.refused_by, thread=None)
+        owners = await self._owners()
+        chats = [chat for chat in owners if replace(chat, thread=None) != gone]
+        return chats, job.owner == OPERATOR

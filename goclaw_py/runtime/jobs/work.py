@@ -43,7 +43,7 @@ class Work:
         if held.item is None:
             raise NoWork
 
-    async def finish(self, held: Held, end: End, said: Said) -> None:
+    async def finish(self, held: Held, end: End, said: Said, failure: str) -> None:
         """Report how the work on an item ended, or give it back, within a time. Raises nothing."""
         item = held.item
         if item is None:
@@ -52,7 +52,7 @@ class Work:
         try:
             async with asyncio.timeout(_TELL_S):
                 if end.status in (Status.OK, Status.FAILED):
-                    await source.done(item, ok=end.status is Status.OK, text=said.text)
+                    await source.done(item, ok=end.status is Status.OK, text=said.text or failure)
                 else:
                     await source.give_back(item, end.status.value)
         except (WorkSourceError, TimeoutError) as error:

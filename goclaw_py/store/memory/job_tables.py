@@ -10,7 +10,7 @@ from datetime import datetime
 from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, Owner, RunId
 from goclaw_py.core.job_json import job_json
 from goclaw_py.core.jobs import Job, JobState, Message
-from goclaw_py.core.occurrence import Claimed, Logged, OccurrenceEnd, Status
+from goclaw_py.core.occurrence import UNTOLD, Claimed, Logged, OccurrenceEnd, Status
 from goclaw_py.ports.store import NewRun
 from goclaw_py.store import job_rules
 
@@ -28,6 +28,8 @@ class JobTables:
         self.zones: dict[Owner, str] = {}
         self.runs: dict[OccurrenceId, list[RunId]] = {}
         """The runs that worked for each occurrence, in the order in which they began."""
+        self.delivers: dict[JobId, tuple[OccurrenceId, bool]] = {}
+        """Whose delivery deletes a job, and whether its log goes with it."""
         self._slugs: dict[Owner, dict[str, JobId]] = {}
         self._of_job: dict[JobId, dict[OccurrenceId, None]] = {}
         self._open: dict[_Moment, OccurrenceId] = {}
@@ -58,6 +60,7 @@ class JobTables:
 
     def remove(self, job: JobId, *, forget: bool) -> None:
         """Remove a job, and its log if ``forget``."""
+        self.delivers.pop(job, None)
         self._forget_slug(job)
         del self.jobs[job]
         if forget:
@@ -196,11 +199,48 @@ class JobTables:
         job = self.jobs.get(row.job)
         if job is not None:
             how = job_rules.taken(job, end, row.scheduled_at, by_hand=row.by_hand)
-            if how is job_rules.Taken.ALL and end.update is not None and end.update.delete:
-                self.remove(job.id, forget=end.update.forget)
+            update = end.update if how is job_rules.Taken.ALL else None
+            self.delivers.pop(job.id, None)
+            if update is not None and update.delete and not update.when_delivered:
+                self.remove(job.id, forget=update.forget)
             else:
                 self.put(job_rules.after(job, end, how))
+                if update is not None and update.delete:
+                    self.delivers[job.id] = (row.id, update.forget)
         self._prune(row.job, end.keep)
+
+    def undelivered(self, row: Logged, error: str) -> None:
+        """What went well reached nobody: its job is kept."""
+        self.logs[row.id] = replace(row, status=Status.UNDELIVERED, error=error)
+        if self.delivers.get(row.job, ("", False))[0] == row.id:
+            del self.delivers[row.job]
+        job = self.jobs.get(row.job)
+        if job is not None and job.last_run_at == (row.started_at or row.finished_at):
+            status = Status.UNDELIVERED.value
+            self.jobs[job.id] = replace(job, last_status=status, last_error=error)
+
+    def delete_delivered(self, open_: Collection[OccurrenceId]) -> int:
+        """Delete the jobs whose results have been delivered; ``open_`` have not."""
+        over = [
+            (job, forget)
+            for job, (occurrence, forget) in self.delivers.items()
+            if occurrence not in open_
+            and self.jobs[job].state is JobState.COMPLETED
+            and self.jobs[job].running is None
+        ]
+        for job, forget in over:
+            self.remove(job, forget=forget)
+        return len(over)
+
+    def untold(self, now: datetime) -> list[Logged]:
+        """Results that reached nobody, the oldest first; of each job only the newest stays open."""
+        newest: dict[JobId, Logged] = {}
+        rows = [r for r in self.logs.values() if r.status in UNTOLD and r.told_at is None]
+        for row in sorted(rows, key=lambda row: (row.scheduled_at, row.id)):
+            if (older := newest.pop(row.job, None)) is not None:
+                self.logs[older.id] = replace(older, told_at=now)
+            newest[row.job] = row
+        return list(newest.values())
 
     def left_of(self, job: JobId) -> list[Logged]:
         """What was given back of a job that has other plans by now, or is gone."""

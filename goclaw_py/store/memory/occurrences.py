@@ -10,24 +10,27 @@ from decimal import Decimal
 from functools import reduce
 from math import ceil
 
-from goclaw_py.core.errors import Fenced, UnknownJob
+from goclaw_py.core.errors import BadJob, Fenced, UnknownJob
 from goclaw_py.core.events import Usage
 from goclaw_py.core.ids import JobId, NodeId, OccurrenceId
-from goclaw_py.core.messages import Target
+from goclaw_py.core.jobs import Job
+from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.occurrence import (
     ENDED_BADLY,
+    UNTOLD,
     Claimed,
     JobStats,
     Logged,
     OccurrenceEnd,
     Status,
+    Untold,
 )
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.pages import Cursor
 from goclaw_py.ports.store import EndedOccurrence, Notice, OutboxState
 from goclaw_py.store import job_reading, job_rules
 from goclaw_py.store.memory.pages import newest
-from goclaw_py.store.memory.tables import MemoryDatabase, Part
+from goclaw_py.store.memory.tables import MemoryDatabase, OutboxRecord, Part
 from goclaw_py.store.text import storable
 
 
@@ -146,6 +149,49 @@ class Occurrences(Part):
             self._db.notify(Notice.CRON)
         return rows + jobs
 
+    async def settle_results(self, *, now: datetime) -> list[Untold]:
+        """Looks at the whole log and at the whole outbox."""
+        tables, since = self._db.cron, now - job_rules.DIED_WITHIN
+        said: dict[OccurrenceId, list[OutboxRecord]] = defaultdict(list)
+        for row in self._db.outbox.values():
+            if row.message.occurrence is not None:
+                said[row.message.occurrence].append(row)
+        for one, rows in said.items():
+            died = [
+                row
+                for row in rows
+                if row.state is OutboxState.DEAD and row.finished_at and row.finished_at >= since
+            ]
+            if died and one in tables.logs and tables.logs[one].status is Status.OK:
+                tables.undelivered(tables.logs[one], died[0].error or "")
+        open_ = {one for one, rows in said.items() if any(row.state in _OPEN for row in rows)}
+        if tables.delete_delivered(open_):
+            self._db.notify(Notice.CRON)
+        dead = {
+            one: row.message.target
+            for one, rows in said.items()
+            for row in reversed(rows)
+            if row.state is OutboxState.DEAD
+        }
+        found = [
+            Untold(row.id, job, row.scheduled_at, row.output, row.error, dead.get(row.id))
+            for row in tables.untold(now)
+            if (row.status is Status.NO_ROUTE or row.id in dead)
+            and (job := _readable(row)) is not None
+        ]
+        return found[: job_rules.MOST_UNTOLD]
+
+    async def tell_result(
+        self, occurrence: OccurrenceId, say: Sequence[OutboundMessage], *, now: datetime
+    ) -> bool:
+        """What is said does not count as a message of the occurrence."""
+        row = self._db.cron.logs.get(storable(occurrence))
+        if row is None or row.status not in UNTOLD or row.told_at is not None:
+            return False
+        self._db.cron.logs[row.id] = replace(row, told_at=now)
+        self._db.enqueue(storable(tuple(say)), session=None, now=now)
+        return True
+
     async def told_in(self, occurrence: OccurrenceId, target: Target) -> bool:
         """Also what is not sent yet."""
         chat = replace(target, thread=None)
@@ -200,6 +246,16 @@ class Occurrences(Part):
         runs = tuple(self._db.cron.runs.get(row.id, ()))
         began = row.started_at or _began(self._db, row.id)
         return replace(row, runs=runs, started_at=began, delivery=delivery)
+
+
+_OPEN = (OutboxState.PENDING, OutboxState.SENDING, OutboxState.DEAD)
+
+
+def _readable(row: Logged) -> Job | None:
+    try:
+        return job_reading.read_job(row.definition)
+    except BadJob:
+        return None
 
 
 def check(database: MemoryDatabase, occurrence: OccurrenceId, node: NodeId) -> None:

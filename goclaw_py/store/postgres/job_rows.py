@@ -13,11 +13,19 @@ from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, Owner, RunId
 from goclaw_py.core.job_json import job_json
 from goclaw_py.core.jobs import Job, JobSpec, JobState, Maker
 from goclaw_py.core.messages import Target
-from goclaw_py.core.occurrence import Claimed, JobStats, Logged, OccurrenceEnd, Status, Why
+from goclaw_py.core.occurrence import (
+    Claimed,
+    JobStats,
+    Logged,
+    OccurrenceEnd,
+    Status,
+    Untold,
+    Why,
+)
 from goclaw_py.core.schedule import schedule_json
 from goclaw_py.ports.store import OutboxState
 from goclaw_py.store import job_reading, job_rules
-from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres import messages, rows
 from goclaw_py.store.postgres.pool import Row
 from goclaw_py.store.text import storable
 
@@ -140,6 +148,7 @@ def end_line(end: OccurrenceEnd) -> dict[str, object]:
             "ran": update.ran,
             "removes": update.delete,
             "forgets": update.forget,
+            "waits": update.when_delivered,
         }
     if (usage := end.usage) is not None:
         line |= rows.usage_line(usage)
@@ -171,6 +180,23 @@ def logged(row: Row) -> Logged:
         runs=tuple(map(RunId, row["runs"])),
         delivery=job_rules.delivery([OutboxState(state) for state in row["deliveries"]]),
         definition=_definition(orjson.loads(row["definition"]), occurrence),
+        told_at=row["told_at"],
+    )
+
+
+def untold(row: Row) -> Untold | None:
+    """A row of ``occurrences.untold``; None if this release cannot read its job."""
+    try:
+        job = job_reading.read_job(orjson.loads(row["definition"]))
+    except BadJob:
+        return None
+    return Untold(
+        id=OccurrenceId(row["id"]),
+        job=job,
+        due_at=row["scheduled_at"],
+        output=row["output"],
+        error=row["error"],
+        refused_by=None if row["message"] is None else messages.outbound(row["message"]).target,
     )
 
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from goclaw_py.core.errors import Fenced, StoreError, UnknownJob
 from goclaw_py.core.ids import JobId, NodeId, OccurrenceId
-from goclaw_py.core.messages import Target
-from goclaw_py.core.occurrence import Claimed, JobStats, Logged, OccurrenceEnd, Status
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.occurrence import Claimed, JobStats, Logged, OccurrenceEnd, Status, Untold
 from goclaw_py.core.pages import Cursor
 from goclaw_py.ports.store import EndedOccurrence, Notice
 from goclaw_py.store import job_rules
@@ -19,7 +19,7 @@ from goclaw_py.store.postgres import job_rows
 from goclaw_py.store.postgres.endings import Locked, let_go
 from goclaw_py.store.postgres.group import Group
 from goclaw_py.store.postgres.pages import place
-from goclaw_py.store.postgres.part import Part, enqueue_each, notify
+from goclaw_py.store.postgres.part import Part, enqueue, enqueue_each, notify
 from goclaw_py.store.postgres.pool import Pool
 from goclaw_py.store.sql import queries
 
@@ -176,6 +176,33 @@ class Occurrences(Part):
         place = (target.channel, target.account, target.chat)
         async with self._pool.connection() as connection:
             return await connection.row(_SQL["told_in"], occurrence, *place) is not None
+
+    async def settle_results(self, *, now: datetime) -> list[Untold]:
+        """Reads some small indexes if there is nothing to settle."""
+        since = now - job_rules.DIED_WITHIN
+        async with self._pool.connection() as connection:
+            jobs = [row["job"] for row in await connection.fetch(_SQL["unsettled"], since)]
+        if jobs:
+            async with self._pool.transaction() as connection:
+                await connection.fetch(_SQL["lock_jobs"], jobs)
+                await connection.fetch(_SQL["mark_undelivered"], jobs, since)
+                deleted = await connection.fetch(_SQL["delete_delivered"], jobs)
+                await connection.fetch(_SQL["supersede"], jobs, now)
+                if deleted:
+                    await notify(connection, [Notice.CRON])
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(_SQL["untold"], job_rules.MOST_UNTOLD)
+        return [one for row in found if (one := job_rows.untold(row)) is not None]
+
+    async def tell_result(
+        self, occurrence: OccurrenceId, say: Sequence[OutboundMessage], *, now: datetime
+    ) -> bool:
+        """What is said does not count as a message of the occurrence."""
+        async with self._pool.transaction() as connection:
+            if await connection.row(_SQL["tell_result"], occurrence, now) is None:
+                return False
+            await enqueue(connection, say, session=None, now=now)
+        return True
 
     async def sweep_jobs(self, *, now: datetime) -> int:
         """Waits for nobody: what somebody else has locked is left for the next sweep."""

@@ -51,7 +51,7 @@ with due as (
     select
         id, slug, owner, next_run_at,
         to_jsonb(due)
-            - '{slug,name,words,agent,kind,notify,channel,account,chat,running}'::text[]
+            - '{slug,name,words,agent,kind,notify,channel,account,chat,running,delivers,forgets}'::text[]
             as definition,
         row_number() over (order by next_run_at, id) as ordinal
     from due
@@ -112,7 +112,7 @@ with claimed as (
     )
     select
         $2, id, slug, owner, $3, $3, 'running', true, $4,
-        to_jsonb(j) - '{slug,name,words,agent,kind,notify,channel,account,chat,running}'::text[]
+        to_jsonb(j) - '{slug,name,words,agent,kind,notify,channel,account,chat,running,delivers,forgets}'::text[]
     from cron_jobs as j
     where id = $1
     returning id, job
@@ -167,7 +167,7 @@ with asked as (
         started_at timestamptz, attempts integer, output text, error text, requests bigint,
         input_tokens bigint, output_tokens bigint, cached_tokens bigint, cost_usd numeric,
         changes boolean, next_run_at timestamptz, state text, failed boolean, coalesced integer,
-        ran boolean, removes boolean, forgets boolean
+        ran boolean, removes boolean, forgets boolean, waits boolean
     )
 ), used as (
     select
@@ -192,7 +192,8 @@ with asked as (
 ), decided as (
     select
         *,
-        takes = 'all' and removes is true as deletes,
+        takes = 'all' and removes is true and not waits as deletes,
+        takes = 'all' and removes is true and waits as delivers,
         -- Null where the job keeps its own.
         case
             when takes = 'time' and next_run_at is not null then 'active'
@@ -223,7 +224,9 @@ with asked as (
         next_run_at = case
             when e.new_state is null then j.next_run_at
             when e.new_state = 'active' then e.next_run_at
-        end
+        end,
+        delivers = case when e.delivers then e.id end,
+        forgets = e.delivers and e.forgets
     from decided as e
     where j.id = e.job and j.id = any ($3::text[]) and not e.deletes
 ), forgotten as (
@@ -259,6 +262,113 @@ where id = any (array(
     ) as old
     where old.finished_at is not null
 ));
+
+-- name: unsettled
+-- Jobs of which something is to be settled: a result died at $1 or later, everything that was to be
+-- delivered has been, or a newer result than the one that reached nobody has reached nobody either.
+select l.job
+from outbox as o
+join cron_run_logs as l on l.id = o.occurrence
+where o.state = 'dead' and o.occurrence is not null and o.finished_at >= $1 and l.status = 'ok'
+union
+select j.id
+from cron_jobs as j
+where j.delivers is not null and j.state = 'completed' and j.running is null
+  and not exists (
+      select from outbox as o
+      where o.occurrence = j.delivers and o.state in ('pending', 'sending', 'dead')
+  )
+union
+select job
+from cron_run_logs
+where told_at is null and status in ('no_route', 'undelivered')
+group by job
+having count(*) > 1;
+
+-- name: lock_jobs
+-- Locks some jobs.
+select id
+from cron_jobs
+where id = any ($1::text[])
+order by id
+for update;
+
+-- name: mark_undelivered
+-- What went well in locked jobs, but of which a message died at $2 or later, went nowhere: the job
+-- is kept.
+with died as (
+    select distinct on (o.occurrence) o.occurrence, o.error
+    from outbox as o
+    where o.state = 'dead' and o.occurrence is not null and o.finished_at >= $2
+    order by o.occurrence, o.id
+), marked as (
+    update cron_run_logs as l
+    set status = 'undelivered', error = coalesce(died.error, '')
+    from died
+    where l.id = died.occurrence and l.job = any ($1::text[]) and l.status = 'ok'
+    returning l.id, l.job, l.error, coalesce(l.started_at, l.finished_at) as ran_at
+)
+update cron_jobs as j
+set delivers = nullif(j.delivers, m.id),
+    last_status = case when j.last_run_at = m.ran_at then 'undelivered' else j.last_status end,
+    last_error = case when j.last_run_at = m.ran_at then m.error else j.last_error end
+from marked as m
+where j.id = m.job;
+
+-- name: delete_delivered
+-- Deletes locked jobs whose results have all been delivered, with their logs if they want that.
+with deleted as (
+    delete from cron_jobs as j
+    where j.id = any ($1::text[])
+      and j.delivers is not null and j.state = 'completed' and j.running is null
+      and not exists (
+          select from outbox as o
+          where o.occurrence = j.delivers and o.state in ('pending', 'sending', 'dead')
+      )
+    returning j.id, j.forgets
+), forgotten as (
+    delete from cron_run_logs as l
+    using deleted as d
+    where l.job = d.id and d.forgets
+)
+select id from deleted;
+
+-- name: supersede
+-- Of the results of some jobs that reached nobody only the newest is told.
+update cron_run_logs as l
+set told_at = $2
+where l.job = any ($1::text[]) and l.told_at is null and l.status in ('no_route', 'undelivered')
+  and exists (
+      select from cron_run_logs as newer
+      where newer.job = l.job and newer.told_at is null
+        and newer.status in ('no_route', 'undelivered')
+        and (newer.scheduled_at, newer.id) > (l.scheduled_at, l.id)
+  );
+
+-- name: untold
+-- The results that reached nobody, the oldest first, each with the message that its chat refused.
+-- What operators have given up, they know of.
+select
+    l.id, l.job, l.scheduled_at, l.output, l.error, l.definition, l.status, dead.message
+from cron_run_logs as l
+left join lateral (
+    select o.message
+    from outbox as o
+    where o.occurrence = l.id and o.state = 'dead'
+    order by o.id
+    limit 1
+) as dead on true
+where l.told_at is null and l.status in ('no_route', 'undelivered')
+  and (l.status = 'no_route' or dead.message is not null)
+order by l.scheduled_at, l.id
+limit $1;
+
+-- name: tell_result
+-- Notes that a result that reached nobody is told; returns a row unless that was noted before.
+update cron_run_logs
+set told_at = $2
+where id = $1 and told_at is null and status in ('no_route', 'undelivered')
+returning id;
 
 -- name: left_of
 -- Locks what was given back of a locked job, or of one that is gone, and waits to be claimed again.

@@ -34,6 +34,8 @@ STATUSES: Final[Mapping[Status, str]] = {
     Status.SKIPPED: "idle",
     Status.INTERRUPTED: "idle",
     Status.LOST: "bad",
+    Status.NO_ROUTE: "bad",
+    Status.UNDELIVERED: "bad",
 }
 """The same of each status of an occurrence."""
 
@@ -47,6 +49,8 @@ _WHY: Final[Mapping[Why, str]] = {
     Why.DISABLED: "it was switched off",
     Why.STOPPED: "somebody stopped it",
     Why.OUTAGE: "the provider of its model was away",
+    Why.NO_NOTIFY: "nobody was told: its reply did not begin with [NOTIFY]",
+    Why.NO_REPLY: "nobody was told: it had nothing to say",
 }
 
 

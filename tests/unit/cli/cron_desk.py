@@ -61,11 +61,14 @@ class JobControl(FakeControl):
         self.hand = Hand()
         self.rules = Rules(PROFILES["goclaw"], sources=("issues",))
         self.connected = True
+        self.knows_chats = False
 
     @property
     def jobs(self) -> JobDesk:
         """What it has besides."""
-        return JobDesk(self.store, self.clock, self.rules, self.hand if self.connected else None)
+        hand = self.hand if self.connected else None
+        chats = self.store if self.knows_chats else None
+        return JobDesk(self.store, self.clock, self.rules, hand, chats)
 
     # ------------------------------------------------------------------ for tests
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -105,10 +106,27 @@ def test_everything_about_a_job_can_be_said(goclaw: Shell, cron: JobControl) -> 
     assert policy.session == "key"
 
 
-def test_a_paused_job_tells_when_it_would_run(goclaw: Shell, cron: JobControl) -> None:
+def test_a_paused_job_has_no_next_runs(goclaw: Shell, cron: JobControl) -> None:
     out = goclaw("cron", "add", "a", *WEEKDAYS, "--paused", "--", "x").out
-    assert "next  Mon 2026-01-05 09:00:00" in out
     assert out.endswith("it is paused; to let it run: goclaw cron resume a\n")
+    assert "next" not in out + goclaw("cron", "pause", "a").out
+    assert "next runs" not in goclaw("cron", "show", "a").out
+    assert goclaw("cron", "next", "--job", "a").out == "no job will run\n"
+
+
+def test_a_job_that_would_tell_nobody_is_told_at_once(goclaw: Shell, cron: JobControl) -> None:
+    """SPEC CRON-13: it is made all the same."""
+    cron.knows_chats = True
+    nobody = "nobody has spoken to this agent where it could answer"
+    got = goclaw("cron", "add", "a", *EVERY, "--agent", "ops", "--", "x")
+    assert got.code == 0
+    assert f"its result would reach nobody now: {nobody}" in got.err
+    assert f"would reach nobody now: {nobody}" in goclaw("cron", "show", "a").out
+    got = goclaw("cron", "add", "b", *EVERY, "--to", "telegram:99", "--", "x")
+    assert "this channel is not set up" in got.err
+    cron.rules = replace(cron.rules, places=(("telegram", "default"),))
+    got = goclaw("cron", "edit", "b", "--name", "B")
+    assert "nobody has written from this chat yet" in got.err
 
 
 def test_a_scheduler_that_is_off_is_told(goclaw: Shell, cron: JobControl) -> None:

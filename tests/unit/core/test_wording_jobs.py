@@ -14,6 +14,7 @@ from goclaw_py.core import wording_jobs
 from goclaw_py.core.errors import BadJob, JobError, NotYours, TooManyJobs, UnknownJob, UnknownZone
 from goclaw_py.core.ids import JobId, OccurrenceId, Owner
 from goclaw_py.core.jobs import Job, JobSpec, JobState, Maker, Notify, Prompt
+from goclaw_py.core.occurrence import Why
 from goclaw_py.core.schedule import At, Cron, Every, Schedule
 
 BERLIN = "Europe/Berlin"
@@ -33,35 +34,35 @@ def job(schedule: Schedule | None = None, **facts: Any) -> Job:
 
 
 @pytest.mark.parametrize(
-    ("reply", "notify", "told"),
+    ("reply", "notify", "told", "why"),
     [
-        ("hello", Notify.ALWAYS, "hello"),
-        ("  hello\n", Notify.ALWAYS, "  hello\n"),
-        ("hello", Notify.NEVER, None),
-        ("[NOTIFY] hello", Notify.NEVER, None),
-        ("hello", Notify.CONDITIONAL, None),
-        ("[NOTIFY] hello", Notify.CONDITIONAL, "hello"),
-        ("[NOTIFY]hello", Notify.CONDITIONAL, "hello"),
-        (" \n\t[NOTIFY]\n\nhello\n", Notify.CONDITIONAL, "hello"),
-        ("[NOTIFY] see [NOTIFY]", Notify.CONDITIONAL, "see [NOTIFY]"),
-        ("hello [NOTIFY]", Notify.CONDITIONAL, None),
-        ("**[NOTIFY]** hello", Notify.CONDITIONAL, None),
-        ("[notify] hello", Notify.CONDITIONAL, None),
-        ("[NOTIFY]", Notify.CONDITIONAL, None),
-        ("[NOTIFY] \n", Notify.CONDITIONAL, None),
-        ("[NOTIFY] NO_REPLY", Notify.CONDITIONAL, None),
-        ("NO_REPLY", Notify.ALWAYS, None),
-        (" NO_REPLY \n", Notify.ALWAYS, None),
-        ("NO_REPLY", Notify.CONDITIONAL, None),
-        ("NO_REPLY, really", Notify.ALWAYS, "NO_REPLY, really"),
-        ("no_reply", Notify.ALWAYS, "no_reply"),
-        ("", Notify.ALWAYS, None),
-        (" \n\u200b", Notify.ALWAYS, None),
+        ("hello", Notify.ALWAYS, "hello", None),
+        ("  hello\n", Notify.ALWAYS, "  hello\n", None),
+        ("hello", Notify.NEVER, "", None),
+        ("[NOTIFY] hello", Notify.NEVER, "", None),
+        ("hello", Notify.CONDITIONAL, "", Why.NO_NOTIFY),
+        ("[NOTIFY] hello", Notify.CONDITIONAL, "hello", None),
+        ("[NOTIFY]hello", Notify.CONDITIONAL, "hello", None),
+        (" \n\t[NOTIFY]\n\nhello\n", Notify.CONDITIONAL, "hello", None),
+        ("[NOTIFY] see [NOTIFY]", Notify.CONDITIONAL, "see [NOTIFY]", None),
+        ("hello [NOTIFY]", Notify.CONDITIONAL, "", Why.NO_NOTIFY),
+        ("**[NOTIFY]** hello", Notify.CONDITIONAL, "", Why.NO_NOTIFY),
+        ("[notify] hello", Notify.CONDITIONAL, "", Why.NO_NOTIFY),
+        ("[NOTIFY]", Notify.CONDITIONAL, "", Why.NO_REPLY),
+        ("[NOTIFY] \n", Notify.CONDITIONAL, "", Why.NO_REPLY),
+        ("[NOTIFY] NO_REPLY", Notify.CONDITIONAL, "", Why.NO_REPLY),
+        ("NO_REPLY", Notify.ALWAYS, "", Why.NO_REPLY),
+        (" NO_REPLY \n", Notify.ALWAYS, "", Why.NO_REPLY),
+        ("NO_REPLY", Notify.CONDITIONAL, "", Why.NO_REPLY),
+        ("NO_REPLY, really", Notify.ALWAYS, "NO_REPLY, really", None),
+        ("no_reply", Notify.ALWAYS, "no_reply", None),
+        ("", Notify.ALWAYS, "", Why.NO_REPLY),
+        (" \n\u200b", Notify.ALWAYS, "", Why.NO_REPLY),
     ],
 )
-def test_what_of_a_reply_is_told(reply: str, notify: Notify, told: str | None) -> None:
-    """SPEC CRON-13."""
-    assert wording_jobs.notify_text(reply, notify) == told
+def test_what_of_a_reply_is_told(reply: str, notify: Notify, told: str, why: Why | None) -> None:
+    """SPEC CRON-13: and why nothing is."""
+    assert wording_jobs.notify_text(reply, notify) == (told, why)
 
 
 replies = st.one_of(
@@ -73,20 +74,20 @@ replies = st.one_of(
 @given(replies)
 def test_a_job_that_never_notifies_tells_nothing(reply: str) -> None:
     """SPEC CRON-13."""
-    assert wording_jobs.notify_text(reply, Notify.NEVER) is None
+    assert wording_jobs.notify_text(reply, Notify.NEVER) == ("", None)
 
 
 @given(replies)
 def test_a_job_that_always_notifies_changes_nothing_of_what_it_tells(reply: str) -> None:
     """SPEC CRON-13."""
-    assert wording_jobs.notify_text(reply, Notify.ALWAYS) in (reply, None)
+    assert wording_jobs.notify_text(reply, Notify.ALWAYS) in ((reply, None), ("", Why.NO_REPLY))
 
 
 @given(replies, st.text(" \t\r\n"))
 def test_a_conditional_reply_is_told_only_behind_its_marker(reply: str, before: str) -> None:
     """SPEC CRON-13: and then exactly what the same reply says where it is always told."""
-    told = wording_jobs.notify_text(reply, Notify.CONDITIONAL)
-    assert told is None or reply.lstrip().startswith("[NOTIFY]")
+    told, _ = wording_jobs.notify_text(reply, Notify.CONDITIONAL)
+    assert not told or reply.lstrip().startswith("[NOTIFY]")
     marked = wording_jobs.notify_text(f"{before}[NOTIFY]{reply}", Notify.CONDITIONAL)
     assert marked == wording_jobs.notify_text(reply.strip(), Notify.ALWAYS)
 
@@ -94,7 +95,7 @@ def test_a_conditional_reply_is_told_only_behind_its_marker(reply: str, before: 
 @given(st.text(" \t\r\n"), st.sampled_from(list(Notify)))
 def test_only_no_reply_is_silence_however_it_is_told(blanks: str, notify: Notify) -> None:
     """SPEC CRON-13."""
-    assert wording_jobs.notify_text(f"{blanks}NO_REPLY{blanks}", notify) is None
+    assert wording_jobs.notify_text(f"{blanks}NO_REPLY{blanks}", notify)[0] == ""
 
 
 def delivered(text: str, schedule: Schedule, *, late_s: float = 0) -> str:

@@ -32,6 +32,7 @@ DUTIES = {
     "recover",
     "release_sessions",
     "renew",
+    "settle_results",
 }
 """What a process asks the database now and then, whatever happens."""
 OWNERS_ONLY = wording.NOT_AN_OWNER

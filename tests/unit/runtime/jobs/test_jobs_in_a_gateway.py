@@ -89,6 +89,8 @@ async def test_a_job_that_ran_once_is_deleted_and_its_log_stays() -> None:
         job = await make(gateway, Wanted(at(60)))
         await gateway.channel.until_sent(1)
         await until(lambda: not gateway.works.office.occurrences.load)
+        # When its chat has the result, and not before.
+        await asyncio.sleep(5)
         assert await gateway.store.job(job.id) is None
         assert await ends(gateway, job) == ["ok"]
 

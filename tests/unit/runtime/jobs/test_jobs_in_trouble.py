@@ -76,6 +76,7 @@ async def test_a_claim_whose_answer_is_lost_runs_all_the_same() -> None:
 
 async def test_a_run_by_hand_that_meets_an_outage_leaves_nothing_behind() -> None:
     async with a_process() as gateway:
+        await gateway.ask("hello")
         job = await make(gateway, Wanted(every(600), target=TargetKind.LAST))
         gateway.store.lose_answer["claim_now"] = 1
         asked = asyncio.create_task(desk(gateway).run_now("job", OPERATOR))
@@ -87,6 +88,7 @@ async def test_a_run_by_hand_that_meets_an_outage_leaves_nothing_behind() -> Non
 
 async def test_whoever_asks_for_a_run_and_goes_away_leaves_nothing_behind() -> None:
     async with a_process() as gateway:
+        await gateway.ask("hello")
         job = await make(gateway, Wanted(every(600), target=TargetKind.LAST))
         gateway.store.slow_before_s["heard"] = 5
         asked = asyncio.create_task(desk(gateway).run_now("job", OPERATOR))

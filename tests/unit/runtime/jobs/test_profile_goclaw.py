@@ -50,7 +50,7 @@ async def test_the_three_kinds_of_schedules_and_what_becomes_of_them() -> None:
         await line.until("04:50")
         assert line.told("""
             Fri 04:10:00 tea runs
-            Fri 04:10:05 tea ok; deleted
+            Fri 04:10:05 tea ok; completed
             Fri 04:10:05 ann reads: ⏰ Tea!
             Fri 04:20:00 call runs
             Fri 04:20:05 call failed; failed, 1 failed
@@ -89,7 +89,7 @@ async def test_retries_in_a_lane_of_one() -> None:
         assert line.told("""
             Fri 04:30:00 fetch runs
             Fri 04:30:20 tea runs
-            Fri 04:31:20 tea ok; deleted
+            Fri 04:31:20 tea ok; completed
             Fri 04:31:20 fetch runs
             Fri 04:31:20 ann reads: ⏰ done (Late by 1 minute: it wa…
             Fri 04:31:44 fetch runs
@@ -163,6 +163,6 @@ async def test_a_restart_cuts_what_is_too_long_and_makes_up_for_what_was_missed(
         Fri 09:12:00 poll ok; next Fri 09:30:00, 3 coalesced
         Fri 09:12:00 tea runs
         Fri 09:12:00 ann reads: 🗓 poll done
-        Fri 09:13:00 tea ok; deleted
+        Fri 09:13:00 tea ok; completed
         Fri 09:13:00 ann reads: ⏰ done (Late by 13 minutes: it …
     """)

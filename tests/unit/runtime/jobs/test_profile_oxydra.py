@@ -25,7 +25,7 @@ from decimal import Decimal
 import pytest
 
 from goclaw_py.core.errors import AgentError, BadCron, TooFrequent, TooManyJobs, UnknownJob
-from goclaw_py.core.jobs import JobState, Notify
+from goclaw_py.core.jobs import JobState, Notify, TargetKind
 from goclaw_py.core.policy import PROFILES
 from goclaw_py.core.schedule import At, Cron
 from goclaw_py.ports.jobs import JobChange, RunNow
@@ -96,7 +96,7 @@ async def test_results_are_told_always_when_they_say_so_or_never() -> None:
         await line.until("04:03:50")
     assert line.told("""
         Fri 04:01:00 weather runs
-        Fri 04:01:00 weather ok; next Fri 04:02:00
+        Fri 04:01:00 weather ok (no_notify); next Fri 04:02:00
         Fri 04:02:00 weather runs
         Fri 04:02:00 weather ok; next Fri 04:03:00
         Fri 04:02:00 ann reads: 🗓 weather A storm comes.
@@ -182,9 +182,9 @@ async def test_edits_and_pauses_win_over_the_run_that_goes_on() -> None:
     line = Timeline({"report": [Say("1", 120)], "fetch": [Say("1", 120)]})
     await line.until("04:00")
     async with line.gateway(ON) as gateway:
-        await make(gateway, Wanted(every(600), "report", "report", target=None))
+        await make(gateway, Wanted(every(600), "report", "report", target=TargetKind.NONE))
         await line.until("04:01")
-        await make(gateway, Wanted(every(600), "fetch", "fetch", target=None))
+        await make(gateway, Wanted(every(600), "fetch", "fetch", target=TargetKind.NONE))
         await line.until("04:11:30")
         await desk(gateway).edit("report", JobChange(schedule=Cron("50 9 * * *")), OPERATOR)
         await desk(gateway).edit("fetch", JobChange(state=JobState.PAUSED), OPERATOR)
@@ -207,9 +207,9 @@ async def test_a_restart_makes_up_for_what_was_missed_once() -> None:
     line = Timeline({"report": [Say("1", 600)]})
     await line.until("04:00")
     async with line.gateway(ON) as gateway:
-        await make(gateway, Wanted(every(60), "report", "report", target=None))
+        await make(gateway, Wanted(every(60), "report", "report", target=TargetKind.NONE))
         await line.until("04:00:30")
-        await make(gateway, Wanted(Cron("*/5 * * * *"), "fetch", "fetch", target=None))
+        await make(gateway, Wanted(Cron("*/5 * * * *"), "fetch", "fetch", target=TargetKind.NONE))
         await line.until("04:01:30")
         await gateway.shut_down(wait_s=ON.shutdown_wait_s)
     await line.until("06:02")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from goclaw_py.core.errors import AgentError
+from goclaw_py.core.jobs import TargetKind
 from goclaw_py.core.policy import PROFILES, policy_with
 from goclaw_py.core.schedule import Cron
 from goclaw_py.testing.agents import Fail, Say
@@ -17,7 +18,7 @@ DOWN = Fail(AgentError("The model is busy.", "429", retryable=True), 60)
 
 
 def wanted(slug: str, minute: int) -> Wanted:
-    return Wanted(Cron(f"{minute} * * * *"), slug, slug, target=None)
+    return Wanted(Cron(f"{minute} * * * *"), slug, slug, target=TargetKind.NONE)
 
 
 async def test_what_waits_when_the_gateway_ends_is_given_back_and_does_not_begin() -> None:

@@ -7,16 +7,17 @@ import logging
 
 import pytest
 
-from goclaw_py.core.errors import AgentError
+from goclaw_py.core.errors import AgentError, ChatGone
 from goclaw_py.core.ids import Owner
-from goclaw_py.core.jobs import JobState, JobTarget, Maker, Notify, TargetKind, owner_of
+from goclaw_py.core.jobs import Job, JobState, JobTarget, Maker, Notify, TargetKind, owner_of
 from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.occurrence import Logged, Status, Why
 from goclaw_py.core.schedule import Schedule
 from goclaw_py.ports.agent import RunRequest
 from goclaw_py.ports.jobs import Asker, JobChange
 from goclaw_py.testing.agents import Block, Fail, Say, ScriptedAgent, Step
 from tests.support.harness import GatewayProcess, Ways, a_process, message, until
-from tests.support.jobs import ANN, OPERATOR, Wanted, at, desk, every, make, setup
+from tests.support.jobs import ANN, OPERATOR, Wanted, at, desk, every, log_of, make, setup
 
 BROKEN = AgentError("I have no key.", "401")
 BY_ANN = Asker(owner_of(ANN, PeerKind.DIRECT), Maker.PERSON)
@@ -99,7 +100,101 @@ async def test_the_result_of_an_owner_that_is_no_chat_goes_nowhere() -> None:
         stored = await gateway.store.job(job.id)
         assert stored is not None
         assert stored.runs == 1
-        assert gateway.channel.texts() == ["re: hello"]
+        # Owners are told of it, without its text.
+        hello, line = gateway.channel.texts()
+        assert hello == "re: hello"
+        assert "re: report" not in line
+
+
+# ---------------------------------------------------------------------- what reaches nobody
+
+
+async def log_row(gateway: GatewayProcess, job: Job) -> Logged:
+    (row,) = await log_of(gateway, job)
+    return row
+
+
+@pytest.mark.parametrize("message", [True, False])
+async def test_a_result_without_a_chat_is_kept_until_there_is_one(*, message: bool) -> None:
+    """SPEC CRON-9, CRON-13."""
+    async with a_process(ScriptedAgent(otherwise=lambda _: Say("Tea!"))) as gateway:
+        wish = Wanted(at(60), "Tea!", message=message, target=TargetKind.LAST)
+        job = await make(gateway, wish)
+        await asyncio.sleep(70)
+        row = await log_row(gateway, job)
+        nobody = "nobody has spoken to this agent where it could answer"
+        assert (row.status, row.error, row.output) == (Status.NO_ROUTE, nobody, "Tea!")
+        kept = await gateway.store.job(job.id)
+        assert kept is not None
+        assert (kept.state, kept.last_status) == (JobState.COMPLETED, "no_route")
+        (warning,) = gateway.works.office.warnings()
+        see = "see: goclaw cron runs --job job"
+        assert warning == f"the result of job reached nobody: {nobody}; {see}"
+        await gateway.ask("hello", chat="bob")
+        await asyncio.sleep(5)
+        (text,) = told(gateway, "bob")
+        assert text.endswith("Tea!")
+        assert gateway.works.office.warnings() == ()
+        await asyncio.sleep(100)
+        assert len(told(gateway, "bob")) == 1
+
+
+async def test_a_result_for_a_channel_that_is_gone_is_told_to_the_owners() -> None:
+    async with a_process() as gateway:
+        await gateway.ask("hello", chat="bob")
+        gone = Target("discord", "default", "7")
+        job = await make(gateway, Wanted(at(60), "Tea!", message=True, target=gone))
+        await asyncio.sleep(70)
+        row = await log_row(gateway, job)
+        assert (row.status, row.error) == (Status.NO_ROUTE, "this channel is not set up")
+        assert told(gateway, "bob")[0].endswith("Tea!")
+
+
+@pytest.mark.parametrize(
+    ("by", "target", "with_text"),
+    [(OPERATOR, ANN, True), (OPERATOR, TargetKind.LAST, True), (BY_ANN, TargetKind.LAST, False)],
+)
+async def test_a_result_that_its_chat_refuses_is_told_in_another_one(
+    by: Asker, target: JobTarget, *, with_text: bool
+) -> None:
+    """SPEC CRON-9, SEC-3: what belongs to a chat is for nobody else."""
+    async with a_process() as gateway:
+        await gateway.ask("hello", chat="bob")
+        await asyncio.sleep(1)
+        await gateway.ask("hello", chat="ann")
+        gateway.channel.fail(ChatGone("bot was blocked by the user"), chat="ann")
+        job = await make(gateway, Wanted(at(60), "Tea!", message=True, target=target), by)
+        await asyncio.sleep(70)
+        row = await log_row(gateway, job)
+        assert row.status is Status.UNDELIVERED
+        assert "blocked" in row.error
+        (text,) = told(gateway, "bob")
+        assert "could not be delivered to telegram" in text
+        assert ("Tea!" in text) is with_text
+        assert await gateway.store.job(job.id) is not None
+        assert told(gateway, "ann") == []
+
+
+async def test_a_result_that_nobody_can_be_told_of_stays_a_warning() -> None:
+    async with a_process() as gateway:
+        await gateway.ask("hello", chat="ann")
+        gateway.channel.fail(ChatGone("bot was blocked by the user"), chat="ann")
+        await make(gateway, Wanted(at(60), "Tea!", message=True))
+        await asyncio.sleep(70)
+        (warning,) = gateway.works.office.warnings()
+        assert "the result of job reached nobody: " in warning
+
+
+@pytest.mark.parametrize(
+    ("said", "why"), [("all is well", Why.NO_NOTIFY), ("NO_REPLY", Why.NO_REPLY)]
+)
+async def test_a_conditional_job_that_says_nothing_tells_why(said: str, why: Why) -> None:
+    """SPEC CRON-13."""
+    async with a_process(ScriptedAgent(Say(said))) as gateway:
+        job = await make(gateway, wanted(at(60), ANN, Notify.CONDITIONAL))
+        await asyncio.sleep(70)
+        row = await log_row(gateway, job)
+        assert (row.status, row.why) == (Status.OK, why)
 
 
 # ---------------------------------------------------------------------- failures
