@@ -16,6 +16,8 @@ AFTER_S = 0.3
 """What is answered sooner is answered at once; Telegram limits calls, and this one says nothing."""
 _EVERY_S = 4.5
 """Telegram shows it for five seconds."""
+_WAITS_S = 4.0
+"""A run that has not begun by then waits for others: a mark says so, not "typing…"."""
 _LONGEST_PAUSE_S = 60.0
 _LONGEST_S = 2 * 60 * 60.0
 """After this long nobody is told any more; a bound in case the end of a run is never told."""
@@ -34,21 +36,34 @@ class TypingBoard:
         self._timers: dict[Place, asyncio.TimerHandle] = {}
         """Until it is shown for the first time."""
         self._tasks: dict[Place, asyncio.Task[None]] = {}
+        self._waiting: dict[tuple[RunId, Place], asyncio.TimerHandle] = {}
+        """Runs whose message was accepted and that have not begun."""
         self._ending: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(_AT_ONCE)
         self._closed = False
 
+    def wait(self, run: RunId, place: Place) -> None:
+        """A message was accepted: show it at once, and go on with it if its run begins soon."""
+        if not self._add(run, place):
+            return
+        later = asyncio.get_running_loop().call_later
+        if (run, place) not in self._waiting:
+            self._waiting[run, place] = later(_WAITS_S, self.end, run, place)
+        if place not in self._tasks:
+            self._start(place)
+
     def begin(self, run: RunId, place: Place) -> None:
         """A run works for this place."""
-        if self._closed or (place not in self._runs and len(self._runs) >= _MOST_PLACES):
+        self._waits_no_more(run, place)
+        if not self._add(run, place):
             return
-        self._runs.setdefault(place, set()).add(run)
         if place not in self._tasks and place not in self._timers:
             loop = asyncio.get_running_loop()
             self._timers[place] = loop.call_later(AFTER_S, self._start, place)
 
     def end(self, run: RunId, place: Place) -> None:
         """The run works no more; typing stops with the last run of its place."""
+        self._waits_no_more(run, place)
         runs = self._runs.get(place)
         if runs is None:
             return
@@ -64,15 +79,29 @@ class TypingBoard:
         """Stop everywhere, for good."""
         self._closed = True
         self._runs.clear()
-        while self._timers:
-            self._timers.popitem()[1].cancel()
+        for timer in (*self._timers.values(), *self._waiting.values()):
+            timer.cancel()
+        self._timers.clear()
+        self._waiting.clear()
         while self._tasks:
             self._cancel(self._tasks.popitem()[1])
         if self._ending:
             await asyncio.wait(self._ending)
 
+    def _add(self, run: RunId, place: Place) -> bool:
+        """Whether there is room for typing in this place."""
+        if self._closed or (place not in self._runs and len(self._runs) >= _MOST_PLACES):
+            return False
+        self._runs.setdefault(place, set()).add(run)
+        return True
+
+    def _waits_no_more(self, run: RunId, place: Place) -> None:
+        if (timer := self._waiting.pop((run, place), None)) is not None:
+            timer.cancel()
+
     def _start(self, place: Place) -> None:
-        del self._timers[place]
+        if (timer := self._timers.pop(place, None)) is not None:
+            timer.cancel()
         self._tasks[place] = asyncio.create_task(self._keep(place), name="telegram typing")
 
     def _cancel(self, task: asyncio.Task[None]) -> None:
@@ -83,16 +112,19 @@ class TypingBoard:
     async def _keep(self, place: Place) -> None:
         loop = asyncio.get_running_loop()
         end = loop.time() + _LONGEST_S
-        pause = _EVERY_S
+        failures = 0
         while loop.time() < end:
             began = loop.time()
             try:
                 async with self._room:
                     await self._show(place)
-                pause = _EVERY_S
+                failures, pause = 0, _EVERY_S
             except ChannelError as error:
                 _log.debug("typing could not be shown", extra={"reason": str(error)})
                 if not error.retryable:
                     return
-                pause = min(max(pause * 2, error.retry_after_s or 0), _LONGEST_PAUSE_S)
+                # A single failure costs nothing: people see it for five seconds anyway.
+                slower = min(_EVERY_S * 2**failures, _LONGEST_PAUSE_S)
+                failures += 1
+                pause = min(max(slower, error.retry_after_s or 0), _LONGEST_PAUSE_S)
             await asyncio.sleep(max(began + pause - loop.time(), 0))

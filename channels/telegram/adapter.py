@@ -202,7 +202,9 @@ class TelegramChannel:
         if place is None or self._ending:
             return
         match signal:
-            case RunWaits(messages=messages, late=late):
+            case RunWaits(run_id=run, messages=messages, late=late):
+                if not late:
+                    self._typing.wait(run, place)
                 if self._settings.reactions:
                     self._marks.wait(place, _numbers(messages), marked=late)
             case RunStarted(run_id=run, messages=messages):

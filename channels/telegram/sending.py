@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -32,6 +33,8 @@ _NOTHING_YET = "…"
 _ROOM = 16
 """What a draft leaves free for its last sign."""
 _ROOM_FOR_MARK = 64
+_DRAFTS = 1_000
+"""Of so many growing replies it is known what they show."""
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 
@@ -40,6 +43,8 @@ class Sending:
 
     def __init__(self, client: Callable[[], Awaitable[BotClient]]) -> None:
         self._client = client
+        self._shown: OrderedDict[tuple[int, int], tuple[Text, Buttons]] = OrderedDict()
+        """What growing replies show; one that is too long for a message stays the same."""
         self._edits: WeakValueDictionary[tuple[int, int], asyncio.Lock] = WeakValueDictionary()
 
     async def send(self, message: OutboundMessage) -> str:
@@ -64,8 +69,10 @@ class Sending:
     async def post_draft(self, beginning: OutboundMessage) -> str:
         """See ``Channel.post_draft``."""
         place = place_or_raise(beginning.target)
-        text = draft_text(beginning.text)
-        return str(await self._post(place, text, beginning.reply_to, _stop_button(beginning)))
+        text, buttons = draft_text(beginning.text), _stop_button(beginning)
+        number = await self._post(place, text, beginning.reply_to, buttons)
+        self._keep_shown((place.chat_id, number), text, buttons)
+        return str(number)
 
     async def edit_draft(self, so_far: OutboundMessage) -> None:
         """See ``Channel.edit_draft``."""
@@ -111,13 +118,24 @@ class Sending:
         number = _message_id(draft)
         # One after the other: the server might else take the last edit before an earlier one.
         edits = self._edits.setdefault((place.chat_id, number), asyncio.Lock())
+        key = place.chat_id, number
         async with edits:
+            if self._shown.get(key) == (text, buttons):
+                return
+            self._shown.pop(key, None)  # until it is known whether this edit took effect
             try:
-                await client.edit_message(place.chat_id, number, text, buttons=buttons)
+                await client.edit_message(*key, text, buttons=buttons)
             except MarkupRefused:
                 if not text.html:
                     raise
-                await client.edit_message(place.chat_id, number, _as_plain(text), buttons=buttons)
+                await client.edit_message(*key, _as_plain(text), buttons=buttons)
+            self._keep_shown(key, text, buttons)
+
+    def _keep_shown(self, message: tuple[int, int], text: Text, buttons: Buttons) -> None:
+        if buttons:  # else it is complete: nothing more is shown in it
+            self._shown[message] = text, buttons
+            if len(self._shown) > _DRAFTS:
+                self._shown.popitem(last=False)
 
     async def _send_file(self, place: Place, message: OutboundMessage) -> int:
         client = await self._client()

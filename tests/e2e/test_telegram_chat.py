@@ -51,6 +51,7 @@ def test_stop_reaches_a_running_task_and_ends_its_typing(bot: Home, api: Control
     bot.start()
     api.say(ANN, "count to 30")
     api.wait_calls("sendChatAction")
+    api.wait_texts(ANN)  # it shows its reply while that grows, so it has begun
     api.say(ANN, "/stop")
     wait_for(lambda: answered(api, ANN, "Stopped."), "the answer to /stop")
     wait_for(

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline, emphasis
 from markdown_it.token import Token
 
 from channels.telegram.formatting.cleaning import cleaned
@@ -54,6 +55,9 @@ _RULE = "———"
 _OF_DELIMITERS = "-|: \t>*+0123456789.)"
 """What the line below the heading of a table is made of, in lists and quotes, too."""
 _TASK = re.compile(r"\[([ xX])\]\s")
+_ASTERISKS = re.compile(r"\*+")
+_WORD = re.compile(r"[^\W_\u2e80-\U0003ffff]")
+"""A letter or digit of a script that has blanks between words."""
 _STYLES = {"strong": BOLD, "em": ITALIC, "s": STRIKE}
 _IMAGE_WITHOUT_WORDS = "image"
 
@@ -85,8 +89,26 @@ def _cells(markdown: str) -> int:
 def _make_parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST})
     parser.enable(["table", "strikethrough"]).disable(["html_block", "html_inline"])
+    parser.inline.ruler.at("emphasis", _emphasis)
     parser.validateLink = _any_address  # type: ignore[method-assign]  # made for that
     return parser
+
+
+def _emphasis(state: StateInline, silent: bool) -> bool:  # noqa: FBT001  the library's signature
+    """Read ``*`` and ``_``; an asterisk between the letters or digits of a word is only itself.
+
+    So ``2*3*4`` and ``x**2`` stay. Scripts without blanks between words need it for emphasis.
+    """
+    found = _ASTERISKS.match(state.src, state.pos)
+    if found is None or silent:
+        return emphasis.tokenize(state, silent)
+    before, after = state.src[state.pos - 1 : state.pos], state.src[found.end() : found.end() + 1]
+    is_inside = _WORD.match(before) and _WORD.match(after)
+    if not is_inside or (len(found[0]) > 1 and not after.isdigit()):
+        return emphasis.tokenize(state, silent)
+    state.pending += found[0]
+    state.pos = found.end()
+    return True
 
 
 def _any_address(url: str) -> bool:  # noqa: ARG001  the library's signature

@@ -90,13 +90,51 @@ async def test_typing_goes_on_until_the_last_run_of_a_place_has_ended() -> None:
     assert len(client.typed) == 8
 
 
-async def test_typing_that_fails_slows_down_and_goes_on() -> None:
+async def test_typing_begins_when_a_message_is_accepted() -> None:
+    """SPEC CHAN-4."""
     client = ScriptedClient()
-    client.fail("send_action", MaybeSent("reset"), RateLimited("slow", 30.0))
+    async with over(client) as channel:
+        channel.signal(RunWaits(RUN, ANN, ("12",)))
+        await asyncio.sleep(1)
+        channel.signal(started("a", ANN, "12"))
+        await asyncio.sleep(4)
+        channel.signal(ended("a", ANN, Outcome.COMPLETED, "12"))
+        await asyncio.sleep(60)
+    assert [round(one.at, 1) for one in client.typed] == [0, 4.5]
+
+
+async def test_a_message_that_waits_for_others_is_not_typed_about_until_its_run_begins() -> None:
+    client = ScriptedClient()
+    async with over(client) as channel:
+        for run in ("a", "b"):  # two messages that become one turn
+            channel.signal(RunWaits(RunId(run), ANN, ("12",)))
+        await asyncio.sleep(30)
+        assert len(client.typed) == 1
+        channel.signal(started("a", ANN, "12"))
+        await asyncio.sleep(1)
+        channel.signal(ended("a", ANN, Outcome.COMPLETED, "12"))
+        await asyncio.sleep(60)
+        channel.signal(RunWaits(RunId("c"), ANN, ("13",), late=True))
+        await asyncio.sleep(1)
+    assert [round(one.at, 1) for one in client.typed] == [0, 30.3]
+
+
+async def test_typing_goes_on_as_usual_after_one_failure() -> None:
+    client = ScriptedClient()
+    client.fail("send_action", MaybeSent("reset"))
     async with over(client) as channel:
         channel.signal(started("a"))
-        await asyncio.sleep(48)
-    assert [round(one.at) for one in client.typed] == [0, 9, 39, 44]
+        await asyncio.sleep(10)
+    assert [round(one.at, 1) for one in client.typed] == [0.3, 4.8, 9.3]
+
+
+async def test_typing_that_fails_slows_down_and_goes_on() -> None:
+    client = ScriptedClient()
+    client.fail("send_action", MaybeSent("reset"), NotSent("away"), RateLimited("slow", 30.0))
+    async with over(client) as channel:
+        channel.signal(started("a"))
+        await asyncio.sleep(50)
+    assert [round(one.at) for one in client.typed] == [0, 5, 14, 44, 48]
 
 
 async def test_typing_gives_up_where_it_is_refused() -> None:

@@ -189,6 +189,23 @@ async def test_a_draft_is_posted_edited_and_finished_as_one_message() -> None:
     assert client.messages == {101: Sent(101, HERE, "The <i>answer</i> is 5.", True)}
 
 
+async def test_an_edit_that_changes_nothing_is_not_sent() -> None:
+    """SPEC CHAN-4: also of a reply that has grown beyond one message."""
+    client = ScriptedClient()
+    sending = over(client)
+    message = OutboundMessage(ANN, "word " * 1000, run_id=RUN)
+    draft = await sending.post_draft(message)
+    for more in ("", "a", "b"):
+        await sending.edit_draft(replace(message, text=message.text + more, draft=draft))
+    assert client.edits == []
+    client.fail("edit_message", NotSent("reset"))
+    with pytest.raises(NotSent):
+        await sending.edit_draft(replace(message, text="other", draft=draft))
+    await sending.edit_draft(replace(message, text="other", draft=draft))
+    await sending.edit_draft(replace(message, text="other", draft=draft))
+    assert [sent.text for _, sent in client.edits] == ["other …"]
+
+
 async def test_a_draft_of_no_run_has_no_stop_button() -> None:
     client = ScriptedClient()
     await over(client).post_draft(OutboundMessage(ANN, "x"))
