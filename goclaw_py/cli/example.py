@@ -119,6 +119,7 @@ EXAMPLE: Final = """\
 # first_run = "after_interval"   # or immediate
 # retries = 3             # of a run that failed
 # retry_on = "transient"  # or any: after which failures
+# retry_after_effects = false  # true: also after calls of tools that change something
 # error_retry = "0s"      # after a failure the next run is at the next multiple of this, if earlier
 # backoff = []            # or ["30s", "1m", "5m"]: how long runs are put off after failures
 # auto_disable_after = 0  # failures in a row that switch a job off; 0: none do

@@ -142,6 +142,10 @@ class SchedulerSettings(Section):
         description="the conversation of a job: its own, a fresh one for each run, or main, the "
         "chat's",
     )
+    retry_after_effects: Annotated[bool | None, Flag()] = Field(
+        default=None,
+        description="an attempt may be repeated that had called tools that change something",
+    )
     delete_after_run: Annotated[bool | None, Flag()] = Field(
         default=None, description="a job that runs once is deleted when it went well"
     )

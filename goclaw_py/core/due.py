@@ -97,6 +97,8 @@ def _left_behind(claimed: Claimed, policy: JobPolicy) -> End | None:
     """How an occurrence ends that its process left behind, if it does not run again."""
     if claimed.claims > MAX_CLAIMS:
         return End(Status.LOST)
+    if claimed.called and not policy.retry_after_effects:
+        return End(Status.LOST, Why.EFFECTS)
     if policy.misfire is Misfire.SKIP and not _is_new(claimed):
         return End(Status.INTERRUPTED if claimed.interrupted else Status.LOST)
     return None
@@ -144,7 +146,8 @@ def after(
         return End(Status.OK)
     again = policy.retry_on is RetryOn.ANY or attempt.retryable
     spent = attempt.why is Why.BUDGET or attempt.outcome is Outcome.ABANDONED
-    if again and number <= policy.retries and not (attempt.side_effects or spent):
+    done = attempt.side_effects and not policy.retry_after_effects
+    if again and number <= policy.retries and not (done or spent):
         return Retry()
     if attempt.outcome is Outcome.FAILED:
         return End(Status.FAILED, attempt.why)

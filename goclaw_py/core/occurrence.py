@@ -56,6 +56,8 @@ class Why(StrEnum):
     DISABLED = "disabled"
     STOPPED = "stopped"
     OUTAGE = "outage"
+    EFFECTS = "effects"
+    """A run of it that was cut had called tools that change something: it is not repeated."""
     NO_NOTIFY = "no_notify"
     """A conditional job whose reply did not begin with ``[NOTIFY]``: nobody is told."""
     NO_REPLY = "no_reply"
@@ -90,6 +92,8 @@ class Claimed:
     by_hand: bool = False
     interrupted: bool = False
     """Its last process was shut down while it ran."""
+    called: tuple[str, ...] = ()
+    """Tools that change something, which runs for it had called that were cut."""
 
 
 @dataclass(frozen=True, slots=True)

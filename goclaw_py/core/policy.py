@@ -91,6 +91,8 @@ class JobPolicy:
         min_interval_s: The least time between two firings.
         backoff_s: How long the next run is put off after the 1st, 2nd … failure in a row; the last
             one holds for all further ones. It never brings a run forward.
+        retry_after_effects: Another attempt may follow one that had called tools that change
+            something; else it is reported (SPEC AGENT-9).
         error_retry_s: After a failure the next run is at the next multiple of this, if that is
             earlier than the regular one.
         auto_disable_after: So many failures in a row switch a job off.
@@ -107,6 +109,7 @@ class JobPolicy:
     first_run: FirstRun = FirstRun.AFTER_INTERVAL
     retries: int = 3
     retry_on: RetryOn = RetryOn.TRANSIENT
+    retry_after_effects: bool = False
     error_retry_s: float = 0.0
     backoff_s: tuple[float, ...] = ()
     auto_disable_after: int = 0
@@ -276,7 +279,7 @@ _ENUMS: Final[Mapping[str, type[StrEnum]]] = {
     "session": SessionKind,
     "history_on_delete": History,
 }
-_FLAGS: Final = frozenset({"delete_after_run", "stagger", "tools_in_runs"})
+_FLAGS: Final = frozenset({"delete_after_run", "retry_after_effects", "stagger", "tools_in_runs"})
 _COUNTS: Final[Mapping[str, tuple[int, int]]] = {
     "retries": (0, 10),
     "auto_disable_after": (0, 1000),

@@ -280,6 +280,31 @@ _MEANING: Mapping[Mode, str] = {
 _WAITING = (RunState.COLLECTING, RunState.QUEUED, RunState.READY)
 
 
+CALL_UNKNOWN = "outcome unknown: it may have taken effect"
+CALL_DONE = "done"
+CALL_FAILED = "failed"
+
+
+def cut_calls(lines: Sequence[str], more: int) -> str:
+    """What an agent is told of the tool calls of runs for the same that were cut (SPEC AGENT-9)."""
+    first = [f"({more} earlier calls are left out.)"] if more else []
+    called = "\n".join([*first, *lines])
+    return (
+        "An earlier attempt at this task was cut off. It had made these tool calls:\n"
+        f"{called}\n"
+        "Do not repeat any of them blindly. Use the results that you see here. Where the outcome "
+        "is unknown, find out whether it took effect; if you cannot, ask before you repeat it."
+    )
+
+
+def not_repeated(tools: Sequence[str]) -> str:
+    """Why a job is not run again whose run was cut off (SPEC AGENT-9)."""
+    return (
+        f"its run was cut off after it had called {', '.join(tools)}, so it was not repeated; "
+        "retry_after_effects allows that"
+    )
+
+
 def cut_note(outcome: Outcome) -> str:
     """What stands in the history at the end of a reply that was cut off."""
     return f"[{outcome.value.replace('_', ' ')}]"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -71,6 +71,10 @@ blocks, never raises; empty when there is nothing, and always after a stop.
 """
 
 
+async def not_recorded() -> None:
+    """Nothing is recorded; see ``RunRequest.recorded``."""
+
+
 def no_messages() -> tuple[MessagePart, ...]:
     """Nothing to take; see ``TakeMessages``."""
     return ()
@@ -92,6 +96,9 @@ class RunRequest:
             before each, and before it calls tools, and raises ``BudgetReached``.
         model: What is to answer instead of the agent's own model; "" keeps that. A loop without
             models need not look at it.
+        recorded: Returns when everything that was reported is in the database. A loop awaits it
+            between its report that a tool is called and the call, so that no call is unknown after
+            a crash (SPEC AGENT-9). What it raises ends the run.
     """
 
     run_id: RunId
@@ -108,6 +115,7 @@ class RunRequest:
     tools: Toolbox = field(default=NO_TOOLS, repr=False, compare=False)
     budget: Budget = NO_BUDGET
     model: str = ""
+    recorded: Callable[[], Awaitable[None]] = field(default=not_recorded, repr=False, compare=False)
 
     @property
     def prompt(self) -> str:

@@ -158,7 +158,7 @@ class Works:
     def _connect(self, equipment: Equipment) -> None:
         """Give those each other who know each other."""
         dispatcher, release_later = self.dispatcher, self.gateway.release_later
-        workshop = Workshop(equipment, self._clock, dispatcher.is_running)
+        workshop = Workshop(equipment, self._store, self._clock, dispatcher.is_running)
         self.runner.connect(dispatcher, workshop, self.outages)
         self.children.connect(dispatcher, workshop, self.gateway.bring)
         owners = self.incidents.owners_chats

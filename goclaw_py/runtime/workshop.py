@@ -30,6 +30,7 @@ from goclaw_py.ports.store import NewRun
 from goclaw_py.ports.tools import Children, Here, Toolmaker
 from goclaw_py.runtime.feed import Feed
 from goclaw_py.runtime.instructions import Instructions
+from goclaw_py.runtime.journal import Journal, NoteStore, told_of
 from goclaw_py.runtime.ledger import Ledger, Payer, over
 from goclaw_py.runtime.meter import NO_METER, Meter
 from goclaw_py.runtime.post import Mail, SessionPins
@@ -105,9 +106,14 @@ class Workshop:
     """
 
     def __init__(
-        self, equipment: Equipment, clock: Clock, may_speak: Callable[[RunId], bool]
+        self,
+        equipment: Equipment,
+        store: NoteStore,
+        clock: Clock,
+        may_speak: Callable[[RunId], bool],
     ) -> None:
         self._use = equipment
+        self._store = store
         self._clock = clock
         self._may_speak = may_speak
 
@@ -154,6 +160,8 @@ class Workshop:
             heartbeats=use.heartbeats,
         )
         toolbox = use.toolmaker.toolbox(here)
+        journal = Journal(self._store, run.id, await self._live_node(), progress)
+        cut = told_of(progress.begun.cut_calls)
         request = RunRequest(
             run_id=run.id,
             session=run.session,
@@ -161,7 +169,7 @@ class Workshop:
             trigger=run.trigger,
             parts=job.parts,
             history=progress.begun.history,
-            system=(*await use.instructions.read(run.agent), *job.system),
+            system=(*filter(None, [cut]), *await use.instructions.read(run.agent), *job.system),
             take_messages=job.take_messages,
             workspace=workspace,
             summary=progress.begun.summary,
@@ -169,18 +177,25 @@ class Workshop:
             tools=toolbox,
             model=job.model,
             budget=budget,
+            recorded=journal.recorded,
         )
-        emit = partial(self._on_event, run, progress, hear)
+        emit = partial(self._on_event, run, progress, journal, hear)
         loop = job.loop or use.agents[run.agent]
-        while use.live() is None:  # noqa: ASYNC110 - time ends it, and renewals do
-            # Who has the run now, if not we, lets this be cancelled.
-            await asyncio.sleep(_ASK_S)
-        result = await self._within(budget, loop.run(request, emit))
+        try:
+            result = await self._within(budget, loop.run(request, emit))
+        finally:
+            journal.close()
         if progress.files:
             result = replace(result, files=(*result.files, *progress.files))
         progress.result = result
         use.ledger.note(run.id, result.usage, done=True)
         return result
+
+    async def _live_node(self) -> NodeId:
+        """This node, once it may work; who has its runs now, if not we, lets this be cancelled."""
+        while (node := self._use.live()) is None:  # noqa: ASYNC110 - time ends it, and renewals do
+            await asyncio.sleep(_ASK_S)
+        return node
 
     async def _within(self, budget: Budget, work: Awaitable[AgentResult]) -> AgentResult:
         limit = asyncio.timeout(budget.seconds)
@@ -192,11 +207,14 @@ class Workshop:
                 raise over(Scope.RUN, Limit.SECONDS, budget) from None
             raise
 
-    def _on_event(self, run: NewRun, progress: Progress, hear: Hear, event: LoopEvent) -> None:
+    def _on_event(
+        self, run: NewRun, progress: Progress, journal: Journal, hear: Hear, event: LoopEvent
+    ) -> None:
         # A run that swallows its cancellation must not speak afterwards.
         if not self._may_speak(run.id):
             return
         progress.hear(event, self._clock)
+        journal.hear(event)
         if self._use.feed.is_watched:
             self._use.feed.hear(run, event)
         self._use.spans.hear(run.id, event)

@@ -102,3 +102,36 @@ def test_messages_wait_for_a_provider_that_is_down(bot: Home, api: Control, mode
     bot.env["GOCLAW_AGENTS__MAIN__BASE_URL"] = model.url
     bot.start()
     wait_for(lambda: api.texts(ANN)[-1] == "at last", "the answer")
+
+
+def test_after_a_crash_the_model_is_told_what_it_had_called(
+    bot: Home, api: Control, model: Model
+) -> None:
+    """AGENT-9: also of the call that the crash cut, and its tokens are counted."""
+    use(bot, model)
+    gateway = bot.start()
+    calls = [
+        ["write_file", {"path": "paid.txt", "text": "100"}],
+        ["spawn_subagent", {"task": "hang", "wait": True}],
+    ]
+    api.say(ANN, f"tools {json.dumps(calls)}")
+    wait_for((bot.folder / "workspace/paid.txt").is_file, "the file")
+    wait_for(lambda: any("hang" in json.dumps(one["body"]) for one in model.seen()[1:]), "a child")
+    gateway.kill()
+    bot.start()
+    wait_for(lambda: len(told(model)) > 0, "the next attempt")
+    text = told(model)[0]
+    assert '- write_file({"path":"paid.txt","text":"100"}) -> done' in text
+    assert "- spawn_subagent(" in text
+    assert "outcome unknown" in text
+    (cut,) = [run for run in bot.rows("runs", "list") if run["outcome"] == "lost" and run["tools"]]
+    assert [call["ok"] for call in cut["tools"]] == [True, None]
+    assert cut["usage"]["requests"] == 1
+    assert cut["model"]
+
+
+def told(model: Model) -> list[str]:
+    """What runs were told of those before them that were cut."""
+    said = [one["body"]["messages"][0] for one in model.seen()]
+    texts = [one["content"] for one in said if isinstance(one["content"], str)]
+    return [text for text in texts if "An earlier attempt at this task was cut off" in text]

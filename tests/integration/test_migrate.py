@@ -97,8 +97,9 @@ async def test_what_the_release_before_stored_is_read_as_it_was_meant(
         "insert into sessions (key, agent, created_at, last_active_at) "
         "values ('{0}', 'x', 'epoch', 'epoch');"
         "insert into runs (id, session, agent, trigger, lane, node, fence, epoch, model, "
-        "started_at, requests, input_tokens, output_tokens, cached_tokens) "
-        "values ('{0}', '{0}', 'x', 'chat', 'main', 'n', 1, 0, 'm', 'epoch', 1, 2, 3, 4);"
+        "started_at, finished_at, outcome, requests, input_tokens, output_tokens, cached_tokens) "
+        "values ('{0}', '{0}', 'x', 'chat', 'main', 'n', 1, 0, 'm', 'epoch', 'epoch', "
+        "'completed', 1, 2, 3, 4);"
     )
     await m.migrate(opened, to=8)
     await opened.script(stored.format("before"))

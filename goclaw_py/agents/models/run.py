@@ -83,7 +83,7 @@ class Run:
         self._budget = replace(request.budget, turns=MOST_REQUESTS if turns is None else turns)
         self._used = RunUsage()
         boxes = (request.tools,) if asked.servers is None else (request.tools, asked.servers)
-        self._tools = RunTools(boxes)
+        self._tools = RunTools(boxes, request.recorded)
         self._instructions = _instructions(asked, request)
         self._reply = Reply(emit, self._tools.has_side_effects)
         self._trace = Trace(request.prompt)

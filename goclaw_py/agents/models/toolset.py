@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, cast
 
 import orjson
@@ -13,6 +13,7 @@ from pydantic_ai.toolsets import AbstractToolset
 from pydantic_ai.toolsets.abstract import SchemaValidatorProt, ToolsetTool
 
 from goclaw_py.core.errors import ToolFailed
+from goclaw_py.ports.agent import not_recorded
 from goclaw_py.ports.tools import Toolbox
 
 REPEATS = 1_000
@@ -30,9 +31,18 @@ What is no JSON, or no object, goes back to the model without a call.
 
 
 class RunTools(AbstractToolset[None]):
-    """Some toolboxes as one set of tools. Where two have a name in common, the first one wins."""
+    """Some toolboxes as one set of tools. Where two have a name in common, the first one wins.
 
-    def __init__(self, boxes: Sequence[Toolbox]) -> None:
+    Args:
+        recorded: Awaited before each call; see ``RunRequest.recorded``.
+    """
+
+    def __init__(
+        self,
+        boxes: Sequence[Toolbox],
+        recorded: Callable[[], Awaitable[None]] = not_recorded,
+    ) -> None:
+        self._recorded = recorded
         self._boxes: dict[str, Toolbox] = {}
         self._tools: dict[str, ToolsetTool[None]] = {}
         self._effects: dict[str, bool] = {}
@@ -91,6 +101,7 @@ class RunTools(AbstractToolset[None]):
     ) -> str:
         """Call a tool. That it failed is a result, and costs nothing but the model's next turn."""
         del ctx, tool
+        await self._recorded()
         try:
             return await self._boxes[name].call(name, tool_args)
         except ToolFailed as error:

@@ -45,6 +45,7 @@ class Turn:
         effects = any(spec.side_effects for spec in tools.specs if spec.name == name)
         given = json.dumps(arguments, ensure_ascii=False)
         self.emit(ToolStarted(call_id, name, given, side_effects=effects))
+        await self.request.recorded()
         try:
             result = await tools.call(name, arguments)
         except ToolFailed as error:

@@ -48,6 +48,22 @@ class NewRun:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool that a run has called. ``ok`` is None if it never came back.
+
+    ``arguments`` is their JSON text; it and ``result`` may be cut.
+    """
+
+    name: str
+    arguments: str
+    started_at: datetime
+    side_effects: bool = True
+    seconds: float | None = None
+    ok: bool | None = None
+    result: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Begun:
     """A run that has begun.
 
@@ -60,6 +76,8 @@ class Begun:
         summary: What stands for older entries, "" if nothing does.
         pinned: What the conversation must not forget.
         ended: Those of its inbox rows that were done before; it does not answer them.
+        cut_calls: What earlier runs for the same had called before a crash or a shutdown cut them,
+            the first call first.
     """
 
     history: tuple[HistoryEntry, ...] = ()
@@ -69,6 +87,7 @@ class Begun:
     summary: str = ""
     pinned: tuple[str, ...] = ()
     ended: frozenset[int] = frozenset()
+    cut_calls: tuple[ToolCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +103,12 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCall:
-    """A tool that a run has called. ``ok`` is None if it never came back.
+class RunSoFar:
+    """What is known of a run that works: what survives it if its process dies."""
 
-    ``arguments`` is their JSON text; it and ``result`` may be cut.
-    """
-
-    name: str
-    arguments: str
-    started_at: datetime
-    side_effects: bool = True
-    seconds: float | None = None
-    ok: bool | None = None
-    result: str = ""
+    tools: tuple[ToolCall, ...] = ()
+    usage: Usage | None = None
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,10 +259,17 @@ class RunStore(Protocol):
         and has to renew its own lease first.
         """
 
+    async def note_run(self, run: RunId, known: RunSoFar, *, node: NodeId) -> None:
+        """Store what is known of a run that works; what was stored before gives way.
+
+        Raises ``Fenced`` if it is not this node's any more, or has ended.
+        """
+
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
         """End a run: its row, inbox rows, draft, history and outbox rows, in one transaction.
 
-        Usage, tools and summary are stored whatever the outcome is.
+        Usage, tools and summary are stored whatever the outcome is; where nothing is given, usage
+        and tools stay as ``note_run`` stored them.
         With ``Outcome.INTERRUPTED`` the inbox rows stay pending and the attempt is taken back; rows
         that it had taken in stay as they were: no attempt was counted for them. Its draft stays.
         The history entries belong to the conversation in which the run

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
+from goclaw_py.core import wording
 from goclaw_py.core.due import End, Retry, after, begin
 from goclaw_py.core.ids import JobId, NodeId, OccurrenceId
 from goclaw_py.core.occurrence import Attempt, Claimed, Status, Why
@@ -285,8 +287,12 @@ class Occurrences:
         for held, end in over:
             if end.status is not Status.LOST:
                 log.info("a job does not run", extra={**facts_of(held), "why": end.why})
+            attempt = NOTHING
+            if end.why is Why.EFFECTS:
+                said = wording.not_repeated(held.claimed.called)
+                attempt = replace(NOTHING, error=said, friendly=said)
             try:
-                await self.end(held, end)
+                await self.end(held, end, attempt)
             except Exception:
                 log.exception("a job could not be ended", extra=facts_of(held))
 

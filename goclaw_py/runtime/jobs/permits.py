@@ -106,7 +106,7 @@ def _is_looser(key: str, wanted: JobPolicy, limits: JobPolicy) -> bool:
     """Whether a key of a policy allows more than another policy does."""
     given, limit = getattr(wanted, key), getattr(limits, key)
     match key:
-        case "tools_in_runs":
+        case "tools_in_runs" | "retry_after_effects":
             return bool(given and not limit)
         case "min_interval_s":
             return bool(given < limit)

@@ -15,7 +15,7 @@ from goclaw_py.core.heartbeat_view import Route
 from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.jobs import OPERATOR, Job, JobState, TargetKind
 from goclaw_py.core.messages import OutboundMessage, Target
-from goclaw_py.core.occurrence import ENDED_BADLY, Attempt, JobUpdate, Status, Untold
+from goclaw_py.core.occurrence import ENDED_BADLY, Attempt, JobUpdate, Status, Untold, Why
 from goclaw_py.core.schedule import At
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.channel import Channel
@@ -69,10 +69,12 @@ class Telling:
         if end.status not in ENDED_BADLY:
             return Report()
         told = tells_failure(job, failures_with(held.claimed))
+        if end.why is Why.EFFECTS and told is None:
+            told = Told.OWNER
         disabled = update is not None and update.state is JobState.DISABLED
         if told is None and not disabled:
             return Report()
-        return Report(await self._failure(held, update, attempt, told))
+        return Report(await self._failure(held, end, update, attempt, told))
 
     async def _result(self, held: Held, said: Said) -> Report:
         job = held.claimed.job
@@ -98,7 +100,7 @@ class Telling:
         return Report(tuple(messages))
 
     async def _failure(
-        self, held: Held, update: JobUpdate | None, attempt: Attempt, told: Told | None
+        self, held: Held, end: End, update: JobUpdate | None, attempt: Attempt, told: Told | None
     ) -> tuple[OutboundMessage, ...]:
         job = held.claimed.job
         chat = job.spec.target
@@ -111,9 +113,8 @@ class Telling:
         if update is not None and update.state is JobState.DISABLED:
             text = wording_jobs.job_disabled(title, failures_with(held.claimed), why)
         else:
-            write = (
-                wording_jobs.job_failed if told is Told.TARGET else wording_jobs.job_failed_thrice
-            )
+            once = told is Told.TARGET or end.why is Why.EFFECTS
+            write = wording_jobs.job_failed if once else wording_jobs.job_failed_thrice
             again = None if update is None else update.next_run_at
             text = write(title, held.claimed.due_at, why, again, zone)
         return tuple(self._messages(target, text, held.run))

@@ -69,7 +69,7 @@ class Occurrences(Part):
                 break
             one = self._db.cron.claim(job, node, now, fresh, self._attempts)
             if (flaw := job_reading.flaw(job)) is None:
-                claimed.append(one)
+                claimed.append(replace(one, called=self._called(one.id)))
             else:
                 off = job_reading.switched_off(one.id, job.id, job.revision, cause=flaw, now=now)
                 end(self._db, off)
@@ -234,6 +234,13 @@ class Occurrences(Part):
         """How many runs began for it, without those that a shutdown cut."""
         ends = [self._db.runs[run].end for run in self._db.cron.runs.get(occurrence, ())]
         return sum(end is None or end.outcome is not Outcome.INTERRUPTED for end in ends)
+
+    def _called(self, occurrence: OccurrenceId) -> tuple[str, ...]:
+        """Tools that change something, which runs for it had called that were cut."""
+        cut = (Outcome.LOST, Outcome.INTERRUPTED)
+        ends = [self._db.runs[run].end for run in self._db.cron.runs.get(occurrence, ())]
+        calls = [call for end in ends if end and end.outcome in cut for call in end.tools]
+        return tuple(sorted({call.name for call in calls if call.side_effects}))
 
     def _deliveries(self, ids: Collection[OccurrenceId]) -> dict[OccurrenceId, str]:
         states: dict[OccurrenceId, list[OutboxState]] = defaultdict(list)

@@ -96,8 +96,8 @@ class Records(Part):
         """Looks at all of them."""
         key = None if payer is None else self._db.present_key(storable(payer))
         used = NO_USAGE
-        for record in self._db.runs.values():
-            run = _run(record)
+        # What a run uses that works is known to its own process.
+        for run in (_run(one) for one in self._db.runs.values() if one.end is not None):
             counts = run.started_at >= since and agent in (None, run.agent)
             if counts and key in (None, run.payer) and run.usage is not None:
                 used = used.plus(run.usage)
@@ -147,7 +147,8 @@ def _run(record: RunRecord) -> Run:
         occurrence=new.occurrence,
     )
     if end is None:
-        return begun
+        known = record.known
+        return replace(begun, usage=known.usage, model=known.model or new.model, tools=known.tools)
     return replace(
         begun,
         finished_at=end.finished_at,

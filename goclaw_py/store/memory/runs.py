@@ -13,7 +13,16 @@ from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.requests import Mode
 from goclaw_py.core.routing import run_of_announcement
 from goclaw_py.ports.agent import HistoryEntry
-from goclaw_py.ports.store import Begun, InboxKind, NewRun, RunEnd, StoredEntry, Summary
+from goclaw_py.ports.store import (
+    Begun,
+    InboxKind,
+    NewRun,
+    RunEnd,
+    RunSoFar,
+    StoredEntry,
+    Summary,
+    ToolCall,
+)
 from goclaw_py.store import beat_rules, job_rules, rules
 from goclaw_py.store.memory import beats, occurrences
 from goclaw_py.store.memory.tables import Part, RunRecord, SessionRecord
@@ -40,7 +49,7 @@ class Runs(Part):
         known = self._db.runs.get(run.id)
         if known is None:
             self._db.runs[run.id] = RunRecord(
-                run, node, session.fence, session.epoch, self._asked(run)
+                run, node, session.fence, session.epoch, self._asked(run), follows=self._last(run)
             )
             if run.occurrence is not None:
                 self._db.cron.runs.setdefault(run.occurrence, []).append(run.id)
@@ -48,7 +57,7 @@ class Runs(Part):
             session.active.add(run.id)
             session.last_active_at = max(session.last_active_at, run.started_at)
             for row_id in set(run.inbox) & self._db.pending.keys():
-                self._db.pending[row_id].run_id = run.id
+                self._db.pending[row_id].run_id = self._db.pending[row_id].last_run = run.id
                 self._db.pending[row_id].attempts += 1
             for dropped in run.dropped:
                 passed = self._db.pending.get(dropped.row)
@@ -70,6 +79,37 @@ class Runs(Part):
             summary=session.summary,
             pinned=session.pinned,
             ended=ended,
+            cut_calls=self._cut_calls(self._db.runs[run.id].follows),
+        )
+
+    def _last(self, run: NewRun) -> RunId | None:
+        """The newest run before it for the same messages, time of a job, or beat."""
+        rows = [self._db.inbox[row] for row in run.inbox if row in self._db.inbox]
+        known = [row.last_run for row in rows if row.last_run is not None]
+        if not known and run.occurrence is not None:
+            known = self._db.cron.runs.get(run.occurrence, [])
+        if not known and run.beat is not None:
+            known = self._db.beats.runs.get(run.beat, [])
+        return max(known, default=None)
+
+    def _cut_calls(self, run: RunId | None) -> tuple[ToolCall, ...]:
+        """What a run, and those that it follows, had called before they were cut."""
+        cut: tuple[ToolCall, ...] = ()
+        while run is not None and (record := self._db.runs.get(run)) is not None:
+            end = record.end
+            if end is not None and end.outcome in (Outcome.LOST, Outcome.INTERRUPTED):
+                cut = (*end.tools, *cut)
+            run = record.follows
+        return cut
+
+    async def note_run(self, run: RunId, known: RunSoFar, *, node: NodeId) -> None:
+        """Usage and model stay where nothing is given."""
+        record = self._db.runs.get(storable(run))
+        if record is None or record.node != node or record.end is not None:
+            raise Fenced(f"run {run} is not this node's any more")
+        before, known = record.known, storable(known)
+        record.known = RunSoFar(
+            known.tools, known.usage or before.usage, known.model or before.model
         )
 
     def _has_ended(self, row_id: int, run: RunId) -> bool:

@@ -26,6 +26,7 @@ from goclaw_py.ports.store import (
     PairingRequest,
     Person,
     RunEnd,
+    RunSoFar,
     StoredEntry,
     Unanswered,
 )
@@ -105,6 +106,7 @@ class InboxRecord:
     received_at: datetime
     attempts: int = 0
     run_id: RunId | None = None
+    last_run: RunId | None = None
     finished_at: datetime | None = None
     outcome: Outcome | None = None
     reason: Reason | None = None
@@ -154,6 +156,9 @@ class RunRecord:
     epoch: int
     asked: rules.Asked = rules.NOBODY
     end: RunEnd | None = None
+    known: RunSoFar = field(default_factory=RunSoFar)
+    """What was noted of it while it worked."""
+    follows: RunId | None = None
 
 
 @dataclass(slots=True)
@@ -328,8 +333,14 @@ class MemoryDatabase:
         return outcomes[-1] if outcomes else end.outcome
 
     def end_run(self, run: RunRecord, end: RunEnd) -> None:
-        """A run has ended."""
-        run.end = end
+        """A run has ended; where its end says nothing of its work, that stays as it was noted."""
+        known = run.known
+        run.end = replace(
+            end,
+            tools=end.tools or known.tools,
+            usage=end.usage or known.usage,
+            model=end.model or known.model,
+        )
         self.sessions[run.new.session].active.discard(run.new.id)
         self.beats.is_over(run.new)
 

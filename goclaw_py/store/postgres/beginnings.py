@@ -9,8 +9,8 @@ import orjson
 
 from goclaw_py.core.errors import Fenced, LeaseEnded, StoreUnavailable
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
-from goclaw_py.ports.store import Begun, NewRun
-from goclaw_py.store.postgres import rows
+from goclaw_py.ports.store import Begun, NewRun, ToolCall
+from goclaw_py.store.postgres import rows, tools
 from goclaw_py.store.postgres.part import claim
 from goclaw_py.store.postgres.pool import Connection, Row
 from goclaw_py.store.sql import queries
@@ -32,7 +32,7 @@ async def begin(
         [run.session for run in runs],
         [row for run in runs for row in (*run.inbox, *(one.row for one in run.dropped))],
     )
-    begun = {RunId(run_id): _begun(told) for run_id, told in _each(found).items()}
+    begun = {RunId(run_id): await _begun(connection, told) for run_id, told in _each(found).items()}
     return begun, any(row["left_over"] for row in found[:1])
 
 
@@ -43,7 +43,7 @@ async def begun_before(
     told = await connection.fetch(_SQL["begun_before"], run.id, session, list(run.inbox))
     if not told or told[0]["node"] != node or told[0]["outcome"] is not None:
         raise Fenced(f"run {run.id} is not this node's any more")
-    return _begun(told)
+    return await _begun(connection, told)
 
 
 async def with_their_times(
@@ -152,8 +152,12 @@ def _each(found: Iterable[Row]) -> dict[str, list[Row]]:
     return of_run
 
 
-def _begun(told: Sequence[Row]) -> Begun:
-    """What ``runs.begin`` tells of one run."""
+async def _begun(connection: Connection, told: Sequence[Row]) -> Begun:
+    """What ``runs.begin`` tells of one run, and what those had called that it follows."""
+    cut: tuple[ToolCall, ...] = ()
+    if told[0]["follows"] is not None:
+        for row in await connection.fetch(_SQL["cut_calls"], told[0]["follows"]):
+            cut += tools.calls(row["tools"])
     first, entries = told[0], [row for row in told if row["role"]]
     return Begun(
         tuple(map(rows.entry, entries)),
@@ -163,6 +167,7 @@ def _begun(told: Sequence[Row]) -> Begun:
         summary=first["summary"],
         pinned=tuple(first["pinned"]),
         ended=frozenset(first["ended"]),
+        cut_calls=cut,
     )
 
 

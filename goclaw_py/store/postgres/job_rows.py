@@ -120,6 +120,7 @@ def claimed(row: Row, now: datetime) -> Claimed | OccurrenceEnd:
         claims=row["claims"],
         attempts=row["attempts"],
         interrupted=row["interrupted"],
+        called=tuple(row["called"] or ()),
     )
 
 

@@ -16,7 +16,7 @@ from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.requests import Mode
 from goclaw_py.ports.agent import HistoryEntry
-from goclaw_py.ports.store import Begun, NewRun, Notice, RunEnd
+from goclaw_py.ports.store import Begun, NewRun, Notice, RunEnd, RunSoFar
 from goclaw_py.store import beat_rules, job_rules
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.beginnings import (
@@ -137,6 +137,19 @@ class Runs(Part):
                 return begun.get(run.id) or await begun_before(connection, run, node, key)
         except (Fenced, LeaseEnded) as error:
             return error
+
+    async def note_run(self, run: RunId, known: RunSoFar, *, node: NodeId) -> None:
+        """Locks the run alone."""
+        usage = known.usage
+        used: tuple[object, ...] = (None,) * 5
+        if usage is not None:
+            tokens = usage.input_tokens, usage.output_tokens, usage.cached_tokens
+            used = (usage.requests, *tokens, usage.cost_usd)
+        tools = orjson.dumps(storable(known.tools)).decode() if known.tools else None
+        model = storable(known.model) or None
+        async with self._pool.connection() as connection:
+            if await connection.row(_SQL["note"], run, node, tools, *used, model) is None:
+                raise Fenced(f"run {run} is not this node's any more")
 
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
         """The history goes to the epoch in which the run began, even after a reset.

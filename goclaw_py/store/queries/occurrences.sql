@@ -74,7 +74,16 @@ with due as (
             where r.occurrence = l.id and r.outcome is distinct from 'interrupted'
         )
     where l.node is null
-    returning l.id, l.job, l.scheduled_at, l.claims, l.attempts, l.interrupted, l.definition
+    returning
+        l.id, l.job, l.scheduled_at, l.claims, l.attempts, l.interrupted, l.definition,
+        case when l.claims > 1 or l.interrupted then array(
+            select distinct call ->> 'name'
+            from runs as r
+            cross join jsonb_array_elements(r.tools) as call
+            where r.occurrence = l.id and r.outcome in ('lost', 'interrupted')
+              and (call -> 'side_effects')::boolean
+            order by 1
+        ) end as called
 ), marked as (
     update cron_jobs as j
     set running = claimed.id

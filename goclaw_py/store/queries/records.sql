@@ -160,7 +160,8 @@ select
     coalesce(sum(cached_tokens), 0) as cached_tokens,
     sum(cost_usd) as cost_usd
 from runs
-where started_at >= $1 and started_at <= 'infinity' and ($2::text is null or agent = $2);
+where started_at >= $1 and started_at <= 'infinity' and ($2::text is null or agent = $2)
+  and outcome is not null;
 
 -- name: spent_by
 -- The same of those that one session pays for, its own and those of others. Its chat may have been
@@ -178,10 +179,11 @@ with payer as (
     select requests, input_tokens, output_tokens, cached_tokens, cost_usd, agent
     from runs
     where session = (select key from payer) and payer is null and started_at >= $1
+      and outcome is not null
     union all
     select requests, input_tokens, output_tokens, cached_tokens, cost_usd, agent
     from runs
-    where payer = (select key from payer) and started_at >= $1
+    where payer = (select key from payer) and started_at >= $1 and outcome is not null
 )
 select
     coalesce(sum(requests), 0) as requests,

@@ -97,7 +97,7 @@ with asked as (
 ), stored as (
     insert into runs (
         id, session, agent, trigger, lane, node, fence, epoch, parent, model, channel, account,
-        chat, thread, started_at, payer, submitted_at, occurrence, beat, sender, job
+        chat, thread, started_at, payer, submitted_at, occurrence, beat, sender, job, follows
     )
     select
         a.id, a.session, a.agent, a.trigger, a.lane, $1, mine.fence, mine.epoch, a.parent, a.model,
@@ -136,6 +136,12 @@ with asked as (
         coalesce(
             (select job from cron_run_logs where id = a.occurrence),
             (select job from runs where id = a.parent)
+        ),
+        -- Ids of runs are in the order of time.
+        coalesce(
+            (select max(i.last_run) from inbox as i where i.id = any (a.inbox)),
+            (select max(r.id) from runs as r where r.occurrence = a.occurrence),
+            (select max(r.id) from runs as r where r.beat = a.beat)
         )
     from asked as a
     join mine on mine.key = a.session
@@ -152,7 +158,7 @@ with asked as (
     )
     order by a.ordinal
     on conflict (id) do nothing
-    returning id, session, epoch, started_at, beat
+    returning id, session, epoch, started_at, beat, follows
 ), resumed as (
     -- Its agent was busy until now.
     update heartbeat_run_logs as l
@@ -172,7 +178,7 @@ with asked as (
 ), counted as (
     -- The list of all rows lets the index find them, whatever the statistics say.
     update inbox as i
-    set run_id = begun.id, attempts = i.attempts + 1
+    set run_id = begun.id, last_run = begun.id, attempts = i.attempts + 1
     from begun, unnest(begun.inbox) as row_id
     where i.id = row_id and i.id = any ($4::bigint[]) and i.state = 'pending'
 ), active as (
@@ -223,7 +229,7 @@ select
         select row_id
         from unnest(begun.inbox) as row_id
         where not exists (select from waiting where waiting.id = row_id)
-    ) as ended,
+    ) as ended, begun.follows,
     null::bigint as place, null::text as role, null::text as text, null::bytea as native,
     null::text as format
 from begun
@@ -232,7 +238,7 @@ left join taken on taken.run_id = begun.id
 left join unsure on unsure.run_id = begun.id
 union all
 select
-    begun.id, null, null, null, null, null, null, h.id, h.role, h.text, h.native, h.format
+    begun.id, null, null, null, null, null, null, null, h.id, h.role, h.text, h.native, h.format
 from begun
 join mine on mine.key = begun.session
 join history as h
@@ -263,7 +269,7 @@ select
         where not exists (
             select from inbox as i where i.id = row_id and (i.state = 'pending' or i.run_id = r.id)
         )
-    ) as ended,
+    ) as ended, r.follows,
     h.id as place, h.role, h.text, h.native, h.format
 from runs as r
 join sessions as s on s.key = $2
@@ -272,6 +278,32 @@ left join history as h
     on h.session = s.key and h.epoch = s.epoch and h.id > s.summarized_upto
 where r.id = $1
 order by h.id;
+
+-- name: cut_calls
+-- What some runs, and those that they follow, had called before they were cut, the oldest run first.
+with recursive earlier as (
+    select id, follows, outcome, tools, 1 as depth
+    from runs
+    where id = $1
+    union all
+    select r.id, r.follows, r.outcome, r.tools, e.depth + 1
+    from earlier as e
+    join runs as r on r.id = e.follows
+    where e.depth < 20
+)
+select tools
+from earlier
+where outcome in ('lost', 'interrupted') and tools is not null
+order by depth desc;
+
+-- name: note
+-- Stores what is known of a run that works; returns a row if that is so and it is the node's.
+update runs
+set tools = $3, requests = coalesce($4, requests), input_tokens = coalesce($5, input_tokens),
+    output_tokens = coalesce($6, output_tokens), cached_tokens = coalesce($7, cached_tokens),
+    cost_usd = coalesce($8, cost_usd), model = coalesce($9, model)
+where id = $1 and node = $2 and outcome is null
+returning id;
 
 -- name: lock_sessions_of_runs
 -- Locks the sessions of some runs, in the order of their keys, and tells whose both are. Locking the
@@ -305,9 +337,12 @@ with asked as (
 ), ended as (
     update runs as r
     set outcome = a.outcome, finished_at = a.finished_at, reason = a.reason, error = a.error,
-        requests = a.requests, input_tokens = a.input_tokens, output_tokens = a.output_tokens,
-        cached_tokens = a.cached_tokens, cost_usd = a.cost_usd, model = coalesce(a.model, r.model),
-        tools = a.tools, first_text_at = a.first_text_at
+        requests = coalesce(a.requests, r.requests),
+        input_tokens = coalesce(a.input_tokens, r.input_tokens),
+        output_tokens = coalesce(a.output_tokens, r.output_tokens),
+        cached_tokens = coalesce(a.cached_tokens, r.cached_tokens),
+        cost_usd = case when a.requests is null then r.cost_usd else a.cost_usd end,
+        model = coalesce(a.model, r.model), tools = coalesce(a.tools, r.tools), first_text_at = a.first_text_at
     from asked as a
     where r.id = a.id and r.id = any ($2::text[]) and r.outcome is null
     returning r.id, r.session, r.epoch, r.outcome, r.reason, r.finished_at, a.taken_in

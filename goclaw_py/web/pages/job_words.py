@@ -49,6 +49,7 @@ _WHY: Final[Mapping[Why, str]] = {
     Why.DISABLED: "it was switched off",
     Why.STOPPED: "somebody stopped it",
     Why.OUTAGE: "the provider of its model was away",
+    Why.EFFECTS: "its run was cut off after it had called tools that change something",
     Why.NO_NOTIFY: "nobody was told: its reply did not begin with [NOTIFY]",
     Why.NO_REPLY: "nobody was told: it had nothing to say",
 }

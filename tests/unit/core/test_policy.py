@@ -54,6 +54,7 @@ CHANGES: Mapping[str, tuple[object, object]] = {
     "jitter": (0.1, 0.1),
     "stagger": (True, True),
     "max_per_agent": (1, 1),
+    "retry_after_effects": (True, True),
     "tools_in_runs": (True, True),
 }
 

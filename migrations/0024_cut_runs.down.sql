@@ -1,0 +1,2 @@
+alter table runs drop column follows;
+alter table inbox drop column last_run;

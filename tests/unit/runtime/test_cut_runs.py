@@ -1,0 +1,112 @@
+"""What a run had called before a crash cut it, and who is told of that (SPEC AGENT-9)."""
+
+from __future__ import annotations
+
+import asyncio
+from decimal import Decimal
+
+import pytest
+
+from goclaw_py.core.events import ToolEnded, ToolStarted, Usage
+from goclaw_py.core.jobs import Notify
+from goclaw_py.core.occurrence import Status, Why
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.ports.agent import Emit, RunRequest, Step
+from goclaw_py.store.memory import MemoryDatabase
+from goclaw_py.testing.agents import Do, ScriptedAgent
+from tests.support.harness import Ways, a_process, message, until
+from tests.support.jobs import Wanted, at, every, make, setup
+
+USED = Usage(1, 100, 10, 0, Decimal("0.25"))
+
+
+async def pay(request: RunRequest, emit: Emit) -> str:
+    """Pays once, and hangs before it pays a second time."""
+    emit(Step(USED, "a-model"))
+    for number, result in (("1", "receipt 77"), ("2", "")):
+        emit(ToolStarted(number, "pay", f'{{"bill": {number}}}'))
+        await request.recorded()
+        if not result:
+            await asyncio.Event().wait()
+        emit(ToolEnded(number, "pay", ok=True, result=result))
+    raise AssertionError
+
+
+async def paying(
+    agent: ScriptedAgent, database: MemoryDatabase, ways: Ways, *wanted: Wanted
+) -> None:
+    """A process is killed while its agent pays, asked by a message or by a job."""
+    async with a_process(agent, ways, database=database) as process:
+        for one in wanted:
+            await make(process, one)
+        if not wanted:
+            await process.gateway.accept([message("pay my bills")])
+        await until(lambda: len(agent.requests) == 1)
+        await asyncio.sleep(1)
+        process.kill()
+
+
+async def test_the_next_attempt_is_told_what_the_one_before_had_called() -> None:
+    """And the record of the one before has its tools, its model and what it used."""
+    database, agent = MemoryDatabase(), ScriptedAgent(Do(pay))
+    await paying(agent, database, Ways())
+    async with a_process(agent, database=database) as process:
+        await process.channel.until_sent(1)
+        told, *_ = agent.requests[1].system
+        assert '- pay({"bill": 1}) -> done: receipt 77' in told
+        assert '- pay({"bill": 2}) -> outcome unknown' in told
+        assert "Do not repeat any of them blindly" in told
+        second, first = await process.store.runs()
+        assert (first.outcome, second.outcome) == (Outcome.LOST, Outcome.COMPLETED)
+        assert [(call.name, call.ok) for call in first.tools] == [("pay", True), ("pay", None)]
+        assert (first.usage, first.model) == (USED, "a-model")
+
+
+async def test_who_follows_no_cut_run_is_told_nothing() -> None:
+    agent = ScriptedAgent()
+    async with a_process(agent) as process:
+        await process.ask("hello")
+        await process.ask("hello again")
+    assert [request.system for request in agent.requests] == [(), ()]
+
+
+@pytest.mark.parametrize("notify", [Notify.ALWAYS, Notify.CONDITIONAL, Notify.NEVER])
+async def test_a_job_that_had_called_a_tool_is_reported_and_not_run_again(notify: Notify) -> None:
+    database, agent = MemoryDatabase(), ScriptedAgent(Do(pay))
+    wanted = Wanted(every(60), notify=notify)
+    await paying(agent, database, Ways(), wanted)
+    async with a_process(agent, database=database) as process:
+        await process.channel.until_sent(1)
+        assert len(agent.requests) == 1
+        (text,) = process.channel.texts()
+        assert "cut off after it had called pay, so it was not repeated" in text
+        (row,) = await process.store.log_of()
+        assert (row.status, row.why) == (Status.LOST, Why.EFFECTS)
+
+
+async def test_a_job_that_may_be_repeated_is_run_again_and_told_of_the_calls() -> None:
+    database, agent = MemoryDatabase(), ScriptedAgent(Do(pay))
+    ways = Ways(jobs=setup(retry_after_effects=True))
+    await paying(agent, database, ways, Wanted(at(60)))
+    async with a_process(agent, ways, database=database) as process:
+        await process.channel.until_sent(1)
+        assert "receipt 77" in agent.requests[1].system[0]
+
+
+async def test_no_tool_is_called_before_that_is_stored() -> None:
+    called: list[str] = []
+
+    async def call(request: RunRequest, emit: Emit) -> str:
+        emit(ToolStarted("1", "pay", "{}"))
+        await request.recorded()
+        called.append("pay")
+        return "done"
+
+    async with a_process(ScriptedAgent(Do(call))) as process:
+        process.store.broken = {"note_run"}
+        await process.gateway.accept([message("pay")])
+        await asyncio.sleep(5)
+        assert called == []
+        process.store.broken = set()
+        await process.channel.until_sent(1)
+        assert called == ["pay"]
