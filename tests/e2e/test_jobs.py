@@ -178,7 +178,7 @@ def test_a_killed_run_runs_again_once_and_the_log_shows_it(
     assert [runs[run] for run in over["runs"]] == ["lost", "interrupted", "completed"]
     assert sum("there it is" in text for text in api.texts(ANN)) == 1
     # What runs once is deleted after that.
-    assert bot.rows("cron", "list", "--all") == []
+    wait_for(lambda: bot.rows("cron", "list", "--all") == [], "the job to be deleted")
 
 
 def claimed_again(place: Home, job: str) -> dict[str, Any] | None:
