@@ -39,6 +39,8 @@ Connect = Callable[[Settings], Awaitable[BotClient]]
 _log = logging.getLogger("channels.telegram")
 
 _MENU = {"start": "Begin", **dict(MENU)}
+_MENU_APART_S = 5.0
+_MENU_LONGEST_PAUSE_S = 600.0
 _LONGEST_PAUSE_S = 30.0
 _CLOSE_TRIES = 5
 _CLOSE_APART_S = 2.0
@@ -320,14 +322,20 @@ class TelegramChannel:
         return True
 
     async def _publish_commands(self, client: BotClient) -> None:
-        """Publish the command menu, if that works at the first try."""
-        try:
-            await client.set_commands(_MENU)
-        except ChannelError as error:
-            _log.info(
-                "the command menu was not published",
-                extra={"account": self.account, "reason": str(error)},
-            )
+        """Publish the command menu, again and again later until it is taken or refused."""
+        pause = _MENU_APART_S
+        while True:
+            try:
+                await client.set_commands(_MENU)
+            except ChannelError as error:
+                facts = {"account": self.account, "reason": str(error)}
+                _log.info("the command menu was not published", extra=facts)
+                if not error.retryable:
+                    return
+                await asyncio.sleep(max(pause, error.retry_after_s or 0))
+                pause = min(2 * pause, _MENU_LONGEST_PAUSE_S)
+            else:
+                return
 
     # ------------------------------------------------------------------ showing
 

@@ -18,6 +18,7 @@ from channels.telegram.fields import (
     whole_number,
 )
 from channels.telegram.inbound_rich import rich_text
+from channels.telegram.inbound_shared import shared_text
 from goclaw_py.core.messages import Attachment, FileKind
 from goclaw_py.core.text import cut_text, is_blank
 
@@ -128,7 +129,8 @@ SERVICE = frozenset(
 class Content:
     """What a message says. ``entities`` are as they came, with offsets into ``text``.
 
-    ``rich``: the text is that of a rich message, which has no entities.
+    ``rich``: the text is that of a rich message, which has no entities. ``shared``: it stands for a
+    position, a contact or a poll, whose later versions are not told.
     """
 
     text: str = ""
@@ -136,6 +138,7 @@ class Content:
     attachments: tuple[Attachment, ...] = ()
     unsupported: str = ""
     rich: bool = False
+    shared: bool = False
 
 
 def read_content(message: Fields, *, direct: bool) -> Content | None:
@@ -154,6 +157,8 @@ def read_content(message: Fields, *, direct: bool) -> Content | None:
         return Content(caption or "", message.get("caption_entities"), attachments, unsupported)
     if words := rich_text(message.get("rich_message")):
         return Content(words, rich=True)
+    if words := shared_text(message):
+        return Content(words, shared=True)
     if emoji := text_or_empty(object_or_empty(message.get("sticker")).get("emoji")):
         return Content(emoji)
     if unsupported:

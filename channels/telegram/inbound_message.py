@@ -44,7 +44,7 @@ def read_message(message: Fields, arrival: Arrival, *, edited: bool = False) -> 
         return None
     content = read_content(message, direct=peer is PeerKind.DIRECT)
     # A shared position is edited every few seconds, for hours: nobody is told of that again.
-    if content is None or (edited and content.unsupported):
+    if content is None or (edited and (content.unsupported or content.shared)):
         return None
     return _said(message, content, peer, arrival, edited=edited)
 

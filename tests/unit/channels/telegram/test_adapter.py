@@ -12,7 +12,7 @@ from channels.telegram.adapter import TelegramChannel
 from channels.telegram.client import BotClient
 from channels.telegram.client import Webhook as SetWebhook
 from channels.telegram.settings import Settings, Streaming
-from goclaw_py.core.errors import ChannelRefused, NotSent, RateLimited
+from goclaw_py.core.errors import ChannelRefused, NotSent, RateLimited, Undeliverable
 from goclaw_py.core.events import RunEnded, RunStarted
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import Attachment, FileKind, OutboundMessage, PeerKind, Target
@@ -220,6 +220,23 @@ async def test_a_menu_that_cannot_be_published_is_only_logged(
             await run_for(channel.receive(notebook), 5)
     assert lines == ["INFO the command menu was not published"]
     assert notebook.texts == [["hello"]]
+
+
+async def test_the_menu_is_published_again_when_that_failed() -> None:
+    """SPEC CMD-5."""
+    client = ScriptedClient()
+    client.fail("set_commands", NotSent("reset"), RateLimited("slow", 60.0))
+    async with over(client) as channel:
+        await run_for(channel.receive(Notebook()), 70)
+    assert "stop" in client.menu
+
+
+async def test_a_menu_that_is_refused_is_not_published_again() -> None:
+    client = ScriptedClient()
+    client.fail("set_commands", Undeliverable("too long"))
+    async with over(client) as channel:
+        await run_for(channel.receive(Notebook()), 3600)
+    assert client.calls.count("set_commands") == 1
 
 
 async def test_a_menu_that_hangs_delays_no_message_and_no_end() -> None:

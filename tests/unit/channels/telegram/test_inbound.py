@@ -195,7 +195,7 @@ def test_an_edit_without_its_date_is_malformed() -> None:
 def test_a_position_that_moves_is_told_once() -> None:
     """A shared position is edited every few seconds."""
     position = {"latitude": 1.5, "longitude": 2.5, "live_period": 3600}
-    assert parsed(said(None, location=position)).unsupported == "a location"
+    assert parsed(said(None, location=position)).text.startswith("[location: 1.5, 2.5")
     assert read(edited(None, location=position)) is None
 
 

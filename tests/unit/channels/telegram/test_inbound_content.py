@@ -177,17 +177,42 @@ def test_a_sticker_says_its_emoji() -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ({"sticker": {**STICKER, "emoji": None}}, "a sticker"),
-        ({"location": {"latitude": 1.5, "longitude": 2.5}}, "a location"),
+        ({"location": {"latitude": 52.52, "longitude": 13}}, "[location: 52.52, 13]"),
         (
             {
-                "venue": {"title": "Cafe", "address": "1 Main St", "location": {}},
+                "venue": {
+                    "title": "Cafe",
+                    "address": "1 Main St",
+                    "location": {"latitude": 1.5, "longitude": 2.5},
+                },
                 "location": {"latitude": 1.5, "longitude": 2.5},
             },
-            "a venue",
+            "[place: Cafe, 1 Main St, 1.5, 2.5]",
         ),
-        ({"contact": {"phone_number": "+1555", "first_name": "Ben"}}, "a contact"),
-        ({"poll": {"id": "5", "question": "?", "options": []}}, "a poll"),
+        (
+            {"contact": {"phone_number": "+1555", "first_name": "Ben", "last_name": "A\nB"}},
+            "[contact: Ben A B, +1555]",
+        ),
+        (
+            {"poll": {"question": "Tea?", "options": [{"text": "yes"}, {"text": "no"}]}},
+            "[poll: Tea? Options: yes; no]",
+        ),
+    ],
+)
+def test_what_is_shared_reaches_the_agent_as_text(content: Json, words: str) -> None:
+    """SPEC CHAN-6."""
+    found = parsed(said(None, **content))
+    assert (found.text, found.unsupported) == (words, "")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({"sticker": {**STICKER, "emoji": None}}, "a sticker"),
+        ({"location": {"latitude": "1.5", "longitude": True}}, "a location"),
+        ({"venue": {"address": "nowhere"}}, "a venue"),
+        ({"contact": {"phone_number": 5}}, "a contact"),
+        ({"poll": {"id": "5", "options": []}}, "a poll"),
         ({"dice": {"emoji": "🎲", "value": 3}}, "a dice"),
         ({"game": {"title": "G", "description": "g", "photo": PHOTO}}, "a game"),
         ({"invoice": {"title": "I", "currency": "EUR", "total_amount": 5}}, "an invoice"),
