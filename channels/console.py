@@ -15,7 +15,15 @@ from typing import Final
 from uuid import uuid4
 
 from goclaw_py.core.errors import MaybeSent, NotSent, SettingError, StoreUnavailable
-from goclaw_py.core.events import RunEnded, RunSignal, RunStarted, RunText, RunTool, RunWaits
+from goclaw_py.core.events import (
+    ButtonsUsed,
+    RunEnded,
+    RunSignal,
+    RunStarted,
+    RunText,
+    RunTool,
+    RunWaits,
+)
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
 from goclaw_py.core.routing import is_chat_name
@@ -248,7 +256,7 @@ class ConsoleChannel(Plain):
     def signal(self, signal: RunSignal) -> None:
         """Show what a run does, and keep its text for terminals that attach while it works."""
         match signal:
-            case RunWaits():
+            case RunWaits() | ButtonsUsed():
                 return
             case RunStarted(run_id):
                 self._live[run_id] = _Live(signal)

@@ -25,7 +25,7 @@ from channels.telegram.webhook import Webhook
 from goclaw_py.core import wording
 from goclaw_py.core.commands import MENU
 from goclaw_py.core.errors import ChannelError, ChannelRefused, NotSent, SettingError
-from goclaw_py.core.events import RunEnded, RunSignal, RunStarted, RunText, RunWaits
+from goclaw_py.core.events import ButtonsUsed, RunEnded, RunSignal, RunStarted, RunText, RunWaits
 from goclaw_py.core.messages import Attachment, OutboundMessage, PeerKind, Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.pacing import Pace
@@ -204,17 +204,16 @@ class TelegramChannel:
         if place is None or self._ending:
             return
         match signal:
-            case RunWaits(run_id=run, messages=messages, late=late):
-                if not late:
-                    self._typing.wait(run, place)
-                if self._settings.reactions:
-                    self._marks.wait(place, _numbers(messages), marked=late)
+            case RunWaits():
+                self._wait(place, signal)
             case RunStarted(run_id=run, messages=messages):
                 self._typing.begin(run, place)
                 self._marks.begin(place, _numbers(messages))
             case RunText(run_id=run, text=text):
                 if self._settings.streaming is Streaming.NATIVE and place.chat_id > 0:
                     self._native.add(run, place, text)
+            case ButtonsUsed(message=message):
+                self._close_later(partial(self._remove_buttons, place, message))
             case RunEnded(run_id=run):
                 self._typing.end(run, place)
                 self._native.end(run)
@@ -339,28 +338,43 @@ class TelegramChannel:
 
     # ------------------------------------------------------------------ showing
 
+    def _wait(self, place: Place, waits: RunWaits) -> None:
+        if not waits.late:
+            self._typing.wait(waits.run_id, place)
+        if self._settings.reactions:
+            self._marks.wait(place, _numbers(waits.messages), marked=waits.late)
+
     def _end(self, place: Place, ended: RunEnded) -> None:
         if self._settings.reactions:
             self._marks.end(place, _numbers(ended.messages), ended.outcome)
         if ended.draft is not None:
-            task = asyncio.create_task(self._close_draft(ended, ended.draft), name="close draft")
-            self._closing.add(task)
-            task.add_done_callback(self._closing.discard)
+            self._close_later(self._closer(ended, ended.draft))
 
-    async def _close_draft(self, ended: RunEnded, draft: str) -> None:
-        """Mark a draft that nobody finishes; remove one that turned out to be about nothing."""
+    def _closer(self, ended: RunEnded, draft: str) -> Callable[[], Awaitable[None]]:
+        """Marks a draft that nobody finishes; removes one that turned out to be about nothing."""
         sending, target = self._sending, ended.target
         if ended.outcome is Outcome.COMPLETED:
-            close = partial(sending.delete_draft, target, draft)
-        else:
-            mark = wording.cut_draft(ended.outcome)
-            close = partial(sending.close_draft, target, draft, ended.shown, mark)
+            return partial(sending.delete_draft, target, draft)
+        mark = wording.cut_draft(ended.outcome)
+        return partial(sending.close_draft, target, draft, ended.shown, mark)
+
+    async def _remove_buttons(self, place: Place, message: str) -> None:
+        if (number := number_of(message)) is not None:
+            await (await self._open()).remove_buttons(place.chat_id, number)
+
+    def _close_later(self, close: Callable[[], Awaitable[None]]) -> None:
+        task = asyncio.create_task(self._close(close), name="telegram close")
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    async def _close(self, close: Callable[[], Awaitable[None]]) -> None:
+        """Change what is in a chat for the last time, with some tries."""
         for _ in range(_CLOSE_TRIES):
             try:
                 await close()
             except ChannelError as error:
                 if not error.retryable:
-                    _log.info("a draft was not closed", extra={"reason": str(error)})
+                    _log.info("a message was not closed", extra={"reason": str(error)})
                     return
                 await asyncio.sleep(error.retry_after_s or _CLOSE_APART_S)
             else:

@@ -132,6 +132,9 @@ class BotClient(Protocol):
         ``MarkupRefused`` besides.
         """
 
+    async def remove_buttons(self, chat_id: int, message_id: int) -> None:
+        """Take the buttons below a message of ours away; one without any, or gone, is no error."""
+
     async def delete_message(self, chat_id: int, message_id: int) -> None:
         """Remove a message of ours; one that is gone is no error. A lost answer is ``NotSent``."""
 

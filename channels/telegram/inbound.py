@@ -36,7 +36,7 @@ from channels.telegram.inbound_chat import (
 from channels.telegram.inbound_message import read_message
 from goclaw_py.core.messages import ChatReached, Inbound, InboundMessage, PeerKind
 
-__all__ = ["CHANNEL", "KINDS", "Malformed", "parse_update", "press_id", "update_id"]
+__all__ = ["CHANNEL", "KINDS", "Malformed", "parse_update", "press_of", "update_id"]
 
 _NO_TIME = datetime.fromtimestamp(0, UTC)
 """Telegram does not tell when a button was pressed or an answer was stopped."""
@@ -51,10 +51,11 @@ def update_id(update: object) -> int | None:
     return whole_number(object_or_empty(update).get("update_id"))
 
 
-def press_id(update: object) -> str | None:
-    """The id by which the press of a button is answered; None if the update is no press."""
+def press_of(update: object) -> tuple[str, str] | None:
+    """The id by which the press of a button is answered, and the button's data; None for others."""
     query = object_or_empty(object_or_empty(update).get("callback_query"))
-    return text_or_empty(query.get("id")) or None
+    number = text_or_empty(query.get("id"))
+    return (number, text_or_empty(query.get("data"))) if number else None
 
 
 def parse_update(

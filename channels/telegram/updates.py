@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from channels.telegram.client import Bot, BotClient
-from channels.telegram.inbound import Malformed, parse_update, press_id, update_id
+from channels.telegram.inbound import Malformed, parse_update, press_of, update_id
+from goclaw_py.core.commands import toast
 from goclaw_py.core.errors import ChannelError
 from goclaw_py.core.messages import Inbound, InboundMessage
 from goclaw_py.ports.channel import Intake
@@ -42,9 +43,9 @@ class Updates:
         if batch:
             await intake.accept(batch)
         for update in updates:
-            if (press := press_id(update)) and not self._closed:
+            if (press := press_of(update)) and not self._closed:
                 # Also if it was known: an earlier process may have died before it could answer.
-                task = asyncio.create_task(self._answer(press), name="telegram press")
+                task = asyncio.create_task(self._answer(*press), name="telegram press")
                 self._answers.add(task)
                 task.add_done_callback(self._answers.discard)
 
@@ -76,11 +77,11 @@ class Updates:
                 batch.append(told)
         return batch
 
-    async def _answer(self, press: str) -> None:
-        """Stop the button from waiting, whoever pressed it."""
+    async def _answer(self, press: str, data: str) -> None:
+        """Stop the button from waiting, whoever pressed it, and say what it does."""
         for attempt in range(1, _TRIES + 1):
             try:
-                await self._client.answer_press(press)
+                await self._client.answer_press(press, toast(data))
             except ChannelError as error:
                 if not error.retryable or attempt == _TRIES:
                     _log.debug("a press was not answered", extra={"reason": str(error)})

@@ -22,6 +22,7 @@ from aiogram.methods import (
     AnswerCallbackQuery,
     DeleteMessage,
     DeleteWebhook,
+    EditMessageReplyMarkup,
     EditMessageText,
     GetFile,
     GetMe,
@@ -198,6 +199,12 @@ class AiogramClient:
         )
         with suppress(AlreadySo):
             await _call(self._bot, edit)
+
+    @guarded()
+    async def remove_buttons(self, chat_id: int, message_id: int) -> None:
+        """Take the buttons below a message away."""
+        with suppress(AlreadySo, MessageGone):
+            await _call(self._bot, EditMessageReplyMarkup(chat_id=chat_id, message_id=message_id))
 
     @guarded()
     async def delete_message(self, chat_id: int, message_id: int) -> None:

@@ -186,6 +186,12 @@ class PtbClient:
             await _raw(self._bot, "edit_Message_Text", parameters)
 
     @guarded()
+    async def remove_buttons(self, chat_id: int, message_id: int) -> None:
+        """Take the buttons below a message away."""
+        with suppress(AlreadySo, MessageGone):
+            await _ours(self._bot.edit_message_reply_markup(chat_id, message_id))
+
+    @guarded()
     async def delete_message(self, chat_id: int, message_id: int) -> None:
         """Remove a message."""
         with suppress(AlreadySo, MessageGone):

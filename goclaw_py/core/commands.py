@@ -164,6 +164,14 @@ _JOB_BUTTONS = (
     ),
 )
 
+_TOASTS: Final = {
+    JobAction.DONE: "✅ Done",
+    JobAction.AGAIN: "🔁 Once more",
+    JobAction.SNOOZE_10M: "💤 Again in 10 minutes",
+    JobAction.SNOOZE_1H: "💤 Again in an hour",
+    JobAction.SNOOZE_TOMORROW: "💤 Again tomorrow",
+}
+
 _COMMANDS: dict[str, Command] = {
     "stop": Stop(everything=False),
     "stopall": Stop(everything=True),
@@ -246,6 +254,17 @@ def stop_data(run_id: RunId) -> str:
 def job_data(action: JobAction, occurrence: OccurrenceId) -> str:
     """The data of a button below what a job has said."""
     return f"job:{action}:{occurrence}"
+
+
+def toast(data: str) -> str:
+    """What is shown for a moment to who has pressed the button with this data; "" if unknown."""
+    match _pressed(data):
+        case Stop():
+            return "⏹ Stopping…"
+        case JobButton(action):
+            return _TOASTS[action]
+        case _:
+            return ""
 
 
 def job_buttons(occurrence: OccurrenceId) -> tuple[tuple[Button, ...], ...]:

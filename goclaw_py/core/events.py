@@ -161,4 +161,15 @@ class RunEnded:
     shown: str = ""
 
 
-RunSignal = RunWaits | RunStarted | RunText | RunTool | RunEnded
+@dataclass(frozen=True, slots=True)
+class ButtonsUsed:
+    """A button below a message has done what it says: all buttons there go away.
+
+    ``message`` is the channel's id of it.
+    """
+
+    target: Target
+    message: str
+
+
+RunSignal = RunWaits | RunStarted | RunText | RunTool | RunEnded | ButtonsUsed

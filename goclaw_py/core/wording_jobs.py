@@ -31,6 +31,7 @@ OFF: Final = "Jobs are switched off here: nothing runs by the clock."
 NO_JOBS: Final = (
     "There are no jobs here. Ask me for one, such as: remind me in 20 minutes to call Ann."
 )
+ANSWERED: Final = "One of the buttons below this reminder was pressed already."
 GONE: Final = "I do not know this reminder any more."
 HOW: Final = "Change one with /jobs pause N, /jobs resume N, /jobs run N or /jobs delete N."
 IS_RUNNING: Final = "It is running already."

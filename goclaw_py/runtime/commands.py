@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -28,7 +28,8 @@ from goclaw_py.core.commands import (
     our_command_of,
 )
 from goclaw_py.core.errors import ChannelError, StoreUnavailable
-from goclaw_py.core.ids import NodeId, SessionKey
+from goclaw_py.core.events import ButtonsUsed
+from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Mode
@@ -91,6 +92,10 @@ class Commands:
         self._heartbeats = HeartbeatCommands(means.heartbeats, means.policies, means.doorkeeper)
         self._answers: set[asyncio.Task[None]] = set()
 
+    def connect(self, shows_stop: Callable[[RunId], Awaitable[bool]]) -> None:
+        """Give it who knows whether a growing reply shows that its run was stopped."""
+        self._shows_stop = shows_stop
+
     def answer_stop(
         self, message: InboundMessage, stopped: Stopped, command: Stop, *, covered: int = 0
     ) -> None:
@@ -115,6 +120,10 @@ class Commands:
             except StoreUnavailable as error:
                 log.warning("no other node could be asked to stop its jobs: %s", error)
         report = stopped.report
+        only = report.stopped[0] if len(report.stopped) == 1 else None
+        is_all = not (stopped.dropped or covered or jobs)
+        if only is not None and is_all and await self._shows_stop(only):
+            return  # its growing reply says so
         text = wording.stopped(
             len(report.stopped),
             stopped.dropped + covered,
@@ -207,12 +216,22 @@ class Commands:
             case QueueMode(word):
                 answer = await self._queue(row, word)
             case Jobs() | Timezone() | JobButton():
-                answer = await self._jobs.answer(row, command)
+                answer = await self._job(row, command)
             case HeartbeatCommand() | Mute():
                 answer = await self._heartbeats.answer(row, command)
             case _:
                 assert_never(command)
         return answer
+
+    async def _job(self, row: InboxRow, command: Jobs | Timezone | JobButton) -> str:
+        if not isinstance(command, JobButton):
+            return await self._jobs.answer(row, command)
+        pressed = await self._jobs.press(row, command)
+        target, below = row.message.target, row.message.reply_to
+        if pressed.is_used and below is not None:
+            channel = self._channels[target.channel, target.account]
+            channel.signal(ButtonsUsed(target, below))
+        return pressed.answer
 
     async def _status(self, row: InboxRow) -> str:
         key = row.session

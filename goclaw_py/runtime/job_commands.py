@@ -21,7 +21,7 @@ from goclaw_py.core.errors import (
 from goclaw_py.core.ids import JobId, OccurrenceId
 from goclaw_py.core.job_json import job_of
 from goclaw_py.core.jobs import JobSpec, JobState, Maker, Message, owner_of
-from goclaw_py.core.messages import Target
+from goclaw_py.core.messages import ExternalId, Target, external_id
 from goclaw_py.core.occurrence import Logged
 from goclaw_py.core.schedule import At
 from goclaw_py.core.snooze import again_at
@@ -63,6 +63,14 @@ class _Ran:
     """It is the asker's; else it only spoke in their chat."""
 
 
+@dataclass(frozen=True, slots=True)
+class Pressed:
+    """What the sender of a press reads; ``is_used``: the buttons have no use any more."""
+
+    answer: str
+    is_used: bool
+
+
 class JobCommands:
     """Carries them out for whoever may talk: what a chat's jobs are is that chat's business.
 
@@ -74,6 +82,10 @@ class JobCommands:
         self._store = store
         self._lists: Recent[Target, tuple[JobId, ...]] = Recent(_LISTS)
         """What the numbers mean that people read last: a job may have come or gone since."""
+        self._pressed: Recent[tuple[OccurrenceId, Target], tuple[JobAction, ExternalId]] = Recent(
+            _LISTS
+        )
+        """Which press has used the buttons below what a job said in a chat."""
         self._acts: Mapping[str, Callable[[str, Asker], Awaitable[str]]] = {
             "pause": self._pause,
             "resume": self._resume,
@@ -81,7 +93,7 @@ class JobCommands:
             "run": self._run,
         }
 
-    async def answer(self, row: InboxRow, command: Jobs | Timezone | JobButton) -> str:
+    async def answer(self, row: InboxRow, command: Jobs | Timezone) -> str:
         """Carry one out; what its sender reads."""
         by = asker(row)
         match command:
@@ -89,8 +101,21 @@ class JobCommands:
                 return await self._jobs(by, row.message.target, command)
             case Timezone():
                 return await self._timezone(by, command)
-            case JobButton():
-                return await self._press(by, command)
+
+    async def press(self, row: InboxRow, button: JobButton) -> Pressed:
+        """Do what a button says, unless another one below the same message has been used."""
+        there = button.occurrence, row.message.target
+        this = button.action, external_id(row.message)
+        first = self._pressed.get(there)
+        # The same wish once more changes nothing, but for AGAIN; a crash repeats the same press.
+        if first not in (None, this) and (button.action in (JobAction.AGAIN, JobAction.DONE)):
+            return Pressed(wording_jobs.ANSWERED, is_used=True)
+        if first is not None and first[0] is not button.action:
+            return Pressed(wording_jobs.ANSWERED, is_used=True)
+        pressed = await self._press(asker(row), button)
+        if pressed.is_used and pressed.answer != wording_jobs.GONE:
+            self._pressed[there] = this
+        return pressed
 
     # ------------------------------------------------------------------ commands
 
@@ -162,23 +187,24 @@ class JobCommands:
 
     # ------------------------------------------------------------------ buttons
 
-    async def _press(self, by: Asker, button: JobButton) -> str:
+    async def _press(self, by: Asker, button: JobButton) -> Pressed:
         ran = await self._ran(button.occurrence, by)
         if ran is None:
-            return wording_jobs.GONE
+            return Pressed(wording_jobs.GONE, is_used=True)
         if button.action is JobAction.DONE:
-            return wording_jobs.done(ran.spec.title)
+            return Pressed(wording_jobs.done(ran.spec.title), is_used=True)
         if not self._desk.enabled:
-            return wording_jobs.OFF
+            return Pressed(wording_jobs.OFF, is_used=False)
         try:
             if button.action is JobAction.AGAIN and ran.own:
-                return await self._run(ran.job, by)
+                said = await self._run(ran.job, by)
+                return Pressed(said, is_used=said not in _NOT_RUN.values())
         except UnknownJob:
             pass  # it has run and is gone: what it did is made anew
         try:
-            return await self._again(button, ran, by)
+            return Pressed(await self._again(button, ran, by), is_used=True)
         except JobError as error:
-            return wording_jobs.refused(error)
+            return Pressed(wording_jobs.refused(error), is_used=False)
 
     async def _ran(self, occurrence: OccurrenceId, by: Asker) -> _Ran | None:
         """What a button stands below; None if it is not known, or nothing of this chat.

@@ -6,6 +6,7 @@ moment. Whoever owns the run records its outcome afterwards, in one transaction 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
@@ -50,6 +51,9 @@ from goclaw_py.runtime.turn import Turn, maker_in
 from goclaw_py.runtime.workshop import Job, Workshop
 
 log = logging.getLogger(__name__)
+
+_STOP_SHOWN_S = 1.0
+"""How long the answer to a stop waits for the growing reply to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,8 @@ class Runner:
         self._jobs = tools.jobs
         self.in_hand = InHand()
         self._abandoned = Abandoned()
+        self._told: dict[RunId, asyncio.Event] = {}
+        """Runs whose end somebody waits for; the channel closes their growing replies."""
         self.notices = Notices(store, clock, node)
 
     def connect(self, dispatcher: Dispatcher, workshop: Workshop, outages: Outages) -> None:
@@ -126,6 +132,20 @@ class Runner:
         if turn is None:
             return False
         return message_id in turn.message_ids or message_id == self._drafts.of(run_id)
+
+    async def shows_stop(self, run_id: RunId) -> bool:
+        """Whether the growing reply of a run that was stopped says so, within a moment."""
+        if self._drafts.of(run_id) is None:
+            return False
+        told = self._told.setdefault(run_id, asyncio.Event())
+        try:
+            async with asyncio.timeout(_STOP_SHOWN_S):
+                await told.wait()
+        except TimeoutError:
+            return False
+        finally:
+            self._told.pop(run_id, None)
+        return True
 
     def turns(self, requests: Collection[RunId]) -> list[Turn]:
         """The turns of some requests whose ends are not stored."""
@@ -250,6 +270,8 @@ class Runner:
             end = replace(end, left=await self._drafts.end(turn.id))
         end = self._write(end)
         self._signal(turn, signal_of(end))
+        if turn.id in self._told:
+            self._told[turn.id].set()
         log_failure(turn, error)
         facts, told = turn.facts, end.ended
         try:

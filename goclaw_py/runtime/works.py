@@ -138,8 +138,7 @@ class Works:
         self.outages = Outages(
             store, clock, node, around.outage_hold_s, self.gateway.submit, self.runner.drop
         )
-        turns = self.runner.turns
-        self.stopper = Stopper(store, clock, node, self.dispatcher, turns, self.outages)
+        self.stopper = Stopper(store, clock, node, self.dispatcher, self.runner.turns, self.outages)
         desks = self.office.desk, self.heartbeats.desk
         self.calls = Calls(store, clock, node)
         self.elsewhere = Elsewhere(store, clock, self.calls, node)
@@ -147,6 +146,7 @@ class Works:
             self.stopper, policies, self.doorkeeper, self.ledger, desks[0], self.elsewhere, desks[1]
         )
         self.commands = Commands(store, clock, channels, node, means)
+        self.commands.connect(self.runner.shows_stop)
         self.outbox = Outbox(
             store, clock, channels, pacing, node, goes_last=self.doorkeeper.is_strangers
         )

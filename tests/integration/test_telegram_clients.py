@@ -219,6 +219,15 @@ async def test_a_press_is_answered(api: BotApi, client: BotClient) -> None:
             await client.answer_press(press)
 
 
+async def test_buttons_are_taken_away(api: BotApi, client: BotClient) -> None:
+    number = await client.send_message(HERE, HELLO, buttons=[[("Done", "d:1")]])
+    for _ in range(2):  # the second time there are none
+        await client.remove_buttons(ANN, number)
+        assert "reply_markup" not in asked(api, "editMessageReplyMarkup")
+    assert not api.world.chats[ANN].messages[number].get("reply_markup")
+    await client.remove_buttons(ANN, 999)  # a message that is gone
+
+
 async def test_the_command_menu_is_published(api: BotApi, client: BotClient) -> None:
     """SPEC CMD-5."""
     await client.set_commands({"stop": "Stop", "status": "What is going on"})
@@ -314,6 +323,7 @@ REPEATABLE: Mapping[str, Call] = {
     "getUpdates": lambda client: client.get_updates(offset=None, wait_s=0, kinds=["message"]),
     "editMessageText": lambda client: client.edit_message(ANN, 2, Text("bye")),
     "deleteMessage": lambda client: client.delete_message(ANN, 2),
+    "editMessageReplyMarkup": lambda client: client.remove_buttons(ANN, 2),
     "sendMessageDraft": lambda client: client.send_draft(HERE, 5, HELLO),
     "sendChatAction": lambda client: client.send_action(HERE, "typing"),
     "setMessageReaction": lambda client: client.set_reaction(ANN, 1, "👀"),

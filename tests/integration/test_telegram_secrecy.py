@@ -49,6 +49,7 @@ CALLS: Mapping[str, Call] = {
     "sendMessage": lambda client, _: client.send_message(HERE, Text("x"), buttons=[[("a", "b")]]),
     "editMessageText": lambda client, _: client.edit_message(ANN, 2, Text("x")),
     "deleteMessage": lambda client, _: client.delete_message(ANN, 2),
+    "editMessageReplyMarkup": lambda client, _: client.remove_buttons(ANN, 2),
     "sendMessageDraft": lambda client, _: client.send_draft(HERE, 5, Text("x")),
     "sendDocument": _send(FileKind.DOCUMENT),
     "sendPhoto": _send(FileKind.PHOTO),

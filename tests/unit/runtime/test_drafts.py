@@ -18,7 +18,17 @@ from goclaw_py.core.pacing import Pace
 from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
 from goclaw_py.runtime.drafts import EDIT_EVERY_S, FIRST_AFTER_S
-from goclaw_py.testing.agents import Block, Do, Emitting, Fail, Return, Say, ScriptedAgent, Stream
+from goclaw_py.testing.agents import (
+    Block,
+    Do,
+    Emitting,
+    Fail,
+    Ignore,
+    Return,
+    Say,
+    ScriptedAgent,
+    Stream,
+)
 from tests.support.drafting import DraftingChannel, drafting, outbox
 from tests.support.harness import Ways, a_process, message, until
 
@@ -135,9 +145,18 @@ async def test_a_stop_marks_the_draft_below_what_it_shows() -> None:
         await gateway.say("hello", apart_s=5)
         await gateway.say("/stop", apart_s=5)
         assert drafting(gateway).closed_drafts() == []
-        assert drafting(gateway).visible() == ["so far\n\n⏹ Stopped.", "Stopped."]
+        assert drafting(gateway).visible() == ["so far\n\n⏹ Stopped."]
         assert [row.message.draft for row in await outbox(gateway)] == ["draft-1"]
         assert await gateway.store.drafts() == []
+
+
+async def test_a_stop_is_answered_where_the_run_does_not_end_soon() -> None:
+    """SPEC CMD-1: its growing reply cannot say so yet."""
+    agent = ScriptedAgent(Emitting((TextDelta("so far"),), Ignore(5.0)))
+    async with a_process(agent, AT_ONCE, channels=(DraftingChannel(),)) as gateway:
+        await gateway.say("hello", apart_s=3)
+        await gateway.say("/stop", apart_s=1.5)
+        assert "Stopped." in drafting(gateway).visible()
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,16 @@ from itertools import count
 import pytest
 
 from goclaw_py.core import wording_jobs
-from goclaw_py.core.commands import JobAction, command_of, job_buttons, our_command
+from goclaw_py.core.commands import (
+    JobAction,
+    JobButton,
+    command_of,
+    job_buttons,
+    job_data,
+    our_command,
+)
 from goclaw_py.core.errors import UnknownJob
+from goclaw_py.core.events import ButtonsUsed
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, JobId, NodeId, OccurrenceId, Owner, RunId
 from goclaw_py.core.jobs import (
     OPERATOR,
@@ -83,6 +91,8 @@ class Chats:
         asked = replace(message(said), target=target) if isinstance(said, str) else said
         command = our_command(asked.text) if typed else command_of(asked, None)
         assert command is not None
+        if isinstance(command, JobButton):
+            return (await self.commands.press(row(asked), command)).answer
         return await self.commands.answer(row(asked), command)  # type: ignore[arg-type]
 
     async def press(self, action: JobAction, occurrence: OccurrenceId, target: Target = ANN) -> str:
@@ -452,13 +462,33 @@ async def test_a_second_press_makes_no_second_reminder(action: JobAction) -> Non
     assert await chats.all() == [once]
 
 
-async def test_another_button_is_another_wish() -> None:
-    """SPEC CRON-13: in ten minutes, and tomorrow once more."""
+@pytest.mark.parametrize("second", [JobAction.SNOOZE_TOMORROW, JobAction.AGAIN, JobAction.DONE])
+async def test_the_buttons_of_a_reminder_act_once(second: JobAction) -> None:
+    """SPEC CRON-13."""
     chats = Chats()
     ran = await chats.happened(await chats.make(chats.soon()))
     await chats.press(JobAction.SNOOZE_10M, ran.id)
-    await chats.press(JobAction.SNOOZE_TOMORROW, ran.id)
-    assert len(await chats.all()) == 2
+    assert await chats.press(second, ran.id) == wording_jobs.ANSWERED
+    assert len(await chats.all()) == 1
+
+
+async def test_a_press_that_a_crash_repeats_does_the_same() -> None:
+    """SPEC IO-2."""
+    chats = Chats()
+    ran = await chats.happened(await chats.make(chats.soon()))
+    data = job_data(JobAction.DONE, ran.id)
+    press = replace(message("label"), target=ANN, press=data)
+    assert await chats.ask(press) == await chats.ask(press) == "✅ Done: tea"
+
+
+async def test_buttons_stay_when_a_press_could_not_be_carried_out() -> None:
+    chats = Chats(Rules(PROFILE, most=1))
+    ran = await chats.happened(await chats.make(chats.soon()))
+    await chats.make(Every(timedelta(hours=2)), "water")
+    data = job_data(JobAction.SNOOZE_10M, ran.id)
+    press = row(replace(message("label"), target=ANN, press=data))
+    button = JobButton(JobAction.SNOOZE_10M, ran.id)
+    assert not (await chats.commands.press(press, button)).is_used
 
 
 async def test_a_second_press_to_another_process_makes_no_second_one_either() -> None:
@@ -576,7 +606,6 @@ async def test_what_an_operators_job_has_said_here_can_be_snoozed_here() -> None
     )
     assert operators.owner == OPERATOR
     ran = await chats.happened(operators, deleted=False)
-    assert await chats.press(JobAction.DONE, ran.id) == "✅ Done: Standup"
     assert (await chats.press(JobAction.SNOOZE_10M, ran.id)).startswith("💤 I remind you of ")
     (again,) = await chats.all(owner_of(ANN, PeerKind.DIRECT))
     assert (again.maker, again.spec.payload) == (Maker.PERSON, Message("Drink tea"))
@@ -699,7 +728,7 @@ async def reminded(gateway: GatewayProcess) -> OutboundMessage:
 async def press(gateway: GatewayProcess, below: OutboundMessage, action: JobAction) -> str:
     """Press one of its buttons; what comes back."""
     (button,) = [b for line in below.buttons for b in line if f":{action}:" in b.data]
-    pressed = replace(message(button.text), press=button.data)
+    pressed = replace(message(button.text), press=button.data, reply_to="7")
     known = len(gateway.channel.texts())
     await gateway.gateway.accept([pressed])
     await until(lambda: len(gateway.channel.texts()) > known)
@@ -720,7 +749,9 @@ async def test_a_reminder_is_snoozed_and_comes_again_with_buttons_of_its_own() -
         assert gateway.clock.now() - before > timedelta(minutes=9)
         second = gateway.channel.sent[-1]
         assert await press(gateway, second, JobAction.DONE) == "✅ Done: Tea time"
-        assert await press(gateway, first, JobAction.DONE) == "✅ Done: Tea time"
+        assert await press(gateway, first, JobAction.DONE) == wording_jobs.ANSWERED
+        used = [one for one in gateway.channel.signals if isinstance(one, ButtonsUsed)]
+        assert {(one.target, one.message) for one in used} == {(first.target, "7")}
 
 
 async def test_a_press_is_never_a_question_for_the_agent() -> None:

@@ -72,7 +72,7 @@ async def test_a_reply_to_the_draft_stops_its_run() -> None:
         drafts = {d.run_id: d.external_id for d in await gateway.store.drafts()}
         assert draft.run_id is not None
         await gateway.gateway.accept([stop(drafts[draft.run_id])])
-        await until(lambda: "Stopped." in gateway.channel.texts(), within_s=0.2)
+        await until(lambda: "so far\n\n⏹ Stopped." in channel.visible(), within_s=1)
         assert stopped(gateway) == ["two"]
 
 

@@ -116,6 +116,9 @@ class ScriptedClient:
     reactions: list[Shown] = field(default_factory=list)
     drafts: list[Shown] = field(default_factory=list)
     presses: list[tuple[float, str]] = field(default_factory=list)
+    toasts: list[str] = field(default_factory=list)
+    bare: list[tuple[int, int]] = field(default_factory=list)
+    """Messages whose buttons were taken away."""
     hooks: list[HookSet] = field(default_factory=list)
     menu: Mapping[str, str] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
@@ -218,6 +221,11 @@ class ScriptedClient:
     async def answer_press(self, press_id: str, text: str = "") -> None:
         await self._begin("answer_press")
         self.presses.append((now(), press_id))
+        self.toasts.append(text)
+
+    async def remove_buttons(self, chat_id: int, message_id: int) -> None:
+        await self._begin("remove_buttons")
+        self.bare.append((chat_id, message_id))
 
     async def set_commands(self, commands: Mapping[str, str]) -> None:
         await self._begin("set_commands")

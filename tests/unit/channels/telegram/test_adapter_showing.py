@@ -10,7 +10,7 @@ import pytest
 from channels.telegram.client import Place
 from channels.telegram.settings import Streaming
 from goclaw_py.core.errors import MaybeSent, NotSent, RateLimited, Undeliverable
-from goclaw_py.core.events import RunEnded, RunStarted, RunText, RunWaits
+from goclaw_py.core.events import ButtonsUsed, RunEnded, RunStarted, RunText, RunWaits
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome
@@ -276,6 +276,20 @@ async def test_telegrams_own_drafts_are_a_setting(streaming: Streaming) -> None:
     assert client.drafts == []
 
 
+# ---------------------------------------------------------------------------- used buttons
+
+
+async def test_buttons_that_are_used_go_away() -> None:
+    """SPEC CRON-13."""
+    client = ScriptedClient()
+    client.fail("remove_buttons", NotSent("reset"))
+    async with over(client) as channel:
+        channel.signal(ButtonsUsed(ANN, "12"))
+        channel.signal(ButtonsUsed(ANN, "line-1"))
+        await asyncio.sleep(10)
+    assert client.bare == [(7, 12)]
+
+
 # ---------------------------------------------------------------------------- closing drafts
 
 
@@ -333,7 +347,7 @@ async def test_a_draft_in_a_chat_that_is_gone_is_let_go_with_a_line_in_the_log(
             channel.signal(RunEnded(RUN, ANN, Outcome.CANCELLED, draft="101", shown="x"))
             await asyncio.sleep(30)
     assert client.calls == ["edit_message"]
-    assert lines == ["INFO a draft was not closed"]
+    assert lines == ["INFO a message was not closed"]
 
 
 async def test_closing_the_channel_waits_two_seconds_for_drafts() -> None:

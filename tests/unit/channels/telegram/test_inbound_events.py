@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from channels.telegram.inbound import Malformed, press_id
+from channels.telegram.inbound import Malformed, press_of
 from goclaw_py.core.commands import Stop, parse_command
 from goclaw_py.core.messages import (
     ChatMigrated,
@@ -114,7 +114,7 @@ def test_a_press_of_a_button_that_is_gone_says_its_data(markup: object) -> None:
 )
 def test_a_press_where_nothing_can_be_answered_is_passed_over(raw: Json) -> None:
     assert read(raw) is None
-    assert press_id(raw) is not None, "but the client still waits for an answer"
+    assert press_of(raw) is not None, "but the client still waits for an answer"
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_malformed_press_says_so(raw: Json, field: str) -> None:
 @pytest.mark.parametrize(
     ("raw", "found"),
     [
-        (pressed(), "4382bfdwdsb323b2d9"),
+        (pressed("stop:r"), ("4382bfdwdsb323b2d9", "stop:r")),
         (pressed(id=5), None),
         (pressed(id=""), None),
         (said(), None),
@@ -147,8 +147,8 @@ def test_a_malformed_press_says_so(raw: Json, field: str) -> None:
         (5, None),
     ],
 )
-def test_only_a_press_has_the_id_of_a_press(raw: object, found: str | None) -> None:
-    assert press_id(raw) == found
+def test_only_a_press_has_the_id_of_a_press(raw: object, found: tuple[str, str] | None) -> None:
+    assert press_of(raw) == found
 
 
 # --- the stop button under a draft --------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from channels.telegram.inbound import KINDS, Malformed, press_id, update_id
+from channels.telegram.inbound import KINDS, Malformed, press_of, update_id
 from channels.telegram.inbound_content import SERVICE
 from goclaw_py.core.messages import (
     ChatMigrated,
@@ -135,7 +135,7 @@ def check(raw: object) -> None:
     """The law, and that what comes out can be stored."""
     number = update_id(raw)
     assert number is None or -(1 << 63) <= number < 1 << 63
-    assert press_id(raw) is None or isinstance(press_id(raw), str)
+    assert press_of(raw) is None or isinstance(press_of(raw), tuple)
     with suppress(Malformed):
         found = read(raw)
         assert found is None or isinstance(found, InboundMessage | ChatMigrated | ChatReached)

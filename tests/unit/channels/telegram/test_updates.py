@@ -140,3 +140,19 @@ async def test_closing_ends_the_answers_under_way_and_begins_no_more() -> None:
     assert client.calls == ["answer_press"]
     assert client.presses == []
     assert len(asyncio.all_tasks()) == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ("stop:run", "⏹ Stopping…"),
+        ("job:s10:0190d2a4-7a2b-7c3d-8e4f-123456789abc", "💤 Again in 10 minutes"),
+        ("job:sX:0190d2a4-7a2b-7c3d-8e4f-123456789abc", ""),
+        ("something else", ""),
+    ],
+)
+async def test_a_press_is_answered_with_what_it_does(data: str, words: str) -> None:
+    """SPEC CRON-13."""
+    client = ScriptedClient()
+    await take(client, pressed(5, data))
+    assert client.toasts == [words]
