@@ -162,6 +162,11 @@ def _where(message: str, text: str) -> tuple[int, str]:
     """Line and problem from the words of ``tomllib``, which has them only as text before 3.14."""
     found = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", message)
     line = int(found[1]) if found and found[1] else max(1, len(text.splitlines()))
+    if twice := re.match(r"Cannot declare \((.*)\) twice", message):
+        section = "[" + ".".join(re.findall(r"'([^']*)'", twice[1])) + "]"
+        lines = [one.partition("#")[0].strip() for one in text.splitlines()]
+        first = f" (line {lines.index(section) + 1})" if section in lines else ""
+        return line, f"the section {section} stands here already{first}: put its keys there"
     return line, f"this is not TOML: {message[: found.start()] if found else message}"
 
 

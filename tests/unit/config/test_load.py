@@ -353,6 +353,12 @@ def test_what_is_not_toml_is_one_line_with_file_and_line(
     assert "(at " not in line
 
 
+def test_a_section_that_stands_twice_is_named_with_its_first_line(tmp_path: Path) -> None:
+    (line,) = refused(tmp_path, "[lanes]\n[agents.main]\n[log]\n[agents.main]\nmodel = 'offline'\n")
+    told = "the section [agents.main] stands here already (line 2): put its keys there"
+    assert line == f"{tmp_path / 'goclaw.toml'}:4: {told}"
+
+
 def test_a_broken_file_does_not_hide_a_wrong_variable(tmp_path: Path) -> None:
     lines = refused(tmp_path, "x", GOCLAW_NOPE="1")
     assert len(lines) == 2

@@ -42,7 +42,8 @@ def test_a_program_prints_what_the_guide_says(
     monkeypatch.setattr(asyncio.events, "new_event_loop", VirtualLoop)
     monkeypatch.setattr(library, "SharedClock", _Clock)
     monkeypatch.setattr(random, "random", lambda: 0.5)
-    exec(compile(program.code, GUIDE, "exec"), {"__name__": "__main__"})
+    code = program.code.replace("datetime.now(UTC)", "datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)")
+    exec(compile(code, GUIDE, "exec"), {"__name__": "__main__"})
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == (program.prints, "")
 
