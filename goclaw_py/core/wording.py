@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+from types import MappingProxyType
 from typing import assert_never
 
 from goclaw_py.core.budget import Budget, Limit, Scope, Spent
 from goclaw_py.core.commands import MENU, Greet, Help, Misspelt
-from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import Attachment, InboundMessage, Sender
 from goclaw_py.core.outcomes import Ending, Outcome, Reason, Trigger
 from goclaw_py.core.requests import Drop, Mode, QueuePolicy
 from goclaw_py.core.status import RunState, RunView
 from goclaw_py.core.text import count, first_words
+from goclaw_py.core.wording_times import lasting
 
 _SNIPPET = 40
 _MAX_SNIPPETS = 3
@@ -50,8 +53,27 @@ def told(command: Greet | Help | Misspelt) -> str:
 
 def help_text() -> str:
     """The answer to ``/help``."""
-    lines = [f"/{name} - {what}" for name, what in MENU]
-    return "\n".join(["Write to me in plain words. Besides, I understand:", *lines])
+    menu = dict(MENU)
+    lines = ["Write to me in plain words, such as: remind me in 20 minutes to call Ann."]
+    for group, names in _HELP:
+        lines += ["", f"{group}:", *(f"/{name} - {menu[name]}" for name in names)]
+    return "\n".join([*lines, "", *_EXAMPLES])
+
+
+_HELP = (
+    ("What runs", ("stop", "stopall", "status", "queue")),
+    ("This conversation", ("new", "usage", "whoami", "help")),
+    ("Jobs and reminders", ("jobs", "timezone")),
+    ("What I look after unasked", ("heartbeat", "mute")),
+)
+_EXAMPLES = (
+    "Examples:",
+    "/jobs pause 2 - pause the second job of /jobs",
+    "/timezone Europe/Paris - set your clock",
+    "/heartbeat add every 2h: is the build green?",
+    "/mute until 18:00",
+    "Reply /stop to one of your messages to stop only that one.",
+)
 
 
 def stopped(runs: int, dropped: int, *, already: bool, jobs: int = 0) -> str:
@@ -169,13 +191,30 @@ class Conversation:
     """Facts that it must not forget."""
 
 
-def status(runs: Sequence[RunView], history: Conversation) -> str:
-    """The answer to ``/status`` for one session."""
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a run does: the message that it answers, and the tools that it uses now."""
+
+    text: str
+    tools: Sequence[str] = ()
+
+
+def status(
+    runs: Sequence[RunView],
+    history: Conversation,
+    *,
+    agent: AgentName,
+    model: str = "",
+    works: Mapping[RunId, Work] = MappingProxyType({}),
+) -> str:
+    """The answer to ``/status`` for one session; ``works``: what runs do, as far as is known."""
     working = [run for run in runs if run.state in (RunState.RUNNING, RunState.FINISHING)]
     stopping = [run for run in runs if run.state in (RunState.STOPPING, RunState.ABANDONED)]
     waiting = [run for run in runs if run not in working and run not in stopping]
     lines = [
-        f"Running: {len(working)}" + (f" (for {working[0].for_s:.0f} s)" if working else ""),
+        f"Agent: {agent}" + (f", model {model}" if model else ""),
+        f"Running: {len(working)}",
+        *(_working(run, works.get(run.id)) for run in working),
         f"Waiting: {len(waiting)}",
     ]
     if stopping:
@@ -189,6 +228,12 @@ def status(runs: Sequence[RunView], history: Conversation) -> str:
     if history.pinned:
         lines.append(f"Facts to remember: {history.pinned}")
     return "\n".join(lines)
+
+
+def _working(run: RunView, work: Work | None) -> str:
+    now = f", {tools(work.tools)}" if work is not None and work.tools else ""
+    what = f"“{snippet(work.text)}”" if work is not None and work.text else "a message"
+    return f"- {what}, for {lasting(timedelta(seconds=run.for_s))}{now}"
 
 
 def usage(agent: AgentName, session: Spent, whole: Spent) -> str:

@@ -9,7 +9,7 @@ from goclaw_py.core.checklist import Checklist, Item
 from goclaw_py.core.errors import HeartbeatError
 from goclaw_py.core.heartbeat_view import HeartbeatView
 from goclaw_py.core.text import cut_text
-from goclaw_py.core.wording_times import at, left
+from goclaw_py.core.wording_times import at, left, soon, zone_or_utc
 
 LISTED: Final = 20
 """How many items one answer shows."""
@@ -81,11 +81,9 @@ def muted(view: HeartbeatView) -> str:
     until = muted_until(view)
     if until is None:
         return f"{NOT_MUTED} {HOW_MUTE}"
-    ahead = left(until - view.now)
-    return (
-        f"The heartbeat is muted until {at(until, view.policy.zone)}, for {ahead}. /mute off ends "
-        "that."
-    )
+    ahead, zone = left(until - view.now), view.policy.zone
+    end = f"{soon(until, zone, view.now)} ({zone_or_utc(zone)[1]})"
+    return f"The heartbeat is muted until {end}, for {ahead}. /mute off ends that."
 
 
 def unknown_duration(text: str) -> str:

@@ -13,7 +13,7 @@ from goclaw_py.core.jobs import Job, JobSpec, JobState, Notify
 from goclaw_py.core.occurrence import Why
 from goclaw_py.core.schedule import At, describe
 from goclaw_py.core.text import cut_text, is_blank
-from goclaw_py.core.wording_times import at, lasting, local, zone_or_utc
+from goclaw_py.core.wording_times import at, lasting, local, soon, zone_or_utc
 
 NOTIFY: Final = "[NOTIFY]"
 """A reply that begins so is told where ``Notify.CONDITIONAL`` holds (SPEC CRON-13)."""
@@ -180,8 +180,8 @@ def jobs(shown: Sequence[Job], total: int, *, enabled: bool) -> str:
     return "\n".join([*lines, HOW])
 
 
-def next_jobs(coming: Sequence[Job], *, enabled: bool) -> list[str]:
-    """The lines of ``/status`` about jobs: none if there are none."""
+def next_jobs(coming: Sequence[Job], zone: str, now: datetime, *, enabled: bool) -> list[str]:
+    """The lines of ``/status`` about jobs, in the zone of the chat: none if there are none."""
     if not coming:
         return []
     if not enabled:
@@ -189,7 +189,7 @@ def next_jobs(coming: Sequence[Job], *, enabled: bool) -> list[str]:
     return [
         "Next jobs:",
         *(
-            f"- {_title(job.spec.title)}: {at(job.next_run_at, job.spec.zone)}"
+            f"- {_title(job.spec.title)}: {soon(job.next_run_at, zone, now)}"
             for job in coming
             if job.next_run_at is not None
         ),
@@ -243,11 +243,9 @@ def paused(title: str) -> str:
     return f"“{_title(title)}” is paused."
 
 
-def resumed(job: Job) -> str:
-    """The answer to ``/jobs resume``."""
-    ahead = (
-        "" if job.next_run_at is None else f" It runs next {at(job.next_run_at, job.spec.zone)}."
-    )
+def resumed(job: Job, zone: str, now: datetime) -> str:
+    """The answer to ``/jobs resume``, in the zone of the chat."""
+    ahead = "" if job.next_run_at is None else f" It runs next {soon(job.next_run_at, zone, now)}."
     return f"“{_title(job.spec.title)}” is active.{ahead}"
 
 
@@ -303,14 +301,14 @@ def done(title: str) -> str:
     return f"✅ Done: {_title(title)}"
 
 
-def snoozed(title: str, until: datetime, zone: str) -> str:
-    """The answer to a button that snoozes."""
-    return f"💤 I remind you of “{_title(title)}” again {at(until, zone)}."
+def snoozed(title: str, until: datetime, zone: str, now: datetime) -> str:
+    """The answer to a button that snoozes, in the zone of the chat."""
+    return f"💤 I remind you of “{_title(title)}” again {soon(until, zone, now)}."
 
 
-def already_snoozed(title: str, until: datetime, zone: str) -> str:
+def already_snoozed(title: str, until: datetime, zone: str, now: datetime) -> str:
     """The answer to its second press."""
-    return f"💤 “{_title(title)}” is snoozed already, until {at(until, zone)}."
+    return f"💤 “{_title(title)}” is snoozed already, until {soon(until, zone, now)}."
 
 
 def timezone(zone: str, now: datetime) -> str:

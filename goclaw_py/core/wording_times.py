@@ -23,6 +23,20 @@ def local(instant: datetime, zone: str) -> str:
     return f"{day} {there.day} {month} {there.year}, {clock}"
 
 
+def soon(instant: datetime, zone: str, now: datetime) -> str:
+    """A point in time as people say it on the clock of a zone: ``tomorrow 09:00``, ``Fri 09:00``.
+
+    What is not within six days has its date.
+    """
+    here = zone_or_utc(zone)[0]
+    there = instant.astimezone(here)
+    days = (there.date() - now.astimezone(here).date()).days
+    if not 0 <= days < 7:
+        return local(instant, zone)
+    day = ("today", "tomorrow")[days] if days < 2 else _DAYS[there.weekday()]
+    return f"{day} {there:%H:%M:%S}" if there.second else f"{day} {there:%H:%M}"
+
+
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS: Final = tuple("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split())  # noqa: SIM905
 

@@ -48,6 +48,9 @@ from goclaw_py.runtime.stopper import Stopped, Stopper
 
 log = logging.getLogger(__name__)
 
+_LATELY = 10
+"""Among how many runs ``/status`` looks for the model that has answered last."""
+
 _ANSWER_TRIES = 3
 _ANSWER_APART_S = 1.0
 
@@ -242,7 +245,15 @@ class Commands:
             0 if session is None else session.summaries,
             0 if session is None else len(session.pinned),
         )
-        now = wording.status(self._stopper.runs(key), history)
+        # One that runs may not have heard of its model yet.
+        lately = await self._store.runs(limit=_LATELY, session=key)
+        now = wording.status(
+            self._stopper.runs(key),
+            history,
+            agent=row.agent,
+            model=next((run.model for run in lately if run.model), ""),
+            works=self._stopper.works(key),
+        )
         return "\n".join([now, *await self._jobs.coming(row)])
 
     def _who(self, row: InboxRow) -> str:

@@ -153,8 +153,10 @@ class JobCommands:
     async def coming(self, row: InboxRow) -> list[str]:
         """The lines of ``/status`` about what runs next."""
         query = JobQuery(states=(JobState.ACTIVE,), limit=COMING)
-        page = await self._desk.search(query, asker(row))
-        return wording_jobs.next_jobs(page.jobs, enabled=self._desk.enabled)
+        page = await self._desk.search(query, by := asker(row))
+        zone = await self._desk.zone(by)
+        enabled = self._desk.enabled
+        return wording_jobs.next_jobs(page.jobs, zone, self._desk.now(), enabled=enabled)
 
     async def _list(self, by: Asker, chat: Target) -> str:
         page = await self._desk.search(JobQuery(states=_LISTED_STATES, limit=LISTED), by)
@@ -166,9 +168,8 @@ class JobCommands:
         return wording_jobs.paused(job.spec.title)
 
     async def _resume(self, asked: str, by: Asker) -> str:
-        return wording_jobs.resumed(
-            await self._desk.edit(asked, JobChange(state=JobState.ACTIVE), by)
-        )
+        job = await self._desk.edit(asked, JobChange(state=JobState.ACTIVE), by)
+        return wording_jobs.resumed(job, await self._desk.zone(by), self._desk.now())
 
     async def _delete(self, asked: str, by: Asker) -> str:
         return wording_jobs.deleted((await self._desk.delete(asked, by)).spec.title)
@@ -227,6 +228,7 @@ class JobCommands:
     async def _again(self, button: JobButton, ran: _Ran, by: Asker) -> str:
         """Let it come again as a job of its own. Raises ``JobError``."""
         spec, action = ran.spec, button.action
+        here = await self._desk.zone(by)
         at = again_at(action, due=ran.due_at, now=self._desk.now(), zone=spec.zone)
         # A second press has the same name, also in another process or after a crash.
         slug = f"again-{button.occurrence.replace('-', '')}-{action}"
@@ -238,12 +240,12 @@ class JobCommands:
                 at = there.next_run_at
                 if action is JobAction.AGAIN:
                     return wording_jobs.IS_RUNNING
-                return wording_jobs.already_snoozed(spec.title, at, spec.zone)
+                return wording_jobs.already_snoozed(spec.title, at, here, self._desk.now())
             change = JobChange(schedule=At(at), state=JobState.ACTIVE)
             await self._desk.edit(slug, change, by)
         if action is JobAction.AGAIN:
             return wording_jobs.runs_now(spec.title)
-        return wording_jobs.snoozed(spec.title, at, spec.zone)
+        return wording_jobs.snoozed(spec.title, at, here, self._desk.now())
 
     async def _copy(self, ran: _Ran, slug: str, at: datetime, by: Asker) -> None:
         """Make the same once more; it tells its result where the button was pressed.

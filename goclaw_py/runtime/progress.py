@@ -93,6 +93,11 @@ class Progress:
         return tuple(self._calls.values())
 
     @property
+    def tools_in_use(self) -> tuple[str, ...]:
+        """The names of the tools that work now."""
+        return tuple(call.name for call in self.calls if call.seconds is None)
+
+    @property
     def usage(self) -> Usage | None:
         """What it has used, as far as that is known."""
         if self.result is not None:

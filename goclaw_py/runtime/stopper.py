@@ -12,6 +12,7 @@ from goclaw_py.core.machine import Stop
 from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.status import RunView, StopReport
+from goclaw_py.core.wording import Work
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import InboxStore
 from goclaw_py.runtime.dispatcher import Dispatcher
@@ -94,6 +95,11 @@ class Stopper:
     def runs(self, session: SessionKey) -> list[RunView]:
         """What runs or waits in a session."""
         return [run for run in self._dispatcher.runs() if run.session == session]
+
+    def works(self, session: SessionKey) -> dict[RunId, Work]:
+        """What the runs of a session do now."""
+        turns = self._turns([run.id for run in self.runs(session)])
+        return {turn.id: Work(" ".join(turn.texts), turn.progress.tools_in_use) for turn in turns}
 
     def stop(self, session: SessionKey, *, everything: bool, run: RunId | None = None) -> Stopped:
         """Stop one thing, this ``run`` or everything of a session, at once.

@@ -30,7 +30,7 @@ def test_stop_closes_the_stream_to_the_model(bot: Home, api: Control, model: Mod
     api.say(ANN, "slow 600 0.1")
     wait_for(model.seen, "the request")
     api.say(ANN, "/stop")
-    wait_for(lambda: "Stopped." in api.texts(ANN), "the answer to /stop")
+    wait_for(lambda: any("Stopped." in text for text in api.texts(ANN)), "the answer to /stop")
     wait_for(lambda: model.seen()[0]["hung_up_at"], "the hang-up")
 
 

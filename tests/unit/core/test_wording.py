@@ -8,7 +8,7 @@ import pytest
 
 from goclaw_py.core import wording
 from goclaw_py.core.commands import MENU
-from goclaw_py.core.ids import AgentName, LaneName, RunId, SessionKey
+from goclaw_py.core.ids import MAIN_AGENT, AgentName, LaneName, RunId, SessionKey
 from goclaw_py.core.messages import (
     Attachment,
     FileKind,
@@ -57,8 +57,9 @@ def test_a_stop_counts_jobs_by_themselves(runs: int, dropped: int, jobs: int, wo
 
 def test_help_names_every_command_of_the_menu() -> None:
     """SPEC CMD-5."""
-    lines = wording.help_text().splitlines()[1:]
-    assert lines == [f"/{name} - {what}" for name, what in MENU]
+    lines = [line for line in wording.help_text().splitlines() if " - " in line]
+    assert {f"/{name} - {what}" for name, what in MENU} <= set(lines)
+    assert len(lines) == len(set(lines))
 
 
 def test_a_pairing_text_has_the_code_on_a_line_of_its_own_and_says_how_long_it_is_valid() -> None:
@@ -182,15 +183,15 @@ def view(state: RunState, for_s: float = 0) -> RunView:
 
 def test_the_status_of_an_idle_session_shows_zeros() -> None:
     """SPEC CMD-5."""
-    text = "Running: 0\nWaiting: 0\nMessages in this conversation: 12"
-    assert wording.status([], wording.Conversation(12)) == text
+    text = "Agent: main\nRunning: 0\nWaiting: 0\nMessages in this conversation: 12"
+    assert wording.status([], wording.Conversation(12), agent=MAIN_AGENT) == text
 
 
 @pytest.mark.parametrize(("share", "shown"), [(0.0, "0%"), (0.604, "60%"), (1.3, "130%")])
 def test_the_status_tells_how_much_of_the_context_is_used(share: float, shown: str) -> None:
     """SPEC CMD-5."""
     assert (
-        wording.status([], wording.Conversation(0, share)).splitlines()[-1]
+        wording.status([], wording.Conversation(0, share), agent=MAIN_AGENT).splitlines()[-1]
         == f"Context used: {shown}"
     )
 
@@ -198,11 +199,31 @@ def test_the_status_tells_how_much_of_the_context_is_used(share: float, shown: s
 def test_the_status_sorts_every_state_into_running_waiting_or_stopping() -> None:
     """SPEC CMD-5."""
     runs = [view(state, 61.4) for state in RunState if state is not RunState.DONE]
-    assert wording.status(runs, wording.Conversation(0)).splitlines() == [
-        "Running: 2 (for 61 s)",
+    said = wording.status(runs, wording.Conversation(0), agent=MAIN_AGENT)
+    assert said.splitlines() == [
+        "Agent: main",
+        "Running: 2",
+        "- a message, for 1 minute",
+        "- a message, for 1 minute",
         "Waiting: 3",
         "Stopping: 2",
         "Messages in this conversation: 0",
+    ]
+
+
+def test_the_status_says_what_is_worked_on_by_which_model_for_how_long() -> None:
+    """SPEC CMD-5."""
+    said = wording.status(
+        [view(RunState.RUNNING, 61.4)],
+        wording.Conversation(0),
+        agent=MAIN_AGENT,
+        model="openai:gpt-4o",
+        works={RunId("a"): wording.Work("find the bill", ("read_file",))},
+    )
+    assert said.splitlines()[:3] == [
+        "Agent: main, model openai:gpt-4o",
+        "Running: 1",
+        "- “find the bill”, for 1 minute, ⚙ read_file …",
     ]
 
 

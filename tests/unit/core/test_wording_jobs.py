@@ -338,11 +338,12 @@ def test_no_jobs_say_so_and_jobs_that_are_switched_off_too() -> None:
 
 def test_the_status_names_the_next_jobs() -> None:
     """SPEC CMD-5."""
-    assert wording_jobs.next_jobs([], enabled=True) == []
-    assert wording_jobs.next_jobs([job()], enabled=False) == [wording_jobs.OFF]
-    assert wording_jobs.next_jobs([job(), job(next_run_at=None)], enabled=True) == [
+    now = NINE - timedelta(hours=12)
+    assert wording_jobs.next_jobs([], "UTC", now, enabled=True) == []
+    assert wording_jobs.next_jobs([job()], "UTC", now, enabled=False) == [wording_jobs.OFF]
+    assert wording_jobs.next_jobs([job(), job(next_run_at=None)], "UTC", now, enabled=True) == [
         "Next jobs:",
-        "- water: Tue 3 Mar 2026, 09:00 (Europe/Berlin)",
+        "- water: tomorrow 08:00",
     ]
 
 
@@ -356,9 +357,9 @@ def test_a_title_takes_one_line_and_little_of_it(title: str) -> None:
 
 def test_a_resumed_job_says_when_it_runs() -> None:
     """SPEC CRON-2."""
-    words = "“water” is active. It runs next Tue 3 Mar 2026, 09:00 (Europe/Berlin)."
-    assert wording_jobs.resumed(job()) == words
-    assert wording_jobs.resumed(job(next_run_at=None)) == "“water” is active."
+    words = "“water” is active. It runs next today 09:00."
+    assert wording_jobs.resumed(job(), "Europe/Berlin", NINE - timedelta(hours=1)) == words
+    assert wording_jobs.resumed(job(next_run_at=None), "UTC", NINE) == "“water” is active."
 
 
 @pytest.mark.parametrize(

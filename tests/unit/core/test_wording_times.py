@@ -59,6 +59,24 @@ def test_what_is_left_is_not_a_minute_less_because_some_time_passed(
     assert wording_times.left(time) == words
 
 
+@pytest.mark.parametrize(
+    ("away", "words"),
+    [
+        (timedelta(hours=3), "today 12:00"),
+        (timedelta(hours=3, seconds=5), "today 12:00:05"),
+        (timedelta(hours=15), "tomorrow 00:00"),
+        (timedelta(days=1), "tomorrow 09:00"),
+        (timedelta(days=3), "Fri 09:00"),
+        (timedelta(days=6), "Mon 09:00"),
+        (timedelta(days=7), "Tue 10 Mar 2026, 09:00"),
+        (-timedelta(days=1), "Mon 2 Mar 2026, 09:00"),
+    ],
+)
+def test_a_time_that_comes_soon_is_said_as_people_say_it(away: timedelta, words: str) -> None:
+    """SPEC CMD-5."""
+    assert wording_times.soon(NINE + away, BERLIN, NINE) == words
+
+
 def test_a_zone_that_is_no_more_is_told_as_utc() -> None:
     assert wording_times.at(NINE, "Atlantis/Port") == "Tue 3 Mar 2026, 08:00 (UTC)"
 

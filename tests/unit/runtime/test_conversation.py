@@ -268,7 +268,8 @@ async def test_status_counts_the_runs_of_this_chat_only() -> None:
         await gateway.say("something else", chat="bob")
         await agent.until_active(2)
         assert await gateway.ask("/status") == (
-            "Running: 1 (for 60 s)\nWaiting: 1\nMessages in this conversation: 2"
+            "Agent: main\nRunning: 1\n- “work”, for 1 minute\nWaiting: 1\n"
+            "Messages in this conversation: 2"
         )
 
 

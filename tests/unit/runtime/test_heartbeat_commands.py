@@ -391,7 +391,7 @@ async def test_a_mute_is_told_and_ended() -> None:
     await chats.ask("/mute 2h")
     await asyncio.sleep(60)
     assert await chats.ask("/mute") == (
-        "The heartbeat is muted until Fri 2 Jan 2026, 05:04:05 (UTC), for 1 hour 59 minutes. "
+        "The heartbeat is muted until today 05:04:05 (UTC), for 1 hour 59 minutes. "
         "/mute off ends that."
     )
     assert await chats.ask("/mute OFF") == words.UNMUTED

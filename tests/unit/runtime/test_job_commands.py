@@ -438,8 +438,8 @@ async def test_a_snooze_makes_the_same_reminder_again(action: JobAction, after: 
     ran = await chats.happened(await chats.make(chats.soon(), "Tea time", Prompt("Say tea")))
     before = chats.clock.now()
     answer = await chats.press(action, ran.id)
-    assert answer.startswith("💤 I remind you of “Tea time” again Fri 2 Jan 2026, ") or (
-        action is JobAction.SNOOZE_TOMORROW and "again Sat 3 Jan 2026, " in answer
+    assert answer.startswith("💤 I remind you of “Tea time” again today ") or (
+        action is JobAction.SNOOZE_TOMORROW and "again tomorrow " in answer
     )
     (again,) = await chats.all()
     assert again.next_run_at == before + after
@@ -498,7 +498,7 @@ async def test_a_second_press_to_another_process_makes_no_second_one_either() ->
     await chats.press(JobAction.SNOOZE_10M, ran.id)
     chats.commands = JobCommands(JobDesk(chats.store, chats.clock, Rules(PROFILE)), chats.store)
     answer = await chats.press(JobAction.SNOOZE_10M, ran.id)
-    assert answer.startswith("💤 “tea” is snoozed already, until Fri 2 Jan 2026, ")
+    assert answer.startswith("💤 “tea” is snoozed already, until today ")
     assert len(await chats.all()) == 1
 
 
@@ -743,7 +743,7 @@ async def test_a_reminder_is_snoozed_and_comes_again_with_buttons_of_its_own() -
         answer = await press(gateway, first, JobAction.SNOOZE_10M)
         assert answer.startswith("💤 I remind you of “Tea time” again ")
         assert "; next" not in await gateway.ask("/jobs")
-        assert "- Tea time: Fri 2 Jan 2026, 03:14:" in await gateway.ask("/status")
+        assert "- Tea time: today 03:14:" in await gateway.ask("/status")
         before = gateway.clock.now()
         await until(lambda: gateway.channel.texts()[-1] == "⏰ Drink tea", within_s=601)
         assert gateway.clock.now() - before > timedelta(minutes=9)
