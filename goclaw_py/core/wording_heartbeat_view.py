@@ -57,6 +57,9 @@ _ON: Final = "/heartbeat on (goclaw heartbeat on) switches it on."
 _BUSY: Final = "somebody talks to the agent"
 _UNMUTE: Final = "/mute off (goclaw heartbeat mute off)"
 
+SAME_WAITS: Final = "it said the same as an alert that still waited to be sent, so it sent nothing"
+"""How a beat ends whose alert is on its way already."""
+
 _ADVICE: Final = {
     BeatStatus.NO_ROUTE: "Write to the agent in the chat that it should alert, or set "
     "heartbeat.target.",
@@ -79,7 +82,7 @@ _SKIP_ADVICE: Final = {
 def outcome_words(beat: Beat) -> str:
     """What came of a beat and why, as a clause without a full stop."""
     if beat.status is BeatStatus.DUPLICATE:
-        return _WORDS[beat.status]
+        return SAME_WAITS if beat.detail == SAME_WAITS else _WORDS[beat.status]
     return _told(beat) or _with_detail(_clause(beat), _cause(beat.skip, beat.detail))
 
 

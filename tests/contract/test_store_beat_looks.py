@@ -236,11 +236,11 @@ async def test_an_alert_is_known_from_when_it_waits_until_so_long_after_it_came(
     await planned(world.a)
     assert not await world.a.alert_known("k", since=T0)
     await an_alert(world, alert("pump", "k"))
-    assert await world.b.alert_known("k", since=at(9999))
+    assert await world.b.alert_known("k", since=at(9999)) is OutboxState.PENDING
     row = await world.claimed()
-    assert await world.b.alert_known("k", since=at(9999))
+    assert await world.b.alert_known("k", since=at(9999)) is OutboxState.PENDING
     await world.a.mark_sent(row, "m1", now=at(5))
-    assert await world.b.alert_known("k", since=at(5))
+    assert await world.b.alert_known("k", since=at(5)) is OutboxState.SENT
     assert not await world.b.alert_known("k", since=at(5.001))
     assert not await world.b.alert_known("other", since=T0)
     assert not await world.b.alert_known("", since=T0)
@@ -268,7 +268,10 @@ async def test_an_alert_keeps_its_key_when_its_chat_moves(world: World) -> None:
     assert row.target == Target("telegram", "default", "-300", "7")
     (said,) = await world.b.outbox()
     assert (said.message.target.chat, said.message.alert) == ("-300", "k")
-    assert (row.delivery, await world.b.alert_known("k", since=T0)) == ("pending", True)
+    assert (row.delivery, await world.b.alert_known("k", since=T0)) == (
+        "pending",
+        OutboxState.PENDING,
+    )
 
 
 async def test_the_delivery_of_a_beat_is_the_worst_of_its_messages(world: World) -> None:

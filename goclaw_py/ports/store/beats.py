@@ -21,6 +21,7 @@ from goclaw_py.core.events import Usage
 from goclaw_py.core.ids import AgentName, BeatId, NodeId
 from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.pages import Cursor
+from goclaw_py.ports.store.outbox import OutboxState
 
 
 class BeatStore(Protocol):
@@ -136,8 +137,8 @@ class BeatStore(Protocol):
     async def beats_usage(self, agent: AgentName, *, since: datetime) -> Usage | None:
         """What the beats that were claimed since then have used; None: nothing."""
 
-    async def alert_known(self, key: str, *, since: datetime) -> bool:
-        """Whether an alert with this key waits to be sent, or was confirmed since then.
+    async def alert_known(self, key: str, *, since: datetime) -> OutboxState | None:
+        """``SENT`` if an alert with this key was confirmed since then, ``PENDING`` if one waits.
 
         One of which a message is dead or dropped does not count (SPEC HB-7).
         """

@@ -15,10 +15,11 @@ from goclaw_py.core.heartbeat_reply import alert_key, judge, without_token
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.targets import target_text
+from goclaw_py.core.wording_heartbeat_view import SAME_WAITS
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import Place, Store
+from goclaw_py.ports.store import OutboxState, Place, Store
 from goclaw_py.runtime.heartbeat.beats import Told
 from goclaw_py.runtime.heartbeat.held import Held
 from goclaw_py.runtime.heartbeat.routes import NOWHERE, Found, Routes
@@ -74,8 +75,10 @@ class Alerts:
             return Told(BeatStatus.NO_ROUTE, found.route.problem, said.text)
         key = alert_key(agent, target_text(target), _said_with(text, [f.name for f in files]))
         since = self._clock.now() - SAME_FOR
-        if await self._store.alert_known(key, since=since):
-            return Told(BeatStatus.DUPLICATE, "it was told before", said.text, target)
+        known = await self._store.alert_known(key, since=since)
+        if known is not None:
+            detail = "it was told before" if known is OutboxState.SENT else SAME_WAITS
+            return Told(BeatStatus.DUPLICATE, detail, said.text, target)
         say = self._messages(held, target, self._whole(text, found), key)
         say += [
             OutboundMessage(target, "", run_id=held.run, file=file, beat=held.id, alert=key)

@@ -52,9 +52,13 @@ class Beats(Part):
         used = [row.usage for row in rows if row.usage is not None]
         return reduce(Usage.plus, used) if used else None
 
-    async def alert_known(self, key: str, *, since: datetime) -> bool:
+    async def alert_known(self, key: str, *, since: datetime) -> OutboxState | None:
         """Looks at those with this key."""
-        return any(self._is_known(row, since) for row in self._alerts(storable(key)))
+        known = [row for row in self._alerts(storable(key)) if self._is_known(row, since)]
+        if not known:
+            return None
+        sent = any(self._db.outbox[row].state is OutboxState.SENT for row in known)
+        return OutboxState.SENT if sent else OutboxState.PENDING
 
     def _alerts(self, key: str) -> list[int]:
         return self._db.beats.alerts.get(key, [])

@@ -11,6 +11,7 @@ from goclaw_py.core.events import Usage
 from goclaw_py.core.ids import AgentName, BeatId
 from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.pages import Cursor
+from goclaw_py.ports.store import OutboxState
 from goclaw_py.store import beat_rules
 from goclaw_py.store.postgres import beat_rows
 from goclaw_py.store.postgres.heartbeats import change
@@ -39,10 +40,13 @@ class Beats(Part):
             row = await connection.row(_SQL["used"], agent, since)
         return None if row is None else beat_rows.used(row)
 
-    async def alert_known(self, key: str, *, since: datetime) -> bool:
+    async def alert_known(self, key: str, *, since: datetime) -> OutboxState | None:
         """Looks at those with this key."""
         async with self._pool.connection() as connection:
-            return await connection.row(_SQL["alert_known"], key, since) is not None
+            row = await connection.row(_SQL["alert_known"], key, since)
+        if row is None or row["sent"] is None:
+            return None
+        return OutboxState.SENT if row["sent"] else OutboxState.PENDING
 
     async def add_event(self, agent: AgentName, text: str, *, now: datetime, wake: bool) -> Event:
         """A wake that waits already is enough."""

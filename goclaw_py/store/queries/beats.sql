@@ -420,18 +420,15 @@ from heartbeat_run_logs
 where agent = $1 and claimed_at >= $2;
 
 -- name: alert_known
--- A row if an alert waits to be sent or was confirmed since then, but for one of which a message was
--- given up.
-select
-where exists (
-    select
-    from outbox as o
-    where o.alert = $1
-      and (o.state in ('pending', 'sending') or (o.state = 'sent' and o.finished_at >= $2))
-      and not exists (
-          select from outbox as d where d.beat = o.beat and d.state in ('dead', 'dropped')
-      )
-);
+-- Whether an alert was confirmed since then, or only waits to be sent, but for one of which a message
+-- was given up; null if neither.
+select bool_or(o.state = 'sent') as sent
+from outbox as o
+where o.alert = $1
+  and (o.state in ('pending', 'sending') or (o.state = 'sent' and o.finished_at >= $2))
+  and not exists (
+      select from outbox as d where d.beat = o.beat and d.state in ('dead', 'dropped')
+  );
 
 -- name: count_events
 -- How many wait.

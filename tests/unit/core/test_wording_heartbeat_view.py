@@ -21,6 +21,7 @@ from goclaw_py.core.ids import AgentName, BeatId
 from goclaw_py.core.messages import Target
 from goclaw_py.core.wording_heartbeat_view import (
     BY_SETTINGS,
+    SAME_WAITS,
     advice,
     outcome_words,
     rehearsal_lines,
@@ -107,6 +108,11 @@ def last(status: BeatStatus, skip: Skip | None = None, **facts: Any) -> str:
                 "It had something to say that was said within the last 24 hours, so it was not "
                 "sent again."
             ),
+        ),
+        (
+            BeatStatus.DUPLICATE,
+            {"target": CHAT, "detail": SAME_WAITS},
+            "It said the same as an alert that still waited to be sent, so it sent nothing.",
         ),
         (
             BeatStatus.NO_ROUTE,

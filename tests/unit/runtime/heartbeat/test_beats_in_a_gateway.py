@@ -14,6 +14,7 @@ from goclaw_py.core.events import Usage
 from goclaw_py.core.heartbeat import HeartbeatPolicy, LastScope, LastUsed, Nowhere
 from goclaw_py.core.ids import MAIN_AGENT
 from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.wording_heartbeat_view import SAME_WAITS
 from goclaw_py.ports.agent import AgentResult
 from goclaw_py.ports.heartbeat import BeatBegun, NoBeat
 from goclaw_py.testing.agents import Block, Fail, Return, Stream
@@ -124,6 +125,21 @@ async def test_what_was_told_before_is_not_told_again_for_a_day() -> None:
         assert gateway.channel.texts()[1:] == ["Alert A.", "Alert B.", "**Alert**  A."]
         known = ["alerted", "alerted", "duplicate", "duplicate", "alerted", "duplicate"]
         assert await outcomes(gateway) == known
+
+
+async def test_what_waits_to_be_sent_is_not_said_again_and_was_not_told() -> None:
+    """SPEC HB-7, HB-9."""
+    async with a_process(saying("Alert A."), beating()) as gateway:
+        write(gateway)
+        await gateway.ask("hello")
+        gateway.channel.block("ann")
+        await until_ended(gateway, 2)
+        _, second = sorted(await gateway.store.beats(), key=lambda beat: beat.claimed_at)
+        assert (second.outcome, second.detail) == ("duplicate", SAME_WAITS)
+        gateway.channel.unblock("ann")
+        await until_ended(gateway, 3)
+        *_, third = sorted(await gateway.store.beats(), key=lambda beat: beat.claimed_at)
+        assert (third.outcome, third.detail) == ("duplicate", "it was told before")
 
 
 async def test_a_clock_that_jumps_gives_one_beat_for_all_that_were_missed() -> None:
