@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -132,6 +133,13 @@ class JobButton:
     occurrence: OccurrenceId
 
 
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """The button below a failure was pressed: try again to answer messages, by their rows."""
+
+    rows: tuple[int, ...]
+
+
 Command = (
     Stop
     | Greet
@@ -147,6 +155,7 @@ Command = (
     | Mute
     | JobButton
     | Misspelt
+    | Retry
 )
 
 _STOP_DATA = "stop:"
@@ -154,6 +163,12 @@ _STOP_DATA = "stop:"
 
 _JOB_DATA = re.compile(r"job:([a-z0-9]+):([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 """What a button below a reminder brings. What a press brings can be made up."""
+
+_RETRY_DATA = re.compile(r"retry:([0-9]{1,18}(?:,[0-9]{1,18})*)")
+_MOST_DATA = 64
+"""Bytes that a button may bring in Telegram."""
+_SHORT_ID = 13
+"""Of the id of a run: as much as two runs of different milliseconds differ in."""
 
 _JOB_BUTTONS = (
     ((JobAction.DONE, "✅ Done"), (JobAction.AGAIN, "🔁 Again")),
@@ -251,6 +266,13 @@ def stop_data(run_id: RunId) -> str:
     return f"{_STOP_DATA}{run_id}"
 
 
+def retry_buttons(run_id: RunId, rows: Sequence[int]) -> tuple[tuple[Button, ...], ...]:
+    """The button below a failure, with the id for the operator; none for too many messages."""
+    data = f"retry:{','.join(map(str, rows))}"
+    label = f"🔁 Try again ({run_id[:_SHORT_ID]})"
+    return ((Button(label, data),),) if len(data) <= _MOST_DATA else ()
+
+
 def job_data(action: JobAction, occurrence: OccurrenceId) -> str:
     """The data of a button below what a job has said."""
     return f"job:{action}:{occurrence}"
@@ -263,6 +285,8 @@ def toast(data: str) -> str:
             return "⏹ Stopping…"
         case JobButton(action):
             return _TOASTS[action]
+        case Retry():
+            return "🔁 Trying again…"
         case _:
             return ""
 
@@ -326,6 +350,8 @@ def _is_near(word: str, name: str) -> bool:
 def _pressed(data: str) -> Command | None:
     if data.startswith(_STOP_DATA):
         return Stop(everything=False, run=RunId(data.removeprefix(_STOP_DATA)))
+    if (rows := _RETRY_DATA.fullmatch(data)) is not None:
+        return Retry(tuple(map(int, rows[1].split(","))))
     found = _JOB_DATA.fullmatch(data)
     if found is None or found[1] not in set(JobAction):
         return None

@@ -30,6 +30,7 @@ LOST = (
     "Please send it again, perhaps in other words."
 )
 FAILED = "Something went wrong while I worked on this. The operator finds the cause in the log."
+NOT_RETRIED = "That was tried again already, or is forgotten. Please send it once more."
 KEPT = (
     "I cannot reach my model right now. I keep your message and answer as soon as it is back; "
     "/stop takes it back."

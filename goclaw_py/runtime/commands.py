@@ -20,6 +20,7 @@ from goclaw_py.core.commands import (
     Mute,
     NewSession,
     QueueMode,
+    Retry,
     ShowStatus,
     ShowUsage,
     Stop,
@@ -41,7 +42,7 @@ from goclaw_py.ports.store import InboxRow, Place, Store
 from goclaw_py.runtime.doorkeeper import Doorkeeper
 from goclaw_py.runtime.elsewhere import Elsewhere
 from goclaw_py.runtime.heartbeat_commands import HeartbeatCommands
-from goclaw_py.runtime.job_commands import JobCommands
+from goclaw_py.runtime.job_commands import JobCommands, Pressed
 from goclaw_py.runtime.ledger import Ledger, Payer
 from goclaw_py.runtime.policies import Policies
 from goclaw_py.runtime.stopper import Stopped, Stopper
@@ -218,23 +219,40 @@ class Commands:
                 answer = self._who(row)
             case QueueMode(word):
                 answer = await self._queue(row, word)
-            case Jobs() | Timezone() | JobButton():
-                answer = await self._job(row, command)
+            case Jobs() | Timezone() | JobButton() | Retry():
+                answer = await self._press(row, command)
             case HeartbeatCommand() | Mute():
                 answer = await self._heartbeats.answer(row, command)
             case _:
                 assert_never(command)
         return answer
 
-    async def _job(self, row: InboxRow, command: Jobs | Timezone | JobButton) -> str:
-        if not isinstance(command, JobButton):
-            return await self._jobs.answer(row, command)
-        pressed = await self._jobs.press(row, command)
+    async def _press(self, row: InboxRow, command: Jobs | Timezone | JobButton | Retry) -> str:
+        match command:
+            case Retry(ids):
+                pressed = await self._retry(row, ids)
+            case JobButton():
+                pressed = await self._jobs.press(row, command)
+            case _:
+                return await self._jobs.answer(row, command)
         target, below = row.message.target, row.message.reply_to
         if pressed.is_used and below is not None:
             channel = self._channels[target.channel, target.account]
             channel.signal(ButtonsUsed(target, below))
         return pressed.answer
+
+    async def _retry(self, row: InboxRow, ids: Sequence[int]) -> Pressed:
+        """Let messages of this chat run again that failed. What a press brings can be made up."""
+        letters = [await self._store.letter(id_) for id_ in ids]
+        mine = [
+            letter.row.id
+            for letter in letters
+            if letter is not None
+            and letter.session == row.session
+            and letter.row.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)
+        ]
+        tried = await self._store.retry_letters(mine, now=self._clock.now()) if mine else 0
+        return Pressed("" if tried else wording.NOT_RETRIED, is_used=True)
 
     async def _status(self, row: InboxRow) -> str:
         key = row.session

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from goclaw_py.core import wording
+from goclaw_py.core.commands import retry_buttons
 from goclaw_py.core.errors import AgentError, Fenced
 from goclaw_py.core.events import RunEnded
 from goclaw_py.core.ids import AgentName, RunId
@@ -47,6 +48,12 @@ class End:
     def is_silent(self) -> bool:
         """Whether it is stopped without a word: its end need not wait for what its draft does."""
         return self.ended.outcome in (Outcome.CANCELLED, Outcome.ABANDONED) and not self._words
+
+    @property
+    def may_be_retried(self) -> bool:
+        """Whether another try may bring an answer; a budget that is used up brings none."""
+        failed = self.ended.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)
+        return failed and self.ended.reason is not Reason.BUDGET
 
     @property
     def _words(self) -> str:
@@ -92,6 +99,9 @@ class Replies:
         said += [OutboundMessage(turn.target, "", run_id=turn.id, file=file) for file in files]
         if said:
             said[0] = replace(said[0], reply_to=turn.reply_to)
+            if parts and end.may_be_retried:
+                rows = [row.id for row in turn.rows]
+                said[-1] = replace(said[-1], buttons=retry_buttons(turn.id, rows))
         if not text and left.id and end.ended.outcome is Outcome.COMPLETED:
             # It turned out that there was nothing to say: what was shown of it is removed.
             said.insert(0, OutboundMessage(turn.target, "", run_id=turn.id, draft=left.id))
