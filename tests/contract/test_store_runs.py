@@ -99,7 +99,8 @@ async def test_a_run_ends_with_its_rows_history_and_reply_together(world: World)
     assert said == [("more", key_of(ANN)), ("answer", key_of(ANN))]
     assert (await world.a.begin_run(new_run("r2"), node=A)).history == pair
     assert await world.b.history(key_of(ANN)) == [
-        StoredEntry(half, at(9), RunId("r1")) for half in pair
+        StoredEntry(pair[0], T0, RunId("r1")),
+        StoredEntry(pair[1], at(9), RunId("r1")),
     ]
 
 
@@ -434,7 +435,7 @@ async def test_a_note_ends_its_rows_and_is_remembered_outside_of_any_run(world: 
     first, second = await world.accept(ANN, ANN)
     await world.b.note(key_of(ANN), entry("it was edited"), rows=[first.id], now=at(20))
     assert await world.a.history(key_of(ANN)) == [
-        StoredEntry(entry("before"), at(9), RunId("r")),
+        StoredEntry(entry("before"), T0, RunId("r")),
         StoredEntry(entry("it was edited"), at(20), None),
     ]
     assert [row.id for row in await world.a.claim_pending(A, now=T0, places=PLACES)] == [second.id]

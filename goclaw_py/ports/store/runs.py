@@ -273,7 +273,8 @@ class RunStore(Protocol):
         With ``Outcome.INTERRUPTED`` the inbox rows stay pending and the attempt is taken back; rows
         that it had taken in stay as they were: no attempt was counted for them. Its draft stays.
         The history entries belong to the conversation in which the run
-        began: after a reset meanwhile they are stored but not read any more. Finishing a run twice
+        began: after a reset meanwhile they are stored but not read any more. What the user said
+        has the time at which the run was asked for, the rest that of its end. Finishing a run twice
         changes nothing the second time.
 
         Raises ``NeverBegan`` for a run that is not known, and ``Fenced`` if the session has changed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.core.ids import SessionKey
+from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.ports.store import RunEnd
@@ -108,11 +108,15 @@ class Moves:
                 run.epoch = merged.epoch
 
     def _merge_history(self, old: SessionRecord, new: SessionRecord, epoch: int) -> None:
-        """What a summary stands for comes first, then the rest, each in order of time."""
+        """What a summary stands for comes first, then the rest, in the order of the runs' ends."""
+        current = [(one, session) for session in (old, new) for one in session.current()]
+        ends: dict[RunId | int, datetime] = {}
+        for one, _ in current:
+            run = one.entry.run_id or one.id
+            ends[run] = max(one.entry.at, ends.get(run, one.entry.at))
         present = [
-            (record.id > session.summarized_upto, record.entry.at, record.id, record.entry)
-            for session in (old, new)
-            for record in session.current()
+            (one.id > there.summarized_upto, ends[one.entry.run_id or one.id], one.id, one.entry)
+            for one, there in current
         ]
         past = [
             record

@@ -12,7 +12,7 @@ from goclaw_py.core.messages import InboundMessage
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.requests import Mode
 from goclaw_py.core.routing import run_of_announcement
-from goclaw_py.ports.agent import HistoryEntry
+from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.store import (
     Begun,
     InboxKind,
@@ -143,7 +143,11 @@ class Runs(Part):
         finished = [message.draft for message in end.say if message.draft]
         if draft is not None and draft.external_id in finished:
             del self._db.drafts[end.id]
-        written = (StoredEntry(entry, end.finished_at, end.id) for entry in end.history)
+        asked_at = run.new.submitted_at or run.new.started_at
+        written = (
+            StoredEntry(one, asked_at if one.role is Role.USER else end.finished_at, end.id)
+            for one in end.history
+        )
         self._db.remember(session, run.epoch, written)
         said = beat_rules.marked(job_rules.marked(end.say, run.new.occurrence), run.new.beat)
         self._db.enqueue(said, session=session.key, now=end.finished_at)

@@ -48,8 +48,7 @@ where session = $1 and outcome is null;
 
 -- name: merge_history
 -- Makes one history of what two sessions remember since their last resets: first what a summary
--- stands for, then the rest, each in order of time. A run writes all its entries at one instant, so
--- they stay together. Tells where the last one is that a summary stands for.
+-- stands for, then the rest, in the order in which runs ended: their entries stay together. Tells where the last one is that a summary stands for.
 with taken as (
     delete from history
     where (session = $1 and epoch = $2) or (session = $3 and epoch = $4)
@@ -58,7 +57,8 @@ with taken as (
     insert into history (session, epoch, role, text, native, format, run_id, at)
     select $3, $5, role, text, native, format, run_id, at
     from taken
-    order by summarized desc, at, id
+    order by
+        summarized desc, max(at) over (partition by coalesce(run_id, id::text)), id
     returning id
 )
 select coalesce(max(id), 0) as upto

@@ -345,7 +345,9 @@ with asked as (
         model = coalesce(a.model, r.model), tools = coalesce(a.tools, r.tools), first_text_at = a.first_text_at
     from asked as a
     where r.id = a.id and r.id = any ($2::text[]) and r.outcome is null
-    returning r.id, r.session, r.epoch, r.outcome, r.reason, r.finished_at, a.taken_in
+    returning
+        r.id, r.session, r.epoch, r.outcome, r.reason, r.finished_at, a.taken_in,
+        coalesce(r.submitted_at, r.started_at) as asked_at
 ), messages as (
     select *
     from unnest($9::text[], $10::text[], $11::text[], $12::text[], $13::jsonb[])
@@ -390,7 +392,8 @@ with asked as (
 ), remembered as (
     insert into history (session, epoch, role, text, native, format, run_id, at)
     select
-        ended.session, ended.epoch, e.role, e.text, e.native, e.format, ended.id, ended.finished_at
+        ended.session, ended.epoch, e.role, e.text, e.native, e.format, ended.id,
+        case e.role when 'user' then ended.asked_at else ended.finished_at end
     from unnest($4::text[], $5::text[], $6::text[], $7::bytea[], $8::text[])
         with ordinality as e (run_id, role, text, native, format, ordinal)
     join ended on ended.id = e.run_id
