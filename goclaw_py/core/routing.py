@@ -73,6 +73,15 @@ def job_session(agent: AgentName, job: JobId, run: RunId | None = None) -> Sessi
     return SessionKey(f"agent:{agent}:cron:{job}{own}")
 
 
+def job_of(session: SessionKey) -> JobId | None:
+    """The job in the key of its session, the inverse of ``job_session``; None if it is another."""
+    match session.split(":"):
+        case ["agent", _, "cron", job, *_]:
+            return JobId(job)
+        case _:
+            return None
+
+
 def agent_of(session: SessionKey) -> AgentName | None:
     """The agent in a session key; None if that has another form."""
     match session.split(":"):

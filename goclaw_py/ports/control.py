@@ -236,9 +236,11 @@ class Control(Protocol):
     async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
         """Let the agent work on a message as if it came into the chat of a stored session.
 
-        The reply goes to that chat. ``key`` is the whole key, and ``text`` is never a command.
-        Raises ``NotFound``, ``NotAChat``, ``NoGateway``, and ``SessionBusy`` unless it may
-        ``queue`` behind what waits or works in the session (SPEC CRON-19).
+        The reply goes to that chat; in the session of a job it goes where the job tells its
+        results, and if that is nowhere it is only in the history. ``key`` is the whole key, and
+        ``text`` is never a command. Raises ``NotFound``, ``NotAChat``, ``NoGateway``, and
+        ``SessionBusy`` unless it may ``queue`` behind what waits or works in the session (SPEC
+        CRON-19).
         """
 
     async def reset(self, key: SessionKey) -> None:

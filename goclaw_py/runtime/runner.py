@@ -194,7 +194,7 @@ class Runner:
             trigger=Trigger.CHAT,
             lane=MAIN_LANE,
             inbox=tuple(row.id for row in turn.rows),
-            target=turn.target,
+            target=turn.chat,
             started_at=self._clock.now(),
             submitted_at=turn.rows[0].received_at,
             dropped=self.notices.dropped(turn.session),
@@ -210,13 +210,14 @@ class Runner:
         self._drafts.begin(turn, begun, node)
         rows = list(turn.rows)
         files = await self._received.fetch(rows)
-        asker = Parent(run_id, turn.agent, turn.session, turn.target)
+        asker = Parent(run_id, turn.agent, turn.session, turn.chat)
         job = Job(
             run=run,
             parts=turn.parts(rows, files),
             children=self._children.of(asker),
-            target=turn.target,
-            jobs=self._jobs,
+            target=turn.chat,
+            # Jobs made here would belong to no chat, so nobody could be told of them.
+            jobs=None if turn.chat is None else self._jobs,
             asker=maker_in(turn),
             take_messages=partial(self._take_messages, turn),
         )

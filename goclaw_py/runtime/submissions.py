@@ -1,17 +1,20 @@
-"""Messages that operators and programs bring into the sessions of chats (SPEC CRON-19)."""
+"""Messages that operators and programs bring into sessions of chats and jobs (SPEC CRON-19)."""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
 
+from goclaw_py.core.heartbeat_view import Route
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.messages import InboundMessage, Sender, Target
-from goclaw_py.core.routing import peer_of
+from goclaw_py.core.routing import job_of, peer_of
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.control import NotAChat, NotFound, SessionBusy, Submitted
 from goclaw_py.ports.store import NewInbox, Session, Store
+from goclaw_py.runtime import history_only
 from goclaw_py.runtime.clock import new_id
+from goclaw_py.runtime.jobs.places import route_of
 from goclaw_py.runtime.works import Works
 
 log = logging.getLogger(__name__)
@@ -37,7 +40,7 @@ class Submissions:
         session = await self._store.session(SessionKey(key))
         if session is None:
             raise NotFound(f"there is no session {key!r}")
-        target = self._chat_of(session)
+        target = await self._target_of(session)
         if not queue and await self._is_busy(session):
             raise SessionBusy
         self._coming[session.key] += 1
@@ -50,12 +53,22 @@ class Submissions:
         log.info("a message came in from outside", extra={"session": session.key})
         return Submitted(session.key, next(iter(runs), None))
 
+    async def _target_of(self, session: Session) -> Target:
+        """Where the answer goes; for a job's session where the job tells its results now."""
+        job_id = job_of(session.key)
+        if job_id is None:
+            return self._chat_of(session)
+        job = await self._store.job(job_id)
+        route = Route(None) if job is None else await route_of(self._store, self._places, job)
+        if route.target is None or route.problem:
+            return history_only.target_in(session.key)
+        return route.target
+
     def _chat_of(self, session: Session) -> Target:
         target = session.target
         if target is None:
             raise NotAChat(
-                f"session {session.key} belongs to no chat, so there is nowhere to answer; "
-                "run its job instead"
+                f"session {session.key} belongs to no chat, so there is nowhere to answer"
             )
         if (target.channel, target.account) not in self._places:
             raise NotAChat(

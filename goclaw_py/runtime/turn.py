@@ -20,6 +20,7 @@ from goclaw_py.core.requests import DEFAULT_POLICY, Mode, QueuePolicy
 from goclaw_py.ports.agent import MessagePart, TextPart
 from goclaw_py.ports.jobs import Asker
 from goclaw_py.ports.store import InboxRow, NewRun
+from goclaw_py.runtime.history_only import has_chat
 from goclaw_py.runtime.progress import Progress
 
 
@@ -57,6 +58,11 @@ class Turn:
     def target(self) -> Target:
         """Where the answer goes."""
         return self.rows[-1].message.target
+
+    @property
+    def chat(self) -> Target | None:
+        """The same, None if the answer is only in the history."""
+        return self.target if has_chat(self.target) else None
 
     @property
     def run(self) -> NewRun | None:

@@ -11,9 +11,11 @@ from pathlib import Path
 
 from goclaw_py.core.errors import BudgetReached
 from goclaw_py.core.events import RunEnded
-from goclaw_py.core.ids import AgentName, NodeId, RunId
+from goclaw_py.core.ids import MAIN_AGENT, AgentName, NodeId, RunId
 from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Reason
+from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.core.routing import AccessRules
 from goclaw_py.core.scheduler import Scheduler
 from goclaw_py.core.status import Backlog
 from goclaw_py.ports.agent import AgentLoop
@@ -22,6 +24,7 @@ from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import NodeState, Recovery, Store
 from goclaw_py.ports.store import Place as Account
 from goclaw_py.ports.tools import Toolmaker
+from goclaw_py.runtime import history_only
 from goclaw_py.runtime.calls import Calls
 from goclaw_py.runtime.children import ChildRuns
 from goclaw_py.runtime.commands import Commands, Means
@@ -33,6 +36,7 @@ from goclaw_py.runtime.elsewhere import Elsewhere
 from goclaw_py.runtime.feed import Feed
 from goclaw_py.runtime.gateway import Gateway
 from goclaw_py.runtime.heartbeat.service import Heartbeats, HeartbeatSetup
+from goclaw_py.runtime.history_only import HistoryOnly
 from goclaw_py.runtime.hosts import Hosts
 from goclaw_py.runtime.incidents import Incidents
 from goclaw_py.runtime.instructions import Instructions
@@ -109,10 +113,10 @@ class Works:
         self.node = node
         self._live = around.live or node
         self._look_for_lost_at = clock.now()
-        channels = self._channels = around.channels
+        channels = self._channels = {**around.channels, history_only.PLACE: HistoryOnly()}
         self.doorkeeper = Doorkeeper(store, clock)
         contexts = Contexts(around.context_windows)
-        self.policies = policies = Policies(around.rules, contexts)
+        self.policies = policies = Policies(_rules(around), contexts)
         pacing = Pacing(channels)
         received = Received(channels, around.workspaces)
         self.ledger = Ledger(store, clock, around.limits, self._over_budget)
@@ -151,7 +155,7 @@ class Works:
             store, clock, channels, pacing, node, goes_last=self.doorkeeper.is_strangers
         )
         self.outbox.connect(around.meter)
-        self.supervisor = Supervisor(store, clock, channels.values(), node)
+        self.supervisor = Supervisor(store, clock, around.channels.values(), node)
         self.incidents = Incidents(store, clock, policies, self.doorkeeper, self.supervisor.views)
         self._connect(self._equipment(around, received))
 
@@ -277,3 +281,10 @@ class Works:
             channel = self._channels.get((run.target.channel, run.target.account))
             if channel is not None:
                 channel.signal(RunEnded(run.run_id, run.target, run.outcome))
+
+
+def _rules(around: Surroundings) -> Mapping[Account, ChatRules]:
+    """Those of the settings, and those of messages that are answered in the history only."""
+    access, queue = AccessRules(trusted=True), QueuePolicy()
+    unseen = ChatRules(MAIN_AGENT, access, queue, queue, around.run_timeout_s)
+    return {**around.rules, history_only.PLACE: unseen}

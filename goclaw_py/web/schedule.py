@@ -28,6 +28,7 @@ from goclaw_py.core.errors import (
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.jobs import OPERATOR, SLUG, Job, JobState, Maker, Payload, Prompt
 from goclaw_py.core.policy import SessionKind
+from goclaw_py.core.routing import job_of
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.jobs import KEEP, Asker, JobChange, JobDesk, JobDraft, Keep, RunNow
 from goclaw_py.ports.store import JobQuery, Session
@@ -186,8 +187,9 @@ def message_routes(control: Control) -> APIRouter:
         """Let the agent work on a message, as if it had come into the chat of this session.
 
         409 with ``SESSION_BUSY`` when a run of it waits or works, unless it may ``queue``; with
-        ``NOT_A_CHAT`` for a session without a chat, such as that of a job. Once accepted it is
-        not lost, even by a crash.
+        ``NOT_A_CHAT`` for a session without a chat, such as that of a subagent. The answer in the
+        session of a job goes where the job tells its results; if that is nowhere, it is only in the
+        history. Once accepted a message is not lost, even by a crash.
         """
         if body.prompt is not None and body.message is not None:
             raise Wrong("prompt: give prompt or message, not both")
@@ -322,11 +324,10 @@ async def _listed(desk: JobDesk, session: Session) -> ListedSession:
 
 
 async def _job_of(desk: JobDesk, session: SessionKey) -> Job | None:
-    match session.split(":"):
-        case ["agent", _, "cron", job_id, *_]:
-            try:
-                return await desk.get(job_id, EVERYBODY)
-            except UnknownJob:
-                return None
-        case _:
-            return None
+    job_id = job_of(session)
+    if job_id is None:
+        return None
+    try:
+        return await desk.get(job_id, EVERYBODY)
+    except UnknownJob:
+        return None

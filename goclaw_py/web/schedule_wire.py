@@ -10,7 +10,16 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 
 from goclaw_py.core.cron_fields import MAX_CHARS
@@ -51,10 +60,41 @@ _VIEW: Final[dict[str, Any]] = {
 }
 
 
+_SHOWN_ONLY: Final = frozenset(
+    {"payload", "state", "lastRun", "lastResult", "lastError", "sessionId", "nextRun"}
+)
+"""What GET tells of a schedule and nobody can set."""
+
+
 class Wire(BaseModel):
-    """A body. Keys that are not known are ignored: what GET has given can be sent back."""
+    """A body."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
+
+
+class Given(Wire):
+    """A body that comes in. A key that is not known is refused: it may be a misspelled one.
+
+    What GET has given can be sent back: its keys that nobody can set are ignored, and in a schedule
+    those that are null.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def _set_keys(body: object) -> object:
+    """A body without the keys that are only shown."""
+    if not isinstance(body, dict):
+        return body
+    return {key: value for key, value in body.items() if key not in _SHOWN_ONLY}
+
+
+def _given_keys(schedule: object) -> object:
+    """A schedule without the keys that are null: those of its other types are shown so."""
+    if not isinstance(schedule, dict):
+        return schedule
+    names = {to_camel(name) for name in ScheduleShape.model_fields}
+    return {k: value for k, value in schedule.items() if value is not None or k not in names}
 
 
 def _example(example: dict[str, Any]) -> ConfigDict:
@@ -66,7 +106,7 @@ Zone = Annotated[
 ]
 
 
-class CronSchedule(Wire):
+class CronSchedule(Given):
     """By the clock on the wall of its zone."""
 
     type: Literal["cron"]
@@ -74,7 +114,7 @@ class CronSchedule(Wire):
     timezone: Zone = None
 
 
-class IntervalSchedule(Wire):
+class IntervalSchedule(Given):
     """Again and again; one of the two lengths is given."""
 
     type: Literal["interval"]
@@ -85,7 +125,7 @@ class IntervalSchedule(Wire):
     timezone: Zone = None
 
 
-class AtSchedule(Wire):
+class AtSchedule(Given):
     """Once."""
 
     type: Literal["at"]
@@ -93,20 +133,26 @@ class AtSchedule(Wire):
     timezone: Zone = None
 
 
-AnySchedule = Annotated[CronSchedule | IntervalSchedule | AtSchedule, Field(discriminator="type")]
+AnySchedule = Annotated[
+    CronSchedule | IntervalSchedule | AtSchedule,
+    Field(discriminator="type"),
+    BeforeValidator(_given_keys),
+]
 
 
-class SessionConfig(Wire):
+class SessionConfig(Given):
     """How it runs. ``model``: null is the agent's own; ``persistSession``: it keeps its context."""
 
     model: Annotated[str | None, Field(max_length=256)] = None
     persist_session: StrictBool | None = None
 
 
-class PatchBody(Wire):
+class PatchBody(Given):
     """What is to be changed."""
 
     model_config = _example({"enabled": False})
+
+    _shown = model_validator(mode="before")(_set_keys)
 
     slug: Annotated[str | None, Field(description="that of the path, if it is given")] = None
     prompt: Annotated[str | None, Field(max_length=MAX_TEXT_CHARS)] = None
@@ -213,7 +259,7 @@ class Accepted(Wire):
     run_id: str | None
 
 
-class MessageBody(Wire):
+class MessageBody(Given):
     """What the agent is told; one of the two is given."""
 
     model_config = _example({"prompt": "what did I miss?"})

@@ -24,6 +24,7 @@ _SAID: Final[Mapping[str, str]] = {
     "string_unicode": "must be a text that UTF-8 can hold: without half of a surrogate pair",
     "int_type": "must be a whole number",
     "bool_type": "must be true or false",
+    "extra_forbidden": "unknown key",
 }
 """What is wrong with a value, by the name that pydantic has for it."""
 
@@ -66,6 +67,8 @@ def words(errors: Iterable[Mapping[str, Any]]) -> str:
             case ["schedule", _, "expression"]:
                 is_text = detail["type"] in ("string_too_long", "string_unicode")
                 return INVALID_CRON if is_text else SCHEDULE_REQUIRED
+            case ["schedule", kind, key] if _is_of_another_type(detail, key):
+                return f"schedule.{key}: is not for type {kind}"
             case ["schedule", _, "intervalMinutes", *_]:
                 # One sentence for whole numbers and for others, each of which it is not.
                 return "schedule.intervalMinutes: must be a number"
@@ -75,6 +78,10 @@ def words(errors: Iterable[Mapping[str, Any]]) -> str:
             case _:
                 return f"{'.'.join(where) or 'body'}: {_said(detail)}"
     return "the body cannot be read"
+
+
+def _is_of_another_type(detail: Mapping[str, Any], key: str) -> bool:
+    return detail["type"] == "extra_forbidden" and key in ("intervalMinutes", "everyMs", "at")
 
 
 def _said(detail: Mapping[str, Any]) -> str:

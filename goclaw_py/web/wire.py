@@ -9,9 +9,9 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Final, Generic, TypeVar
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from goclaw_py.core.errors import BadUsageQuery, GoclawError, StoreUnavailable
 from goclaw_py.core.events import RunEnded, RunStarted, RunText, RunTool
@@ -62,6 +62,10 @@ OneLine = Annotated[ShortText, Field(pattern=r"^[^\x00-\x1f\x7f]*$")]
 """Text without control characters: it is stored as it is, and shown in terminals."""
 
 
+_KNOWN_KEYS: Final = ConfigDict(extra="forbid")
+"""A key that is not known may be a misspelled one; to ignore it would do something else."""
+
+
 @dataclass(frozen=True, slots=True)
 class ApiError:
     """The body of every answer that is not 2xx."""
@@ -81,6 +85,8 @@ class CodedError:
 class StopBody:
     """``everything``: like ``/stopall`` instead of ``/stop``."""
 
+    __pydantic_config__ = _KNOWN_KEYS
+
     everything: Flag = False
 
 
@@ -88,12 +94,16 @@ class StopBody:
 class ResizeBody:
     """How many runs may work in a lane at once."""
 
+    __pydantic_config__ = _KNOWN_KEYS
+
     concurrency: Annotated[int, Field(strict=True, ge=1, le=MAX_LANE_SIZE)]
 
 
 @dataclass(frozen=True, slots=True)
 class RowsBody:
     """Ids of outbox rows, or of inbox rows."""
+
+    __pydantic_config__ = _KNOWN_KEYS
 
     ids: Annotated[list[RowId], Field(max_length=MAX_LIMIT)]
 
@@ -116,6 +126,8 @@ class Dropped:
 class AllowBody:
     """A group, and whether the agent listens in it."""
 
+    __pydantic_config__ = _KNOWN_KEYS
+
     channel: OneLine
     account: OneLine
     chat: OneLine
@@ -126,6 +138,8 @@ class AllowBody:
 class ApproveBody:
     """The code that the person was shown; a guest may talk and nothing else."""
 
+    __pydantic_config__ = _KNOWN_KEYS
+
     code: ShortText
     guest: Flag = False
 
@@ -133,6 +147,8 @@ class ApproveBody:
 @dataclass(frozen=True, slots=True)
 class RevokeBody:
     """Whom to forget."""
+
+    __pydantic_config__ = _KNOWN_KEYS
 
     channel: ShortText
     account: ShortText
@@ -143,6 +159,8 @@ class RevokeBody:
 class SayBody:
     """A line from a terminal; the same ``message_id`` again is harmless."""
 
+    __pydantic_config__ = _KNOWN_KEYS
+
     message_id: OneLine
     text: Annotated[str, Field(max_length=MAX_TEXT_CHARS)]
 
@@ -150,6 +168,8 @@ class SayBody:
 @dataclass(frozen=True, slots=True)
 class ConfirmBody:
     """The receipt of a message that was shown."""
+
+    __pydantic_config__ = _KNOWN_KEYS
 
     receipt: ShortText
 

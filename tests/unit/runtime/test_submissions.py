@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
+from typing import Final
 
 import pytest
 
 from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.ids import CRON_LANE, MAIN_AGENT, JobId, RunId
+from goclaw_py.core.ids import MAIN_AGENT, MAIN_LANE, RunId
+from goclaw_py.core.jobs import Prompt
 from goclaw_py.core.outcomes import Outcome, Trigger
-from goclaw_py.core.routing import job_session
+from goclaw_py.core.routing import child_session, job_session
+from goclaw_py.core.schedule import Every
 from goclaw_py.ports.agent import Role
 from goclaw_py.ports.control import NoGateway, NotAChat, NotFound, SessionBusy
+from goclaw_py.ports.jobs import Asker, JobDraft
 from goclaw_py.ports.store import NewRun
 from goclaw_py.runtime.control import StoreControl
 from goclaw_py.store.memory import MemoryDatabase
@@ -102,15 +107,62 @@ async def test_it_is_known_by_its_whole_key() -> None:
                 await gateway.control.send_message(key, "x", queue=True)
 
 
+EVERY: Final = Every(timedelta(hours=1))
+
+
+@pytest.mark.parametrize("told", ["in a chat", "nowhere", "deleted"])
+async def test_the_session_of_a_job_can_be_asked(told: str) -> None:
+    """The answer goes where the job tells its results now, and always into the history."""
+    async with a_process(ScriptedAgent(otherwise=echo)) as gateway:
+        if told == "in a chat":
+            await gateway.ask("hello")
+        desk = gateway.control.jobs
+        job = await desk.create(JobDraft(EVERY, Prompt("look"), slug="look"), Asker(None))
+        session = job_session(MAIN_AGENT, job.id)
+        await desk.run_now(job.id, Asker(None))
+        await until(lambda: gateway.dispatcher.runs() == ())
+        if told == "deleted":
+            await desk.delete(job.id, Asker(None))
+        before = len(gateway.channel.texts("ann"))
+        sent = await gateway.control.send_message(session, "and now?", queue=False)
+        assert sent.session == session
+        await until(lambda: gateway.dispatcher.runs() == ())
+        history = [entry.entry.text for entry in await gateway.store.history(session, limit=9)]
+        assert history[-2:] == ["and now?", "re: and now?"]
+        (run,) = await gateway.store.runs(limit=1)
+        assert (run.id, run.outcome) == (sent.run, Outcome.COMPLETED)
+        said = ["re: and now?"] if told == "in a chat" else []
+        assert gateway.channel.texts("ann")[before:] == said
+
+
+async def test_a_message_into_the_session_of_a_job_outlives_a_crash() -> None:
+    """SPEC IO-1."""
+    database = MemoryDatabase()
+    async with a_process(blocking(), database=database) as first:
+        desk = first.control.jobs
+        job = await desk.create(JobDraft(EVERY, Prompt("block"), slug="look"), Asker(None))
+        session = job_session(MAIN_AGENT, job.id)
+        await desk.run_now(job.id, Asker(None))
+        await asyncio.sleep(2)
+        with pytest.raises(SessionBusy):
+            await first.control.send_message(session, "keep me", queue=False)
+        await first.control.send_message(session, "keep me", queue=True)
+        first.kill()
+        await first.bury()
+        agent = ScriptedAgent(otherwise=echo)
+        async with a_process(agent, database=database):
+            await until(lambda: "keep me" in agent.prompts)
+
+
 async def test_a_session_without_a_chat_is_refused_in_words() -> None:
     async with a_process() as gateway:
-        session = job_session(MAIN_AGENT, JobId("0190-job"))
+        session = child_session(MAIN_AGENT, Trigger.SUBAGENT, RunId("0190-run"))
         run = NewRun(
             id=RunId("0190-run"),
             session=session,
             agent=MAIN_AGENT,
-            trigger=Trigger.CRON,
-            lane=CRON_LANE,
+            trigger=Trigger.SUBAGENT,
+            lane=MAIN_LANE,
             inbox=(),
             target=None,
             started_at=gateway.clock.now(),

@@ -79,9 +79,7 @@ async def test_what_cannot_be_stored_has_failed() -> None:
     assert (status, answer["code"]) == (500, "DISPATCH_FAILED")
 
 
-@pytest.mark.parametrize(
-    "body", [{}, {"prompt": ""}, {"prompt": " \n"}, {"message": ""}, {"text": "x"}]
-)
+@pytest.mark.parametrize("body", [{}, {"prompt": ""}, {"prompt": " \n"}, {"message": ""}])
 async def test_a_message_says_something(body: object) -> None:
     assert await post(FakeControl(), PATH, body) == (400, {"error": "prompt is required"})
 
@@ -89,6 +87,8 @@ async def test_a_message_says_something(body: object) -> None:
 @pytest.mark.parametrize(
     ("body", "text"),
     [
+        ({"text": "x"}, "text: unknown key"),
+        ({"prompt": "x", "quue": True}, "quue: unknown key"),
         ({"prompt": 5}, "prompt: must be a text"),
         ({"message": 5}, "message: must be a text"),
         ({"prompt": "a", "message": "b"}, "prompt: give prompt or message, not both"),

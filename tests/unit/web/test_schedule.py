@@ -264,6 +264,29 @@ async def test_a_value_of_another_kind_is_told_what_it_must_be(
     assert await api.error(method, "/x", BODY | change) == (400, text)
 
 
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"enabeld": False}, "enabeld: unknown key"),
+        ({"schedule": DAILY | {"timzone": "UTC"}}, "schedule.timzone: unknown key"),
+        ({"sessionConfig": {"persistsession": 1}}, "sessionConfig.persistsession: unknown key"),
+        (
+            {"schedule": DAILY | {"intervalMinutes": 60}},
+            "schedule.intervalMinutes: is not for type cron",
+        ),
+    ],
+)
+async def test_a_key_that_is_not_known_is_refused(
+    change: dict[str, Any], text: str, method: str
+) -> None:
+    api = Api()
+    await api("PUT", "/x", BODY)
+    before = await api("GET", "/x")
+    assert await api.error(method, "/x", BODY | change) == (400, text)
+    assert await api("GET", "/x") == before
+
+
 async def test_a_body_without_prompt_has_none() -> None:
     assert await Api().error("PUT", "/x", {"schedule": DAILY}) == (400, "prompt is required")
 
