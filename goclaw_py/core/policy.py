@@ -220,7 +220,8 @@ PROFILES: Final[Mapping[str, Profile]] = {
             JobPolicy(
                 first_run=FirstRun.IMMEDIATE,
                 retries=0,
-                on_busy=Busy.SKIP,
+                # The document skips, and asks again each second: what is due waits.
+                on_busy=Busy.QUEUE,
                 jitter=0.0,
                 max_per_agent=1,
                 turns=None,

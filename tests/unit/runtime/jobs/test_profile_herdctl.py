@@ -8,9 +8,8 @@ is due at the start runs at once; at the end nothing starts and runs have 30 s.
 
 Deliberately different, and why:
 
-- A run that finds its agent busy is left out, and the next one is an interval later. The document
-  asks again each second without a trace of it; ``on_busy = "queue"`` waits.
-- What runs once waits for its agent instead, or it would never come. The document has no such jobs.
+- A run that finds its agent busy waits and begins as soon as that has room. The document asks again
+  each second, which comes to the same but a second later. ``on_busy = "skip"`` leaves it out.
 - Cron expressions work as well; the document leaves them for later.
 - What is cut at the end runs again at the next start.
 """
@@ -88,16 +87,14 @@ async def test_intervals_count_from_the_end_and_an_agent_does_one_thing_at_a_tim
         await line.until("04:17")
     assert line.told("""
         Fri 04:00:00 build runs
-        Fri 04:00:01 watch skipped (at_capacity); next Fri 04:04:01
         Fri 04:00:02 test runs
         Fri 04:01:02 test ok; next Fri 04:21:02
-        Fri 04:04:01 watch skipped (at_capacity); next Fri 04:08:01
-        Fri 04:08:01 watch skipped (at_capacity); next Fri 04:12:01
         Fri 04:10:00 build ok; next Fri 04:15:00
-        Fri 04:12:01 watch runs
-        Fri 04:13:01 watch ok; next Fri 04:17:01
+        Fri 04:10:00 watch runs
+        Fri 04:11:00 watch ok; next Fri 04:15:00
         Fri 04:15:00 build runs
         Fri 04:16:00 build ok; next Fri 04:21:00
+        Fri 04:16:00 watch runs
     """)
 
 
@@ -231,6 +228,31 @@ async def test_runs_have_half_a_minute_at_the_end_and_what_is_due_at_the_start_r
         Fri 05:03:10 long ok; next Fri 05:04:40
         Fri 05:03:41 short ok; next Fri 05:08:41
         Fri 05:04:40 long runs
+    """)
+
+
+async def test_what_was_due_while_nothing_ran_waits_for_its_agent_too() -> None:
+    """US-3, US-6; SPEC CRON-6, CRON-10: it is made up for once, one thing at a time."""
+    line = Timeline({"one": [Say("1", 60), Say("2", 120)]})
+    await line.until("04:00")
+    async with line.gateway(HERDCTL) as gateway:
+        await add(gateway, "one", 30)
+        await line.until("04:05")
+        await add(gateway, "two", 30)
+        await line.until("04:10")
+        await gateway.shut_down(wait_s=HERDCTL.shutdown_wait_s)
+    await line.until("05:00")
+    async with line.gateway(HERDCTL):
+        await line.until("05:05")
+    assert line.told("""
+        Fri 04:00:00 one runs
+        Fri 04:01:00 one ok; next Fri 04:31:00
+        Fri 04:05:00 two runs
+        Fri 04:06:00 two ok; next Fri 04:36:00
+        Fri 05:00:00 one runs
+        Fri 05:02:00 one ok; next Fri 05:32:00
+        Fri 05:02:00 two runs
+        Fri 05:03:00 two ok; next Fri 05:33:00
     """)
 
 
