@@ -159,6 +159,12 @@ def say(api: Control, text: str, words: str, who: int = ANN, **how: Any) -> str:
     )
 
 
+def stop(api: Control, who: int = ANN) -> None:
+    """Stop what runs in a chat; its growing reply says so, or a message if it has none."""
+    api.say(who, "/stop")
+    wait_for(lambda: any("Stopped" in one for one in api.texts(who)), "the answer to /stop")
+
+
 def shown(api: Control) -> list[Call]:
     """Every call that did something in a chat: messages, drafts, edits, typing, reactions."""
     return [call for call in api.transcript() if call.chat is not None]

@@ -25,6 +25,7 @@ from tests.e2e.beating import (
     run,
     say,
     start,
+    stop,
     tell,
     workspace,
 )
@@ -127,7 +128,7 @@ def test_a_beat_of_a_busy_agent_runs_beside_its_chat_when_the_next_one_is_due(
     assert model.seen()[0]["hung_up_at"] is None
     due = [one["due_at"] for one in beats(heart)]
     assert len(set(due)) == len(due)
-    say(api, "/stop", "Stopped")
+    stop(api)
 
 
 def test_a_beat_of_a_busy_agent_comes_when_the_agent_is_idle(
@@ -141,7 +142,7 @@ def test_a_beat_of_a_busy_agent_comes_when_the_agent_is_idle(
     tell(heart, "the build is red")
     deferred = wait_for(lambda: only(heart, "deferred"), "a beat that waits")
     assert "somebody talks to the agent" in heart.goclaw("heartbeat", "why")[1]
-    say(api, "/stop", "Stopped")
+    stop(api)
     assert asked(model, "the build is red") == []
     row = ended(heart, deferred["id"], limit_s=45)
     assert (outcome(row), row["kind"], row["attempts"]) == ("ok", "event", 1)
