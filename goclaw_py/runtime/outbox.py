@@ -243,7 +243,7 @@ class Outbox:
             await self._store.mark_dead(row, error, now=now)
             self._count(row, Delivery.FAILED)
             return
-        retry_at = now + timedelta(seconds=send_delay_s(row.attempts + 1, _UNSURE_WAIT_S))
+        retry_at = now + timedelta(seconds=send_delay_s(row.attempts, _UNSURE_WAIT_S))
         await self._store.mark_failed(row, error, retry_at=retry_at, maybe_sent=True)
         self._count(row, Delivery.RETRIED)
 
@@ -256,7 +256,7 @@ class Outbox:
             log.info("a message was cut off unmarked", extra={"outbox": row.id})
 
     async def _failed(self, row: OutboxRow, error: ChannelError) -> None:
-        facts = {"outbox": row.id, "chat": row.message.target.chat, "attempt": row.attempts + 1}
+        facts = {"outbox": row.id, "chat": row.message.target.chat, "attempt": row.attempts}
         unsure = isinstance(error, MaybeSent)
         now = self._clock.now()
         if isinstance(error, ChatGone):
@@ -274,7 +274,7 @@ class Outbox:
             refused = isinstance(error, ChannelRefused)
             # Each try that may be delivered may be seen twice: fewer of them.
             most_s = _UNSURE_WAIT_S if unsure else _SURE_WAIT_S
-            delay_s = _REFUSED_WAIT_S if refused else send_delay_s(row.attempts + 1, most_s)
+            delay_s = _REFUSED_WAIT_S if refused else send_delay_s(row.attempts, most_s)
         log.info("message not sent, trying again: %s", error, extra={**facts, "in_s": delay_s})
         retry_at = now + timedelta(seconds=delay_s)
         await self._mark(

@@ -110,16 +110,6 @@ class Post:
     sends: int = 1
 
 
-def sends(fence: int, attempts: int) -> int:
-    """How often the request of a row may have left, from what the row tells.
-
-    Each claim raises the fence by one, and so does what a dead node leaves; each failed try that
-    somebody stored is an attempt. After these the row was claimed once more, for the last time.
-    """
-    left_by_dead = max(fence - 1 - attempts, 0) // 2
-    return attempts + left_by_dead + 1
-
-
 @dataclass(frozen=True, slots=True)
 class Seen:
     """A whole message that people saw in a chat; a draft that grows is none.

@@ -20,7 +20,6 @@ from tests.chaos.facts import (
     Timetable,
     Worked,
     names,
-    sends,
 )
 from tests.chaos.law import Rule, broken
 
@@ -88,11 +87,6 @@ def test_good_facts_break_nothing() -> None:
 
 def test_names_are_words() -> None:
     assert names("re: m1\nm22, xm3 m4x") == {"m1", "m22"}
-
-
-def test_how_often_a_request_may_have_left_is_read_from_its_row() -> None:
-    """Claimed and sent; failed once before; left by a dead node; both."""
-    assert [sends(1, 0), sends(2, 1), sends(3, 0), sends(4, 1)] == [1, 2, 2, 3]
 
 
 def later(key: str, scheduled: float) -> Facts:

@@ -142,7 +142,7 @@ async def test_sent_means_that_the_channel_confirmed_it(world: World) -> None:
     await world.a.mark_sent(row, "m1", now=at(2))
     (sent,) = await world.b.outbox()
     assert (sent.state, sent.external_id, sent.sent_at) == (OutboxState.SENT, "m1", at(2))
-    assert (sent.attempts, sent.error) == (1, None)
+    assert (sent.attempts, sent.error) == (2, None)
 
 
 async def test_a_failed_message_counts_its_attempts(world: World) -> None:
@@ -170,7 +170,7 @@ async def test_a_dead_message_lets_those_behind_it_go_on(world: World) -> None:
     await world.a.mark_dead(await world.claimed(), "bot was blocked", now=at(1))
     assert (await world.claimed()).message.text == "2"
     (dead,) = await world.a.outbox(state=OutboxState.DEAD)
-    assert (dead.error, dead.sent_at) == ("bot was blocked", None)
+    assert (dead.error, dead.sent_at, dead.attempts) == ("bot was blocked", None, 1)
 
 
 async def test_a_later_claim_makes_the_earlier_one_invalid(world: World) -> None:
@@ -219,7 +219,7 @@ async def test_a_dead_message_can_be_tried_again_ahead_of_younger_ones(world: Wo
     await until(heard.expect(Notice.OUTBOX))
     assert await world.a.claim_next(ANN, node=A, now=at(6)) is None
     again = await world.claimed(now=at(7))
-    assert (again.message.text, again.attempts, again.next_attempt_at) == ("1", 0, at(7))
+    assert (again.message.text, again.attempts, again.next_attempt_at) == ("1", 1, at(7))
     assert await world.b.retry_outbox([], now=T0) == 0
 
 

@@ -27,7 +27,11 @@ class OutboxState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OutboxRow:
-    """An outbox row. ``fence`` is the ticket of the claim; a later claim makes it invalid."""
+    """An outbox row. ``fence`` is the ticket of the claim; a later claim makes it invalid.
+
+    Args:
+        attempts: How often it was claimed to be sent, a claim that lasts included.
+    """
 
     id: int
     message: OutboundMessage

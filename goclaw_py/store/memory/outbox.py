@@ -32,6 +32,7 @@ class Outbox(Part):
         due = head.state is OutboxState.PENDING and head.next_attempt_at <= now
         if not due and head.owner != node:
             return None
+        head.attempts += head.state is OutboxState.PENDING
         head.state = OutboxState.SENDING
         head.owner = node
         head.fence += 1
@@ -52,7 +53,6 @@ class Outbox(Part):
         if (record := self._claimed(row, OutboxState.PENDING)) is not None:
             record.state = OutboxState.PENDING
             record.owner = None
-            record.attempts += 1
             record.error = storable(error)
             record.next_attempt_at = retry_at
             record.possible_duplicate = record.possible_duplicate or maybe_sent

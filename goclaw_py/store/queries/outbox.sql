@@ -74,7 +74,8 @@ with me as (
     ) as h
 )
 update outbox as o
-set state = 'sending', owner = $1, fence = o.fence + 1
+set state = 'sending', owner = $1, fence = o.fence + 1,
+    attempts = o.attempts + (o.state = 'pending')::integer
 where o.id = any (array(
     select head.id
     from head, me
@@ -102,7 +103,7 @@ returning o.id, o.fence;
 -- name: mark_failed
 -- Puts a claimed row back, to be tried later.
 update outbox
-set state = 'pending', owner = null, attempts = attempts + 1, error = $3, next_attempt_at = $4,
+set state = 'pending', owner = null, error = $3, next_attempt_at = $4,
     possible_duplicate = possible_duplicate or $5
 where id = $1 and fence = $2 and state = 'sending'
 returning id;

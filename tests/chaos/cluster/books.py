@@ -25,7 +25,6 @@ from tests.chaos.facts import (
     Seen,
     Timetable,
     Worked,
-    sends,
 )
 
 _MESSAGES: Final = """
@@ -40,7 +39,7 @@ from runs
 """
 _POSTS: Final = """
 select id, chat, message ->> 'text' as text, state, possible_duplicate, occurrence, alert,
-    message ->> 'run_id' as run, created_at, message ->> 'draft' is not null as draft, beat, fence,
+    message ->> 'run_id' as run, created_at, message ->> 'draft' is not null as draft, beat,
     attempts
 from outbox
 """
@@ -202,7 +201,7 @@ def _post(row: Mapping[str, Any]) -> Post:
         row["created_at"].timestamp(),
         row["draft"],
         row["beat"],
-        sends(row["fence"], row["attempts"]),
+        max(1, row["attempts"]),
     )
 
 

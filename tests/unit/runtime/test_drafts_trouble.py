@@ -86,7 +86,7 @@ async def test_a_lost_answer_to_the_post_is_recorded_and_nothing_more_is_shown()
         assert len(channel.asked) == 1
         (row,) = await outbox(gateway)
         assert (row.message.draft, row.possible_duplicate) == (None, True)
-        assert row.attempts == 0
+        assert row.attempts == 1
 
 
 @pytest.mark.parametrize("error", [NotSent("no route"), RateLimited("slow down", 2.5)])
