@@ -17,6 +17,7 @@ from math import inf
 from typing import Final, TypeVar
 
 from goclaw_py.core import wording
+from goclaw_py.core.outcomes import Outcome
 from tests.chaos.breach import Breach, Rule, grouped
 from tests.chaos.facts import Facts, Message, Post, Run, Seen, Worked, names
 from tests.chaos.law_of_times import (
@@ -125,11 +126,18 @@ def _stopped_unasked(facts: Facts) -> Iterator[Breach]:
 
 
 def _stop_answered(facts: Facts) -> Iterator[Breach]:
-    """SPEC CMD-1: at once and past the outbox, so only processes that live on are sure to do it."""
+    """SPEC CMD-1: at once and past the outbox, so only processes that live on are sure to do it.
+
+    A growing reply that says so is an answer too.
+    """
     if not facts.nobody_fell:
         return
     stops = [row for row in facts.messages if row.command and row.text.startswith("/stop")]
-    seen = _messages(one for one in facts.seen if one.text.startswith(TO_STOP))
+    seen = _messages(
+        one
+        for one in facts.seen
+        if one.text.startswith(TO_STOP) or one.text.endswith(wording.cut_draft(Outcome.CANCELLED))
+    )
     for chat, rows in grouped(stops, lambda row: row.chat).items():
         answers = set[str]().union(*(ids for (where, _), ids in seen.items() if where == chat))
         if len(answers) < len(rows):
