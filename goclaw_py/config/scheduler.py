@@ -84,7 +84,7 @@ class SchedulerSettings(Section):
         default=None, description="the zone of jobs and owners that have none, such as UTC"
     )
     max_jobs: Annotated[int, Whole(1, 100_000)] = Field(
-        default=50, description="jobs that an owner may have"
+        default=50, description="jobs that an owner may have; operators make as many as they want"
     )
     default_prompt: Annotated[str | None, Matching(r"(?s).*", "text")] = Field(
         default=None, description='what a job says that has no prompt; "": it needs one'

@@ -147,6 +147,7 @@ async def test_an_owner_has_no_more_jobs_than_are_allowed(world: World) -> None:
         await world.a.add_job(a_job("three"), most=2)
     await world.a.add_job(a_job("three"), most=3)
     await world.a.add_job(a_job("theirs", owner=OTHER), most=1)
+    await world.a.add_job(a_job("without a limit"), most=None)
 
 
 async def test_the_limit_holds_for_those_who_add_at_once(world: World) -> None:

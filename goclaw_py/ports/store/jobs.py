@@ -71,10 +71,10 @@ class JobStore(Protocol):
 
     # ---------------------------------------------------------------- what people do
 
-    async def add_job(self, job: Job, *, most: int) -> None:
+    async def add_job(self, job: Job, *, most: int | None) -> None:
         """Store a new job. Raises ``SlugTaken``, and ``TooManyJobs`` if its owner has ``most``.
 
-        Only jobs that are active or paused count.
+        Only jobs that are active or paused count. None: the owner may have any number.
         """
 
     async def job(self, job_id: JobId) -> Job | None:

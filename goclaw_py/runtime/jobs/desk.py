@@ -9,7 +9,7 @@ from typing import Protocol
 
 from goclaw_py.core.errors import JobChanged, NotYours, SlugTaken, UnknownJob
 from goclaw_py.core.ids import JobId, OccurrenceId
-from goclaw_py.core.jobs import Job, JobState, Notify, slug_for
+from goclaw_py.core.jobs import Job, JobState, Maker, Notify, slug_for
 from goclaw_py.core.messages import Target
 from goclaw_py.core.occurrence import JobStats, Logged, Status
 from goclaw_py.core.pages import Cursor
@@ -82,6 +82,11 @@ class JobDesk:
         """See ``ports.jobs.JobDesk``."""
         return self._clock.now()
 
+    def _most(self, by: Asker) -> int | None:
+        """How many jobs an owner may have where this one makes another; None: any (CRON-15)."""
+        limited = by.maker is not Maker.OPERATOR or self._rules.limits_operators
+        return self.most if limited else None
+
     # ------------------------------------------------------------------ making and changing
 
     async def create(self, draft: JobDraft, by: Asker) -> Job:
@@ -89,7 +94,7 @@ class JobDesk:
         job = await self._made(draft, by)
         for _ in range(_TRIES):
             try:
-                await self._store.add_job(job, most=self.most)
+                await self._store.add_job(job, most=self._most(by))
             except SlugTaken:
                 if draft.slug:
                     raise
@@ -110,7 +115,7 @@ class JobDesk:
             after = changed(self._rules, before, change, by, now=self._clock.now())
             if after == replace(before, updated_at=after.updated_at):
                 return before
-            if await self._store.change_job(after, most=self.most):
+            if await self._store.change_job(after, most=self._most(by)):
                 log.info("a job was changed", extra=_facts(after))
                 return replace(after, revision=before.revision + 1)
             if change.revision is not None:

@@ -98,7 +98,7 @@ class JobService:
         self._cluster = Cluster(
             store, clock, release, on_recovery=lambda _: wake.call(), on_lost=self._on_lost
         )
-        rules = Rules(profile, most=max_jobs)
+        rules = Rules(profile, most=max_jobs, limits_operators=True)
         self._handlers = Handlers(clock, concurrency)
         self._desk = JobDesk(store, clock, rules, self._handlers)
         self._occurrences = Occurrences(store, clock, self._node, rules.base, wake.call)

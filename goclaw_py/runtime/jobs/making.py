@@ -40,7 +40,8 @@ class Rules:
     Args:
         profile: The policy in it is the base of each job.
         enabled: Jobs run at all.
-        most: How many jobs an owner may have.
+        most: How many jobs an owner may have, by what people in chats and models make.
+        limits_operators: That also holds for what operators make.
         agents: Those that there are; empty: any name is taken.
         sources: The work sources that there are.
         places: The channels and accounts that there are; empty: any target is taken.
@@ -49,6 +50,7 @@ class Rules:
     profile: Profile
     enabled: bool = True
     most: int = 50
+    limits_operators: bool = False
     agents: Collection[AgentName] = ()
     sources: Collection[str] = ()
     places: Collection[tuple[str, str]] = ()

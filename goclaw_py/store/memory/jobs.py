@@ -23,7 +23,7 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 class Jobs(Part):
     """Implements what people do, of ``JobStore``."""
 
-    async def add_job(self, job: Job, *, most: int) -> None:
+    async def add_job(self, job: Job, *, most: int | None) -> None:
         """Adding the same job again is harmless."""
         job = storable(job)
         same = self._db.cron.slugs(job.owner).get(job.spec.slug)
@@ -31,7 +31,8 @@ class Jobs(Part):
             return
         if same is not None:
             raise SlugTaken(job.spec.slug)
-        self._check_number(job.owner, most)
+        if most is not None:
+            self._check_number(job.owner, most)
         self._db.cron.put(job)
         self._db.notify(Notice.CRON)
 

@@ -24,7 +24,7 @@ _LAST_CHARACTER = chr(0x10FFFF)
 class Jobs(Part):
     """Implements what people do, of ``JobStore``."""
 
-    async def add_job(self, job: Job, *, most: int) -> None:
+    async def add_job(self, job: Job, *, most: int | None) -> None:
         """Adding the same job again is harmless, so a lost answer can be repeated."""
         owner, slug = job.owner, job.spec.slug
         async with self._pool.transaction() as connection:
@@ -37,6 +37,7 @@ class Jobs(Part):
                 return
             same = await connection.row(_SQL["named"], owner, slug)
         if same is None:
+            assert most is not None, "only the limit keeps out a job with a new slug"
             raise TooManyJobs(owner, most)
         if same["id"] != job.id:
             raise SlugTaken(slug)

@@ -27,7 +27,7 @@ from jsonb_to_record($1::jsonb) as j (
     coalesced bigint
 )
 where not exists (select from cron_jobs where owner = $2 and slug = $3)
-  and (
+  and ($5::integer is null or (
       select count(*)
       from (
           -- In the order of the index: one owner may have nearly all jobs, and another one none.
@@ -36,7 +36,7 @@ where not exists (select from cron_jobs where owner = $2 and slug = $3)
           order by slug
           limit $5
       ) as c
-  ) < $5
+  ) < $5)
 returning id;
 
 -- name: named

@@ -304,6 +304,18 @@ async def test_a_job_whose_agent_is_gone_can_still_be_paused() -> None:
         await rig.desk.edit("look", JobChange(state=JobState.ACTIVE), PERSON)
 
 
+@pytest.mark.parametrize(("by", "limited"), [(PERSON, True), (MODEL, True), (FOR_THEM, False)])
+async def test_only_chats_and_models_may_have_too_many_jobs(by: Asker, limited: bool) -> None:
+    """SPEC CRON-15."""
+    rig = Rig(most=1)
+    await rig.desk.create(draft(), by)
+    if limited:
+        with pytest.raises(TooManyJobs):
+            await rig.desk.create(draft(slug="other"), by)
+    else:
+        await rig.desk.create(draft(slug="other"), by)
+
+
 @pytest.mark.parametrize(
     "change", [JobChange(schedule=DAILY), JobChange(schedule=DAILY, state=JobState.PAUSED)]
 )

@@ -31,7 +31,7 @@ from goclaw_py.core.schedule import At, Cron
 from goclaw_py.ports.jobs import JobChange, RunNow
 from goclaw_py.testing.agents import Fail, Say
 from tests.support.harness import here
-from tests.support.jobs import OPERATOR, Wanted, desk, every, log_of, make
+from tests.support.jobs import IN_CHAT, OPERATOR, Wanted, desk, every, log_of, make
 from tests.unit.runtime.jobs.timeline import Timeline
 
 OXYDRA = PROFILES["oxydra"]
@@ -234,6 +234,6 @@ async def test_what_is_refused_when_it_is_made() -> None:
         with pytest.raises(BadCron):
             await make(gateway, Wanted(Cron("0 0 8 * * *")))
         for number in range(50):
-            await make(gateway, Wanted(every(60), slug=f"job-{number}"))
+            await make(gateway, Wanted(every(60), slug=f"job-{number}"), IN_CHAT)
         with pytest.raises(TooManyJobs):
-            await make(gateway, Wanted(every(60), slug="one-more"))
+            await make(gateway, Wanted(every(60), slug="one-more"), IN_CHAT)
