@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -69,6 +70,41 @@ def without_token(text: str) -> str:
     left = well_formed(text)
     spans = token_spans(left)
     return _without(left, spans) if spans else text
+
+
+def conversation_text(text: str, *, growing: bool = False) -> str:
+    """A reply in a conversation, without the token where it is no part of a sentence.
+
+    That is alone, or at the begin or end of the reply on a line of its own or set off by
+    punctuation: models that know the token from heartbeats put it there. A sentence about the token
+    stays whole. Of a reply that is ``growing`` the beginning of a token at its end is left out too.
+
+    Source: SPEC HB-6.
+    """
+    left = well_formed(text)
+    if growing and (begun := _BEGUN.search(left)) and HEARTBEAT_OK.startswith(begun[1]):
+        left = left[: begun.start()]
+    if HEARTBEAT_OK[:4] not in left:
+        return left if growing else text
+    for _ in range(_ROUNDS):
+        spans = token_spans(left)
+        if not spans or not trimmed(bare(cut(left, spans))):
+            return left if not spans else ""
+        first, last = spans[0], spans[-1]
+        if _is_trimming(left[last.end :]) and _ENDS.search(left[: last.begin]):
+            left = cut(left, [last]).rstrip()
+        elif _is_trimming(left[: first.begin]) and _BEGINS.match(left[first.end :]):
+            left = cut(left, [first]).lstrip("\n .,;:!?\u2013\u2014-")
+        else:
+            break
+    return left
+
+
+_BEGUN: Final = re.compile(r"(?:^|\s)[*_`]*(HEAR[A-Z_]*)$")
+_ENDS: Final = re.compile(r"(?:^|[.!?\u2026\u3002\uff01\uff1f][\s*_`)\]]*|\n\s*)[*_`>\s]*$")
+"""Before the token: nothing, the end of a sentence, or a line that has ended."""
+_BEGINS: Final = re.compile(r"[*_`]*[ \t]*(?:$|\n|[.,;:!?\u2013\u2014-])")
+"""Behind the token: nothing, the end of its line, or what ends a sentence."""
 
 
 def alert_key(agent: str, target: str, text: str) -> str:

@@ -83,6 +83,8 @@ def outcome_words(beat: Beat) -> str:
     """What came of a beat and why, as a clause without a full stop."""
     if beat.status is BeatStatus.DUPLICATE:
         return SAME_WAITS if beat.detail == SAME_WAITS else _WORDS[beat.status]
+    if beat.status is BeatStatus.OK and beat.detail:
+        return f"{_WORDS[beat.status]}; {_short(beat.detail)}"
     return _told(beat) or _with_detail(_clause(beat), _cause(beat.skip, beat.detail))
 
 

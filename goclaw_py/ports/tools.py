@@ -125,6 +125,8 @@ class Here:
         jobs: Where jobs are made and changed; None: this run may not.
         asker: As whom it asks there.
         heartbeats: Where its agent's checklist is kept; None: there are no heartbeats here.
+        beat_done: Takes whether people are to be told of this heartbeat, and what; None: it is no
+            heartbeat.
     """
 
     run_id: RunId
@@ -140,6 +142,7 @@ class Here:
     jobs: JobDesk | None = None
     asker: Asker | None = None
     heartbeats: HeartbeatDesk | None = None
+    beat_done: Callable[[bool, str], None] | None = None
 
 
 class Toolmaker(Protocol):

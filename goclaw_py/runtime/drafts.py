@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from goclaw_py.core import wording
 from goclaw_py.core.errors import ChannelError, MaybeSent, NeverBegan, StoreError, Undeliverable
 from goclaw_py.core.events import RunEnded
+from goclaw_py.core.heartbeat_reply import conversation_text
 from goclaw_py.core.ids import NodeId, RunId
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome
@@ -80,7 +81,7 @@ class _Draft:
 
     @property
     def text(self) -> str:
-        return "".join(self.said)
+        return conversation_text("".join(self.said), growing=True)
 
     @property
     def view(self) -> str:

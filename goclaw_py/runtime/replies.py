@@ -11,6 +11,7 @@ from goclaw_py.core import wording
 from goclaw_py.core.commands import retry_buttons
 from goclaw_py.core.errors import AgentError, Fenced
 from goclaw_py.core.events import RunEnded
+from goclaw_py.core.heartbeat_reply import conversation_text
 from goclaw_py.core.ids import AgentName, RunId
 from goclaw_py.core.messages import OutboundMessage, OutFile
 from goclaw_py.core.outcomes import Ending, Outcome, Reason
@@ -42,7 +43,8 @@ class End:
         if not self.left.id and self.ended.reason is not Reason.BUDGET:
             return words
         # The draft becomes this message: what people have read in it stays, marked as cut off.
-        return f"{self.turn.progress.text}\n\n{words or wording.cut_draft(outcome)}".strip()
+        said = conversation_text(self.turn.progress.text)
+        return f"{said}\n\n{words or wording.cut_draft(outcome)}".strip()
 
     @property
     def is_silent(self) -> bool:
@@ -60,7 +62,7 @@ class End:
         turn, ended, error = self.turn, self.ended, self.error
         match ended.outcome:
             case Outcome.COMPLETED if turn.progress.result is not None:
-                return turn.progress.result.text
+                return conversation_text(turn.progress.result.text)
             case Outcome.FAILED:
                 return error.friendly if isinstance(error, AgentError) else wording.FAILED
             case Outcome.TIMED_OUT:

@@ -57,6 +57,7 @@ class Job:
         loop: What works instead of the agent's loop.
         jobs: Where it may make and change jobs, None if it may not.
         asker: As whom it asks there.
+        beat_done: See ``Here``.
     """
 
     run: NewRun
@@ -70,6 +71,7 @@ class Job:
     jobs: JobDesk | None = None
     asker: Asker | None = None
     take_messages: TakeMessages = no_messages
+    beat_done: Callable[[bool, str], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +160,8 @@ class Workshop:
             jobs=job.jobs,
             asker=job.asker,
             heartbeats=use.heartbeats,
+            beat_done=job.beat_done,
         )
-        toolbox = use.toolmaker.toolbox(here)
         journal = Journal(self._store, run.id, await self._live_node(), progress)
         cut = told_of(progress.begun.cut_calls)
         request = RunRequest(
@@ -174,15 +176,15 @@ class Workshop:
             workspace=workspace,
             summary=progress.begun.summary,
             pinned=progress.begun.pinned,
-            tools=toolbox,
+            tools=use.toolmaker.toolbox(here),
             model=job.model,
             budget=budget,
             recorded=journal.recorded,
         )
         emit = partial(self._on_event, run, progress, journal, hear)
-        loop = job.loop or use.agents[run.agent]
         try:
-            result = await self._within(budget, loop.run(request, emit))
+            work = (job.loop or use.agents[run.agent]).run(request, emit)
+            result = await self._within(budget, work)
         finally:
             journal.close()
         if progress.files:

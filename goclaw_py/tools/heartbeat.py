@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from goclaw_py.core.checklist import ITEM_CHARS, Checklist
 from goclaw_py.core.checklist_items import as_item, open_item
 from goclaw_py.core.errors import HeartbeatError, StoreUnavailable, ToolFailed
+from goclaw_py.core.heartbeat_reply import HEARTBEAT_OK
 from goclaw_py.core.wording_heartbeat_chat import added, checklist, done
 from goclaw_py.core.wording_heartbeat_view import status_lines
 from goclaw_py.ports.heartbeat import HeartbeatDesk
@@ -21,6 +22,9 @@ from goclaw_py.tools.tool import Tool
 
 _LISTED: Final = 50
 """How many items one answer shows."""
+
+TEXT_CHARS: Final = 16_000
+"""The longest alert."""
 
 _USES: Final = {"add": ("text",), "done": ("number", "text")}
 """What an action takes: one of these."""
@@ -87,6 +91,40 @@ class Heartbeat(Tool[Use]):
             raise ToolFailed(str(error)) from error
         except StoreUnavailable as error:
             raise ToolFailed("the database cannot be reached now; try again later") from error
+
+
+class Done(Arguments):
+    """Arguments of ``heartbeat_done``."""
+
+    notify: bool = Field(
+        description="true: something needs the attention of the people you work for. false: all is "
+        "well, and nobody is told."
+    )
+    text: Annotated[str, Field(max_length=TEXT_CHARS)] = Field(
+        default="", description="With notify: what they should read, in Markdown."
+    )
+
+
+class HeartbeatDone(Tool[Done]):
+    """Ends a heartbeat; it is there in heartbeats only. It wins over what the reply says."""
+
+    name = "heartbeat_done"
+    description = (
+        "End this heartbeat: say whether people are to be told, and what. Call it once, when you "
+        f"have looked at everything; then answer {HEARTBEAT_OK}. What you say here counts, "
+        "whatever your answer says."
+    )
+    side_effects = False
+    arguments = Done
+
+    async def call(self, arguments: Done, here: Here) -> str:
+        """Note it for the end of the run."""
+        if here.beat_done is None:
+            raise ToolFailed("this is no heartbeat")
+        if arguments.notify and not arguments.text.strip():
+            raise ToolFailed("text: is required with notify")
+        here.beat_done(arguments.notify, arguments.text)
+        return "Noted. People are told." if arguments.notify else "Noted. Nobody is told."
 
 
 async def _add(desk: HeartbeatDesk, here: Here, text: str) -> str:

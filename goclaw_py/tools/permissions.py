@@ -23,6 +23,7 @@ SAFE: Final = frozenset(
         "schedule_edit",
         "schedule_delete",
         "heartbeat",
+        "heartbeat_done",
     }
 )
 """What every agent may call unless its settings say otherwise."""

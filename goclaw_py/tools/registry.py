@@ -13,7 +13,7 @@ from goclaw_py.tools.agents import Delegate, SpawnSubagent
 from goclaw_py.tools.chats import SendMessage
 from goclaw_py.tools.editing import EditFile, WriteFile
 from goclaw_py.tools.files import ListFiles, ReadFile, SendFile
-from goclaw_py.tools.heartbeat import Heartbeat
+from goclaw_py.tools.heartbeat import Heartbeat, HeartbeatDone
 from goclaw_py.tools.permissions import Permissions
 from goclaw_py.tools.pins import PinFact, UnpinFact
 from goclaw_py.tools.schedule_arguments import Figures
@@ -34,8 +34,9 @@ _ALWAYS: Final[tuple[Tool[Any], ...]] = (
 )
 
 _HEARTBEAT: Final = Heartbeat()
+_DONE: Final = HeartbeatDone()
 
-TOOLS: Final[tuple[Tool[Any], ...]] = (*_ALWAYS, *schedule_tools(Figures()), _HEARTBEAT)
+TOOLS: Final[tuple[Tool[Any], ...]] = (*_ALWAYS, *schedule_tools(Figures()), _HEARTBEAT, _DONE)
 """In the order in which models see them."""
 
 _NAME_CHARS = 80
@@ -59,7 +60,7 @@ class Registry:
 
     def __init__(self, permissions: Mapping[AgentName, Permissions]) -> None:
         self._permissions = dict(permissions)
-        self._offers: dict[tuple[AgentName, Figures | None, bool], _Offer] = {}
+        self._offers: dict[tuple[AgentName, Figures | None, bool, bool], _Offer] = {}
 
     def toolbox(self, here: Here) -> Toolbox:
         """The tools of one run."""
@@ -68,19 +69,22 @@ class Registry:
         found = desk_of(here)
         # The figures are those of the settings, so there are few of them.
         figures = None if found is None else Figures.of(found[0].profile)
-        beats = here.heartbeats is not None
-        key = here.agent, figures, beats
+        beats, ends = here.heartbeats is not None, here.beat_done is not None
+        key = here.agent, figures, beats, ends
         if key not in self._offers:
-            self._offers[key] = _offer(self._permissions[here.agent], figures, beats=beats)
+            permissions = self._permissions[here.agent]
+            self._offers[key] = _offer(permissions, figures, beats=beats, ends=ends)
         return _Box(self._offers[key], here)
 
 
-def _offer(permissions: Permissions, figures: Figures | None, *, beats: bool) -> _Offer:
+def _offer(permissions: Permissions, figures: Figures | None, *, beats: bool, ends: bool) -> _Offer:
     there = [*_ALWAYS]
     if figures is not None:
         there += schedule_tools(figures)
     if beats:
         there.append(_HEARTBEAT)
+    if ends:
+        there.append(_DONE)
     tools = [found for tool in there if (found := tool.permitted(permissions)) is not None]
     by_name = {tool.name: tool for tool in tools}
     return _Offer(tuple(tool.spec for tool in tools), by_name, guidance(by_name))

@@ -20,7 +20,7 @@ MAIN = AgentName("main")
 SCHEDULING = frozenset({"schedule_create", "schedule_search", "schedule_edit", "schedule_delete"})
 """The tools that are there only where there is a desk for jobs."""
 
-AT_DESKS = SCHEDULING | {"heartbeat"}
+AT_DESKS = SCHEDULING | {"heartbeat", "heartbeat_done"}
 """Those, and the one that is there only where there are heartbeats."""
 
 

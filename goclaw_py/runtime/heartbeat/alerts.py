@@ -11,7 +11,7 @@ from goclaw_py.core import wording_heartbeat
 from goclaw_py.core.beats import BeatEnd, BeatStatus, Undelivered
 from goclaw_py.core.errors import StoreError
 from goclaw_py.core.heartbeat import HeartbeatPolicy, Nowhere
-from goclaw_py.core.heartbeat_reply import alert_key, judge, without_token
+from goclaw_py.core.heartbeat_reply import Judgement, alert_key, judge, without_token
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.targets import target_text
@@ -63,8 +63,12 @@ class Alerts:
         """
         policy, agent = held.policy, held.claimed.agent
         judged = judge(said.text, ack_max_chars=policy.ack_max_chars, position=policy.ack_position)
+        if held.done is not None:
+            # The agent has said so with its tool, which wins over the words (SPEC HB-6).
+            notify, words = held.done
+            judged = Judgement(not notify, without_token(words or said.text) if notify else "")
         if judged.is_ok and not said.files:
-            return Told(BeatStatus.OK, reply=said.text)
+            return Told(BeatStatus.OK, _left_out(said.text), said.text)
         files, troubles = self._replies.sendable(said.files, agent, held.run)
         text = "\n\n".join(filter(None, [judged.text, *troubles]))
         found = await self._routes.find(agent, policy)
@@ -176,6 +180,12 @@ class Alerts:
             log.warning("an alert could not be delivered; it is told elsewhere", extra=facts)
             await self._remember(lost.agent, target, text)
         return True
+
+
+def _left_out(reply: str) -> str:
+    """What was said beside the token and is not sent: people may wonder why (SPEC HB-6)."""
+    left = without_token(reply).strip()
+    return f"it said: {left}" if left else ""
 
 
 def _said_with(text: str, files: Collection[str]) -> str:

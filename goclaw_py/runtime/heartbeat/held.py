@@ -31,6 +31,7 @@ class Held:
         waits: Nothing of it runs; it waits for its agent, or for its next attempt.
         stopped: It begins no more attempt.
         is_over: How it ends is decided, and being stored.
+        done: Whether its agent wants people to be told, and what, if it has said so with its tool.
     """
 
     claimed: ClaimedBeat
@@ -48,6 +49,7 @@ class Held:
     waits: bool = False
     stopped: bool = False
     is_over: bool = False
+    done: tuple[bool, str] | None = None
 
     @property
     def id(self) -> BeatId:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from goclaw_py.core import wording_heartbeat
 from goclaw_py.core.beats import BeatEnd, BeatStatus
@@ -119,6 +120,7 @@ class BeatRuns:
             submitted_at=now,
             beat=held.id,
         )
+        held.done = None
         self._runs[run_id] = BeatRun(held, run)
         self._feed.asked(run)
         self._dispatcher.submit(
@@ -157,6 +159,7 @@ class BeatRuns:
             system=(wording_heartbeat.beat_run(now, held.policy.zone),),
             budget=_left(held),
             model=held.policy.model,
+            beat_done=partial(_note_done, held),
         )
         await self._workshop.work(task, mine.progress, _hear_nothing)
 
@@ -233,3 +236,8 @@ def _left(held: Held) -> Budget | None:
 
 def _hear_nothing(event: AgentEvent) -> None:
     """Nobody watches a beat in a chat: nothing of it is shown before it is judged (SPEC HB-6)."""
+
+
+def _note_done(held: Held, notify: bool, text: str) -> None:  # noqa: FBT001 - as ``Here`` calls it
+    """The agent has said how its heartbeat ends; the last word counts."""
+    held.done = notify, text

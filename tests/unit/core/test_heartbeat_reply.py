@@ -7,7 +7,13 @@ import unicodedata
 import pytest
 
 from goclaw_py.core.heartbeat import AckPosition
-from goclaw_py.core.heartbeat_reply import Judgement, alert_key, judge, without_token
+from goclaw_py.core.heartbeat_reply import (
+    Judgement,
+    alert_key,
+    conversation_text,
+    judge,
+    without_token,
+)
 
 T = "HEARTBEAT_OK"
 LONG = "The disk of node seven is full. " * 10 + "Do something."
@@ -498,3 +504,39 @@ def test_another_agent_place_or_text_makes_another_key() -> None:
         alert_key("main", "telegram:1", "snakecase"),
     }
     assert len(keys) == 10
+
+
+# ---------------------------------------------------------------------- in a conversation
+
+
+@pytest.mark.parametrize(
+    ("reply", "left"),
+    [
+        ("HEARTBEAT_OK", ""),
+        (" **HEARTBEAT_OK**\n", ""),
+        ("HEARTBEAT_OK HEARTBEAT_OK", ""),
+        ("It is sunny. HEARTBEAT_OK", "It is sunny."),
+        ("It is sunny!\n\n`HEARTBEAT_OK`", "It is sunny!"),
+        ("- milk\n- bread\nHEARTBEAT_OK", "- milk\n- bread"),
+        ("HEARTBEAT_OK\n\nIt is sunny.", "It is sunny."),
+        ("HEARTBEAT_OK. It is sunny.", "It is sunny."),
+        ("HEARTBEAT_OK - it is sunny", "it is sunny"),
+        ("Answer with HEARTBEAT_OK", "Answer with HEARTBEAT_OK"),
+        ("HEARTBEAT_OK is the token of heartbeats.", "HEARTBEAT_OK is the token of heartbeats."),
+        ("The token is: HEARTBEAT_OK", "The token is: HEARTBEAT_OK"),
+        ("I say HEARTBEAT_OK. Then I rest.", "I say HEARTBEAT_OK. Then I rest."),
+        ("HEARTBEAT_OKAY", "HEARTBEAT_OKAY"),
+        ("", ""),
+        ("hello", "hello"),
+    ],
+)
+def test_a_conversation_loses_the_token_where_it_stands_apart(reply: str, left: str) -> None:
+    """SPEC HB-6: a sentence about it stays whole."""
+    assert conversation_text(reply) == left
+
+
+def test_a_reply_that_grows_never_shows_the_beginning_of_the_token() -> None:
+    whole = "It is sunny.\n\n**HEARTBEAT_OK**"
+    shown = [conversation_text(whole[:end], growing=True) for end in range(len(whole) + 1)]
+    assert not any("HEAR" in text for text in shown)
+    assert conversation_text("I HEARD it", growing=True) == "I HEARD it"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from goclaw_py.core.errors import BadChecklist, StoreUnavailable, ToolFailed
 from goclaw_py.core.ids import MAIN_AGENT, AgentName
 from goclaw_py.core.outcomes import Trigger
 from goclaw_py.core.wording_heartbeat_view import status_lines
+from goclaw_py.ports.tools import Toolbox
 from goclaw_py.tools import Permissions, Registry
 from tests.support.heartbeats import FakeHeartbeats
 from tests.support.tools import Desk
@@ -199,3 +201,40 @@ async def test_an_agent_that_the_desk_does_not_know_is_told_so(
     del beats.items[MAIN_AGENT]
     with pytest.raises(ToolFailed, match="there is no agent 'main'"):
         await use(desk, "show")
+
+
+# ---------------------------------------------------------------------------- the end of a beat
+
+
+def in_a_beat(desk: Desk, said: list[tuple[bool, str]]) -> Toolbox:
+    here = replace(desk.here(), beat_done=lambda notify, text: said.append((notify, text)))
+    return Registry({MAIN_AGENT: Permissions()}).toolbox(here)
+
+
+async def test_only_a_beat_can_end_a_beat(desk: Desk) -> None:
+    """SPEC HB-6."""
+    said: list[tuple[bool, str]] = []
+    assert "heartbeat_done" not in {spec.name for spec in desk.tools().specs}
+    box = in_a_beat(desk, said)
+    assert await box.call("heartbeat_done", {"notify": False}) == "Noted. Nobody is told."
+    told = {"notify": True, "text": "The pump leaks."}
+    assert await box.call("heartbeat_done", told) == "Noted. People are told."
+    assert said == [(False, ""), (True, "The pump leaks.")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ({"notify": True}, "text: is required with notify"),
+        ({"notify": True, "text": "  "}, "text: is required with notify"),
+        ({}, "notify"),
+        ({"notify": "maybe"}, "notify"),
+    ],
+)
+async def test_a_beat_that_is_to_tell_something_says_what(
+    desk: Desk, arguments: dict[str, object], why: str
+) -> None:
+    said: list[tuple[bool, str]] = []
+    with pytest.raises(ToolFailed, match=why):
+        await in_a_beat(desk, said).call("heartbeat_done", arguments)
+    assert said == []

@@ -14,10 +14,10 @@ from goclaw_py.core.events import Usage
 from goclaw_py.core.heartbeat import HeartbeatPolicy, LastScope, LastUsed, Nowhere
 from goclaw_py.core.ids import MAIN_AGENT
 from goclaw_py.core.messages import PeerKind, Target
-from goclaw_py.core.wording_heartbeat_view import SAME_WAITS
-from goclaw_py.ports.agent import AgentResult
+from goclaw_py.core.wording_heartbeat_view import SAME_WAITS, outcome_words
+from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
 from goclaw_py.ports.heartbeat import BeatBegun, NoBeat
-from goclaw_py.testing.agents import Block, Fail, Return, Stream
+from goclaw_py.testing.agents import Block, Do, Fail, Return, Stream
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import START
 from tests.support.beats import (
@@ -33,7 +33,7 @@ from tests.support.beats import (
     until_ended,
     write,
 )
-from tests.support.harness import a_process, message
+from tests.support.harness import a_process, here, message
 
 ALERT = "The meeting with Ann begins in ten minutes, and its room was changed."
 
@@ -140,6 +140,48 @@ async def test_what_waits_to_be_sent_is_not_said_again_and_was_not_told() -> Non
         await until_ended(gateway, 3)
         *_, third = sorted(await gateway.store.beats(), key=lambda beat: beat.claimed_at)
         assert (third.outcome, third.detail) == ("duplicate", "it was told before")
+
+
+@pytest.mark.parametrize(
+    ("done", "reply", "sent"),
+    [
+        ((True, "The pump leaks."), "HEARTBEAT_OK", ["The pump leaks."]),
+        ((True, "The pump leaks. HEARTBEAT_OK"), "", ["The pump leaks."]),
+        ((False, ""), "x" * 400, []),
+    ],
+)
+async def test_what_an_agent_says_with_its_tool_wins_over_its_words(
+    done: tuple[bool, str], reply: str, sent: list[str]
+) -> None:
+    """SPEC HB-6."""
+
+    async def beat(request: RunRequest, emit: Emit) -> str:
+        end = here(request).beat_done
+        assert end is not None
+        end(*done)
+        return reply
+
+    async with a_process(saying(Do(beat)), beating()) as gateway:
+        write(gateway)
+        await gateway.ask("hello")
+        await until_ended(gateway, 1)
+        await asyncio.sleep(5)
+        assert gateway.channel.texts()[1:] == sent
+        assert await outcomes(gateway) == ["alerted" if sent else "ok"]
+
+
+async def test_a_short_reply_with_the_token_is_shown_to_who_asks_why() -> None:
+    """SPEC HB-6: it was not sent, and somebody may wonder."""
+    said = "Node seven is down, so no HEARTBEAT_OK today."
+    async with a_process(saying(said), beating()) as gateway:
+        write(gateway)
+        await gateway.ask("hello")
+        await until_ended(gateway, 1)
+        (row,) = await gateway.store.beats()
+        assert row.outcome == "ok"
+        assert outcome_words(row) == (
+            "all was well, so nothing was sent; it said: Node seven is down, so no today"
+        )
 
 
 async def test_a_clock_that_jumps_gives_one_beat_for_all_that_were_missed() -> None:
