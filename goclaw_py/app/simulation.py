@@ -12,11 +12,13 @@ import asyncio
 import logging
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import partial
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -30,16 +32,15 @@ from goclaw_py.app.simulated_beats import (
     foreseen,
     played_setup,
 )
+from goclaw_py.app.simulated_runs import PlayedRuns
 from goclaw_py.config.models import Settings
-from goclaw_py.core.events import Usage
 from goclaw_py.core.ids import AgentName, JobId, NodeId
-from goclaw_py.core.jobs import Job, Program, Prompt, TargetKind
+from goclaw_py.core.jobs import Job, Prompt, TargetKind
 from goclaw_py.core.occurrence import OccurrenceEnd, Status, Why
-from goclaw_py.core.outcomes import Trigger
 from goclaw_py.core.policy import SessionKind
 from goclaw_py.core.scheduler import Scheduler
 from goclaw_py.ports.agent import AgentLoop, AgentResult, Emit, RunRequest
-from goclaw_py.ports.store import EndedOccurrence, Node, RunEnd
+from goclaw_py.ports.store import EndedOccurrence, Node
 from goclaw_py.ports.tools import NO_TOOLS, Here, Toolbox
 from goclaw_py.runtime.jobs.office import JobSetup
 from goclaw_py.runtime.works import Surroundings, Works
@@ -47,9 +48,12 @@ from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.clock import LoopClock
 from goclaw_py.testing.loop import VirtualLoop
 
-MOST_RUNS = 50_000
-"""A simulation ends after so many runs, those of beats included: nobody reads more, and it takes
-minutes. Beats that are skipped do not count; see ``MOST_BEATS``."""
+MOST_RUNS = 2_000_000
+"""A simulation ends after so many runs, those of beats included: each of them takes some memory.
+Beats that are skipped do not count; see ``MOST_BEATS``."""
+
+_STEPS = 200
+"""How often the progress of a simulation is told."""
 
 MOST_DAYS = 3_660
 _LONGEST_S = MOST_DAYS * 86_400.0
@@ -61,6 +65,15 @@ class Assumed:
 
     seconds: float = 20.0
     usd: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a simulation begins with: jobs and heartbeats as they stand, and what runs take."""
+
+    jobs: Sequence[Job]
+    assumed: Mapping[JobId, Assumed]
+    heartbeats: Sequence[KnownHeartbeat] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,28 +128,28 @@ class Forecast:
 
 def simulate(
     settings: Settings,
-    jobs: Sequence[Job],
-    assumed: Mapping[JobId, Assumed],
-    heartbeats: Sequence[KnownHeartbeat] = (),
+    given: Given,
     *,
     since: datetime,
     days: int,
+    tell: Callable[[float], None] | None = None,
 ) -> Forecast:
     """Let jobs run and agents beat for so many days from ``since`` on.
 
     Jobs that are paused or over do nothing, nor do heartbeats that are off, that are not named, or
     whose agents the settings do not have. Blocks until it is done: give it a thread. Only errors of
-    it are logged. Raises ``ValueError`` for days out of range, and for runs that take no time that
-    there is.
+    it are logged. ``tell`` hears from time to time which part of the days is over. Raises
+    ``ValueError`` for days out of range, and for runs that take no time that there is.
     """
     if not 1 <= days <= MOST_DAYS:
         raise ValueError(f"days are from 1 to {MOST_DAYS}: {days}")
-    for seconds in (one.seconds for some in (assumed.values(), heartbeats) for one in some):
+    taken = [one.seconds for one in given.assumed.values()]
+    for seconds in (*taken, *(one.seconds for one in given.heartbeats)):
         if not 0 <= seconds < _LONGEST_S:
             raise ValueError(f"a run does not take {seconds} s")
     with _quiet(), TemporaryDirectory() as folder, asyncio.Runner(loop_factory=VirtualLoop) as loop:
-        played = _Simulation(settings, jobs, assumed, heartbeats, since)
-        return loop.run(played.run(days, Path(folder)))
+        played = _Simulation(settings, given, since)
+        return loop.run(played.run(days, Path(folder), tell))
 
 
 @contextmanager
@@ -163,55 +176,61 @@ def _quiet() -> Iterator[None]:
 
 
 class _Watched(WatchedBeats):
-    """Notes what becomes of occurrences, and of beats."""
+    """Counts what becomes of occurrences as they end, and of beats."""
 
-    def __init__(self) -> None:
+    def __init__(self, jobs: Sequence[Job], assumed: Mapping[JobId, Assumed]) -> None:
         super().__init__()
-        self.ends: list[tuple[datetime, OccurrenceEnd]] = []
-
-    async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
-        if end.occurrence is not None:
-            self._note(end.occurrence)
-        await super().finish_run(end, node=node)
+        self._assumed = assumed
+        self.seen = {job.id: Foreseen(job) for job in jobs}
+        self.job_events: list[Event] = []
 
     async def end_occurrences(self, ends: Sequence[EndedOccurrence], *, node: NodeId) -> None:
+        # Before the end is stored: a job that is deleted with it may take its log along.
         for one in ends:
-            self._note(one.end)
+            self._note(self._db.cron.logs[one.end.id].scheduled_at, one.end)
         await super().end_occurrences(ends, node=node)
 
-    def _note(self, end: OccurrenceEnd) -> None:
-        # Before the end is stored: a job that is deleted with it may take its log along.
-        self.ends.append((self._db.cron.logs[end.id].scheduled_at, end))
+    def _note(self, due_at: datetime, end: OccurrenceEnd) -> None:
+        found = self.seen[end.job]
+        found.coalesced += 0 if end.update is None else end.update.coalesced
+        if end.status is Status.SKIPPED:
+            found.skipped[end.why or Why.BUSY] += 1
+        elif end.started_at is not None:
+            self._count(found, end.started_at, end.finished_at, due_at)
+        self.job_events.append(
+            Event(end.job, due_at, end.started_at, end.finished_at, end.status, end.why)
+        )
         self.look_if_full()
+
+    def _count(
+        self, found: Foreseen, started_at: datetime, finished_at: datetime, due_at: datetime
+    ) -> None:
+        found.runs += 1
+        if isinstance(found.job.spec.payload, Prompt):
+            found.model_calls += 1
+            usd = self._assumed.get(found.job.id, Assumed()).usd
+            if usd is not None:
+                found.usd = (found.usd or Decimal(0)) + usd
+        found.worked_s += (finished_at - started_at).total_seconds()
+        found.waited_s = max(found.waited_s, (started_at - due_at).total_seconds())
 
     def look_if_full(self) -> None:
         """See ``MOST_RUNS``."""
         super().look_if_full()
-        if len(self.ends) + self.beats_asked >= MOST_RUNS:
+        if len(self.job_events) + self.beats_asked >= MOST_RUNS:
             self.full.set()
 
 
 class _Pretender:
-    """An agent, or the program of a ``job``, whose runs take what is assumed."""
+    """An agent whose beats take what is assumed."""
 
-    def __init__(
-        self,
-        assumed: Mapping[JobId, Assumed],
-        job: str = "",
-        heartbeats: Mapping[AgentName, KnownHeartbeat] | None = None,
-    ) -> None:
-        self._assumed = assumed
-        self._job = job
-        self._heartbeats = heartbeats or {}
+    def __init__(self, heartbeats: Mapping[AgentName, KnownHeartbeat]) -> None:
+        self._heartbeats = heartbeats
 
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
         """Take the time."""
         del emit
-        if request.trigger is Trigger.HEARTBEAT:
-            return await all_is_well(self._heartbeats[request.agent])
-        found = self._assumed.get(JobId(self._job or request.prompt), Assumed())
-        await asyncio.sleep(found.seconds)
-        return AgentResult("", usage=Usage(requests=1, cost_usd=found.usd))
+        return await all_is_well(self._heartbeats[request.agent])
 
     async def warm_up(self) -> None:
         """Nothing is slow here."""
@@ -230,21 +249,22 @@ class _Simulation:
     def __init__(
         self,
         settings: Settings,
-        jobs: Sequence[Job],
-        assumed: Mapping[JobId, Assumed],
-        heartbeats: Sequence[KnownHeartbeat],
+        given: Given,
         since: datetime,
     ) -> None:
         self._settings = settings
-        self._jobs = jobs
-        self._assumed = assumed
-        self._heartbeats = heartbeats
-        self._setup = played_setup(settings, heartbeats)
+        self._jobs = given.jobs
+        self._assumed = given.assumed
+        self._heartbeats = given.heartbeats
+        self._setup = played_setup(settings, given.heartbeats)
         self._since = since
 
-    async def run(self, days: int, folder: Path) -> Forecast:
+    async def run(
+        self, days: int, folder: Path, tell: Callable[[float], None] | None = None
+    ) -> Forecast:
         """Simulate; runs work in ``folder``."""
-        store, clock = _Watched(), LoopClock(self._since)
+        store = _Watched(self._jobs, self._assumed)
+        clock = LoopClock(self._since)
         until = self._since + timedelta(days=days)
         node = Node(NodeId("simulation"), "", 0, "", self._since, until + timedelta(days=1))
         await store.join(node)
@@ -257,33 +277,29 @@ class _Simulation:
         for loop in (works.office.loop, works.heartbeats.loop):
             loop.look_s = timedelta(days=1).total_seconds()
         store.on_notice(lambda _: works.look_for_due())
-        await _until_full(works, store, timedelta(days=days).total_seconds())
+        await _until_full(works, store, timedelta(days=days).total_seconds(), tell)
         return self._forecast(store, min(clock.now(), until))
 
     def _played(self, job: Job) -> Job:
-        """A job whose payload names it, and whose runs leave no history behind."""
+        """A job as it is, but it sends nothing and takes no work."""
         spec = job.spec
-        policy, target = dict(spec.policy), spec.target
-        kind = policy.get("session", job_rules(self._settings).base.session)
-        if kind == SessionKind.JOB:
-            policy["session"] = SessionKind.FRESH.value
+        target = spec.target
+        kind = spec.policy.get("session", job_rules(self._settings).base.session)
         if kind != SessionKind.MAIN:
             # Nothing is sent, so nobody needs to look for the chat.
             target = TargetKind.NONE
-        payload = spec.payload
-        if isinstance(payload, Prompt):
-            payload = Prompt(job.id)
-        elif isinstance(payload, Program):
-            payload = Program((job.id,))
-        spec = replace(spec, payload=payload, policy=policy, target=target, source="")
+        spec = replace(spec, target=target, source="")
         return replace(job, spec=spec, running=None)
+
+    def _takes(self, job: Job) -> float:
+        return self._assumed.get(job.id, Assumed()).seconds
 
     def _works(self, store: MemoryStore, clock: LoopClock, node: NodeId, folder: Path) -> Works:
         settings = self._settings
         names = [AgentName(name) for name in settings.agents]
         names += [job.spec.agent for job in self._jobs if job.spec.agent not in names]
         beating = {one.agent: one for one in self._heartbeats}
-        pretender: AgentLoop = _Pretender(self._assumed, heartbeats=beating)
+        pretender: AgentLoop = _Pretender(beating)
         limits = agent_limits(settings)
         rules = replace(job_rules(settings), enabled=True)
         around = Surroundings(
@@ -295,8 +311,8 @@ class _Simulation:
             toolmaker=_NoTools(),
             jobs=JobSetup(
                 rules=rules,
-                program=lambda argv: _Pretender(self._assumed, argv[0]),
                 limits=limits,
+                runs=partial(PlayedRuns, takes=self._takes),
             ),
             heartbeats=self._setup,
         )
@@ -304,48 +320,29 @@ class _Simulation:
         return Works(store, clock, scheduler, around, lambda: node)
 
     def _forecast(self, store: _Watched, until: datetime) -> Forecast:
-        seen = {job.id: Foreseen(job) for job in self._jobs}
-        events = []
-        for due_at, end in store.ends:
-            found = seen[end.job]
-            found.coalesced += 0 if end.update is None else end.update.coalesced
-            if end.status is Status.SKIPPED:
-                found.skipped[end.why or Why.BUSY] += 1
-            elif end.started_at is not None:
-                self._count(found, end, due_at)
-            events.append(
-                Event(end.job, due_at, end.started_at, end.finished_at, end.status, end.why)
-            )
         # Files are read in threads: what is due together may end in any order.
         beats = sorted(store.beat_events, key=lambda beat: (beat.due_at, beat.agent))
         return Forecast(
             self._since,
             until,
-            tuple(seen.values()),
-            tuple(events),
+            tuple(store.seen.values()),
+            tuple(store.job_events),
             store.full.is_set(),
             foreseen(self._setup, self._heartbeats, beats),
             tuple(beats),
         )
 
-    def _count(self, found: Foreseen, end: OccurrenceEnd, due_at: datetime) -> None:
-        assert end.started_at is not None
-        found.runs += 1
-        if isinstance(found.job.spec.payload, Prompt):
-            found.model_calls += 1
-            usd = self._assumed.get(found.job.id, Assumed()).usd
-            if usd is not None:
-                found.usd = (found.usd or Decimal(0)) + usd
-        found.worked_s += (end.finished_at - end.started_at).total_seconds()
-        found.waited_s = max(found.waited_s, (end.started_at - due_at).total_seconds())
 
-
-async def _until_full(works: Works, store: _Watched, limit_s: float) -> None:
+async def _until_full(
+    works: Works, store: _Watched, limit_s: float, tell: Callable[[float], None] | None
+) -> None:
     """Let jobs run and agents beat for so long, or until there is enough of it."""
     running = [
         asyncio.create_task(works.office.loop.run()),
         asyncio.create_task(works.heartbeats.run()),
     ]
+    if tell is not None:
+        running.append(asyncio.create_task(_tell(tell, limit_s)))
     full = asyncio.create_task(store.full.wait())
     await asyncio.wait({full, *running}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
     works.office.loop.close()
@@ -357,3 +354,10 @@ async def _until_full(works: Works, store: _Watched, limit_s: float) -> None:
     for task in running:
         if not task.cancelled():
             task.result()
+
+
+async def _tell(tell: Callable[[float], None], limit_s: float) -> None:
+    """Tell the progress until cancelled."""
+    for step in count(1):
+        await asyncio.sleep(limit_s / _STEPS)
+        tell(min(step / _STEPS, 1.0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
 from pathlib import Path
@@ -19,10 +19,7 @@ if TYPE_CHECKING:
     from goclaw_py.app.progress import Tell
     from goclaw_py.app.restore import Backup, InTheWay, Restored
     from goclaw_py.app.service import Front
-    from goclaw_py.app.simulated_beats import KnownHeartbeat
-    from goclaw_py.app.simulation import Assumed, Forecast
-    from goclaw_py.core.ids import JobId
-    from goclaw_py.core.jobs import Job
+    from goclaw_py.app.simulation import Forecast, Given
     from goclaw_py.core.secrecy import Hider
     from goclaw_py.ports.channel import Channel
     from goclaw_py.store.migrate import Status
@@ -51,17 +48,16 @@ def run_gateway(
 
 def simulate(
     settings: Settings,
-    jobs: Sequence[Job],
-    assumed: Mapping[JobId, Assumed],
-    heartbeats: Sequence[KnownHeartbeat],
+    given: Given,
     *,
     since: datetime,
     days: int,
+    tell: Callable[[float], None],
 ) -> Forecast:
     """Let jobs and heartbeats run on a virtual clock."""
     from goclaw_py.app.simulation import simulate as simulated  # noqa: PLC0415
 
-    return simulated(settings, jobs, assumed, heartbeats, since=since, days=days)
+    return simulated(settings, given, since=since, days=days, tell=tell)
 
 
 async def check_parts(settings: Settings) -> None:

@@ -63,14 +63,13 @@ def simulate(
     guess = Guess(seconds, None if usd is None else Decimal(str(usd)))
     settings = cli(ctx).settings()
     at_first = cli(ctx).ask(lambda control: known(control, tuple(settings.agents), guess))
-    with working(f"simulating {days} {'day' if days == 1 else 'days'}"):
+    with working(f"simulating {days} {'day' if days == 1 else 'days'}", bar=True) as tell:
         found = composition.simulate(
             settings,
-            at_first.jobs,
-            at_first.assumed,
-            at_first.heartbeats,
+            at_first.given,
             since=at_first.now.replace(microsecond=0),
             days=days,
+            tell=tell,
         )
     if html is not None:
         from goclaw_py.cli.simulate_page import page  # noqa: PLC0415

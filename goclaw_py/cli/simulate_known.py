@@ -13,11 +13,11 @@ import typer
 from goclaw_py.core.beats import Beat, Heartbeat
 from goclaw_py.core.errors import UnknownAgent, UnknownJob
 from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import AgentName, JobId
+from goclaw_py.core.ids import AgentName
 
 if TYPE_CHECKING:
     from goclaw_py.app.simulated_beats import KnownHeartbeat
-    from goclaw_py.app.simulation import Assumed
+    from goclaw_py.app.simulation import Assumed, Given
     from goclaw_py.core.jobs import Job
     from goclaw_py.ports.control import Control
     from goclaw_py.ports.heartbeat import HeartbeatDesk
@@ -40,14 +40,13 @@ class Guess:
 class Known:
     """All that is simulated, as it is at ``now``."""
 
-    jobs: list[Job]
-    assumed: dict[JobId, Assumed]
-    heartbeats: list[KnownHeartbeat]
+    given: Given
     now: datetime
 
 
 async def known(control: Control, agents: Sequence[str], guess: Guess) -> Known:
     """The jobs, the heartbeats of these agents, and what their runs took so far."""
+    from goclaw_py.app.simulation import Given  # noqa: PLC0415
     from goclaw_py.ports.jobs import Asker  # noqa: PLC0415
     from goclaw_py.ports.store import JobQuery  # noqa: PLC0415
 
@@ -60,7 +59,7 @@ async def known(control: Control, agents: Sequence[str], guess: Guess) -> Known:
         typer.echo("jobs are switched off here; this is what they would do", err=True)
     now = desk.now()
     hearts = [await _heartbeat(control.heartbeats, AgentName(a), guess, now) for a in agents]
-    return Known(list(page.jobs), assumed, hearts, now)
+    return Known(Given(page.jobs, assumed, hearts), now)
 
 
 async def _taken(desk: JobDesk, job: Job, guess: Guess) -> Assumed:

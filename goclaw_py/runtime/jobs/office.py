@@ -54,12 +54,14 @@ class JobSetup:
         sources: The work sources, by name.
         program: Makes the loop that runs a program instead of an agent.
         limits: How many runs of an agent may work at once, where the settings say so.
+        runs: What performs the jobs; a simulation only plays them.
     """
 
     rules: Rules = field(default_factory=lambda: Rules(DEFAULT_PROFILE))
     sources: Mapping[str, WorkSource] = field(default_factory=dict)
     program: Callable[[tuple[str, ...]], AgentLoop] = _no_programs
     limits: Mapping[AgentName, int] = field(default_factory=dict)
+    runs: Callable[[Store, Clock, Places, Shop], JobRuns] = JobRuns
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ class Office:
         self._telling = Telling(store, clock, by.channels, places, by.replies)
         work = Work(setup.sources)
         shop = Shop(self.desk, by.children, by.feed, by.ledger, work, setup.program, setup.limits)
-        self.runs = JobRuns(store, clock, places, shop)
+        self.runs = setup.runs(store, clock, places, shop)
 
     def connect(
         self,

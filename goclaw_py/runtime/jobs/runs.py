@@ -251,6 +251,10 @@ class JobRuns:
         job = held.claimed.job
         await self._telling.remember(job, say, besides=held.session)
         await self._shop.work.finish(held, end, said, error)
+        await self._wake_heartbeat(held, end)
+
+    async def _wake_heartbeat(self, held: Held, end: End) -> None:
+        """Let a beat follow if the job says so (SPEC CRON-20)."""
         spec = held.claimed.job.spec
         if spec.wake_heartbeat and end.status in _WAKING:
             agent, now = spec.agent, self._clock.now()

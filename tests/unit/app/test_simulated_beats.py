@@ -19,7 +19,7 @@ import pytest
 from goclaw_py.app import simulated_beats, simulation
 from goclaw_py.app.jobs import job_rules
 from goclaw_py.app.simulated_beats import ForeseenBeats, KnownHeartbeat
-from goclaw_py.app.simulation import Assumed, Forecast, simulate
+from goclaw_py.app.simulation import Assumed, Forecast, Given, simulate
 from goclaw_py.config import Settings, load
 from goclaw_py.core.beats import BeatKind, BeatStatus, Heartbeat, Skip
 from goclaw_py.core.events import Usage
@@ -61,7 +61,7 @@ class Case:
         agents = map(AgentName, self.settings.agents)
         known = [self.known.get(one, KnownHeartbeat(Heartbeat(one, None))) for one in agents]
         taken: Mapping[JobId, Assumed] = {}
-        return simulate(self.settings, self.jobs, taken, known, since=SINCE, days=days)
+        return simulate(self.settings, Given(self.jobs, taken, known), since=SINCE, days=days)
 
     def one(self, days: int = 30) -> ForeseenBeats:
         """Simulate the only agent."""
@@ -236,7 +236,7 @@ def test_jobs_wake_the_heartbeat_of_their_agent(tmp_path: Path) -> None:
 
 def test_heartbeats_that_are_not_named_or_not_there_do_nothing(tmp_path: Path) -> None:
     settings = case(tmp_path, "[agents.main]\n[agents.ann]\n").settings
-    found = simulate(settings, [], {}, [hearts("gone")], since=SINCE, days=1)
+    found = simulate(settings, Given([], {}, [hearts("gone")]), since=SINCE, days=1)
     assert (found.heartbeats, found.beats) == ((), ())
 
 

@@ -20,7 +20,7 @@ import pytest
 
 from goclaw_py.app import simulation
 from goclaw_py.app.jobs import job_rules
-from goclaw_py.app.simulation import Assumed, Forecast, Foreseen, simulate
+from goclaw_py.app.simulation import Assumed, Forecast, Foreseen, Given, simulate
 from goclaw_py.config import Settings, load
 from goclaw_py.core.ids import AgentName, JobId
 from goclaw_py.core.jobs import Job, JobState, Message, Payload, Program, Prompt
@@ -71,7 +71,7 @@ class Case:
 
     def run(self, days: int = 30) -> Forecast:
         """Simulate."""
-        return simulate(self.settings, self.jobs, self.assumed, since=self.since, days=days)
+        return simulate(self.settings, Given(self.jobs, self.assumed), since=self.since, days=days)
 
     def one(self, days: int = 30) -> Foreseen:
         """Simulate the only job."""
@@ -268,6 +268,18 @@ def test_a_simulation_ends_when_nobody_would_read_more(
     assert found.until == SINCE + 110 * MINUTE
 
 
+def test_how_far_it_is_is_told(tmp_path: Path) -> None:
+    played = case(tmp_path)
+    played.add(HOURLY)
+    parts: list[float] = []
+    given = Given(played.jobs, played.assumed)
+    simulate(played.settings, given, since=SINCE, days=30, tell=parts.append)
+    assert parts == sorted(parts)
+    assert len(parts) >= 100
+    assert 0 < parts[0] < 0.1
+    assert parts[-1] > 0.9
+
+
 def test_it_is_the_same_each_time(tmp_path: Path) -> None:
     played = case(tmp_path, "[lanes]\ncron = 2\n")
     for number in range(5):
@@ -328,13 +340,13 @@ def test_what_services_warn_of_is_not_logged_meanwhile(
         played.add(HOURLY, f"job-{number}", 10 * MINUTE)
     simulated = simulation._Simulation.run
 
-    async def run(self: simulation._Simulation, days: int, folder: Path) -> Forecast:
+    async def run(self: simulation._Simulation, *args: Any) -> Forecast:
         log.warning("played")
         log.error("a bug")
         other = threading.Thread(target=log.warning, args=("real",))
         other.start()
         other.join()
-        return await simulated(self, days, folder)
+        return await simulated(self, *args)
 
     monkeypatch.setattr(simulation._Simulation, "run", run)
     assert played.run(1).jobs[1].waited_s == 600

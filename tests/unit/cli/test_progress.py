@@ -45,6 +45,15 @@ def test_on_a_terminal_it_is_shown_and_taken_away(monkeypatch: pytest.MonkeyPatc
     assert shown.rstrip().endswith("\x1b[2K")
 
 
+def test_how_much_is_done_is_shown_as_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    with working("counting", bar=True) as tell:
+        tell(0.25)
+    assert " 25%" in screen.getvalue()
+
+
 def test_work_that_breaks_leaves_the_terminal_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Terminal()
     monkeypatch.setattr("sys.stderr", screen)

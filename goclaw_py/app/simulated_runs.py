@@ -1,0 +1,72 @@
+"""Runs of jobs that take their time and do nothing else (SPEC OPS-6)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from goclaw_py.core.due import End
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.jobs import Job
+from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.core.occurrence import Attempt, JobUpdate
+from goclaw_py.core.outcomes import Ending
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import Store
+from goclaw_py.runtime.jobs.attempts import attempt_of
+from goclaw_py.runtime.jobs.ends import Report, Said
+from goclaw_py.runtime.jobs.held import Held
+from goclaw_py.runtime.jobs.places import Places
+from goclaw_py.runtime.jobs.runs import JobRuns, Shop
+
+_NOTHING = Said("")
+
+
+class PlayedRuns(JobRuns):
+    """When a job runs is decided as always; its run leaves no row and tells nobody.
+
+    Args:
+        takes: How many seconds a run of a job takes.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        places: Places,
+        shop: Shop,
+        *,
+        takes: Callable[[Job], float],
+    ) -> None:
+        super().__init__(store, clock, places, shop)
+        self._takes = takes
+
+    async def work(self, run_id: RunId) -> None:
+        """Take the time."""
+        held = self._runs[run_id].held
+        await held.until_due(self._clock)
+        held.started_at = held.started_at or self._clock.now()
+        await asyncio.sleep(self._takes(held.claimed.job))
+
+    async def record(self, ended: Ending, error: BaseException | None) -> None:
+        """Store the end of the occurrence."""
+        mine = self._runs[ended.run_id]
+        try:
+            attempt = attempt_of(ended, error, mine.progress)
+            await self._occurrences.ended(mine.held, attempt, _NOTHING, None)
+        finally:
+            del self._runs[ended.run_id]
+
+    async def tell(
+        self, held: Held, end: End, update: JobUpdate | None, attempt: Attempt, said: Said
+    ) -> Report:
+        """Nobody is told."""
+        del held, end, update, attempt, said
+        return Report()
+
+    async def told(
+        self, held: Held, end: End, say: Sequence[OutboundMessage], said: Said, error: str
+    ) -> None:
+        """Nothing was said."""
+        del say, said, error
+        await self._wake_heartbeat(held, end)
