@@ -26,6 +26,7 @@ from goclaw_py.core.cron_days import LAST_YEAR, Days
 from goclaw_py.core.cron_fields import Fields, read
 from goclaw_py.core.wall import NARROW, Change, change_at, change_between, passes
 
+_NEVER: Final = (datetime.max.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC))
 _SECOND: Final = timedelta(seconds=1)
 _DAY: Final = timedelta(days=1)
 _YEAR: Final = 366 * _DAY
@@ -51,6 +52,10 @@ class CronExpression:
     first: time = field(compare=False, repr=False)
     last: time = field(compare=False, repr=False)
     _steps: croniter = field(compare=False, repr=False)
+    _found: dict[str, tuple[datetime, datetime]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """In each zone the last answer: an instant, and the earliest firing after it."""
 
     def fires(self) -> bool:
         """Whether any calendar has such a day (R11)."""
@@ -61,6 +66,15 @@ class CronExpression:
 
         None if there is none, or none before the year 9999.
         """
+        since, known = self._found.get(zone.key, _NEVER)
+        if since <= instant < known:
+            return known
+        found = self._after(zone, instant)
+        if found is not None:
+            self._found[zone.key] = instant, found
+        return found
+
+    def _after(self, zone: ZoneInfo, instant: datetime) -> datetime | None:
         if instant.year > LAST_YEAR:
             return None
         local = instant.astimezone(zone).replace(microsecond=0)

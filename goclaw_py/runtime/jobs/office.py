@@ -170,4 +170,4 @@ class Office:
 
 def _size(dispatcher: Dispatcher) -> int:
     """How many jobs may run at once, as things are now."""
-    return next(lane.concurrency for lane in dispatcher.lanes() if lane.name == CRON_LANE)
+    return dispatcher.lane_load(CRON_LANE).concurrency

@@ -87,21 +87,25 @@ class JobTables:
             heapq.heappop(self._line)
         return None
 
-    def first_message(self) -> Job | None:
-        """The same of jobs whose payload is a message."""
-        free = (
-            job
-            for job in self.jobs.values()
-            if _is_free(job) and isinstance(job.spec.payload, Message)
-        )
-        return min(free, key=lambda job: (job.next_run_at, job.id), default=None)
+    def first_message(self, until: datetime) -> Job | None:
+        """The same of jobs whose payload is a message, and that are due by then."""
+        due = (job for job in self.due(until) if isinstance(job.spec.payload, Message))
+        return min(due, key=lambda job: (job.next_run_at, job.id), default=None)
 
-    def due_by(self, until: datetime) -> int:
-        """How many may be claimed that are due by then."""
-        return sum(
-            _is_free(job) and job.next_run_at is not None and job.next_run_at <= until
-            for job in self.jobs.values()
-        )
+    def due(self, until: datetime) -> Collection[Job]:
+        """Those that may be claimed and are due by then, in no order."""
+        found: dict[JobId, Job] = {}
+        places = [0]
+        while places:
+            place = places.pop()
+            # No entry of a heap is earlier than the one above it.
+            if place < len(self._line) and self._line[place][0] <= until:
+                due_at, job_id = self._line[place]
+                job = self.jobs.get(job_id)
+                if job is not None and _is_free(job) and job.next_run_at == due_at:
+                    found[job_id] = job
+                places += (2 * place + 1, 2 * place + 2)
+        return found.values()
 
     def is_wanted(self, row_id: OccurrenceId) -> bool:
         """Whether a claimed time is still that of its job."""

@@ -44,7 +44,7 @@ class Occurrences(Part):
 
     async def crowd(self, *, until: datetime, most: int) -> int:
         """Looks at all jobs."""
-        return min(self._db.cron.due_by(until), most)
+        return min(len(self._db.cron.due(until)), most)
 
     async def withdrawn(self, ids: Collection[OccurrenceId]) -> set[OccurrenceId]:
         """See ``JobStore``."""
@@ -64,7 +64,8 @@ class Occurrences(Part):
         until = now if until is None else until
         claimed: list[Claimed] = []
         for fresh in ids:
-            job = self._db.cron.first_message() if messages_only else self._db.cron.first()
+            cron = self._db.cron
+            job = cron.first_message(until) if messages_only else cron.first()
             if job is None or job.next_run_at is None or job.next_run_at > until:
                 break
             one = self._db.cron.claim(job, node, now, fresh, self._attempts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -256,3 +257,15 @@ def test_a_day_that_comes_twice_fires_twice() -> None:
 def test_the_least_gap_is_found_wherever_it_is(expression: str, gap: timedelta) -> None:
     """SPEC CRON-15; more than a year counts as one."""
     assert parse(expression).least_gap() == gap
+
+
+@pytest.mark.parametrize("expression", ["*/7 * * * *", "30 2 * * *", "0 9 * * 1-5"])
+def test_what_was_found_before_changes_no_answer(expression: str) -> None:
+    """Whoever asks again within the same gap gets the known firing: also where clocks change."""
+    asked = parse(expression)
+    for name in ("Europe/Berlin", "UTC", "Europe/Berlin"):
+        here = ZoneInfo(name)
+        for minutes in (0, 50, 3, 2000, 130, 131, 60 * 24 * 217, 90):
+            at = datetime(2026, 3, 29, 0, 20, tzinfo=UTC) + timedelta(minutes=minutes)
+            fresh = replace(asked, _found={})
+            assert asked.next_after(here, at) == fresh.next_after(here, at)
