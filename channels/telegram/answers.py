@@ -17,7 +17,13 @@ from urllib.parse import quote
 
 import orjson
 
-from channels.telegram.client import FileTooBig, MarkupRefused, MessageGone, PollConflict
+from channels.telegram.client import (
+    FileTooBig,
+    MarkupRefused,
+    MessageGone,
+    PollConflict,
+    TextTooLong,
+)
 from goclaw_py.core.errors import (
     ChannelError,
     ChannelRefused,
@@ -48,6 +54,7 @@ class KindRefused(Undeliverable):
 _BY_WORDS: tuple[tuple[type[Undeliverable], tuple[str, ...]], ...] = (
     # First: its words quote the text that was refused.
     (MarkupRefused, ("can't parse entities", "entity_", "entities_")),
+    (TextTooLong, ("message is too long", "message_too_long")),
     (AlreadySo, ("message is not modified", "message to delete not found")),
     (
         MessageGone,

@@ -28,6 +28,10 @@ class MarkupRefused(Undeliverable):
     """The server cannot read the HTML of a text; without it the text may pass."""
 
 
+class TextTooLong(Undeliverable):
+    """The server counts a text as longer than we do; in smaller pieces it may pass."""
+
+
 class MessageGone(Undeliverable):
     """The message to be edited is gone, or is too old to be edited."""
 

@@ -19,11 +19,12 @@ from channels.telegram.client import (
     MessageGone,
     Place,
     Text,
+    TextTooLong,
     Upload,
 )
 from channels.telegram.format import plain, render
 from goclaw_py.core.commands import stop_data
-from goclaw_py.core.errors import Undeliverable
+from goclaw_py.core.errors import ChannelError, MaybeSent, Undeliverable
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.text import split_text, well_formed
 
@@ -56,7 +57,15 @@ class Sending:
             await self.delete_draft(message.target, message.draft)
             return message.draft
         text = Text(message.text, html=True) if message.rich else Text(well_formed(message.text))
-        buttons = _buttons(message)
+        try:
+            return await self._put(place, message, text, _buttons(message))
+        except TextTooLong:
+            return await self._put_in_pieces(place, message, text)
+
+    async def _put(
+        self, place: Place, message: OutboundMessage, text: Text, buttons: Buttons
+    ) -> str:
+        """Let the draft of a message become this text, or post it."""
         if message.draft is not None:
             try:
                 await self._edit(place, message.draft, text, buttons)
@@ -65,6 +74,23 @@ class Sending:
             else:
                 return message.draft
         return str(await self._post(place, text, message.reply_to, buttons))
+
+    async def _put_in_pieces(self, place: Place, message: OutboundMessage, text: Text) -> str:
+        """Send a text that is too long for the server in smaller pieces, without its markup."""
+        said = plain(text.text) if text.html else text.text
+        first, *others = map(Text, split_text(said, TEXT_LIMIT // 2))
+        buttons = _buttons(message)
+        number = await self._put(place, message, first, () if others else buttons)
+        for place_in_line, piece in enumerate(others, start=1):
+            try:
+                last = place_in_line == len(others)
+                await self._post(place, piece, None, buttons if last else ())
+            except ChannelError as error:
+                # Another try repeats what is in the chat, and is marked for it.
+                raise MaybeSent(
+                    f"only the beginning of a long message was sent: {error}"
+                ) from error
+        return number
 
     async def post_draft(self, beginning: OutboundMessage) -> str:
         """See ``Channel.post_draft``."""

@@ -15,7 +15,7 @@ from goclaw_py.core.messages import Attachment, InboundMessage, Sender
 from goclaw_py.core.outcomes import Ending, Outcome, Reason, Trigger
 from goclaw_py.core.requests import Drop, Mode, QueuePolicy
 from goclaw_py.core.status import RunState, RunView
-from goclaw_py.core.text import count, first_words
+from goclaw_py.core.text import count, cut_text, first_words
 from goclaw_py.core.wording_times import lasting
 
 _SNIPPET = 40
@@ -324,6 +324,16 @@ _MEANING: Mapping[Mode, str] = {
 }
 
 _WAITING = (RunState.COLLECTING, RunState.QUEUED, RunState.READY)
+
+
+def not_delivered(file: str, why: str, number: int) -> str:
+    """What a chat reads of a part of a reply, or a file, that its channel refuses (SPEC IO-3)."""
+    what = f"the file “{cut_text(file, 60)}”" if file else "a part of my answer"
+    short = cut_text(" ".join(why.split()), 200)
+    return (
+        f"⚠️ I could not send {what}: it was refused ({short}). "
+        f"The operator finds it with: goclaw outbox show {number}"
+    )
 
 
 CALL_UNKNOWN = "outcome unknown: it may have taken effect"

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import timedelta
 from functools import partial
 
+from goclaw_py.core import wording
 from goclaw_py.core.errors import (
     ChannelError,
     ChannelRefused,
@@ -24,7 +25,7 @@ from goclaw_py.core.errors import (
     Undeliverable,
 )
 from goclaw_py.core.ids import NodeId
-from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
 from goclaw_py.core.routing import peer_of
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
@@ -264,7 +265,9 @@ class Outbox:
         if isinstance(error, Undeliverable) or (unsure and now - row.created_at > UNSURE_FOR):
             log.warning("message is dead: %s", error, extra=facts)
             await self._mark(
-                row, Delivery.FAILED, lambda: self._store.mark_dead(row, str(error), now=now)
+                row,
+                Delivery.FAILED,
+                lambda: self._store.mark_dead(row, str(error), now=now, say=_words(row, error)),
             )
             return
         delay_s = error.retry_after_s
@@ -324,6 +327,22 @@ class Outbox:
             raise
         except Exception:
             log.exception("what a channel told of a chat was not stored", extra=facts)
+
+
+def _words(row: OutboxRow, error: ChannelError) -> tuple[OutboundMessage, ...]:
+    """What the chat reads of a part of a reply that its channel refuses for good (SPEC IO-3).
+
+    Nothing if it reads nothing any more, or if who looks after heartbeats and jobs tells it.
+    """
+    message = row.message
+    of_others = message.beat is not None or message.occurrence is not None
+    if message.run_id is None or of_others or not isinstance(error, Undeliverable):
+        return ()
+    if isinstance(error, ChatGone):
+        return ()
+    name = "" if message.file is None else message.file.name
+    text = wording.not_delivered(name, str(error), row.id)
+    return (OutboundMessage(message.target, text, reply_to=message.reply_to),)
 
 
 def _work_on(row: OutboxRow) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -73,8 +73,18 @@ class OutboxStore(Protocol):
         Raises ``Fenced`` if the claim is no longer ours.
         """
 
-    async def mark_dead(self, row: OutboxRow, error: str, *, now: datetime) -> None:
-        """It will never be delivered. Raises ``Fenced`` if the claim is no longer ours."""
+    async def mark_dead(
+        self,
+        row: OutboxRow,
+        error: str,
+        *,
+        now: datetime,
+        say: Sequence[OutboundMessage] = (),
+    ) -> None:
+        """It will never be delivered. Raises ``Fenced`` if the claim is no longer ours.
+
+        With ``say``, which belongs to the session of the row, it is said that it is so.
+        """
 
     async def outbox(
         self,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 
 from goclaw_py.core.errors import Fenced
 from goclaw_py.core.ids import NodeId, RunId
-from goclaw_py.core.messages import Target
+from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.ports.store import Notice, OutboxRow, OutboxState, Place
 from goclaw_py.store.memory.tables import OutboxRecord, Part
 from goclaw_py.store.text import storable
@@ -63,12 +63,14 @@ class Outbox(Part):
         error: str,
         *,
         now: datetime,
+        say: Sequence[OutboundMessage] = (),
     ) -> None:
         """The rows behind it may go on."""
         if (record := self._claimed(row, OutboxState.DEAD)) is not None:
             self._end(record, OutboxState.DEAD)
             record.error = storable(error)
             record.finished_at = now
+            self._db.enqueue(storable(tuple(say)), session=row.session, now=now)
 
     async def outbox(
         self,

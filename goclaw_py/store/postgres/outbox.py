@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from goclaw_py.core.errors import Fenced, StoreError
 from goclaw_py.core.ids import NodeId, RunId
-from goclaw_py.core.messages import Target
+from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.status import Backlog
 from goclaw_py.ports.store import Notice, OutboxRow, OutboxState, Place
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.group import Group
 from goclaw_py.store.postgres.pages import row_place
-from goclaw_py.store.postgres.part import Part, notify, place_columns
+from goclaw_py.store.postgres.part import Part, enqueue, notify, place_columns
 from goclaw_py.store.postgres.pool import Connection, Pool, Row
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
@@ -115,11 +115,20 @@ class Outbox(Part):
             )
             await _check(connection, marked, row, OutboxState.PENDING)
 
-    async def mark_dead(self, row: OutboxRow, error: str, *, now: datetime) -> None:
+    async def mark_dead(
+        self,
+        row: OutboxRow,
+        error: str,
+        *,
+        now: datetime,
+        say: Sequence[OutboundMessage] = (),
+    ) -> None:
         """The rows behind it may go on."""
         async with self._pool.transaction() as connection:
             marked = await connection.row(_SQL["mark_dead"], row.id, row.fence, error, now)
             await _check(connection, marked, row, OutboxState.DEAD)
+            if marked is not None:
+                await enqueue(connection, say, session=row.session, now=now)
 
     async def outbox(
         self,

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 
 import pytest
 
 from goclaw_py.core.errors import (
     ChannelRefused,
+    ChatGone,
     Fenced,
     MaybeSent,
     NotSent,
     RateLimited,
     Undeliverable,
 )
+from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.requests import QueuePolicy
@@ -22,6 +25,7 @@ from goclaw_py.ports.store import OutboxRow, OutboxState
 from goclaw_py.runtime.outbox import UNSURE_FOR
 from goclaw_py.runtime.retry import send_delay_s
 from goclaw_py.store.memory import MemoryDatabase
+from goclaw_py.testing.agents import Say, ScriptedAgent
 from goclaw_py.testing.channel import Failure, RecordingChannel
 from tests.support.harness import GatewayProcess, Ways, a_process, until
 
@@ -370,3 +374,30 @@ def test_the_delay_before_the_next_try_doubles_up_to_a_minute(
     """SPEC IO-3."""
     for _ in range(20):
         assert least <= send_delay_s(failures, 60) <= most
+
+
+async def test_a_part_of_a_reply_that_is_refused_for_good_is_told_in_words() -> None:
+    """SPEC IO-3: once, and not about that line itself."""
+    async with a_process(ScriptedAgent(Say("one"))) as gateway:
+        gateway.channel.fail(Undeliverable("Bad Request: no"), Undeliverable("Bad Request: no"))
+        await gateway.say("hello")
+        await until(lambda: len(gateway.channel.attempts) == 2)
+        await asyncio.sleep(60)
+        first, line = sorted(await rows(gateway), key=lambda row: row.id)
+        assert (first.state, line.state) == (OutboxState.DEAD, OutboxState.DEAD)
+        assert line.message.text == (
+            "⚠️ I could not send a part of my answer: it was refused (Bad Request: no). "
+            f"The operator finds it with: goclaw outbox show {first.id}"
+        )
+
+
+@pytest.mark.parametrize("error", [ChatGone("blocked"), Undeliverable("Bad Request: no")])
+async def test_who_is_gone_reads_nothing_and_what_answers_nobody_is_not_told(
+    error: Undeliverable,
+) -> None:
+    async with a_process() as gateway:
+        gateway.channel.fail(error)
+        run = RunId("r") if isinstance(error, ChatGone) else None
+        await put(gateway, replace(to("ann", "hello"), run_id=run))
+        await asyncio.sleep(60)
+        assert [row.state for row in await rows(gateway)] == [OutboxState.DEAD]

@@ -18,7 +18,13 @@ from channels.telegram.answers import (
     silence,
     updates,
 )
-from channels.telegram.client import FileTooBig, MarkupRefused, MessageGone, PollConflict
+from channels.telegram.client import (
+    FileTooBig,
+    MarkupRefused,
+    MessageGone,
+    PollConflict,
+    TextTooLong,
+)
 from goclaw_py.core.errors import (
     ChannelError,
     ChannelRefused,
@@ -95,7 +101,7 @@ def test_the_bot_apis_own_refusals(code: object, kind: type[ChannelError]) -> No
         ("TOPIC_CLOSED", Undeliverable),
         ("TOPIC_DELETED", Undeliverable),
         ("message thread not found", Undeliverable),
-        ("message is too long", Undeliverable),
+        ("message is too long", TextTooLong),
         ("BUTTON_DATA_INVALID", Undeliverable),
     ],
 )
