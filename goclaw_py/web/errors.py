@@ -74,4 +74,5 @@ def _is_unreadable(detail: dict[str, Any]) -> bool:
 
 def _sentence(detail: dict[str, Any]) -> str:
     where = ".".join(str(part) for part in detail["loc"][1:]) or "body"
-    return f"{where}: {detail['msg']}"
+    unknown = detail["type"] in ("extra_forbidden", "unexpected_keyword_argument")
+    return f"{where}: {'unknown key' if unknown else detail['msg']}"

@@ -218,6 +218,21 @@ async def test_a_bad_request_gets_an_error_body(
 
 
 @pytest.mark.parametrize(
+    ("path", "body", "key"),
+    [
+        (f"/api/sessions/{fakes.SESSION}/stop", {"everythin": True}, "everythin"),
+        ("/api/pairing/approve", {"code": "x", "gest": True}, "gest"),
+        ("/api/outbox/retry", {"ids": [1], "all": True}, "all"),
+    ],
+)
+async def test_a_key_that_is_not_known_is_refused(path: str, body: object, key: str) -> None:
+    """Ignored, a misspelled key would do something else than was asked."""
+    async with http() as client:
+        answer = await client.post(path, json=body)
+    assert (answer.status_code, answer.json()) == (422, {"error": f"{key}: unknown key"})
+
+
+@pytest.mark.parametrize(
     "number", ["0", "-1", "1.5", "100001", "1e30", "9" * 400, '"3"', '"two"', "true", "null", "[3]"]
 )
 async def test_a_wrong_size_of_a_lane_is_refused_in_words(number: str) -> None:
