@@ -77,11 +77,17 @@ _EXAMPLES = (
 )
 
 
-def stopped(runs: int, dropped: int, *, already: bool, jobs: int = 0) -> str:
+def stopped(runs: int, dropped: int, *, already: bool, jobs: int = 0, parts: int = 0) -> str:
     """The answer to ``/stop`` and ``/stopall``: what was stopped and how many were dropped.
 
-    ``jobs``: so many runs of jobs besides the ``runs`` of the chat.
+    ``jobs``: so many runs of jobs besides the ``runs`` of the chat. ``parts``: so many messages of
+    answers that were written already are not sent any more.
     """
+    if parts:
+        rest = f"{count(parts, 'part')} of my answer {'is' if parts == 1 else 'are'} not sent."
+        if not (runs or dropped or jobs):
+            return f"⏹ Stopped. {rest}"
+        return f"{stopped(runs, dropped, already=already, jobs=jobs)} {rest}"
     if jobs:
         tasks = f"{count(runs, 'task')} and " if runs else ""
         did = f"Stopped {tasks}{count(jobs, 'job')}"

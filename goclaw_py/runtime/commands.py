@@ -128,13 +128,29 @@ class Commands:
         is_all = not (stopped.dropped or covered or jobs)
         if only is not None and is_all and await self._shows_stop(only):
             return  # its growing reply says so
+        nothing = stopped.nothing and not (covered or jobs)
+        parts = await self._cut_answers(chat, stopped, command) if nothing or asks else 0
         text = wording.stopped(
             len(report.stopped),
             stopped.dropped + covered,
             already=report.already_stopping,
             jobs=jobs,
+            parts=parts,
         )
         await self._send_directly(OutboundMessage(chat, text))
+
+    async def _cut_answers(self, chat: Target, stopped: Stopped, command: Stop) -> int:
+        """Give up what waits to be sent of an answer that is written already (SPEC CMD-2)."""
+        if stopped.session is None:
+            return 0
+        everything, now = command.everything, self._clock.now()
+        try:
+            return await self._store.cut_answers(
+                stopped.session, chat, everything=everything, run=stopped.run, now=now
+            )
+        except StoreUnavailable as error:
+            log.warning("what waits of an answer was not given up: %s", error)
+            return 0
 
     async def begin_anew_anywhere(self, session: SessionKey) -> None:
         """The same where the session is worked on. Raises ``NodeSilent`` too."""

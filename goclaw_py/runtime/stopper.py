@@ -26,7 +26,8 @@ log = logging.getLogger(__name__)
 class Stopped:
     """What a stop did, with the turns that it met.
 
-    ``jobs``: the runs of jobs that it has stopped besides.
+    ``jobs``: the runs of jobs that it has stopped besides. ``session`` and ``run`` are what was
+    meant; no ``run``: the oldest, or all.
     """
 
     report: StopReport
@@ -34,6 +35,8 @@ class Stopped:
     running: Sequence[Turn] = ()
     waiting: Sequence[Turn] = ()
     jobs: tuple[RunId, ...] = ()
+    session: SessionKey | None = None
+    run: RunId | None = None
 
     @property
     def nothing(self) -> bool:
@@ -133,6 +136,8 @@ class Stopper:
             # Their ends are not stored yet, so all of them are known.
             self._turns(done.stopped),
             [*self._turns(done.dropped), *kept],
+            session=session,
+            run=run,
         )
 
     @staticmethod

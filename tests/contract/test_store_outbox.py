@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from goclaw_py.core.errors import Fenced
-from goclaw_py.core.ids import NodeId, RunId
+from goclaw_py.core.ids import NodeId, OccurrenceId, RunId
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.ports.store import Notice, OutboxState
 from tests.support.stores import (
@@ -21,6 +21,9 @@ from tests.support.stores import (
     Heard,
     World,
     at,
+    end,
+    key_of,
+    new_run,
     say,
     until,
 )
@@ -292,3 +295,33 @@ async def test_a_message_that_may_be_in_the_chat_is_a_possible_duplicate_from_th
     """IO-5."""
     rows = await world.put(say("sure"), replace(say("unsure"), unsure=True))
     assert [row.possible_duplicate for row in rows] == [False, True]
+
+
+# ---------------------------------------------------------------------------- answers that are cut
+
+
+async def test_what_waits_of_an_answer_can_be_given_up(world: World) -> None:
+    """CMD-2: what is being sent goes on; what others say, and other sessions, is left alone."""
+    job = replace(say("job"), run_id=RunId("r3"), occurrence=OccurrenceId("o"))
+    for name, texts in (("r1", "abc"), ("r2", "de")):
+        await world.a.begin_run(new_run(name), node=A)
+        parts = tuple(replace(say(text), run_id=RunId(name)) for text in texts)
+        await world.a.finish_run(replace(end(name), say=parts), node=A)
+    await world.put(job, say("notice"))
+    sending = await world.claimed(now=at(20))
+    session = key_of(ANN)
+
+    async def cut(**how: object) -> int:
+        given = {"everything": False, "run": None, "now": at(3)} | how
+        return await world.b.cut_answers(session, ANN, **given)  # type: ignore[arg-type]
+
+    assert await world.b.cut_answers(key_of(BOB), ANN, everything=True, run=None, now=T0) == 0
+    assert await cut() == 2  # b and c; a is on its way
+    assert await cut(run=RunId("r1")) == 0
+    assert await cut(run=RunId("r2")) == 2
+    assert await cut(everything=True) == 0
+    states = {row.message.text: (row.state, row.error) for row in await world.b.outbox()}
+    dropped = (OutboxState.DROPPED, "stopped")
+    assert {text for text, state in states.items() if state == dropped} == {*"bcde"}
+    assert states["job"] == states["notice"] == (OutboxState.PENDING, None)
+    await world.a.mark_sent(sending, "m", now=at(4))

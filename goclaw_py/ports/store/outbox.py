@@ -99,6 +99,22 @@ class OutboxStore(Protocol):
     async def outbox_row(self, row_id: int) -> OutboxRow | None:
         """One row."""
 
+    async def cut_answers(
+        self,
+        session: SessionKey,
+        chat: Target,
+        *,
+        everything: bool,
+        run: RunId | None,
+        now: datetime,
+    ) -> int:
+        """Give up what waits of answers in a chat, whatever the thread; how many messages.
+
+        Of ``everything`` that a session says there, else of one ``run``; None: of the one whose
+        message is the oldest. What is being sent is let go on. What jobs and heartbeats say stays.
+        Sends ``Notice.OUTBOX``.
+        """
+
     async def drop_outbox(self, ids: Collection[int], *, now: datetime) -> Counter[str]:
         """Give up rows that are dead or wait; what is being sent is left.
 

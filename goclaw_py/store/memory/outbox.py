@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 
 from goclaw_py.core.errors import Fenced
-from goclaw_py.core.ids import NodeId, RunId
+from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.ports.store import Notice, OutboxRow, OutboxState, Place
 from goclaw_py.store.memory.tables import OutboxRecord, Part
@@ -97,6 +97,29 @@ class Outbox(Part):
         found = self._db.outbox.get(row_id)
         return None if found is None else found.row()
 
+    async def cut_answers(
+        self,
+        session: SessionKey,
+        chat: Target,
+        *,
+        everything: bool,
+        run: RunId | None,
+        now: datetime,
+    ) -> int:
+        """The rows are dropped, with the error ``stopped``."""
+        line = self._db.unsent.get(storable((chat.channel, chat.account, chat.chat)), {})
+        waiting = [row for row in line.values() if _is_answer(row, storable(session))]
+        waiting.sort(key=lambda row: row.id)
+        first = waiting[0].message.run_id if waiting else None
+        cut = [row for row in waiting if everything or row.message.run_id == (run or first)]
+        for row in cut:
+            self._end(row, OutboxState.DROPPED)
+            row.error = "stopped"
+            row.finished_at = now
+        if cut:
+            self._db.notify(Notice.OUTBOX)
+        return len(cut)
+
     async def drop_outbox(
         self,
         ids: Collection[int],
@@ -167,3 +190,12 @@ class Outbox(Part):
 def _head(line: dict[int, OutboxRecord]) -> OutboxRecord:
     """The oldest row of a line, which is kept in order of ids."""
     return next(iter(line.values()))
+
+
+def _is_answer(row: OutboxRecord, session: SessionKey) -> bool:
+    """Whether it waits, and is a part of an answer in a session."""
+    said = row.message
+    waits = row.state is OutboxState.PENDING and row.session == session
+    is_others = said.run_id is None or said.occurrence is not None or said.beat is not None
+    # What finishes a growing reply is sent, or that would stay open.
+    return waits and not is_others and said.draft is None

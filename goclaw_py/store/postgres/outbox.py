@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from goclaw_py.core.errors import Fenced, StoreError
-from goclaw_py.core.ids import NodeId, RunId
+from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.status import Backlog
 from goclaw_py.ports.store import Notice, OutboxRow, OutboxState, Place
@@ -152,6 +152,23 @@ class Outbox(Part):
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["row"], row_id)
         return None if row is None else rows.outbox_row(row)
+
+    async def cut_answers(
+        self,
+        session: SessionKey,
+        chat: Target,
+        *,
+        everything: bool,
+        run: RunId | None,
+        now: datetime,
+    ) -> int:
+        """The rows are dropped, with the error ``stopped``."""
+        place = (chat.channel, chat.account, chat.chat)
+        async with self._pool.transaction() as connection:
+            cut = await connection.fetch(_SQL["cut_answers"], *place, session, now, everything, run)
+            if cut:
+                await notify(connection, [Notice.OUTBOX])
+        return len(cut)
 
     async def drop_outbox(self, ids: Collection[int], *, now: datetime) -> Counter[str]:
         """The rows behind one that waited may go on: sends ``Notice.OUTBOX``."""

@@ -175,6 +175,26 @@ limit $1;
 select * from outbox
 where id = $1;
 
+-- name: cut_answers
+-- Gives up what waits of the answers of a session in a chat: of all with $6, else of the run $7, or of
+-- the one whose part is the oldest if that is null. What jobs and heartbeats say is no answer; what
+-- finishes a growing reply is sent, or that would stay open.
+with waiting as (
+    select id, message ->> 'run_id' as run
+    from outbox
+    where channel = $1 and account = $2 and chat = $3 and state in ('pending', 'sending')
+      and state = 'pending' and session = $4 and occurrence is null and beat is null
+      and message ->> 'run_id' is not null and message ->> 'draft' is null
+    order by id
+    for update
+)
+update outbox as o
+set state = 'dropped', finished_at = $5, error = 'stopped'
+from waiting as w
+where o.id = w.id
+  and ($6 or w.run = coalesce($7, (select run from waiting order by id limit 1)))
+returning o.id;
+
 -- name: drop
 -- Gives up rows that are dead or wait. Locks them in order of their ids.
 with left_over as (

@@ -281,3 +281,15 @@ def test_whoami_says_how_the_sender_is_known(
 def test_an_unsupported_kind_is_named() -> None:
     """SPEC CHAN-6."""
     assert "stickers" in wording.unsupported("stickers")
+
+
+@pytest.mark.parametrize(
+    ("runs", "parts", "words"),
+    [
+        (0, 1, "⏹ Stopped. 1 part of my answer is not sent."),
+        (0, 98, "⏹ Stopped. 98 parts of my answer are not sent."),
+        (2, 3, "Stopped 2 tasks. 3 parts of my answer are not sent."),
+    ],
+)
+def test_a_stop_tells_what_of_an_answer_is_not_sent(runs: int, parts: int, words: str) -> None:
+    assert wording.stopped(runs, 0, already=False, parts=parts) == words

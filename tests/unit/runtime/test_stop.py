@@ -9,11 +9,14 @@ import pytest
 from goclaw_py.core import wording
 from goclaw_py.core.errors import NotSent, RateLimited, StoreUnavailable, Undeliverable
 from goclaw_py.core.events import RunEnded, RunStarted, RunWaits, TextDelta
+from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
+from goclaw_py.ports.store import OutboxState
 from goclaw_py.runtime.about import worked_on
 from goclaw_py.testing.agents import Block, Emitting, Ignore, Say, ScriptedAgent, Stream
+from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import Ways, a_process, message, session_of, until
 
 AT_ONCE = Ways(direct=QueuePolicy())
@@ -328,3 +331,36 @@ async def test_a_stopped_run_frees_the_lane_for_the_next_chat() -> None:
         await gateway.say("hello", chat="bob")
         await gateway.say("/stop")
         await until(lambda: gateway.channel.texts("bob") == ["done"], within_s=5)
+
+
+# ---------------------------------------------------------------------------- what is written
+
+
+@pytest.mark.parametrize("command", ["/stop", "/stopall"])
+async def test_a_stop_cuts_an_answer_that_is_still_being_sent(command: str) -> None:
+    """SPEC CMD-2: what is on its way arrives, and the rest is not sent."""
+    channel = RecordingChannel(part_limit=20, slow_s={"ann": 1.0})
+    agent = ScriptedAgent(Say("\n\n".join(f"paragraph {n}" for n in range(30))))
+    async with a_process(agent, AT_ONCE, channels=(channel,)) as gateway:
+        await gateway.say("tell me")
+        await channel.until_sent(3)
+        await gateway.gateway.accept([message(command)])
+        await asyncio.sleep(30)
+        *parts, last = channel.texts("ann")
+        assert len(parts) <= 4
+        rows = await gateway.store.outbox(limit=100)
+        dropped = [row for row in rows if row.state is OutboxState.DROPPED]
+        assert {row.error for row in dropped} == {"stopped"}
+        assert last == f"⏹ Stopped. {len(dropped)} parts of my answer are not sent."
+        assert len(parts) + len(dropped) == 30
+
+
+async def test_a_stop_leaves_what_jobs_and_tools_say() -> None:
+    async with a_process(ways=AT_ONCE) as gateway:
+        gateway.channel.block("ann")
+        said = OutboundMessage(Target("telegram", "default", "ann"), "a notice")
+        await gateway.store.settle((), Outcome.COMPLETED, now=gateway.clock.now(), say=[said])
+        await gateway.gateway.accept([message("/stop")])
+        await asyncio.sleep(5)
+        gateway.channel.unblock("ann")
+        await until(lambda: "a notice" in gateway.channel.texts("ann"))
