@@ -324,6 +324,8 @@ async def test_a_file_that_vanishes_before_it_is_sent_is_a_dead_letter() -> None
         await gateway.channel.until_sent(1)
         gateway.channel.fail(Undeliverable("there is no such file"))
         await asyncio.sleep(10)
-        assert gateway.channel.texts() == ["here"]
-        newest = (await gateway.store.outbox())[0]
-        assert newest.error == "there is no such file"
+        here, told = gateway.channel.texts()
+        assert here == "here"
+        assert "I could not send the file “a.txt”" in told
+        _, file, _ = await gateway.store.outbox()
+        assert file.error == "there is no such file"
