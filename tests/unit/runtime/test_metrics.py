@@ -213,7 +213,7 @@ async def test_a_message_is_delivered_once_after_the_tries_that_went_wrong() -> 
         made.gateway.channel.fail(NotSent("no route"), NotSent("no route"), chat="ann")
         await made.gateway.say("hi")
         await settled(made.gateway)
-        _, row = await made.gateway.store.outbox()
+        (row,) = await made.gateway.store.outbox()
         assert row.sent_at is not None
         assert await made.some("goclaw_deliveries_total") == {
             '{channel="telegram",result="retried"}': 2,
@@ -234,7 +234,7 @@ async def test_what_can_never_be_delivered_has_failed_until_somebody_gives_it_up
         failed = {f'{{channel="telegram",result="{result}"}}': 1 for result in ("failed", "sent")}
         assert await made.some("goclaw_deliveries_total") == failed
         assert (await made.all())["goclaw_outbox_dead"] == 1
-        (row,) = await made.gateway.store.outbox()
+        _, row = await made.gateway.store.outbox()
         assert await made.gateway.control.drop_outbox([row.id, 999]) == 1
         assert await made.gateway.control.drop_outbox([row.id]) == 0
         dropped = {'{channel="telegram",result="dropped"}': 1}
