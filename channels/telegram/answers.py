@@ -23,6 +23,7 @@ from channels.telegram.client import (
     MessageGone,
     PollConflict,
     TextTooLong,
+    TopicGone,
 )
 from goclaw_py.core.errors import (
     ChannelError,
@@ -75,16 +76,8 @@ _BY_WORDS: tuple[tuple[type[Undeliverable], tuple[str, ...]], ...] = (
     ),
     (FileTooBig, ("file is too big", "request entity too large")),
     # Before the chats that are gone: a 403 of this kind says nothing about the whole chat.
-    (
-        Undeliverable,
-        (
-            "not enough rights",
-            "have no rights",
-            "topic_closed",
-            "topic_deleted",
-            "message thread not found",
-        ),
-    ),
+    (TopicGone, ("topic_closed", "topic_deleted", "message thread not found")),
+    (Undeliverable, ("not enough rights", "have no rights")),
     (
         ChatGone,
         (

@@ -28,6 +28,10 @@ class MarkupRefused(Undeliverable):
     """The server cannot read the HTML of a text; without it the text may pass."""
 
 
+class TopicGone(Undeliverable):
+    """The topic is closed or deleted; its group may be written to all the same."""
+
+
 class TextTooLong(Undeliverable):
     """The server counts a text as longer than we do; in smaller pieces it may pass."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -20,6 +21,7 @@ from channels.telegram.client import (
     Place,
     Text,
     TextTooLong,
+    TopicGone,
     Upload,
 )
 from channels.telegram.format import plain, render
@@ -27,6 +29,8 @@ from goclaw_py.core.commands import stop_data
 from goclaw_py.core.errors import ChannelError, MaybeSent, Undeliverable
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.text import split_text, well_formed
+
+log = logging.getLogger(__name__)
 
 _STOP = "⏹ Stop"
 _GROWING = " …"
@@ -130,14 +134,17 @@ class Sending:
     async def _post(self, place: Place, text: Text, reply_to: str | None, buttons: Buttons) -> int:
         client = await self._client()
         reply = number_of(reply_to)
-        try:
-            return await client.send_message(place, text, reply_to=reply, buttons=buttons)
-        except MarkupRefused:
-            if not text.html:
-                raise
-            return await client.send_message(
-                place, _as_plain(text), reply_to=reply, buttons=buttons
-            )
+
+        async def post(there: Place) -> int:
+            try:
+                return await client.send_message(there, text, reply_to=reply, buttons=buttons)
+            except MarkupRefused:
+                if not text.html:
+                    raise
+                bare = _as_plain(text)
+                return await client.send_message(there, bare, reply_to=reply, buttons=buttons)
+
+        return await _in_topic(place, post)
 
     async def _edit(self, place: Place, draft: str, text: Text, buttons: Buttons) -> None:
         client = await self._client()
@@ -172,9 +179,21 @@ class Sending:
         if message.text:
             short = split_text(well_formed(message.text), CAPTION_LIMIT)
             caption = Text(short[0]) if short else None
-        return await client.send_file(
-            place, upload, caption=caption, reply_to=number_of(message.reply_to)
+        reply = number_of(message.reply_to)
+        return await _in_topic(
+            place, lambda there: client.send_file(there, upload, caption=caption, reply_to=reply)
         )
+
+
+async def _in_topic(place: Place, send: Callable[[Place], Awaitable[int]]) -> int:
+    """Send to a topic, or to the general one of its group if it is closed or deleted."""
+    try:
+        return await send(place)
+    except TopicGone as error:
+        if place.thread_id is None:
+            raise
+        log.info("a topic is gone; its group is written to: %s", error)
+        return await send(Place(place.chat_id))
 
 
 def draft_text(markdown: str) -> Text:

@@ -20,6 +20,7 @@ from channels.telegram.client import (
     Place,
     PollConflict,
     Text,
+    TopicGone,
     Webhook,
 )
 from channels.telegram.settings import Library
@@ -379,7 +380,7 @@ async def test_without_an_answer_what_can_be_repeated_counts_as_not_sent(
         (400, "Bad Request: chat not found", ChatGone),
         (403, "Forbidden: bot was blocked by the user", ChatGone),
         (403, "Forbidden: user is deactivated", ChatGone),
-        (400, "Bad Request: TOPIC_CLOSED", Undeliverable),
+        (400, "Bad Request: TOPIC_CLOSED", TopicGone),
         (400, "Bad Request: not enough rights to send text messages to the chat", Undeliverable),
         (400, "Bad Request: can't parse entities: Unexpected end tag", MarkupRefused),
         (413, "Request Entity Too Large", FileTooBig),

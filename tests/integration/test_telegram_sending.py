@@ -171,20 +171,21 @@ async def test_a_private_topic_keeps_its_answers(api: BotApi, channel: Channel) 
 
 
 @pytest.mark.parametrize("what", ["closed", "deleted", "never there"])
-async def test_a_topic_that_is_no_more_costs_its_message_only(
+async def test_what_is_for_a_topic_that_is_no_more_goes_to_the_general_one(
     api: BotApi, channel: Channel, what: str
 ) -> None:
+    """SPEC CHAN-6: replies and alerts are read there, and lost in a topic that is gone."""
     api.add_group(GROUP, "Team", topics=[TOPIC])
     if what == "closed":
         api.close_topic(GROUP, TOPIC)
     elif what == "deleted":
         api.delete_topic(GROUP, TOPIC)
     target = FORUM if what != "never there" else replace(FORUM, thread="56")
-    with pytest.raises(Undeliverable) as caught:
-        await channel.send(OutboundMessage(target, "x"))
-    assert not isinstance(caught.value, ChatGone), "the rest of the group is still there"
-    await channel.send(OutboundMessage(replace(FORUM, thread=None), "next"))
-    assert api.texts(GROUP) == ["next"]
+    await channel.send(OutboundMessage(target, "x"))
+    draft = await channel.post_draft(OutboundMessage(target, "y"))
+    await channel.send(OutboundMessage(target, "yes", draft=draft))
+    mine = [one for one in api.view(GROUP) if one.mine]
+    assert [(one.text, one.thread) for one in mine] == [("x", None), ("yes", None)]
 
 
 async def test_an_unknown_chat_is_gone(channel: Channel) -> None:

@@ -24,6 +24,7 @@ from channels.telegram.client import (
     MessageGone,
     PollConflict,
     TextTooLong,
+    TopicGone,
 )
 from goclaw_py.core.errors import (
     ChannelError,
@@ -98,9 +99,9 @@ def test_the_bot_apis_own_refusals(code: object, kind: type[ChannelError]) -> No
         ("CHAT_WRITE_FORBIDDEN", ChatGone),
         ("not enough rights to send text messages to the chat", Undeliverable),
         ("have no rights to send a message", Undeliverable),
-        ("TOPIC_CLOSED", Undeliverable),
-        ("TOPIC_DELETED", Undeliverable),
-        ("message thread not found", Undeliverable),
+        ("TOPIC_CLOSED", TopicGone),
+        ("TOPIC_DELETED", TopicGone),
+        ("message thread not found", TopicGone),
         ("message is too long", TextTooLong),
         ("BUTTON_DATA_INVALID", Undeliverable),
     ],
@@ -117,7 +118,7 @@ def test_a_bad_request_is_told_apart_by_its_words(words: str, kind: type[Channel
         ("user is deactivated", ChatGone),
         ("bot can't initiate conversation with a user", ChatGone),
         ("not enough rights to send photos to the chat", Undeliverable),
-        ("TOPIC_CLOSED", Undeliverable),
+        ("TOPIC_CLOSED", TopicGone),
     ],
 )
 def test_a_403_means_the_chat_unless_it_speaks_of_less(
