@@ -25,6 +25,8 @@ EXAMPLE: Final = """\
 # capacity = 10           # waiting messages of one session
 # drop = "old"            # which one goes when it is full: old or new
 # debounce_ms = 800       # rapid messages become one; 0 is off
+# turn_messages = 50      # at most so many; the rest is the next turn
+# turn_chars = 100_000
 # max_concurrent = 1      # runs of one session; default 1 in direct chats, 3 in groups
 # stop_words = true       # "stop", "cancel" and the like, alone in a message, stop what runs
 

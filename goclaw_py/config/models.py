@@ -77,6 +77,14 @@ class Queue(Section):
         default=None,
         description="rapid messages within this many ms become one turn; default 800, 0 off",
     )
+    turn_messages: Annotated[int | None, Whole(1, 10_000)] = Field(
+        default=None, description="messages that one turn takes at most; default 50"
+    )
+    turn_chars: Annotated[int | None, Whole(1, 10_000_000)] = Field(
+        default=None,
+        description="characters that one turn takes at most, unless one message has more; "
+        "default 100,000",
+    )
     max_concurrent: Annotated[int | None, Whole(1)] = Field(
         default=None,
         description="runs of one session at once; default 1 in direct chats, 3 in groups",

@@ -17,7 +17,7 @@ from goclaw_py.config.web import TOKEN
 from goclaw_py.core.errors import SettingError
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import PeerKind
-from goclaw_py.core.requests import Drop, Mode, QueuePolicy
+from goclaw_py.core.requests import DEFAULT_POLICY, Drop, Mode, QueuePolicy
 from goclaw_py.core.routing import DEFAULT_ACCOUNT, DirectPolicy, GroupPolicy
 
 _CAPACITY = 10
@@ -113,6 +113,8 @@ def queue_policy(
         drop=merged.drop or Drop.OLD,
         debounce_s=0.0 if peer is None else debounce_ms / 1000,
         concurrency=concurrency,
+        turn_messages=merged.turn_messages or DEFAULT_POLICY.turn_messages,
+        turn_chars=merged.turn_chars or DEFAULT_POLICY.turn_chars,
     )
 
 

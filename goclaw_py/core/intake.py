@@ -29,6 +29,11 @@ class Intake:
         """A message of somebody, which may belong to one that waits."""
         machine = self._machine
         burst = machine.collector.find(request.session, request.sender)
+        if burst is not None and not burst.leader.has_room_for(request):
+            # A full turn waits for nothing more; the message begins the next one.
+            request.overflowed, request.alone = True, burst.leader.alone
+            machine.enqueue(machine.collector.close(burst), now)
+            burst = None
         if request.policy.mode is Mode.INTERRUPT:
             self._interrupt(request, lane, burst, now)
             return
@@ -38,9 +43,10 @@ class Intake:
         session = machine.sessions.get(request.session)
         if session is not None:
             into = _joinable(session, request, lane, now)
-            if into is not None:
+            if into is not None and into.has_room_for(request):
                 self._join(request, into, now)
                 return
+            request.overflowed |= into is not None
         machine.enter(request, lane, now)
         window_s = _window_s(request)
         if window_s and (session is None or request.cut):
@@ -67,7 +73,8 @@ class Intake:
         machine = self._machine
         session = machine.sessions.get(request.session)
         goes_on = request.cut and bool(request.sender)
-        if session is not None and not (burst is not None and burst.leader.alone):
+        follows = request.alone or (burst is not None and burst.leader.alone)
+        if session is not None and not follows:
             self._make_way(session, now)
         if burst is None:
             leader = request

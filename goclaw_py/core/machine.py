@@ -227,25 +227,29 @@ class Machine:
     def _collect(self, request: Request) -> bool:
         """Take what waits in the session into a turn that starts (SPEC QUEUE-4); if any did."""
         others = self._following(request, Mode.COLLECT)
-        for other in others:
-            self.absorb(other, request)
-        return bool(others)
+        taken = list(takewhile(lambda other: self.absorb(other, request), others))
+        return bool(taken)
 
     def _following(self, run: Request, mode: Mode) -> list[Request]:
         """What waits and may become a part of a run; nothing overtakes what it could answer."""
         alike = (r for r in self.sessions[run.session].waiting if r.is_like(run))
         return list(takewhile(lambda r: r.policy.mode is mode, alike))
 
-    def absorb(self, request: Request, into: Request) -> None:
-        """Make one that waits in its session's line a part of another request."""
+    def absorb(self, request: Request, into: Request) -> bool:
+        """Make one that waits in its session's line a part of another request, if it has room."""
+        if not into.has_room_for(request):
+            return False
         self._leave(request)
         self.join(request, into)
         for run_id in request.joined or ():
             self.alias(run_id, into)
+        return True
 
     def join(self, request: Request, into: Request) -> None:
         """Make a request, which has not been entered or has left, a part of another one."""
         request.state = DONE
+        into.pieces += request.pieces
+        into.chars += request.chars
         self.alias(request.id, into)
         self.effects.append(Join(request, into))
 

@@ -54,7 +54,9 @@ class QueuePolicy:
 
     ``capacity`` counts waiting requests only, at least 1. ``debounce_s`` is the quiet time, in
     seconds, after which a burst of messages counts as complete; 0 is off. ``concurrency`` is how
-    many runs of the session may work at once. Raises ``ValueError`` for anything else.
+    many runs of the session may work at once. A turn takes at most ``turn_messages`` messages and
+    ``turn_chars`` characters; a message that is longer is a turn of its own. Raises ``ValueError``
+    for anything else.
 
     Source: SPEC QUEUE-1, QUEUE-3 to QUEUE-6.
     """
@@ -64,6 +66,8 @@ class QueuePolicy:
     drop: Drop = Drop.OLD
     debounce_s: float = 0.0
     concurrency: int = 1
+    turn_messages: int = 50
+    turn_chars: int = 100_000
 
     def __post_init__(self) -> None:
         # Names are welcome too, and become members: comparisons are by identity.
@@ -71,6 +75,8 @@ class QueuePolicy:
         object.__setattr__(self, "drop", _choice("drop", self.drop, Drop))
         check_count("capacity", self.capacity)
         check_count("concurrency", self.concurrency)
+        check_count("turn_messages", self.turn_messages)
+        check_count("turn_chars", self.turn_chars)
         check_type("debounce_s", self.debounce_s, int | float)
         if not 0 <= self.debounce_s <= MAX_DEBOUNCE_S:
             raise ValueError(f"debounce_s is from 0 to {MAX_DEBOUNCE_S:.0f}: {self.debounce_s!r}")
@@ -114,6 +120,7 @@ class Request:
     next message is the rest of this one. ``deadline_s`` counts from submission, ``run_timeout_s``
     from the start of the run; None is no limit. ``parent`` is the live run that asked for this
     one; ``awaited`` says that it works no further until this one has ended (SPEC LANE-8).
+    ``pieces`` (messages) and ``chars`` are how much it says; both grow by what joins it.
     """
 
     id: RunId
@@ -127,6 +134,8 @@ class Request:
     run_timeout_s: float | None = None
     parent: RunId | None = None
     awaited: bool = False
+    pieces: int = 1
+    chars: int = 0
 
     state: RunState = field(default=RunState.COLLECTING, init=False)
     since: float = field(default=0.0, init=False)
@@ -145,6 +154,8 @@ class Request:
     """When the last message joined it."""
     joined: list[RunId] | None = field(default=None, init=False)
     """The requests that became part of it."""
+    overflowed: bool = field(default=False, init=False)
+    """It belongs to one that waits, which had no room for it (SPEC QUEUE-6)."""
     stop_outcome: Outcome | None = field(default=None, init=False)
     reason: Reason | None = field(default=None, init=False)
     timers: int = field(default=0, init=False)
@@ -161,6 +172,14 @@ class Request:
         if self.parent is not None or other.parent is not None:
             return False
         return self.place is other.place and self.agent == other.agent
+
+    def has_room_for(self, other: Request) -> bool:
+        """Whether the turn is not too large with this one too (SPEC QUEUE-6)."""
+        limits = self.policy
+        return (
+            self.pieces + other.pieces <= limits.turn_messages
+            and self.chars + other.chars <= limits.turn_chars
+        )
 
     def works_in(self, lane: Lane) -> bool:
         """Whether it uses a slot of this lane, its own or its host's."""

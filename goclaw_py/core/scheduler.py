@@ -104,8 +104,8 @@ class Scheduler:
     def take_in(self, request_id: RunId, run_id: RunId, now: float) -> list[Effect]:
         """A run has taken in a message that was offered to it (mode ``steer``, SPEC QUEUE-4).
 
-        Nothing happens, and no ``Join`` comes, if the message waits no more or the run has been
-        stopped: then the run must not use it.
+        Nothing happens, and no ``Join`` comes, if the message waits no more, has no room in the
+        turn, or the run has been stopped: then the run must not use it.
         """
         machine = self._machine
         request, run = machine.requests.get(request_id), machine.requests.get(run_id)
@@ -114,8 +114,8 @@ class Scheduler:
         session = machine.sessions.get(run.session)
         if request.state is not QUEUED or session is None or request not in session.waiting:
             return []
-        machine.absorb(request, run)
-        machine.admit(session, now)
+        if machine.absorb(request, run):
+            machine.admit(session, now)
         return self._take(now)
 
     def finish(self, run_id: RunId, outcome: Outcome, now: float) -> list[Effect]:

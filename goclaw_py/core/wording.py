@@ -133,6 +133,12 @@ def dropped(texts: Sequence[str], reason: Reason | None) -> str:
             return f"I cannot work on this now, so I did not take {what}: {which}"
 
 
+def overflowed(texts: Sequence[str]) -> str:
+    """One line about messages that were too much for one turn (SPEC QUEUE-6)."""
+    first = snippet(texts[0])
+    return f"That is too much for one turn. I answer what follows “{first}” after the part before."
+
+
 def timed_out(reason: Reason | None) -> str:
     """What the sender reads when a time limit ended the run or the wait."""
     if reason is Reason.DEADLINE:

@@ -372,18 +372,21 @@ class Gateway:
                 deadline_s = max(deadline_s - kept_s, 0.0)
         self._in_hand.assign((row.id for row in turn.rows), turn)
         self._runner.add(turn)
-        self._dispatcher.submit(
-            Request(
-                id=turn.id,
-                session=turn.session,
-                agent=turn.agent,
-                sender=message.sender.id,
-                policy=self._policies.contexts.throttled(turn.session, policy),
-                cut=goes_on(message),
-                deadline_s=deadline_s,
-                run_timeout_s=rules.run_timeout_s,
-            )
+        request = Request(
+            id=turn.id,
+            session=turn.session,
+            agent=turn.agent,
+            sender=message.sender.id,
+            policy=self._policies.contexts.throttled(turn.session, policy),
+            cut=goes_on(message),
+            deadline_s=deadline_s,
+            run_timeout_s=rules.run_timeout_s,
+            pieces=len(turn.rows),
+            chars=sum(len(row.message.text) + len(row.message.quote) for row in turn.rows),
         )
+        self._dispatcher.submit(request)
+        if request.overflowed:
+            self._runner.notices.overflowed(turn.session, turn.target, turn.texts)
 
     # ------------------------------------------------------------------ in hand
 

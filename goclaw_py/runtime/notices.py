@@ -62,6 +62,10 @@ class Notices:
         """Note messages that ended without an answer."""
         self._add(session, target, (ended.outcome, ended.reason), rows, texts)
 
+    def overflowed(self, session: SessionKey, target: Target, texts: Sequence[str]) -> None:
+        """Note messages that begin a turn because the one before took no more; they wait on."""
+        self._add(session, target, (Outcome.COMPLETED, None), [], texts)
+
     def take_up(self, row: InboxRow, dropped: Dropped) -> None:
         """Note one that a process dropped which ended before it had told of it."""
         kind = (dropped.outcome, dropped.reason)
@@ -134,7 +138,9 @@ class Notices:
         gathered = endings[ending]
         rows, texts = list(gathered.rows), list(gathered.texts)
         (outcome, reason), now, node = ending, self._clock.now(), self._node()
-        say = [OutboundMessage(target=gathered.target, text=wording.dropped(texts, reason))]
+        is_split = outcome is Outcome.COMPLETED
+        text = wording.overflowed(texts) if is_split else wording.dropped(texts, reason)
+        say = [OutboundMessage(target=gathered.target, text=text)]
         try:
             await until_available(
                 lambda: self._store.settle(
@@ -150,5 +156,5 @@ class Notices:
             del gathered.rows[: len(rows)]
             del gathered.texts[: len(texts)]
         del endings[ending]
-        if gathered.rows:
+        if gathered.rows or gathered.texts:
             endings[ending] = gathered

@@ -10,13 +10,21 @@ from tests.support.process import Home, wait_for
 ANN = 1001
 
 
+ONE_TURN = {
+    "GOCLAW_QUEUE__DEBOUNCE_MS": "100",
+    "GOCLAW_QUEUE__TURN_MESSAGES": "1000",
+    "GOCLAW_QUEUE__TURN_CHARS": "2000000",
+}
+"""A million characters are one turn."""
+
+
 @pytest.mark.parametrize(
     "text",
     ["echo \ud800 half a pair", "echo \x00 zero", "echo " + "x" * 1_000_000, "   \n\t  "],
     ids=["lone surrogate", "NUL", "a million characters", "only blanks"],
 )
 def test_an_odd_text_is_answered_and_the_next_one_too(bot: Home, api: Control, text: str) -> None:
-    bot.env["GOCLAW_QUEUE__DEBOUNCE_MS"] = "100"
+    bot.env |= ONE_TURN
     gateway = bot.start()
     if text.strip():
         api.say(ANN, text)
@@ -39,7 +47,7 @@ def test_an_odd_text_is_answered_and_the_next_one_too(bot: Home, api: Control, t
 
 def test_a_million_characters_come_back_whole(bot: Home, api: Control) -> None:
     """IO-1, CHAN-3: 245 updates in, 245 messages out, in order."""
-    bot.env["GOCLAW_QUEUE__DEBOUNCE_MS"] = "100"
+    bot.env |= ONE_TURN
     bot.start()
     text = "".join(f"{number:07}" for number in range(100_000))
     api.say(ANN, f"echo {text}")

@@ -47,6 +47,8 @@ class Setting:
     windows_s: Sequence[float] = (0.0,)
     capacities: Sequence[int] = (10,)
     time_limits_s: Sequence[float | None] = (None,)
+    turn_messages: Sequence[int] = (50,)
+    turn_chars: Sequence[int] = (1000,)
     delays_s: Sequence[float] = (0.25, 0.5, 1.0, 3.0)
     patient: bool = False
 
@@ -77,6 +79,8 @@ CHATS = Setting(
     windows_s=[0.0, 0.5, 1.0],
     capacities=[10, 1, 2, 3],
     time_limits_s=[None] * 7 + [0.0, 0.5, 2.0, 10.0],
+    turn_messages=[50, 50, 50, 2, 3],
+    turn_chars=[1000, 1000, 3],
 )
 TYPING = Setting(
     name="typing",

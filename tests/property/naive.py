@@ -67,7 +67,7 @@ class Naive(World):
         elif wish.parent is not None:
             self.child(wish, lane)
         elif wish.mode == "interrupt":
-            self.interrupt(wish, lane)
+            self.interrupt(wish, lane, follows=self.overflow(wish))
         elif wish.sender:
             self.message(wish, lane)
         else:
@@ -84,7 +84,16 @@ class Naive(World):
             self.set_timer(self.now + wish.deadline_s, "deadline", record)
         return record
 
+    def overflow(self, wish: Wish) -> bool:
+        """Close a burst that has no room for this; whether that one was to run alone."""
+        burst = self.burst_of(wish)
+        if burst is None or self.fits(wish.chars, 0, burst):
+            return False
+        self.enqueue(burst)
+        return burst.alone
+
     def message(self, wish: Wish, lane: str) -> None:
+        follows_alone = self.overflow(wish)
         burst = self.burst_of(wish)
         if burst is not None:
             was_cut = burst.cut
@@ -95,19 +104,20 @@ class Naive(World):
                 self.wait_for_more(burst)
             return
         into = self.joinable(wish, lane)
-        if into is not None:
+        if into is not None and self.fits(wish.chars, 0, into):
             self.join(wish, into)
             return
         busy = bool(self.of(wish.session, QUEUED, *ACTIVE))
         record = self.enter(wish, lane)
+        record.alone = follows_alone
         if wish.cut or (wish.debounce_s and not busy):
             self.begin_burst(record)
         else:
             self.enqueue(record)
 
-    def interrupt(self, wish: Wish, lane: str) -> None:
+    def interrupt(self, wish: Wish, lane: str, *, follows: bool) -> None:
         burst = self.burst_of(wish)
-        if burst is None or not burst.alone:
+        if not follows and (burst is None or not burst.alone):
             waiting = [*self.session_line(wish.session), *self.active(wish.session)]
             waiting = [r for r in waiting if r.state in WAITING]
             active = self.active(wish.session)
@@ -147,6 +157,7 @@ class Naive(World):
         into.joined = (*into.joined, wish.id)
         into.last_at = self.now
         into.cut = wish.cut
+        into.chars += wish.chars
         self.told.append(("join", wish.id, into.id))
 
     def begin_burst(self, record: Record) -> None:
@@ -200,7 +211,8 @@ class Naive(World):
         record, run = self.find(request_id), self.find(run_id)
         if record is None or run is None or record.session != run.session:
             return []
-        if record.state is QUEUED and run.state is RUNNING:
+        room = self.fits(record.chars, len(record.joined), run)
+        if record.state is QUEUED and run.state is RUNNING and room:
             self.absorb(record, run)
             self.settle([run.session])
         return self.done()

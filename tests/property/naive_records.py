@@ -42,6 +42,9 @@ class Wish:
     run_timeout_s: float | None = None
     parent: str | None = None
     awaited: bool = False
+    turn_messages: int = 50
+    turn_chars: int = 1000
+    chars: int = 0
 
 
 @dataclass(slots=True)
@@ -68,6 +71,7 @@ class Record:
     needs_agent: bool = True
     host: int | None = None
     joined: tuple[str, ...] = ()
+    chars: int = 0
     stop: tuple[Outcome, Reason] | None = None
     window_s: float = 0.0
     latest_at: float = 0.0
@@ -79,6 +83,7 @@ class Record:
 
     def __post_init__(self) -> None:
         self.id, self.session, self.agent = self.wish.id, self.wish.session, self.wish.agent
+        self.chars = self.wish.chars
 
     @property
     def has_outcome(self) -> bool:

@@ -148,6 +148,8 @@ class World(Register):
             self.set_timer(self.now + record.wish.run_timeout_s, "run_timeout", record)
         if record.wish.mode == "collect":
             for other in self.following(record, "collect"):
+                if not self.fits(other.chars, len(other.joined), record):
+                    break
                 self.absorb(other, record)
         self.told.append(("start", record.id))
         for other in self.following(record, "steer"):
@@ -168,11 +170,17 @@ class World(Register):
         nobodys_child = not record.ancestors and not other.ancestors
         return nobodys_child and record.lane == other.lane and record.agent == other.agent
 
+    def fits(self, chars: int, joined: int, into: Record) -> bool:
+        messages = 1 + len(into.joined) + 1 + joined
+        wish = into.wish
+        return messages <= wish.turn_messages and into.chars + chars <= wish.turn_chars
+
     def absorb(self, record: Record, into: Record) -> None:
         self.forget(record)
         self.attention.insert(0, ("session", record.session))
         self.told.append(("join", record.id, into.id))
         into.joined = (*into.joined, record.id, *record.joined)
+        into.chars += record.chars
 
     def nobody_may_wait_any_more(self, lane: str) -> None:
         if not self.lane_line(lane):

@@ -47,6 +47,8 @@ class Core:
             drop=wish.drop,
             debounce_s=wish.debounce_s,
             concurrency=wish.concurrency,
+            turn_messages=wish.turn_messages,
+            turn_chars=wish.turn_chars,
         )
         return self.requests.Request(
             id=wish.id,
@@ -60,6 +62,7 @@ class Core:
             run_timeout_s=wish.run_timeout_s,
             parent=wish.parent,
             awaited=wish.awaited,
+            chars=wish.chars,
         )
 
 
@@ -226,6 +229,9 @@ class Pair:
             deadline_s=dice.pick(setting.time_limits_s),
             run_timeout_s=dice.pick(setting.time_limits_s),
             cut=len(setting.windows_s) > 1 and dice.chance(5),
+            turn_messages=dice.pick(setting.turn_messages),
+            turn_chars=dice.pick(setting.turn_chars),
+            chars=dice.pick(range(3)),
         )
 
     def submit(self, wish: Wish) -> None:

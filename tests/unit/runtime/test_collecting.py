@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from goclaw_py.core import wording
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.requests import Mode, QueuePolicy
@@ -138,3 +139,16 @@ async def test_stopping_everything_counts_each_collected_message(waiting: int) -
         await gateway.say("works", *"abc"[:waiting], "/stopall")
         await gateway.channel.until_sent(1)
         assert f"dropped {waiting} waiting message" in gateway.channel.texts()[0]
+
+
+async def test_a_flood_becomes_turns_of_a_bounded_size_and_its_sender_is_told() -> None:
+    """SPEC QUEUE-6."""
+    async with a_process() as gateway:
+        texts = [str(number) for number in range(120)]
+        await gateway.gateway.accept([message(text) for text in texts])
+        await gateway.channel.until_sent(4)
+        prompts = gateway.scripted.prompts
+        assert [len(prompt.split("\n")) for prompt in prompts] == [50, 50, 20]
+        assert "\n".join(prompts).split("\n") == texts
+        told = [text for text in gateway.channel.texts() if not text.startswith("re: ")]
+        assert told == [wording.overflowed(["50"])]

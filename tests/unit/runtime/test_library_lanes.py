@@ -311,7 +311,7 @@ async def test_a_submission_may_have_a_policy_of_its_own() -> None:
 
 
 async def test_messages_of_ten_thousand_in_one_burst_join_in_good_time() -> None:
-    policy = QueuePolicy(debounce_s=1)
+    policy = QueuePolicy(debounce_s=1, turn_messages=10_000)
 
     async def count(run: Text) -> int:
         return len(run.messages)
