@@ -121,7 +121,7 @@ async def run_sql(address: Address, *statements: str) -> None:
 async def _value(opened: Connection, query: str) -> object:
     row = await opened.row(query)
     assert row is not None
-    return row[0]
+    return next(iter(row.values()))
 
 
 async def _make_template(address: Address, template: str) -> Server:
