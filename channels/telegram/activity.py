@@ -120,7 +120,7 @@ class TypingBoard:
                     await self._show(place)
                 failures, pause = 0, _EVERY_S
             except ChannelError as error:
-                _log.debug("typing could not be shown", extra={"reason": str(error)})
+                _log.debug("typing_not_shown", extra={"error": str(error)})
                 if not error.retryable:
                     return
                 # A single failure costs nothing: people see it for five seconds anyway.

@@ -327,8 +327,8 @@ class TelegramChannel:
             try:
                 await client.set_commands(_MENU)
             except ChannelError as error:
-                facts = {"account": self.account, "reason": str(error)}
-                _log.info("the command menu was not published", extra=facts)
+                facts = {"account": self.account, "error": str(error)}
+                _log.info("command_menu_not_published", extra=facts)
                 if not error.retryable:
                     return
                 await asyncio.sleep(max(pause, error.retry_after_s or 0))
@@ -374,7 +374,7 @@ class TelegramChannel:
                 await close()
             except ChannelError as error:
                 if not error.retryable:
-                    _log.info("a message was not closed", extra={"reason": str(error)})
+                    _log.info("message_not_closed", extra={"error": str(error)})
                     return
                 await asyncio.sleep(error.retry_after_s or _CLOSE_APART_S)
             else:

@@ -112,7 +112,7 @@ class Marks:
                         return  # a later mark takes its place
                     await self._react(*key, emoji)
             except ChannelError as error:
-                _log.debug("a mark could not be shown", extra={"reason": str(error)})
+                _log.debug("reaction_not_shown", extra={"error": str(error)})
                 if not error.retryable or attempt == _TRIES:
                     return
                 await asyncio.sleep(error.retry_after_s or _APART_S)

@@ -80,7 +80,7 @@ class NativeDrafts:
                 await self._show(growing.place, growing.number, text)
                 pause = EVERY_S
             except ChannelError as error:
-                _log.debug("a draft could not be shown", extra={"reason": str(error)})
+                _log.debug("draft_update_failed", extra={"error": str(error)})
                 if not error.retryable:
                     return
                 pause = min(max(pause * 2, error.retry_after_s or 0), _LONGEST_PAUSE_S)

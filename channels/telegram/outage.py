@@ -57,7 +57,7 @@ class Outage:
             self._since = now
         if not self._is_told and (self._told_at is None or now - self._told_at >= _TELL_EVERY_S):
             self._is_told, self._told_at = True, now
-            _log.warning(self._what, extra={"account": self._account, "reason": reason})
+            _log.warning("channel_outage_started", extra={**self._facts(), "error": reason})
         pause = self._longest_pause_s / 2.0 ** (_DOUBLINGS - self._tries)
         self._tries = min(self._tries + 1, _DOUBLINGS)
         return pause
@@ -66,12 +66,13 @@ class Outage:
         """It went well."""
         if self._since is not None and self._is_told:
             lasted = asyncio.get_running_loop().time() - self._since
-            _log.info(
-                "%s: over", self._what, extra={"account": self._account, "lasted_s": round(lasted)}
-            )
+            _log.info("channel_outage_ended", extra={**self._facts(), "duration_s": round(lasted)})
         self._since = None
         self._is_told = False
         self._tries = 0
+
+    def _facts(self) -> dict[str, object]:
+        return {"channel": "telegram", "account": self._account, "warning": self._what}
 
 
 def health_of(outages: Iterable[Outage]) -> ChannelHealth:

@@ -141,8 +141,7 @@ class Poller:
             return
         if webhook.pending and self._offset is not None:
             _log.warning(
-                "updates wait at the server, but polls do not bring them; starting anew",
-                extra={"account": self._account, "pending": webhook.pending},
+                "polling_restarted", extra={"account": self._account, "pending": webhook.pending}
             )
             self._offset = None
 

@@ -192,7 +192,7 @@ async def _in_topic(place: Place, send: Callable[[Place], Awaitable[int]]) -> in
     except TopicGone as error:
         if place.thread_id is None:
             raise
-        log.info("a topic is gone; its group is written to: %s", error)
+        log.info("topic_gone", extra={"error": str(error)})
         return await send(Place(place.chat_id))
 
 

@@ -67,8 +67,8 @@ class Updates:
                 told = parse_update(update, account=self._account, bot=self._bot)
             except Malformed as error:
                 _log.warning(
-                    "an update was skipped: it is malformed",
-                    extra={"account": self._account, "update_id": number, "reason": str(error)},
+                    "update_malformed",
+                    extra={"account": self._account, "update_id": number, "error": str(error)},
                 )
                 continue
             if isinstance(told, InboundMessage) and is_redelivered(number, told):
@@ -84,7 +84,7 @@ class Updates:
                 await self._client.answer_press(press, toast(data))
             except ChannelError as error:
                 if not error.retryable or attempt == _TRIES:
-                    _log.debug("a press was not answered", extra={"reason": str(error)})
+                    _log.debug("button_press_not_answered", extra={"error": str(error)})
                     return
                 await asyncio.sleep(error.retry_after_s or _APART_S)
             else:

@@ -212,7 +212,7 @@ class Webhook:
             return _NOT_NOW
         except Exception:
             # A boundary: the server tries again, and other updates are not kept from coming.
-            _log.exception("an update was not taken", extra={"account": self._account})
+            _log.exception("update_failed", extra={"account": self._account})
             return WebAnswer(500)
         finally:
             self._taking.discard(task)

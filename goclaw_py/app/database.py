@@ -86,7 +86,7 @@ class Database:
                 if str(error) != said:
                     said = str(error)
                     self._say(f"{said}; trying again until it can be used")
-                    log.warning("waiting for the database", extra={"problem": said})
+                    log.warning("database_wait", extra={"error": said})
                 await asyncio.sleep(delay_s)
                 delay_s = min(2 * delay_s, _LONGEST_WAIT_S)
 
@@ -123,7 +123,7 @@ class Database:
                 await self._revive()
             else:
                 if not self.reachable:
-                    log.info("the database is back")
+                    log.info("database_available")
                 self.reachable, self.trouble = True, ""
 
     async def _ping(self, store: Store) -> None:
@@ -139,7 +139,7 @@ class Database:
 
     def _miss(self, why: str) -> None:
         if self.reachable:
-            log.warning("the database is away: %s", why)
+            log.warning("database_unavailable", extra={"error": why})
         self.reachable, self.trouble = False, why
 
     async def _revive(self) -> None:
@@ -148,7 +148,7 @@ class Database:
         try:
             await asyncio.to_thread(self._server.start)
         except StoreError as error:
-            log.warning("the embedded database does not start: %s", error)
+            log.warning("embedded_database_start_failed", extra={"error": str(error)})
 
     async def close(self) -> None:
         """Stop the embedded server unless other processes use it."""

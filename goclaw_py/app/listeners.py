@@ -48,6 +48,6 @@ def listen_web(
     except CannotListen as error:
         if hooks or not web.is_chance:
             raise
-        log.warning("no dashboard", extra={"problem": str(error)})
+        log.warning("dashboard_unavailable", extra={"error": str(error)})
         say(f"There is no dashboard: {error}.")
         return None

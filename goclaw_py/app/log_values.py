@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, MutableMapping, Set
 from datetime import date, datetime
 from enum import Enum
+from functools import lru_cache
 from itertools import islice
 from pathlib import PurePath
 from typing import Any
@@ -17,6 +18,10 @@ LONGEST_TEXT = 32_768
 MOST_VALUES = 500
 """Values of one line, those inside of others too."""
 _DEEPEST = 6
+_SHORT = 64
+"""Texts up to this length, in characters, are remembered with what is left of them without secrets:
+names of events and fields, agents and sessions come in each line."""
+_REMEMBERED = 1024
 _LARGEST_NUMBER = 1 << 63
 
 _HALF = re.compile("[\ud800-\udfff]")
@@ -27,9 +32,10 @@ EventDict = MutableMapping[str, Any]
 
 def plain_values(hide: Hider) -> Callable[[object, str, EventDict], EventDict]:
     """A processor that is to be the last one before lines are rendered."""
+    hide_short = lru_cache(_REMEMBERED)(hide)
 
     def processor(_logger: object, _method: str, event: EventDict) -> EventDict:
-        walk = _Walk(hide)
+        walk = _Walk(hide, hide_short)
         return {walk.text(str(name)): walk.named(str(name), event[name]) for name in event}
 
     return processor
@@ -51,22 +57,29 @@ def _for_terminals(value: object) -> object:
     return shown.replace("\n", "\n    ")
 
 
+_is_of_secret = lru_cache(_REMEMBERED)(is_name_of_secret)
+
+
 class _Walk:
     """Goes through the values of one line."""
 
-    def __init__(self, hide: Hider) -> None:
+    def __init__(self, hide: Hider, hide_short: Callable[[str], str]) -> None:
         self._hide = hide
+        self._hide_short = hide_short
         self._left = MOST_VALUES
 
     def named(self, name: str, value: object, depth: int = 0) -> object:
         """What is said under a name."""
-        if value is not None and not isinstance(value, bool) and is_name_of_secret(name):
+        if value is not None and not isinstance(value, bool) and _is_of_secret(name[-_SHORT:]):
             return HIDDEN
         return self._plain(value, depth)
 
     def text(self, said: str) -> str:
         """A text without secrets; a secret that the cut goes through is cut off whole."""
-        said = _HALF.sub("\ufffd", str.__str__(said))
+        said = str.__str__(said)
+        if len(said) <= _SHORT and said.isascii():
+            return self._hide_short(said)
+        said = _HALF.sub("\ufffd", said)
         if len(said) <= LONGEST_TEXT:
             return self._hide(said)
         reach = self._hide.reach

@@ -25,7 +25,7 @@ def run(main: Coroutine[Any, Any, int]) -> int:
     with asyncio.Runner(loop_factory=_factory()) as runner:
         code, stubborn = runner.run(_and_the_rest(main))
         if stubborn:
-            log.warning("work that cannot be ended is left behind", extra={"tasks": stubborn})
+            log.warning("tasks_left_running", extra={"tasks": stubborn})
             logging.shutdown()
             sys.stdout.flush()
             sys.stderr.flush()

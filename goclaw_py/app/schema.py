@@ -60,10 +60,10 @@ async def bring_up_to_date(
             raise MigrationError(f"the database is not up to date: {names}; see: goclaw migrate")
         if dump is not None and found.current:
             file = await _save(address, dump, found.latest)
-            log.info("saved before migrating", extra={"file": file})
+            log.info("migration_backup_saved", extra={"file": file})
         done = await migrate(one, folder=migrations)
     for name in done:
-        log.info("migrated", extra={"migration": name})
+        log.info("migration_applied", extra={"migration": name})
     return done
 
 

@@ -167,7 +167,7 @@ class Service:
         failure: Exception | None = None
 
         async def drain(_: Facts) -> Facts:
-            log.info("another node, or an operator, asks for the end")
+            log.info("shutdown_requested")
             # After the answer has been stored.
             asyncio.get_running_loop().call_later(_ANSWERED_S, stop.set)
             return {}
@@ -185,12 +185,12 @@ class Service:
             except Exception as error:
                 # Whatever broke in the foreground: the end is an orderly one all the same.
                 failure = error
-            log.info("shutting down")
+            log.info("shutdown_started")
             self._manager.stopping()
             receiving.cancel()
             await self._wind_down(hurry)
             if stuck := await end([receiving, *background], every_s=_GIVE_UP_S, times=3):
-                log.error("parts do not end", extra={"tasks": stuck})
+                log.error("tasks_stuck", extra={"tasks": stuck})
         if failure is not None:
             raise failure
 
@@ -199,7 +199,7 @@ class Service:
     ) -> None:
         facts: dict[str, object] = {"node": self._cluster.node.id, "pid": os.getpid()}
         url = None if web is None else url_of(web.socket)
-        log.info("ready", extra=facts if url is None else facts | {"web": url})
+        log.info("gateway_ready", extra=facts if url is None else facts | {"web": url})
         self._manager.ready()
         for line in banner(self._settings, self._parts, RELEASE, url, chats_here=chats_here):
             say(line)
@@ -277,7 +277,7 @@ class Service:
                 await agent.warm_up()
             except Exception:
                 # Its first run will say the same to the person who asks.
-                log.exception("an agent could not be prepared", extra={"agent": name})
+                log.exception("agent_warm_up_failed", extra={"agent": name})
 
     # ------------------------------------------------------------------ the end
 
@@ -292,7 +292,9 @@ class Service:
                 await self._works.drain(wait_s, hurry)
                 await self._works.runner.notices.flush()
         except TimeoutError:
-            log.warning("some outcomes were not stored; they are recovered at the next start")
+            log.warning(
+                "run_ends_not_stored", extra={"hint": "they are recovered at the next start"}
+            )
         await self._works.commands.close()
         await self._works.outbox.close(_LAST_WORDS_S)
         self._works.feed.close()
@@ -302,7 +304,7 @@ class Service:
             async with asyncio.timeout(_GIVE_UP_S):
                 await self._cluster.leave()
         except (TimeoutError, StoreError) as error:
-            log.warning("the lease was not given back, it ends by itself: %s", error)
+            log.warning("lease_not_released", extra={"error": str(error)})
         channels, agents = self._parts.channels.values(), self._parts.agents.values()
         await asyncio.gather(*map(_put_away, channels), *map(_put_away, agents))
 
@@ -363,7 +365,7 @@ async def _always(work: Callable[[], Awaitable[None]]) -> None:
         try:
             await work()
         except Exception:
-            log.exception("a duty broke; it begins again", extra={"duty": str(work)})
+            log.exception("background_task_crashed", extra={"task": str(work)})
         else:
             return
         await asyncio.sleep(_RESTART_S)
@@ -380,7 +382,7 @@ async def _put_away(thing: Channel | AgentLoop) -> None:
         async with asyncio.timeout(_LAST_WORDS_S):
             await thing.close()
     except Exception:
-        log.exception("a part could not be closed", extra={"part": type(thing).__name__})
+        log.exception("part_close_failed", extra={"part": type(thing).__name__})
 
 
 @asynccontextmanager
@@ -388,4 +390,4 @@ async def _database_may_be_away() -> AsyncIterator[None]:
     try:
         yield
     except StoreUnavailable as error:
-        log.debug("the database is away: %s", error)
+        log.debug("store_unavailable", extra={"error": str(error), "part": "people"})

@@ -51,7 +51,7 @@ class Manager:
                 there.sendto(state.encode(), self._address)
         except OSError as error:
             # A full or broken socket must not break the gateway; the next word may arrive.
-            log.debug("the service manager was not told: %s", error)
+            log.debug("service_manager_not_notified", extra={"error": str(error)})
 
 
 NO_MANAGER: Final = Manager()

@@ -74,7 +74,7 @@ async def tracing(release: str) -> AsyncIterator[Spans]:
         flushing.start()
         await asyncio.to_thread(flushing.join, _FLUSH_S)
         if flushing.is_alive():
-            log.warning("the last spans could not be exported in time")
+            log.warning("spans_not_exported")
 
 
 def _made(release: str) -> tuple[Tracing, Callable[[], None]] | None:
@@ -88,11 +88,11 @@ def _made(release: str) -> tuple[Tracing, Callable[[], None]] | None:
             return Tracing(existing.get_tracer("goclaw_py", release)), lambda: None
         provider = _provider(release)
     except ImportError as error:
-        facts = {"missing": error.name, "install": f"pip install '{EXTRA}'"}
-        log.warning("OpenTelemetry is asked for, but not installed", extra=facts)
+        facts = {"missing": error.name, "hint": f"pip install '{EXTRA}'"}
+        log.warning("tracing_not_installed", extra=facts)
         return None
     except ValueError as error:
-        log.warning("the variables of OpenTelemetry cannot be used: %s", error)
+        log.warning("tracing_settings_invalid", extra={"error": str(error)})
         return None
     if provider is None:
         return None
@@ -110,7 +110,7 @@ def _provider(release: str) -> TracerProvider | None:
     provider = TracerProvider(resource=_resource(release), shutdown_on_exit=False)
     for exporter in exporters:
         provider.add_span_processor(BatchSpanProcessor(exporter))
-    log.info("runs are traced", extra={"exporters": [type(one).__name__ for one in exporters]})
+    log.info("tracing_started", extra={"exporters": [type(one).__name__ for one in exporters]})
     return provider
 
 
@@ -130,8 +130,8 @@ def _exporters() -> Iterator[SpanExporter]:
         offered = _otlp() if name == "otlp" else name
         points = entry_points(group=_EXPORTERS, name=offered)
         if not points:
-            facts = {"exporter": offered, "install": f"pip install '{EXTRA}'"}
-            log.warning("there is no such exporter of OpenTelemetry spans", extra=facts)
+            facts = {"exporter": offered, "hint": f"pip install '{EXTRA}'"}
+            log.warning("span_exporter_missing", extra=facts)
         for point in points:
             exporter: SpanExporter = point.load()()
             yield exporter

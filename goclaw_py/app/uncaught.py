@@ -25,7 +25,7 @@ def log_the_uncaught() -> None:
     def ended(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         with suppress(Exception):
             info = (kind, error, trace)
-            log.critical("the process ends: an error that nobody caught", exc_info=info)
+            log.critical("process_crashed", exc_info=info)
         if not _is_log_on_stderr():
             before(kind, error, trace)
 
@@ -44,7 +44,7 @@ def _thread_ended(broken: threading.ExceptHookArgs) -> None:
     with suppress(Exception):
         info = (broken.exc_type, broken.exc_value, broken.exc_traceback)
         facts = {"thread_name": broken.thread.name} if broken.thread else {}
-        log.critical("a thread ends: an error that nobody caught", exc_info=info, extra=facts)
+        log.critical("thread_crashed", extra=facts, exc_info=info)
 
 
 def _could_not_raise(broken: sys.UnraisableHookArgs) -> None:
@@ -53,7 +53,7 @@ def _could_not_raise(broken: sys.UnraisableHookArgs) -> None:
     with suppress(Exception):
         info = (broken.exc_type, broken.exc_value, broken.exc_traceback)
         facts = {"object": broken.object, "about": broken.err_msg}
-        log.critical("an error that could not be raised", exc_info=info, extra=facts)
+        log.critical("unraisable_error", extra=facts, exc_info=info)
 
 
 def _is_log_on_stderr() -> bool:

@@ -97,7 +97,9 @@ class Calls:
                     for call in await self._store.asked(self._node()):
                         self._take(call)
                 except StoreUnavailable as error:
-                    log.debug("questions of other nodes wait for the database: %s", error)
+                    log.debug(
+                        "store_unavailable", extra={"error": str(error), "part": "node_calls"}
+                    )
                 await self._wake.wait(_LOOK_S)
         finally:
             for task in self._working.values():
@@ -121,7 +123,7 @@ class Calls:
         try:
             await self._store.answer(call.id, self._answers[call.id])
         except StoreUnavailable as error:
-            log.debug("an answer to another node waits for the database: %s", error)
+            log.debug("store_unavailable", extra={"error": str(error), "part": "node_calls"})
 
     async def _do(self, call: NodeCall) -> str:
         facts = json.loads(call.question)
@@ -134,7 +136,7 @@ class Calls:
             return _refusal(str(error))
         except Exception as error:
             # A boundary: one broken answer keeps no other from being given.
-            log.exception("a question of another node met a bug", extra={"call": call.id})
+            log.exception("node_call_failed", extra={"call": call.id})
             return _refusal(f"a bug: {type(error).__name__}")
 
 

@@ -226,17 +226,17 @@ class ChildRuns:
         done = Done(Outcome.FAILED, wording.FAILED)
         facts = {"run_id": child.id, "session": child.run.session, "parent": child.asker.run_id}
         if error is not None:
-            log.warning("a child failed: %s", error, extra=facts)
+            log.warning("run_failed", extra={**facts, "error": str(error)})
         try:
             done = _done(child, ended, error)
             await self._announce(child, ended, done, facts)
             if child.beginning is not None:
                 await self._store_end(child, ended, error, facts)
         except Fenced:
-            log.warning("another node took a child's session over", extra=facts)
+            log.warning("session_taken_over", extra=facts)
             ended = taken_over(child.id)
         finally:
-            self._feed.ended(child.run, ended, progress.usage)
+            self._feed.ended(child.run, ended, progress)
             self._workshop.ended(child.run, ended, progress, error)
             self._ledger.close(child.id)
             del self._children[child.id]
@@ -357,7 +357,7 @@ async def _stored_or_logged(
     except (Fenced, NeverBegan):
         raise
     except Exception:
-        log.exception("something about the end of a child was not stored", extra=facts)
+        log.exception("run_end_not_stored", extra=facts)
         return False
     return True
 

@@ -41,7 +41,7 @@ class ClaimLoop(ABC):
                 await self._be_sure()
                 sleep_s = await self.look()
             except StoreUnavailable as error:
-                log.debug("%s wait for the database: %s", self._what, error)
+                log.debug("store_unavailable", extra={"part": self._what, "error": str(error)})
                 if self._is_unsure:
                     # Nothing was given back yet: the time begins when the database is back.
                     self._answer_was_lost()

@@ -102,7 +102,7 @@ class SharedClock:
     def _tell(self) -> None:
         warning = self.warning()
         if warning is not None and not self._is_told:
-            log.warning("%s", warning)
+            log.warning("clock_skew", extra={"warning": warning})
         self._is_told = warning is not None
 
 

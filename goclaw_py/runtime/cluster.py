@@ -128,7 +128,7 @@ class Cluster:
             was_late = is_late
             is_late = self._clock.now() >= self.node.lease_until - _SPARE
             if was_late and is_late and self._has_company and self._given_up is None:
-                log.error("cut off from the database; others may take up what this process did")
+                log.error("lease_lost", extra={"reason": "database_unavailable"})
                 self._give_up()
 
     async def watch(self) -> None:
@@ -152,7 +152,7 @@ class Cluster:
                 self._peers = tuple(await self._store.nodes())
                 self._tell_differences()
             except StoreUnavailable as error:
-                log.debug("the database is away: %s", error)
+                log.debug("store_unavailable", extra={"error": str(error), "part": "cluster"})
                 was_away = True
             await self._changed.wait(RECOVER_S)
 
@@ -179,7 +179,7 @@ class Cluster:
     def _tell_differences(self) -> None:
         found = frozenset(self._differences())
         for line in sorted(found - self._told):
-            log.warning("another node differs from this one", extra={"problem": line})
+            log.warning("node_differs", extra={"warning": line})
         self._told = found
 
     async def recover(self, only: Collection[NodeId] | None = None) -> None:
@@ -189,11 +189,11 @@ class Cluster:
         )
         if recovery.nodes:
             log.warning(
-                "took over from a process that died",
+                "expired_nodes_recovered",
                 extra={
                     "nodes": len(recovery.nodes),
-                    "cut_runs": len(recovery.cut_runs),
-                    "gave_up": recovery.gave_up,
+                    "runs_cut": len(recovery.cut_runs),
+                    "runs_given_up": recovery.gave_up,
                 },
             )
             self._on_recovery(recovery)
@@ -212,7 +212,7 @@ class Cluster:
         if self._given_up is not None:
             return False
         if renewed is None:
-            log.error("this process was declared dead; its work belongs to others now")
+            log.error("lease_lost", extra={"reason": "expired"})
             self._give_up()
             return False
         if self._clock.now() >= self.node.lease_until:
@@ -244,7 +244,7 @@ class Cluster:
         begun_s = self._shared.begin()
         there = await self._store.time()
         if there is not None and self._shared.read(there, begun_s):
-            log.warning("the clock of the database has jumped; nobody is declared dead for it")
+            log.warning("database_clock_jumped")
             self._bury_from = self._clock.now() + LEASE
 
     async def _enter_anew(self) -> None:

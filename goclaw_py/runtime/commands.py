@@ -122,7 +122,7 @@ class Commands:
             try:
                 jobs += await self._elsewhere.stop_jobs(chat, command)
             except StoreUnavailable as error:
-                log.warning("no other node could be asked to stop its jobs: %s", error)
+                log.warning("remote_jobs_not_stopped", extra={"error": str(error)})
         report = stopped.report
         only = report.stopped[0] if len(report.stopped) == 1 else None
         is_all = not (stopped.dropped or covered or jobs)
@@ -149,7 +149,7 @@ class Commands:
                 stopped.session, chat, everything=everything, run=stopped.run, now=now
             )
         except StoreUnavailable as error:
-            log.warning("what waits of an answer was not given up: %s", error)
+            log.warning("queued_answers_not_cancelled", extra={"error": str(error)})
             return 0
 
     async def begin_anew_anywhere(self, session: SessionKey) -> None:
@@ -315,7 +315,7 @@ class Commands:
         await self._store.choose_mode(session, mode)
         policies.choose(session, mode)
         now = policies.policy(session, message).mode
-        log.info("a chat chose how it queues", extra={"session": session, "mode": word})
+        log.info("queue_mode_changed", extra={"session": session, "mode": word})
         return wording.queue_changed(now, chosen=mode is not None)
 
     async def _send_directly(self, message: OutboundMessage) -> None:
@@ -324,7 +324,7 @@ class Commands:
             try:
                 await channel.send(message)
             except ChannelError as error:
-                log.warning("the answer to a stop was not sent: %s", error)
+                log.warning("stop_answer_failed", extra={"error": str(error)})
                 if not error.retryable:
                     return
                 await asyncio.sleep(error.retry_after_s or _ANSWER_APART_S)

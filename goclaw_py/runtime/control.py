@@ -177,7 +177,7 @@ class StoreControl(Lists):
         now = self._clock.now()
         await self._store.allow_chat(channel, account, chat, allowed=allowed, now=now)
         facts = {"channel": channel, "account": account, "chat": chat, "allowed": allowed}
-        log.info("the operator decided about a group", extra=facts)
+        log.info("group_access_changed", extra=facts)
 
     async def nodes(self) -> NodesView:
         """See ``Control``."""
@@ -189,7 +189,7 @@ class StoreControl(Lists):
         live = list(filter(known.is_live, known.nodes))
         found = only(live, lambda one: node in one.id, lambda one: one.id, f"live node {node!r}")
         await self._calls.ask(found.id, DRAIN)
-        log.info("an operator has drained a node", extra={"drained": found.id})
+        log.info("node_drain_requested", extra={"node": found.id})
         return found
 
     async def _queue(
@@ -261,7 +261,7 @@ class GatewayControl(StoreControl):
             raise ValueError(f"the size of a lane is from 1 to {MAX_LANE_SIZE}: {concurrency}")
         before = self._lane(name).concurrency
         self._dispatcher.resize_lane(name, concurrency)
-        log.info("a lane has another size", extra={"lane": name, "from": before, "to": concurrency})
+        log.info("lane_resized", extra={"lane": name, "from": before, "to": concurrency})
         return Resized(before, self._lane(name))
 
     async def drop_outbox(self, ids: Collection[int]) -> int:
@@ -300,7 +300,7 @@ class GatewayControl(StoreControl):
             await self._stopper.keep(stopped)
         except StoreUnavailable as error:
             # It has stopped. It is stored as soon as the database is back.
-            log.warning("a stop is not stored yet: %s", error, extra={"session": session})
+            log.warning("stop_not_stored", extra={"session": session, "error": str(error)})
         return stopped.report
 
     async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:

@@ -127,7 +127,7 @@ class Dispatcher:
             async with asyncio.timeout(wait_s):
                 await self._until_idle_or(hurry)
         except TimeoutError:
-            log.info("the wait for running work is over", extra={"runs": len(self._tasks)})
+            log.info("drain_timed_out", extra={"runs": len(self._tasks)})
         self._carry_out(self._scheduler.interrupt_all(self._loop.time()))
         while self._live_tasks() or self._records:
             self._changed.clear()
@@ -242,7 +242,7 @@ class Dispatcher:
         del self._records[run_id]
         if not task.cancelled() and (error := task.exception()) is not None:
             facts = {"run_id": run_id, "session": request.session}
-            log.error("an outcome was not stored", extra=facts, exc_info=error)
+            log.error("run_end_not_stored", extra=facts, exc_info=error)
         if self._scheduler.state(run_id) is RunState.FINISHING:
             self._carry_out(self._scheduler.release(run_id, self._loop.time()))
         self._changed.set()
@@ -273,16 +273,15 @@ def tell_slow_wait(slow: SlowWait) -> None:
     # A lane may hold hundreds; how many there are is told by ``active``.
     inside = [f"{run.id} ({run.session})" for run in slow.occupants[:_NAMED]]
     log.warning(
-        "a run has waited %.1f s for lane %s",
-        slow.waited_s,
-        slow.lane.name,
+        "lane_wait_slow",
         extra={
             "run_id": slow.request.id,
             "session": slow.request.session,
             "lane": slow.lane.name,
+            "waited_s": round(slow.waited_s, 1),
             "concurrency": slow.lane.concurrency,
             "active": slow.lane.active,
-            **({"elsewhere": slow.lane.elsewhere} if slow.lane.shared else {}),
+            **({"active_remote": slow.lane.elsewhere} if slow.lane.shared else {}),
             "waiting": slow.lane.waiting,
             "occupants": inside,
         },

@@ -118,7 +118,7 @@ class Doorkeeper:
             len(asked) >= MAX_WAITING
             and sum(now < until for until in asked.values()) >= MAX_WAITING
         ):
-            log.warning("too many strangers ask at once", extra={"channel": message.target.channel})
+            log.warning("pairing_limit_reached", extra={"channel": message.target.channel})
             return None
         code = make_code(secrets.choice)
         request = PairingRequest(

@@ -244,9 +244,9 @@ class Drafts:
                     return
                 await asyncio.sleep(pause)
         except NeverBegan:
-            log.debug("a draft came too late", extra={"run_id": draft.run_id})
+            log.debug("draft_too_late", extra={"run_id": draft.run_id})
         except StoreError as error:
-            log.warning("a draft is not shown: %s", error, extra={"run_id": draft.run_id})
+            log.warning("draft_given_up", extra={"run_id": draft.run_id, "error": str(error)})
 
     async def _show_once(self, draft: _Draft) -> float | None:
         """Show what was said so far; returns how long to wait then, None: show no more."""
@@ -281,7 +281,7 @@ class Drafts:
         try:
             await self._keep(draft)
         except StoreError as error:
-            log.debug("the id of a draft was not kept: %s", error, extra={"run_id": draft.run_id})
+            log.debug("draft_id_not_stored", extra={"run_id": draft.run_id, "error": str(error)})
 
 
 async def _request(draft: _Draft) -> ChannelError | None:
@@ -299,14 +299,14 @@ async def _request(draft: _Draft) -> ChannelError | None:
         return error
     except Exception as error:
         # A channel is a boundary: what it fails to show must not cost the answer.
-        log.exception("a channel broke on a draft", extra={"run_id": draft.run_id})
+        log.exception("draft_update_crashed", extra={"run_id": draft.run_id})
         return MaybeSent(f"{type(error).__name__}: {error}")
     draft.shown = text
     return None
 
 
 def _pause_after(draft: _Draft, error: ChannelError) -> float | None:
-    log.debug("a draft was not shown: %s", error, extra={"run_id": draft.run_id})
+    log.debug("draft_update_failed", extra={"run_id": draft.run_id, "error": str(error)})
     draft.changed.set()
     if isinstance(error, MaybeSent):
         draft.unsure = draft.id is None

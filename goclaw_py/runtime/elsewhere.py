@@ -83,7 +83,7 @@ class Elsewhere:
         try:
             answer = await self._calls.ask(node, _STOP_JOBS, **facts)
         except GoclawError as error:
-            log.warning("jobs elsewhere were not stopped: %s", error, extra={"node": node})
+            log.warning("remote_jobs_not_stopped", extra={"node": node, "error": str(error)})
             return 0
         return len(answer["jobs"])
 

@@ -1,7 +1,8 @@
 """Tells operators what runs do while they do it (SPEC OPS-1).
 
-Mostly nobody looks: then a run pays for one look at ``Feed.is_watched``, and nothing is made. Each
-event is made once, however many look, and is the same object for all of them.
+The log has the start and the end of each run. Mostly nobody looks at the rest: then a run pays for
+one look at ``Feed.is_watched``, and nothing is made. Each event is made once, however many look,
+and is the same object for all of them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from datetime import datetime
 from secrets import token_hex
 from typing import Final, Self
 
-from goclaw_py.core.events import TextDelta, ToolEnded, ToolStarted, Usage
+from goclaw_py.core.events import TextDelta, ToolEnded, ToolStarted
 from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.live import (
     LiveAsked,
@@ -31,6 +32,8 @@ from goclaw_py.core.text import well_formed
 from goclaw_py.ports.agent import LoopEvent, Step
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import NewRun
+from goclaw_py.runtime.progress import Progress
+from goclaw_py.runtime.run_log import RunLog
 from goclaw_py.runtime.turn import Turn
 
 _MAX_DIGITS: Final = 18
@@ -144,6 +147,7 @@ class Feed:
         """From this number on every event was kept, or counted as lost."""
         self._timer: asyncio.TimerHandle | None = None
         self._has_ended = False
+        self._log = RunLog(clock)
         self.ring = LiveRing(self._origin, self._lost)
 
     @property
@@ -233,6 +237,7 @@ class Feed:
 
     def started(self, run: Turn | NewRun) -> None:
         """It works."""
+        self._log.started(run)
         if self.is_watched:
             self._tell(LiveStarted(self._clock.now(), _live(run)))
 
@@ -253,10 +258,11 @@ class Feed:
             case _:
                 pass  # what concerns the history
 
-    def ended(self, run: Turn | NewRun, ended: Ending, usage: Usage | None) -> None:
+    def ended(self, run: Turn | NewRun, ended: Ending, progress: Progress) -> None:
         """Its end is stored, or nothing of it ever will be."""
+        self._log.ended(run, ended, progress)
         if self.is_watched:
-            now = self._clock.now()
+            now, usage = self._clock.now(), progress.usage
             self._tell(LiveEnded(now, _live(run), ended.outcome, ended.reason, usage))
 
     def _tell(self, event: RunEvent) -> None:

@@ -260,7 +260,7 @@ class Gateway:
         except StoreUnavailable:
             raise
         except Exception:
-            log.exception("an inbox row met a bug; it fails", extra=facts)
+            log.exception("inbox_message_failed", extra=facts)
         else:
             return True
         try:
@@ -268,7 +268,7 @@ class Gateway:
         except StoreUnavailable:
             raise
         except Exception:
-            log.exception("an inbox row cannot fail either; trying it again", extra=facts)
+            log.exception("inbox_failure_not_stored", extra=facts)
             return False
         return True
 

@@ -124,7 +124,7 @@ class HeartbeatCommands:
 
     async def _switch(self, asked: _Asked, *, on: bool) -> str:
         view = await asked.desk.switch(asked.agent, on=on)
-        log.info("a chat switched a heartbeat", extra=_facts(asked) | {"on": on})
+        log.info("heartbeat_switched_in_chat", extra=_facts(asked) | {"on": on})
         return words.switched(view)
 
     async def _now(self, asked: _Asked) -> str:
@@ -139,7 +139,7 @@ class HeartbeatCommands:
             case NoBeat.OFF:
                 return words.NOT_CARRIED_OUT
             case _:
-                log.info("a chat began a heartbeat", extra=_facts(asked))
+                log.info("heartbeat_run_in_chat", extra=_facts(asked))
                 return words.begun(view)
 
     # ------------------------------------------------------------------ mute
@@ -154,12 +154,12 @@ class HeartbeatCommands:
         until = mute_end(asked.text, asked_at=asked_at, zone=view.policy.zone)
         if until is None:
             await asked.desk.mute(asked.agent, None)
-            log.info("a chat unmuted a heartbeat", extra=_facts(asked))
+            log.info("heartbeat_unmuted_in_chat", extra=_facts(asked))
             return words.UNMUTED
         if until <= view.now:
             return words.MUTE_IS_OVER
         view = await asked.desk.mute(asked.agent, until)
-        log.info("a chat muted a heartbeat", extra=_facts(asked) | {"until": until.isoformat()})
+        log.info("heartbeat_muted_in_chat", extra=_facts(asked) | {"until": until.isoformat()})
         return words.muted(view)
 
     # ------------------------------------------------------------------ checklist
@@ -176,7 +176,7 @@ class HeartbeatCommands:
         item = as_item(asked.text)
         if open_item(await asked.desk.checklist(asked.agent), item) is None:
             await asked.desk.add_item(asked.agent, asked.text)
-            log.info("a chat added to a checklist", extra=_facts(asked))
+            log.info("checklist_item_added_in_chat", extra=_facts(asked))
         return words.added(item)
 
     async def _done(self, asked: _Asked) -> str:
@@ -202,7 +202,7 @@ class HeartbeatCommands:
             return words.not_open(text)
         await asked.desk.complete_item(asked.agent, same.number, expected=now.version)
         seen.ticked.add(number)
-        log.info("a chat ticked an item off", extra=_facts(asked))
+        log.info("checklist_item_completed_in_chat", extra=_facts(asked))
         return words.done(text)
 
 

@@ -58,7 +58,7 @@ class Incidents:
                 try:
                     await self._look(view)
                 except StoreUnavailable as error:
-                    log.debug("incidents wait for the database: %s", error)
+                    log.debug("store_unavailable", extra={"error": str(error), "part": "incidents"})
             await asyncio.sleep(LOOK_S)
 
     async def tell(self, key: str, text: str) -> None:
@@ -68,7 +68,9 @@ class Incidents:
         """
         say = [OutboundMessage(target, text) for target in await self.owners_chats()]
         if await self._store.open_incident(key, text, say=say, now=self._clock.now()):
-            log.warning("an incident: %s", text, extra={"incident": key, "told": len(say)})
+            log.warning(
+                "incident_opened", extra={"incident": key, "chats_told": len(say), "warning": text}
+            )
 
     async def _look(self, view: ChannelView) -> None:
         key = f"channel:{view.name}/{view.account}"

@@ -147,7 +147,7 @@ class JobCommands:
             zone = await self._desk.choose_zone(chosen, by)
         except UnknownZone as error:
             return wording_jobs.refused(error)
-        log.info("a chat chose its time zone", extra={"owner": by.owner, "zone": zone})
+        log.info("time_zone_changed", extra={"owner": by.owner, "zone": zone})
         return wording_jobs.timezone_changed(zone, now)
 
     async def coming(self, row: InboxRow) -> list[str]:

@@ -81,7 +81,7 @@ class Journal:
             try:
                 await self._store.note_run(self._run, state, node=self._node)
             except StoreUnavailable as error:
-                log.debug("the record of a run waits for the database: %s", error)
+                log.debug("store_unavailable", extra={"error": str(error), "part": "run_progress"})
                 await asyncio.sleep(_AWAY_S)
             else:
                 self._stored = heard
@@ -90,7 +90,7 @@ class Journal:
         if task.cancelled() or (error := task.exception()) is None:
             return
         if not isinstance(error, Fenced):
-            log.error("a run was not recorded", extra={"run_id": self._run}, exc_info=error)
+            log.error("run_progress_not_stored", extra={"run_id": self._run}, exc_info=error)
 
 
 def told_of(calls: Sequence[ToolCall]) -> str:

@@ -99,7 +99,7 @@ class LanePlaces:
                 for lane in self._lanes:
                     await self._keep(lane, look=look)
             except StoreUnavailable as error:
-                log.debug("shared lanes wait for the database: %s", error)
+                log.debug("store_unavailable", extra={"error": str(error), "part": "shared_lanes"})
             await self._wake.wait(look_at - loop.time())
 
     async def _keep(self, lane: LaneName, *, look: bool) -> None:

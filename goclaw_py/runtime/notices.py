@@ -150,7 +150,7 @@ class Notices:
         except Exception:
             # A boundary: one bug must not end the notices of a session.
             facts = {"session": session, "messages": len(rows), "outcome": outcome}
-            log.exception("a notice was not stored; trying again", extra=facts)
+            log.exception("notice_not_stored", extra=facts)
         else:
             # More may have come while this was stored.
             del gathered.rows[: len(rows)]

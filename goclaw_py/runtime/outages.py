@@ -260,7 +260,7 @@ class Outages:
     # ------------------------------------------------------------------ inside
 
     def _begin(self, agent: AgentName, error: AgentError) -> _Outage:
-        log.warning("the provider of an agent is down: %s", error, extra={"agent": agent})
+        log.warning("provider_outage_started", extra={"agent": agent, "error": str(error)})
         alarm = Alarm(self._loop, lambda: self._on_alarm(agent))
         outage = _Outage(agent, self._loop.time(), error, alarm)
         self._outages[agent] = outage
@@ -297,7 +297,7 @@ class Outages:
         for turn in list(outage.kept.values()):
             if turn.kept_since is not None and now - turn.kept_since >= self._hold_s:
                 del outage.kept[turn.id]
-                log.warning("messages were kept for too long", extra={"session": turn.session})
+                log.warning("held_message_expired", extra={"session": turn.session})
                 say = OutboundMessage(turn.target, outage.error.friendly, reply_to=turn.reply_to)
                 self._start(self._settle(turn, Outcome.FAILED, Reason.OUTAGE, say))
         trying = outage.next_to_try()
@@ -311,10 +311,7 @@ class Outages:
 
     def _end(self, outage: _Outage) -> None:
         """The provider answers again, or nobody waits for it."""
-        log.info(
-            "the provider of an agent is asked again",
-            extra={"agent": outage.agent, "kept": len(outage.kept)},
-        )
+        log.info("provider_outage_ended", extra={"agent": outage.agent, "held": len(outage.kept)})
         outage.alarm.set(None)
         del self._outages[outage.agent]
         for turn in sorted(outage.kept.values(), key=_first_row):

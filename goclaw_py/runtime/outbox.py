@@ -99,7 +99,7 @@ class Outbox:
             try:
                 wait_s = await self._look()
             except StoreUnavailable as error:
-                log.debug("the outbox waits for the database: %s", error)
+                log.debug("store_unavailable", extra={"error": str(error), "part": "outbox"})
                 wait_s = POLL_S
             await self.wake.wait(wait_s)
 
@@ -112,7 +112,7 @@ class Outbox:
             async with asyncio.timeout(wait_s):
                 await self._send_all()
         except (TimeoutError, StoreUnavailable):
-            log.info("the outbox is not empty; the rest is sent after the restart")
+            log.info("outbox_not_empty")
         self._closed = True
         senders = list(self._senders.values())
         for task in senders:
@@ -167,7 +167,7 @@ class Outbox:
     def _done(self, chat: Target, task: asyncio.Task[bool]) -> None:
         del self._senders[chat]
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a sender broke", extra={"chat": chat.chat}, exc_info=error)
+            log.error("outbox_sender_crashed", extra={"chat": chat.chat}, exc_info=error)
         if chat in self._overlooked:
             # Not after every end: a chat that is due but cannot be claimed would spin.
             self._overlooked.discard(chat)
@@ -192,7 +192,7 @@ class Outbox:
         try:
             await self._send(self._channels[chat.channel, chat.account], row)
         except Fenced:
-            log.warning("a message was taken over by another process", extra={"chat": chat})
+            log.warning("outbox_message_taken_over", extra={"chat": chat})
         return True
 
     async def _claim(self, chat: Target) -> OutboxRow | None:
@@ -208,7 +208,7 @@ class Outbox:
             raise
         except Exception as error:
             # A channel is a boundary: its bug must not leave the chat behind this row waiting.
-            log.exception("a channel broke while it sent", extra={"outbox": row.id})
+            log.exception("channel_send_crashed", extra={"outbox": row.id})
             await self._failed(row, MaybeSent(f"{type(error).__name__}: {error}"))
         else:
             await self._mark(
@@ -227,7 +227,7 @@ class Outbox:
         except Fenced:
             raise
         except Exception as bug:
-            log.exception("a message could not be marked; putting it back as unsure", extra=facts)
+            log.exception("outbox_message_not_marked", extra=facts)
             await until_stored(partial(self._put_back, row, f"{type(bug).__name__}: {bug}"), facts)
         else:
             self._count(row, result)
@@ -254,7 +254,7 @@ class Outbox:
             async with asyncio.timeout(_MARK_S):
                 await self._failed(row, MaybeSent("cut off by the shutdown"))
         except (TimeoutError, Fenced):
-            log.info("a message was cut off unmarked", extra={"outbox": row.id})
+            log.info("outbox_message_cut_off", extra={"outbox": row.id})
 
     async def _failed(self, row: OutboxRow, error: ChannelError) -> None:
         facts = {"outbox": row.id, "chat": row.message.target.chat, "attempt": row.attempts}
@@ -263,7 +263,7 @@ class Outbox:
         if isinstance(error, ChatGone):
             await self._note_gone(row, error)
         if isinstance(error, Undeliverable) or (unsure and now - row.created_at > UNSURE_FOR):
-            log.warning("message is dead: %s", error, extra=facts)
+            log.warning("outbox_message_failed", extra={**facts, "error": str(error)})
             await self._mark(
                 row,
                 Delivery.FAILED,
@@ -278,7 +278,9 @@ class Outbox:
             # Each try that may be delivered may be seen twice: fewer of them.
             most_s = _UNSURE_WAIT_S if unsure else _SURE_WAIT_S
             delay_s = _REFUSED_WAIT_S if refused else send_delay_s(row.attempts, most_s)
-        log.info("message not sent, trying again: %s", error, extra={**facts, "in_s": delay_s})
+        log.info(
+            "outbox_message_retry", extra={**facts, "retry_in_s": delay_s, "error": str(error)}
+        )
         retry_at = now + timedelta(seconds=delay_s)
         await self._mark(
             row,
@@ -301,7 +303,7 @@ class Outbox:
         False if nothing was moved, this row neither.
         """
         target = row.message.target
-        log.info("a chat has moved", extra={"chat": target.chat, "to": error.chat})
+        log.info("chat_moved", extra={"chat": target.chat, "new_chat": error.chat})
         moved: list[bool] = []
 
         async def move() -> None:
@@ -326,7 +328,7 @@ class Outbox:
         except Fenced:
             raise
         except Exception:
-            log.exception("what a channel told of a chat was not stored", extra=facts)
+            log.exception("chat_state_not_stored", extra=facts)
 
 
 def _words(row: OutboxRow, error: ChannelError) -> tuple[OutboundMessage, ...]:
@@ -354,7 +356,7 @@ def _work_on(row: OutboxRow) -> None:
         run_id=message.run_id,
         session=row.session,
         occurrence=message.occurrence,
-        beat=message.beat,
+        heartbeat_run=message.beat,
     )
 
 

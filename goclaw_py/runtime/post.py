@@ -88,8 +88,8 @@ class Mail:
             await self._remember(run, target, text)
         except StoreError as error:
             # It is sent all the same; to fail now would have it sent twice.
-            log.warning("a message is not in its chat's history: %s", error)
-        log.info("a run sent a message", extra={"run_id": run.id, "channel": target.channel})
+            log.warning("history_not_updated", extra={"error": str(error), "run_id": run.id})
+        log.info("run_sent_message", extra={"run_id": run.id, "channel": target.channel})
 
     async def _remember(self, run: NewRun, target: Target, text: str) -> None:
         """Write it into the history of that chat, so that an answer to it is understood."""

@@ -83,9 +83,8 @@ class Received:
                 await _patiently(self._channels[place], attachment, path)
         except (ChannelError, OSError) as error:
             log.warning(
-                "a file could not be downloaded: %s",
-                error,
-                extra={"inbox": row.id, "session": row.session},
+                "file_download_failed",
+                extra={"inbox": row.id, "session": row.session, "error": str(error)},
             )
             return TextPart(wording.file_missing(attachment, str(error)))
         return FilePart(attachment.kind, path.absolute(), name, attachment.mime)

@@ -79,7 +79,7 @@ class Reception:
                 self._sort_one(arrived, result)
             except Exception:
                 # A boundary: what one of them meets would come again with all others, for ever.
-                log.exception("something that arrived met a bug; it is skipped")
+                log.exception("inbound_event_skipped")
         return result
 
     def _sort_one(self, arrived: Inbound, result: Sorted) -> None:
@@ -119,12 +119,10 @@ class Reception:
         """
         channel, account, old, new = event.channel, event.account, event.old, event.new
         if await self._store.move_chat(channel, account, old=old, new=new, now=now):
-            log.info("a chat has moved", extra={"chat": old, "to": new})
+            log.info("chat_moved", extra={"chat": old, "new_chat": new})
         listed = self._listed(_places(event)[0])
         if listed is not None:
-            log.warning(
-                "a group in the settings has another id now", extra={"chat": old, "to": new}
-            )
+            log.warning("group_id_outdated", extra={"chat": old, "new_chat": new})
             await self._store.allow_chat(channel, account, new, allowed=listed, now=now)
 
     def _listed(self, place: Target) -> bool | None:
@@ -161,12 +159,14 @@ class Reception:
             case Access.UNKNOWN_GROUP:
                 seen = SeenChat(chat, message.peer, message.place_name)
                 if self._note(seen, result):
-                    facts = {"chat": seen.target.chat, "group": seen.name}
-                    log.info(
-                        "a group nobody has decided about; see: goclaw groups list", extra=facts
-                    )
+                    facts = {
+                        "chat": seen.target.chat,
+                        "group": seen.name,
+                        "hint": "goclaw groups list",
+                    }
+                    log.info("group_undecided", extra=facts)
             case Access.IGNORED:
-                log.debug("message ignored", extra={"channel": message.target.channel})
+                log.debug("message_ignored", extra={"channel": message.target.channel})
             case never:
                 assert_never(never)
 

@@ -135,9 +135,7 @@ class Replies:
                 files.append(file)
             else:
                 log.warning(
-                    "a file of an agent is not sent: %s",
-                    reason,
-                    extra={"run_id": run_id, "file": file.path},
+                    "file_not_sent", extra={"run_id": run_id, "file": file.path, "reason": reason}
                 )
                 troubles.append(wording.file_not_sent(file.name, reason))
         return files, troubles
@@ -177,8 +175,8 @@ def log_failure(turn: Turn, error: BaseException | None) -> None:
         return
     facts = {**turn.facts, "agent": turn.agent}
     if isinstance(error, Held):
-        log.debug("%s", error, extra=facts)
+        log.debug("run_held", extra={**facts, "error": str(error)})
     elif isinstance(error, AgentError | Fenced):
-        log.warning("run failed: %s", error, extra=facts)
+        log.warning("run_failed", extra={**facts, "error": str(error)})
     else:
-        log.error("run failed", extra=facts, exc_info=error)
+        log.error("run_failed", extra=facts, exc_info=error)

@@ -93,8 +93,8 @@ async def until_stored(
 
     def tell(state: RetryCallState) -> None:
         error = None if state.outcome is None else state.outcome.exception()
-        again = {**facts, "attempt": state.attempt_number, "in_s": state.upcoming_sleep}
-        log.error("storing failed; trying again", extra=again, exc_info=error)
+        again = {**facts, "attempt": state.attempt_number, "retry_in_s": state.upcoming_sleep}
+        log.error("store_write_retry", extra=again, exc_info=error)
 
     try:
         await until_available(operation)

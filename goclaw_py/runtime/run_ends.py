@@ -96,7 +96,7 @@ class Beginning:
         except Exception as error:
             # A boundary: whatever comes of it, the end is to be stored.
             facts = {"run_id": self._run.id, "error": repr(error)}
-            log.info("it is not known whether a run has begun", extra=facts)
+            log.info("run_begin_unknown", extra=facts)
 
     async def _store_it(self) -> Begun:
         return await until_available(lambda: self._store.begin_run(self._run, node=self._node))
@@ -147,10 +147,10 @@ async def store_attempt(store: FinishStore, run: RunEnd | None, node: NodeId) ->
     try:
         await until_available(lambda: store.finish_run(run, node=node))
     except (Fenced, NeverBegan) as error:
-        log.debug("the end of an attempt was not stored: %s", error)
+        log.debug("attempt_end_not_stored", extra={"error": str(error)})
     except Exception:
         # A boundary: what met the bug must not keep the next attempt from coming.
-        log.exception("the end of an attempt was not stored", extra={"run_id": run.id})
+        log.exception("attempt_end_not_stored", extra={"run_id": run.id})
 
 
 async def store_end(what: str, whole: Store, bare: Store, facts: Mapping[str, object]) -> bool:
@@ -162,15 +162,15 @@ async def store_end(what: str, whole: Store, bare: Store, facts: Mapping[str, ob
     try:
         await until_available(whole)
     except Fenced:
-        log.warning("another process has %s by now", what, extra=dict(facts))
+        log.warning("claim_lost", extra={**facts, "claim": what})
         return False
     except Exception:
         # A boundary: what met the bug may be what was said.
-        log.exception("the end of %s was not stored; storing it barely", what, extra=dict(facts))
+        log.exception("claim_end_not_stored", extra={**facts, "claim": what})
     else:
         return True
     try:
         await until_stored(bare, facts)
     except Fenced:
-        log.warning("another process has %s by now", what, extra=dict(facts))
+        log.warning("claim_lost", extra={**facts, "claim": what})
     return False

@@ -279,9 +279,7 @@ class Runner:
             told = await self._store_end(end, facts)
         except Fenced:
             stored()
-            log.warning(
-                "another node took this session over; the run's result is discarded", extra=facts
-            )
+            log.warning("session_taken_over", extra=facts)
             told = taken_over(turn.id)
             self._outages.lost(turn.id)
             self._give_back(turn)
@@ -289,7 +287,7 @@ class Runner:
             stored()
             self._outages.recorded(turn, end.ended, end.error)
         finally:
-            self._feed.ended(turn, told, turn.progress.usage)
+            self._feed.ended(turn, told, turn.progress)
             self._workshop.ended(turn, told, turn.progress, error)
             await self._leave_draft(end, told)
             self._ledger.close(turn.id)
@@ -321,7 +319,7 @@ class Runner:
             return replace(end, say=self._replies.messages(end))
         except Exception as bug:
             # A boundary: the bug may be the channel's or lie in what the agent gave back.
-            log.exception("a reply could not be written", extra=end.turn.facts)
+            log.exception("reply_failed", extra=end.turn.facts)
             if end.ended.outcome is Outcome.COMPLETED:
                 end = replace(end, ended=Ending(end.ended.run_id, Outcome.FAILED), error=bug)
             return replace(end, say=self._replies.bare(end))
@@ -340,7 +338,7 @@ class Runner:
             raise
         except Exception as bug:
             # A boundary: the bug may lie in what the agent gave back.
-            log.exception("an outcome was not stored; storing it without the reply", extra=facts)
+            log.exception("run_end_not_stored", extra=facts)
             if end.ended.outcome is Outcome.COMPLETED:
                 end = replace(end, ended=Ending(end.ended.run_id, Outcome.FAILED))
             await until_stored(partial(self._store_bare_end, end, bug), facts)
@@ -420,4 +418,4 @@ class Runner:
             channel.signal(signal)
         except Exception:
             # A channel is a boundary: what it fails to show must not cost the answer.
-            log.exception("a channel broke on a signal", extra=turn.facts)
+            log.exception("channel_signal_failed", extra=turn.facts)

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class SideWork:
-    """Keeps them alive and logs what breaks. ``what`` names them in the log, such as ``a job``."""
+    """Keeps them alive and logs what breaks. ``what`` names them in the log, such as ``jobs``."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -37,7 +37,7 @@ class SideWork:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             # Whoever has asked is told, if still there.
-            log.debug("%s was asked for in vain: %s", self._what, error)
+            log.debug("side_task_failed", extra={"part": self._what, "error": str(error)})
 
     async def until_done(self) -> None:
         """Wait for what is under way now."""
@@ -47,4 +47,4 @@ class SideWork:
     def _on_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("something about %s broke", self._what, exc_info=error)
+            log.error("side_task_crashed", extra={"part": self._what}, exc_info=error)

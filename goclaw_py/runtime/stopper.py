@@ -127,7 +127,7 @@ class Stopper:
         reason = self.reason(everything=everything)
         self._unkept |= {row.id: reason for turn in kept for row in turn.rows}
         log.info(
-            "stopped on request",
+            "runs_stopped",
             extra={"session": session, "runs": len(done.stopped), "dropped": len(done.dropped)},
         )
         return Stopped(
@@ -167,7 +167,7 @@ class Stopper:
                 if not everything:
                     break
         if jobs:
-            log.info("jobs were stopped on request", extra={"runs": len(jobs), "chat": chat.chat})
+            log.info("jobs_stopped", extra={"runs": len(jobs), "chat": chat.chat})
         elif stopping:
             stopped = replace(stopped, report=replace(stopped.report, already_stopping=True))
         return replace(stopped, jobs=tuple(jobs))

@@ -50,7 +50,7 @@ class Submissions:
             self._coming[session.key] -= 1
             # Only those that are being brought are worth the memory.
             self._coming = +self._coming
-        log.info("a message came in from outside", extra={"session": session.key})
+        log.info("message_submitted", extra={"session": session.key})
         return Submitted(session.key, next(iter(runs), None))
 
     async def _target_of(self, session: Session) -> Target:

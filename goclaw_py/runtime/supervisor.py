@@ -69,7 +69,7 @@ class Supervisor:
             try:
                 await self._receive(channel, intake)
             except Exception as error:
-                log.exception("channel broke; starting it again", extra=_facts(channel))
+                log.exception("channel_crashed", extra=_facts(channel))
                 self._show(channel, ChannelState.STARTING, f"broke: {error}")
             await asyncio.sleep(RESTART_S)
 
@@ -99,10 +99,10 @@ class Supervisor:
             async with asyncio.timeout(_GIVE_BACK_S):
                 await self._store.drop_lease(lease, self._node())
         except (StoreUnavailable, TimeoutError):
-            log.info("the channel's lease was not given back", extra=facts)
+            log.info("channel_lease_not_released", extra=facts)
         except Exception:
             # One channel's trouble must not end the receiving of the others.
-            log.exception("the channel's lease was not given back", extra=facts)
+            log.exception("channel_lease_not_released", extra=facts)
 
     async def _lease(self, channel: Channel, lease: str | None) -> None:
         """Wait until this process may receive for the account."""
@@ -131,7 +131,7 @@ class Supervisor:
         self._views[id(channel)] = ChannelView(channel.name, channel.account, state, detail)
         is_new = before.state is not state
         if is_new and state in {ChannelState.WAITING, ChannelState.RECONNECTING}:
-            log.info("channel waits: %s", detail, extra=_facts(channel))
+            log.info("channel_waiting", extra={**_facts(channel), "reason": detail})
 
 
 def _facts(channel: Channel) -> dict[str, str]:

@@ -45,7 +45,7 @@ async def forget_what_is_old(store: UpkeepStore, clock: Clock) -> None:
         await _sweep_all(lambda: store.sweep_requests(now=now))
         if messages + runs + sessions:
             facts = {"messages": messages, "runs": runs, "conversations": sessions}
-            log.info("forgot what is too old", extra=facts)
+            log.info("old_data_deleted", extra=facts)
 
     await _now_and_then(forget)
 
@@ -56,7 +56,7 @@ async def _now_and_then(work: Callable[[], Awaitable[None]]) -> None:
         try:
             await work()
         except StoreUnavailable as error:
-            log.debug("tidying waits for the database: %s", error)
+            log.debug("store_unavailable", extra={"error": str(error), "part": "tidying"})
         await asyncio.sleep(TIDY_S)
 
 

@@ -161,7 +161,7 @@ class GitHubSource:
                 return
             await _unlabel(repository, issue, self._rules.claim_label)
             await _forget(repository, comment)
-        log.info("an issue was given back", extra={"issue": issue, "reason": reason})
+        log.info("issue_released", extra={"issue": issue, "reason": reason})
 
     async def _offered(self, repository: Repository) -> list[_Issue]:
         wanted = {

@@ -119,8 +119,8 @@ def switched_off(
 
 def log_unreadable(end: OccurrenceEnd) -> None:
     """Say in the log of this process that a job was switched off."""
-    facts = {"job": end.job, "occurrence": end.id, "why": end.error}
-    log.warning("a job that cannot be read is switched off", extra=facts)
+    facts = {"job": end.job, "occurrence": end.id, "error": end.error}
+    log.warning("unreadable_job_disabled", extra=facts)
 
 
 def _an_object(stored: object) -> Mapping[str, object]:

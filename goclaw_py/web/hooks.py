@@ -104,7 +104,7 @@ async def _serve(hook: Hook, scope: Scope, receive: Receive) -> WebAnswer | None
         return await hook.handle(WebRequest(scope["method"], headers, body))
     except Exception:
         # A hook promises to raise nothing. If it does, its channel's sender tries again later.
-        log.exception("a hook broke", extra={"path": hook.path})
+        log.exception("hook_crashed", extra={"path": hook.path})
         return _BROKEN
 
 

@@ -12,7 +12,7 @@ from tests.e2e.test_jobs import ANN, UNTIL_THERE
 from tests.support.process import Home, home, telegram, wait_for
 
 LEASE_S = 10.0
-FENCED = "this process was declared dead"
+FENCED = "lease_lost"
 
 
 def test_the_late_result_of_a_paused_process_is_refused(

@@ -123,8 +123,8 @@ def until(place: Home, session: str, reached: Callable[[Any], object]) -> Any:
 def test_a_slow_wait_is_in_the_log_and_in_the_status_with_names(narrow: Home, api: Control) -> None:
     """LANE-7."""
     gateway = fill(narrow, api)
-    wait_for(lambda: "has waited" in gateway.output, "a word about the slow wait")
-    (line,) = [line for line in gateway.output.splitlines() if "has waited" in line]
+    wait_for(lambda: "lane_wait_slow" in gateway.output, "a word about the slow wait")
+    (line,) = [line for line in gateway.output.splitlines() if "lane_wait_slow" in line]
     facts = json.loads(line)
     assert str(BOB) in facts["session"]
     assert str(ANN) in facts["occupants"][0]

@@ -312,5 +312,5 @@ async def test_a_model_that_cannot_think_is_told_to_the_operator(
     agents: ModelAgents, caplog: pytest.LogCaptureFixture
 ) -> None:
     await agents.make(model="gpt-4o", base_url=None, thinking=Thinking.LOW).warm_up()
-    notes = [vars(record) for record in caplog.records if "no effect" in record.getMessage()]
+    notes = [vars(record) for record in caplog.records if record.message == "model_setting_ignored"]
     assert [note["setting"] for note in notes] == ["thinking"]

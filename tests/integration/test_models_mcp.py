@@ -133,7 +133,7 @@ def is_alive(pid: int) -> bool:
 
 
 def notes(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
-    return [vars(r) for r in caplog.records if r.msg == "an MCP server cannot be used"]
+    return [vars(r) for r in caplog.records if r.msg == "mcp_server_failed"]
 
 
 async def until(is_so: Callable[[], object]) -> None:
@@ -242,7 +242,7 @@ async def test_a_server_with_too_many_tools_offers_the_first_ones_and_is_logged_
     functions = [tool["function"] for tool in server.seen[0].body["tools"]]
     assert len(functions) == 100
     assert len(functions[-1]["description"]) == 4_000
-    told = [r for r in caplog.records if r.msg.startswith("an MCP server has too many tools")]
+    told = [r for r in caplog.records if r.msg == "mcp_tools_left_out"]
     assert len(told) == 1
 
 
@@ -331,7 +331,7 @@ async def test_what_a_program_says_of_its_failure_is_logged_without_secrets(
     broken = McpServer(command=(sys.executable, "-c", script), env={"TOKEN": KEY})
     with caplog.at_level(logging.DEBUG):
         await make(broken=broken).run(request("say hi"), Events())
-    assert notes(caplog)[0]["said"] == "no entry with ***"
+    assert notes(caplog)[0]["stderr"] == "no entry with ***"
     assert all(KEY not in str(vars(record)) for record in caplog.records)
 
 

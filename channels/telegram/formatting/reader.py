@@ -72,7 +72,7 @@ def read_blocks(markdown: str) -> list[Block] | None:
     try:
         tokens = _parser.parse(markdown)
     except Exception:  # somebody else's code; whatever the text is, it has to reach the chat
-        _log.exception("a text could not be read as Markdown")
+        _log.exception("markdown_unreadable")
         return None
     if any(token.nesting > 0 and token.level >= _DEEPEST - 1 for token in tokens):
         return None

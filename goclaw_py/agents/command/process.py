@@ -117,7 +117,7 @@ async def _end_marked(run_id: str) -> None:
             await asyncio.sleep(_LOOK_S)
         if not pids:
             return
-    log.error("a program does not end", extra={"run_id": run_id})
+    log.error("program_not_killed", extra={"run_id": run_id})
 
 
 async def exit_code(process: asyncio.subprocess.Process) -> int:
@@ -146,7 +146,7 @@ async def _end(process: asyncio.subprocess.Process, run_id: str) -> None:
     process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - see above
     if _is_there(process, run_id):
         # For example one that waits for a disk that is gone: the kernel ends it when that is back.
-        log.error("a program does not end", extra={"run_id": run_id, "pid": process.pid})
+        log.error("program_not_killed", extra={"run_id": run_id, "pid": process.pid})
 
 
 def _is_there(process: asyncio.subprocess.Process, run_id: str) -> bool:

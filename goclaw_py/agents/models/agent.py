@@ -142,8 +142,12 @@ class ModelAgent:
             key = find_key(provider, None, self._environ)
             url = find_url(provider, None, self._environ)
             if variable := lacks(provider, key, url):
-                facts = {"agent": self._spec.name, "model": text, "variable": variable}
-                _log.warning("a fallback model is left out: no key", extra=facts)
+                facts = {
+                    "agent": self._spec.name,
+                    "model": text,
+                    "reason": f"{variable} is not set",
+                }
+                _log.warning("fallback_model_skipped", extra=facts)
                 continue
             yield Connection(provider, model, key, url, {}, self._retry, self._options())
 

@@ -265,8 +265,8 @@ async def compact(context: Context, room: float, ask: Ask, emit: Emit) -> None:
     except BudgetReached:
         raise
     except AgentError as error:
-        facts = {"cause": str(error)}
-        _log.warning("a conversation could not be summed up; its begin is left out", extra=facts)
+        facts = {"error": str(error)}
+        _log.warning("compaction_failed", extra=facts)
         context.leave_out(count)
         return
     context.sum_up(count, summary)

@@ -60,6 +60,6 @@ def _falls_back(error: Exception) -> bool:
     """Whether another model may be able to answer. The operator learns that this one was not."""
     if not isinstance(error, ModelAPIError):
         return False
-    facts = {"model": error.model_name, "failure": type(error).__name__}
-    _log.warning("a model cannot answer", extra=facts)
+    facts = {"model": error.model_name, "error": type(error).__name__}
+    _log.warning("model_failed", extra=facts)
     return True

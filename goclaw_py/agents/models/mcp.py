@@ -248,8 +248,12 @@ class _Server:
             self.tools = self._connection = None
             self._known.set()
         if not self._is_closing:
-            facts = {"server": self.name, "cause": scrub(cause, self._secrets), "said": errors.text}
-            _log.warning("an MCP server cannot be used", extra=facts)
+            facts = {
+                "server": self.name,
+                "error": scrub(cause, self._secrets),
+                "stderr": errors.text,
+            }
+            _log.warning("mcp_server_failed", extra=facts)
 
     async def _until_over(self, connection: MCPToolset[None]) -> None:
         while not self._is_closing and not self._is_lost:
@@ -290,7 +294,7 @@ class _Server:
         if len(usable) > MOST_TOOLS and not self._has_told_of_more:
             self._has_told_of_more = True
             facts = {"server": self.name, "tools": len(usable), "offered": MOST_TOOLS}
-            _log.warning("an MCP server has too many tools: some are left out", extra=facts)
+            _log.warning("mcp_tools_left_out", extra=facts)
         return usable[:MOST_TOOLS]
 
 
@@ -330,7 +334,7 @@ class _ErrorOutput:
             text = data.decode(errors="replace")
             self._kept = (self._kept + text)[-_ERRORS_KEPT:]
             facts = {"server": self._server, "text": scrub(text, self._secrets)}
-            _log.debug("an MCP server says", extra=facts)
+            _log.debug("mcp_server_output", extra=facts)
         self._ended()
 
 

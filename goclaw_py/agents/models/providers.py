@@ -88,7 +88,7 @@ class Access:
         model = _model(connection, http)
         if connection.options.thinks and not _can_think(model):
             facts = {"model": connection.model, "setting": "thinking"}
-            _log.warning("a setting has no effect on this model", extra=facts)
+            _log.warning("model_setting_ignored", extra=facts)
         return model
 
     def _spare(self, connection: Connection) -> Model | None:
@@ -96,7 +96,7 @@ class Access:
             return self._make(connection)
         except AgentError as error:
             facts = {"model": connection.model, "reason": str(error)}
-            _log.warning("a fallback model is left out", extra=facts)
+            _log.warning("fallback_model_skipped", extra=facts)
             return None
 
 

@@ -138,7 +138,7 @@ class Run:
                 taken = min(context.sent, context.window)
                 await self._compact(context, KEPT_AFTER_OVERFLOW * taken)
             else:
-                _log.info("a model takes no pictures", extra={"run_id": self._request.run_id})
+                _log.info("model_takes_no_images", extra={"run_id": self._request.run_id})
                 prompt = self._request.prompt
 
     def _context(self, prompt: str | Sequence[UserContent]) -> Context:

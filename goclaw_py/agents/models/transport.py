@@ -93,11 +93,11 @@ def _note(state: RetryCallState) -> None:
     error = state.outcome.exception()
     status = error.response.status_code if isinstance(error, httpx2.HTTPStatusError) else None
     _log.warning(
-        "model request failed, trying again",
+        "model_request_retry",
         extra={
             "status": status,
-            "failure": type(error).__name__,
+            "error": type(error).__name__,
             "attempt": state.attempt_number,
-            "wait_s": round(state.upcoming_sleep, 1),
+            "retry_in_s": round(state.upcoming_sleep, 1),
         },
     )

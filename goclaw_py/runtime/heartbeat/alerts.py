@@ -143,7 +143,10 @@ class Alerts:
             try:
                 await self._store.note(session, entry, rows=(), now=self._clock.now())
             except StoreError as error:
-                log.warning("an alert is not in its chat's history: %s", error)
+                log.warning(
+                    "history_not_updated",
+                    extra={"error": str(error), "agent": agent, "session": session},
+                )
 
     async def tell_undelivered(
         self, policies: Mapping[AgentName, HeartbeatPolicy], places: Collection[Place]
@@ -176,8 +179,8 @@ class Alerts:
             for part, rich in self._parts(target, text)
         ]
         if await self._store.tell_undelivered(lost.beat, say, now=self._clock.now()):
-            facts = {"beat": lost.beat, "agent": lost.agent, "why": lost.why}
-            log.warning("an alert could not be delivered; it is told elsewhere", extra=facts)
+            facts = {"heartbeat_run": lost.beat, "agent": lost.agent, "error": lost.why}
+            log.warning("alert_redirected", extra=facts)
             await self._remember(lost.agent, target, text)
         return True
 

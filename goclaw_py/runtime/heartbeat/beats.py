@@ -99,7 +99,7 @@ class Beats:
         self._freed = freed
         self._ends = Ends(store)
         self._held: dict[BeatId, Held] = {}
-        self._side = SideWork("a beat")
+        self._side = SideWork("heartbeats")
         self._waits: dict[BeatId, asyncio.Event] = {}
         """How to end the waiting of a beat early."""
         self._closing = False
@@ -152,15 +152,15 @@ class Beats:
         return held
 
     async def _begin(self, held: Held) -> None:
-        work_on(agent=held.claimed.agent, beat=held.id)
+        work_on(agent=held.claimed.agent, heartbeat_run=held.id)
         try:
             await self._decide(held)
         except Fenced as error:
-            log.debug("a beat is another process's already: %s", error)
+            log.debug("claim_lost", extra={"error": str(error)})
             self._drop(held)
         except Exception as bug:
             # A boundary: what one beat meets must not stop the others.
-            log.exception("a beat met a bug", extra=facts_of(held))
+            log.exception("heartbeat_crashed", extra=facts_of(held))
             await self.end(held, BeatStatus.FAILED, f"{type(bug).__name__}: {bug}")
 
     async def _decide(self, held: Held) -> None:
@@ -211,7 +211,7 @@ class Beats:
             await until_available(
                 lambda: self._store.defer_beat(held.id, node=held.node, detail=IS_BUSY)
             )
-            log.info("a beat is deferred", extra=facts_of(held))
+            log.info("heartbeat_deferred", extra=facts_of(held))
         wait_s = BUSY_RETRY.total_seconds()
         if held.claimed.next_at is not None:
             ahead = (held.claimed.next_at - self._clock.now()).total_seconds()
@@ -272,8 +272,8 @@ class Beats:
 
     async def _retry(self, held: Held, attempt: Attempt) -> None:
         delay_s = attempt_delay_s(held.attempt)
-        why = {"in_s": delay_s, "why": attempt.error}
-        log.info("a beat is tried again", extra={**facts_of(held), **why})
+        why = {"retry_in_s": delay_s, "error": attempt.error}
+        log.info("heartbeat_retry", extra={**facts_of(held), **why})
         await self._wait(held, delay_s)
         if self.holds(held) and not held.is_over and not held.waits:
             await self._begin(held)
@@ -309,8 +309,13 @@ class Beats:
             self._drop(held)
         self._note(end)
         log.info(
-            "a beat has ended",
-            extra={**facts_of(held), "status": end.status, "skip": end.skip, "why": end.detail},
+            "heartbeat_ended",
+            extra={
+                **facts_of(held),
+                "status": end.status,
+                "reason": end.skip,
+                "detail": end.detail,
+            },
         )
         if told.say or end.failed is not None:
             self._side.go(self._performer.told(held, end, told))

@@ -148,7 +148,7 @@ class HeartbeatDesk:
         """See ``ports.heartbeat.HeartbeatDesk``."""
         await self._planned(agent)
         await self._store.switch_heartbeat(agent, on=on, now=self._clock.now())
-        log.info("a heartbeat was switched", extra={"agent": agent, "on": on})
+        log.info("heartbeat_switched", extra={"agent": agent, "on": on})
         return await self.view(agent)
 
     async def mute(self, agent: AgentName, until: datetime | None) -> HeartbeatView:

@@ -44,7 +44,7 @@ class Ends:
         """
         bare = replace(end, reply="", detail="its end could not be stored", events=(), done=())
         return await store_end(
-            "a beat",
+            "heartbeat_run",
             lambda: self._store_end(held, end, run, say),
             lambda: self._store_end(held, bare, None, ()),
             facts_of(held),
@@ -59,7 +59,7 @@ class Ends:
         try:
             await until_available(lambda: self._store.give_back_beats([held.id], node=held.node))
         except Fenced as error:
-            log.debug("a beat is another process's already: %s", error)
+            log.debug("claim_lost", extra={"error": str(error)})
 
     async def _store_end(
         self, held: Held, end: BeatEnd, run: RunEnd | None, say: Sequence[OutboundMessage]

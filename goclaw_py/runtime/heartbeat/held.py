@@ -61,7 +61,7 @@ def facts_of(held: Held) -> dict[str, object]:
     """What log lines say of it."""
     return {
         "agent": held.claimed.agent,
-        "beat": held.id,
+        "heartbeat_run": held.id,
         "kind": held.claimed.kind,
         "attempt": held.attempt,
         "run_id": held.run,

@@ -172,7 +172,7 @@ class BeatRuns:
         if unwanted:
             error, ended = None, Ending(ended.run_id, Outcome.CANCELLED, Reason.STOPPED)
         if error is not None:
-            log.warning("a beat's run failed: %s", error, extra=facts_of(held))
+            log.warning("run_failed", extra={**facts_of(held), "error": str(error)})
         try:
             if unwanted:
                 self._beats.decide_again(held)
@@ -182,7 +182,7 @@ class BeatRuns:
             else:
                 await self._record(mine, ended, error)
         finally:
-            self._feed.ended(mine.run, ended, progress.usage)
+            self._feed.ended(mine.run, ended, progress)
             if not unwanted:
                 self._workshop.ended(mine.run, ended, progress, error)
             self._ledger.close(ended.run_id)
@@ -199,7 +199,7 @@ class BeatRuns:
                 told = await until_available(lambda: self._alerts.of(held, said_of(progress)))
             except Exception as bug:
                 # A boundary: a reply that cannot be written must not keep its beat open.
-                log.exception("what a beat says could not be written", extra=facts_of(held))
+                log.exception("heartbeat_reply_failed", extra=facts_of(held))
                 told = Told(BeatStatus.FAILED, f"{type(bug).__name__}: {bug}", progress.text)
         end = await self._run_end(mine, ended, error)
         await self._beats.ended(held, attempt, end, told)

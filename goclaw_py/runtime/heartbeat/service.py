@@ -127,7 +127,9 @@ class Heartbeats:
                     self._setup.policies, self._by.policies.places
                 )
             except StoreUnavailable as error:
-                log.debug("alerts wait for the database: %s", error)
+                log.debug(
+                    "store_unavailable", extra={"error": str(error), "part": "heartbeat_alerts"}
+                )
             await asyncio.sleep(_UNDELIVERED_S)
 
     async def keep_tidy(self) -> None:

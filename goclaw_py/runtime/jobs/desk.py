@@ -102,7 +102,7 @@ class JobDesk:
                 slug = slug_for(job.spec.slug, taken)
                 job = replace(job, spec=replace(job.spec, slug=slug))
             else:
-                log.info("a job was made", extra=_facts(job))
+                log.info("job_created", extra=_facts(job))
                 return job
         raise SlugTaken(job.spec.slug)
 
@@ -116,7 +116,7 @@ class JobDesk:
             if after == replace(before, updated_at=after.updated_at):
                 return before
             if await self._store.change_job(after, most=self._most(by)):
-                log.info("a job was changed", extra=_facts(after))
+                log.info("job_updated", extra=_facts(after))
                 return replace(after, revision=before.revision + 1)
             if change.revision is not None:
                 break
@@ -128,7 +128,7 @@ class JobDesk:
         forget = job.policy(self._rules.base).history_on_delete is History.DELETE
         if not await self._store.delete_job(job.id, forget=forget):
             raise UnknownJob(asked)
-        log.info("a job was deleted", extra=_facts(job))
+        log.info("job_deleted", extra=_facts(job))
         return job
 
     async def run_now(self, asked: str, by: Asker) -> StartedNow | RunNow:

@@ -118,7 +118,7 @@ class Ends:
         done, say = await self._written(held, end, attempt, said)
         bare = replace(done, output="", error="its end could not be stored")
         whole = await store_end(
-            "a job",
+            "occurrence",
             lambda: self._store_end(held, done, say, run),
             lambda: self._store_end(held, bare, (), None),
             facts_of(held),
@@ -137,7 +137,7 @@ class Ends:
                 lambda: self._store.give_back([held.id], node=held.node, status=status)
             )
         except Fenced as error:
-            log.debug("an occurrence is another process's already: %s", error)
+            log.debug("claim_lost", extra={"error": str(error)})
 
     async def _written(
         self, held: Held, end: End, attempt: Attempt, said: Said
@@ -180,7 +180,7 @@ class Ends:
                 return end, update
         except Exception as error:
             # A boundary: a zone, say, that this machine does not know any more.
-            log.exception("the next run of a job cannot be found", extra=facts_of(held))
+            log.exception("job_schedule_failed", extra=facts_of(held))
             held.fault = f"{type(error).__name__}: {error}"
         off = JobUpdate(next_run_at=None, state=JobState.DISABLED)
         return end, None if claimed.by_hand else off
@@ -194,7 +194,7 @@ class Ends:
             )
         except Exception:
             # A boundary: a text that cannot be written must not keep its job from going on.
-            log.exception("what a job says could not be written", extra=facts_of(held))
+            log.exception("job_result_failed", extra=facts_of(held))
             return Report()
 
     async def _store_end(

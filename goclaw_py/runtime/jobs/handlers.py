@@ -17,7 +17,7 @@ from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.occurrence import OUTPUT_BYTES, Attempt, JobUpdate, Why
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.policy import JobPolicy
-from goclaw_py.core.text import cut_bytes
+from goclaw_py.core.text import cut_bytes, cut_text
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.jobs import RunNow, StartedNow
 from goclaw_py.runtime.jobs.ends import Report, Said
@@ -127,7 +127,7 @@ class Handlers:
             attempt = Attempt(Outcome.CANCELLED, Why.STOPPED)
         except asyncio.CancelledError:
             # By this class alone: it is given back, and runs again.
-            log.info("a job was cut", extra=facts_of(held))
+            log.info("job_interrupted", extra=facts_of(held))
         work.phase = _Phase.STORES
         if work.forsaken:
             return
@@ -135,7 +135,7 @@ class Handlers:
             await self._occurrences.ended(held, attempt, said, None)
         except Exception:
             # A boundary: nobody awaits this task, and the other jobs go on.
-            log.exception("the end of a job met a bug", extra=facts_of(held))
+            log.exception("job_end_failed", extra=facts_of(held))
 
     async def _attempt(self, held: Held) -> tuple[Attempt, Said]:
         assert self.handler is not None
@@ -169,7 +169,7 @@ class Handlers:
             words = f"it took longer than {held.policy.run_timeout_s:g} s"
         elif isinstance(error, AgentError):
             retryable = error.retryable
-        log.warning("a job failed: %.500s", words, extra=facts_of(held))
+        log.warning("job_failed", extra={**facts_of(held), "error": cut_text(words, 500)})
         return Attempt(outcome, error=cut_bytes(words, OUTPUT_BYTES), retryable=retryable)
 
     async def tell(

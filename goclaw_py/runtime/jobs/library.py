@@ -235,7 +235,7 @@ class JobService:
         try:
             await self._cluster.leave()
         except StoreError as error:
-            log.warning("the lease was not given back, it ends by itself: %s", error)
+            log.warning("lease_not_released", extra={"error": str(error)})
 
     async def __aenter__(self) -> Self:
         """The service, to be started."""
@@ -277,7 +277,7 @@ async def _lasting(duty: Callable[[], Awaitable[None]]) -> None:
         except Exception:
             # A boundary: a program that goes on without its jobs, unnoticed, is worse than a log
             # line each second.
-            log.exception("jobs met a bug")
+            log.exception("background_task_crashed")
             await asyncio.sleep(_AGAIN_S)
 
 
@@ -286,7 +286,7 @@ async def _at_most(limit_s: float, work: Awaitable[None]) -> None:
         async with asyncio.timeout(limit_s):
             await work
     except TimeoutError:
-        log.warning("what waited was not given back, its lease ends by itself")
+        log.warning("claims_not_released")
 
 
 def _at_least(least: int, name: str, value: int) -> None:

@@ -64,7 +64,7 @@ class Occurrences:
         self._held: dict[OccurrenceId, Held] = {}
         self._timers: dict[OccurrenceId, asyncio.TimerHandle] = {}
         self._room = Room(self._held)
-        self._side = SideWork("a job")
+        self._side = SideWork("jobs")
         self._beginning: dict[OccurrenceId, asyncio.Task[None]] = {}
         """Those that are about to begin an attempt."""
         self._last_missed = -MISSED_APART_S
@@ -143,7 +143,7 @@ class Occurrences:
             decided = begin(claimed, self._base, now=self._clock.now(), busy=busy)
         except Exception as error:
             # A boundary: a job that this release cannot make out must not stop the others.
-            log.exception("a job cannot be made out", extra=facts_of(held))
+            log.exception("job_unreadable", extra=facts_of(held))
             held.fault = f"{type(error).__name__}: {error}"
             return End(Status.FAILED)
         return decided if isinstance(decided, End) else None
@@ -178,7 +178,7 @@ class Occurrences:
             policy = claimed.job.policy(self._base)
         except Exception as error:
             # A boundary, as above.
-            log.exception("the policy of a job cannot be made out", extra={"job": claimed.job.id})
+            log.exception("job_policy_failed", extra={"job": claimed.job.id})
             policy, fault = self._base, f"{type(error).__name__}: {error}"
         held = Held(
             claimed,
@@ -218,7 +218,7 @@ class Occurrences:
             await self.end(held, End(Status.CANCELLED, Why.STOPPED))
         except Exception as bug:
             # A boundary: what one job meets must not stop the others.
-            log.exception("a job met a bug", extra=facts_of(held))
+            log.exception("job_crashed", extra=facts_of(held))
             await self.ended(held, failed_by(bug), Said(), None)
 
     def _is_missed(self, held: Held) -> bool:
@@ -262,8 +262,7 @@ class Occurrences:
         elif self.holds(held):
             delay_s = attempt_delay_s(held.attempt)
             log.info(
-                "a job is tried again",
-                extra={**facts_of(held), "in_s": delay_s, "why": attempt.error},
+                "job_retry", extra={**facts_of(held), "retry_in_s": delay_s, "error": attempt.error}
             )
             self._begin_later(held, asyncio.get_running_loop().time() + delay_s)
             self._freed()
@@ -286,7 +285,7 @@ class Occurrences:
     async def _end_unbegun(self, over: Sequence[tuple[Held, End]]) -> None:
         for held, end in over:
             if end.status is not Status.LOST:
-                log.info("a job does not run", extra={**facts_of(held), "why": end.why})
+                log.info("job_skipped", extra={**facts_of(held), "reason": end.why})
             attempt = NOTHING
             if end.why is Why.EFFECTS:
                 said = wording.not_repeated(held.claimed.called)
@@ -294,7 +293,7 @@ class Occurrences:
             try:
                 await self.end(held, end, attempt)
             except Exception:
-                log.exception("a job could not be ended", extra=facts_of(held))
+                log.exception("job_end_failed", extra=facts_of(held))
 
     async def _give_back(self, held: Held) -> None:
         if held.claimed.by_hand:

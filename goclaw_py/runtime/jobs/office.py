@@ -140,7 +140,7 @@ class Office:
             try:
                 self._untold = await self._telling.tell_untold()
             except StoreUnavailable as error:
-                log.debug("results wait for the database: %s", error)
+                log.debug("store_unavailable", extra={"error": str(error), "part": "job_results"})
             await asyncio.sleep(_LOOK_S)
 
     async def keep_tidy(self) -> None:

@@ -338,7 +338,7 @@ class JobRuns:
         if isinstance(error, Withdrawn):
             error, ended = None, Ending(ended.run_id, Outcome.CANCELLED, Reason.STOPPED)
         if error is not None:
-            log.warning("a job's run failed: %s", error, extra=facts_of(held))
+            log.warning("run_failed", extra={**facts_of(held), "error": str(error)})
         try:
             if isinstance(error, Fenced):
                 await self._elsewhere(held)
@@ -348,7 +348,7 @@ class JobRuns:
                 end = await self._run_end(mine, ended, error)
                 await self._occurrences.ended(held, attempt, said_of(progress), end)
         finally:
-            self._shop.feed.ended(mine.run, ended, progress.usage)
+            self._shop.feed.ended(mine.run, ended, progress)
             self._workshop.ended(mine.run, ended, progress, error)
             self._shop.ledger.close(ended.run_id)
             del self._runs[ended.run_id]

@@ -82,8 +82,8 @@ class Telling:
         route = await self._places.route_of(job) if shown else Route(None)
         target = route.target
         if route.problem:
-            facts = {**facts_of(held), "why": route.problem}
-            log.warning("a job's result has nowhere to go", extra=facts)
+            facts = {**facts_of(held), "reason": route.problem}
+            log.warning("job_result_undeliverable", extra=facts)
             return Report(no_route=route.problem)
         if target is None:
             return Report(silent=silent)
@@ -106,7 +106,7 @@ class Telling:
         chat = job.spec.target
         target = chat if isinstance(chat, Target) else await self._places.of_owner(job)
         if target is None:
-            log.warning("nobody could be told that a job failed", extra={"job": job.id})
+            log.warning("job_failure_not_reported", extra={"job": job.id})
             return ()
         title, zone = job.spec.title, job.spec.zone
         why = without_token(attempt.friendly or attempt.error)
@@ -142,7 +142,10 @@ class Telling:
             try:
                 await self._store.note(session, entry, rows=(), now=self._clock.now())
             except StoreError as error:
-                log.warning("a job's result is not in its chat's history: %s", error)
+                log.warning(
+                    "history_not_updated",
+                    extra={"error": str(error), "job": job.id, "session": session},
+                )
 
     # ------------------------------------------------------------------ what reached nobody
 
@@ -167,7 +170,7 @@ class Telling:
         if not say:
             return False
         if await self._store.tell_result(lost.id, say, now=self._clock.now()):
-            log.info("a job's result is told elsewhere", extra={"job": job.id, "why": lost.error})
+            log.info("job_result_redirected", extra={"job": job.id, "error": lost.error})
             if with_text:
                 await self.remember(job, say)
         return True

@@ -56,7 +56,7 @@ class Work:
                 else:
                     await source.give_back(item, end.status.value)
         except (WorkSourceError, TimeoutError) as error:
-            log.warning("the end of work was not told: %r", error, extra={"item": item.id})
+            log.warning("work_result_not_reported", extra={"item": item.id, "error": repr(error)})
         except Exception:
             # A boundary: a source may be anybody's.
-            log.exception("a work source broke", extra={"item": item.id})
+            log.exception("work_source_failed", extra={"item": item.id})

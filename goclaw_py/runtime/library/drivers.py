@@ -248,7 +248,7 @@ class Drivers(Generic[M, R]):
             run.result = Failure(run.id, run.session, error, error.__traceback__, fatal)
         else:
             facts = {"run_id": run.id, "session": run.session}
-            log.warning("a run failed after it had been stopped", extra=facts, exc_info=error)
+            log.warning("stopped_run_failed", extra=facts, exc_info=error)
         self._finish(run, _FAILED)
         if isinstance(error, _FATAL):
             raise error

@@ -39,7 +39,7 @@ class Failure:
         if not self.seen:
             self.seen = True
             facts = {"run_id": self.run_id, "session": self.session}
-            log.error("a run failed, and nobody awaited it", extra=facts, exc_info=self.error)
+            log.error("run_failed_unawaited", extra=facts, exc_info=self.error)
 
     def __del__(self) -> None:
         self.tell()

@@ -73,9 +73,9 @@ class Listener:
                 await _until_lost(connection, lost)
             finally:
                 await connection.close()
-            logger.warning("database notices are lost, connecting again")
+            logger.warning("database_notices_lost")
             connection, lost = await self._reconnect()
-            logger.info("database notices are back")
+            logger.info("database_notices_restored")
             for notice in Notice:
                 self._tell(notice)
 
@@ -87,7 +87,7 @@ class Listener:
             try:
                 return await self._listen()
             except StoreError as error:
-                logger.debug("database notices are still lost", extra={"error": str(error)})
+                logger.debug("database_notices_retry", extra={"error": str(error)})
 
 
 async def _until_lost(connection: Connection, lost: asyncio.Event) -> None:

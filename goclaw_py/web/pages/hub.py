@@ -107,7 +107,7 @@ class Hub:
                 # The database is away, or what the page shows is gone: the page says so.
                 _change(shared, b"away", str(error))
             except Exception:
-                log.exception("a live part of a page could not be made", extra={"part": part.key})
+                log.exception("page_part_failed", extra={"part": part.key})
                 _change(shared, b"away", "internal error; the gateway's log has it")
             await asyncio.sleep(part.every_s)
 

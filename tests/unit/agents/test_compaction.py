@@ -198,7 +198,7 @@ async def test_a_failure_leaves_out_and_is_not_a_summary(caplog: pytest.LogCaptu
     assert len(crowd.units) == 4
     assert crowd.left_out == 10
     assert "10 earlier messages left out" in str(crowd.messages[0])
-    assert [vars(record)["cause"] for record in caplog.records] == ["overloaded"]
+    assert [vars(record)["error"] for record in caplog.records] == ["overloaded"]
     again = Summer()
     await compact(crowd, 100, again, events)
     assert (again.asked, crowd.left_out, events) == ([], 16, [])

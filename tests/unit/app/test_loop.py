@@ -50,7 +50,7 @@ def test_what_cannot_be_cancelled_does_not_keep_the_process() -> None:
     """SPEC CMD-4: a run that ignores its cancellation."""
     ended = _run("stubborn()")
     assert (ended.returncode, ended.stdout) == (7, "20000 True\n")
-    assert ended.stderr == "work that cannot be ended is left behind ['the rest']\n"
+    assert ended.stderr == "tasks_left_running ['the rest']\n"
 
 
 async def _ignores(cancellations: int) -> None:

@@ -154,8 +154,8 @@ async def test_people_are_warned_of_a_slow_wait_as_long_as_it_lasts(
                 await gateway.channel.deliver(message("work", chat=chat))
             await gateway.until(lambda: len(agent.active) == 2)
             assert (await remote.status()).warnings == ()
-            await gateway.until(lambda: "has waited" in caplog.text)
-            (record,) = [line for line in caplog.records if "has waited" in line.message]
+            await gateway.until(lambda: "lane_wait_slow" in caplog.messages)
+            (record,) = [line for line in caplog.records if line.message == "lane_wait_slow"]
             (warning,) = (await remote.status()).warnings
             for inside in vars(record)["occupants"]:
                 assert inside in warning

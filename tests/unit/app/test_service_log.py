@@ -80,7 +80,7 @@ async def test_what_libraries_quote_is_hidden_and_the_run_is_named(
     async with a_service(tmp_path, Breaking(), channel=BreakingChannel()) as gateway:
         await gateway.until(lambda: gateway.said)
         await gateway.channel.deliver(message("work"))
-        await gateway.until(lambda: "a channel broke" in (tmp_path / "log").read_text())
+        await gateway.until(lambda: "channel_send_crashed" in (tmp_path / "log").read_text())
         (run,) = await gateway.store.runs()
     text = (tmp_path / "log").read_text()
     assert "LibraryError" in text

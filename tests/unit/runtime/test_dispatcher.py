@@ -131,7 +131,7 @@ async def test_a_bug_in_the_recording_is_logged_and_holds_up_nobody(
     dispatcher.submit(ask("b"))
     await asyncio.sleep(1)
     assert host.began == ["a", "b"]
-    assert caplog.messages == ["an outcome was not stored"] * 2
+    assert caplog.messages == ["run_end_not_stored"] * 2
 
 
 async def test_interrupt_cuts_everything_off_and_new_work_is_still_taken() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -34,6 +35,7 @@ from goclaw_py.ports.control import NoGateway, NotFound
 from goclaw_py.ports.store import NewRun
 from goclaw_py.runtime.control import StoreControl
 from goclaw_py.runtime.feed import KEPT_S, Feed
+from goclaw_py.runtime.progress import Progress
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Do, Emitting, Ignore, Say, ScriptedAgent, Step, Stream
 from goclaw_py.testing.clock import START, LoopClock
@@ -339,10 +341,11 @@ def tell_all(feed: Feed) -> None:
     feed.asked(RUN)
     feed.started(RUN)
     feed.hear(RUN, TextDelta("text"))
-    feed.ended(RUN, DONE, None)
+    feed.ended(RUN, DONE, Progress())
 
 
-async def test_nothing_is_made_while_nobody_looks() -> None:
+async def test_nothing_is_made_while_nobody_looks(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
     clock = CountingClock()
     feed = Feed(clock)
     tell_all(feed)
@@ -503,7 +506,7 @@ async def test_what_happened_in_the_minute_after_the_last_reader_left_is_kept() 
         seen = await anext(events)
         assert isinstance(seen, LiveStarted)
     await asyncio.sleep(KEPT_S - 1)
-    feed.ended(RUN, DONE, None)
+    feed.ended(RUN, DONE, Progress())
     (back,) = await read_all(feed, seen.id)
     assert back.kind == "ended"
     await asyncio.sleep(KEPT_S)

@@ -167,7 +167,7 @@ async def test_what_a_run_raises_after_it_was_given_up_is_logged_and_does_not_co
         await asyncio.sleep(20)
     assert (run.outcome, run.error) == (Outcome.ABANDONED, None)
     assert [r.getMessage() for r in caplog.records if r.name.startswith("goclaw")] == [
-        "a run failed after it had been stopped"
+        "stopped_run_failed"
     ]
 
 

@@ -118,4 +118,4 @@ async def test_a_bug_in_the_store_leaves_no_chat_waiting_for_the_restart(
         await until(lambda: not gateway.database.unsent)
         assert gateway.channel.texts()[-1] == "two"
         assert (await gateway.store.outbox_row(1)).state is ends  # type: ignore[union-attr]  # it is there
-        assert "what a channel told of a chat was not stored" in caplog.messages
+        assert "chat_state_not_stored" in caplog.messages

@@ -186,7 +186,7 @@ async def test_a_thousand_strangers_find_no_end_of_room_and_known_people_notice_
         await gateway.gateway.accept([message("hello", chat="late"), message("work")])
         await gateway.channel.until_sent(2)
         assert gateway.channel.texts()[1:] == ["re: work"]
-        assert "too many strangers ask at once" in caplog.messages
+        assert "pairing_limit_reached" in caplog.messages
 
 
 async def test_expired_strangers_make_room_for_others() -> None:

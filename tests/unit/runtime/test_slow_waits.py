@@ -44,8 +44,9 @@ async def test_one_line_names_who_waits_and_who_is_in_the_lane(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     (record,) = await warnings_of(caplog, lane=2, runs=3)
-    assert record.getMessage() == "a run has waited 2.0 s for lane main"
+    assert record.getMessage() == "lane_wait_slow"
     facts = vars(record)
+    assert facts["waited_s"] == 2.0
     assert (facts["run_id"], facts["session"], facts["lane"]) == ("r2", "s2", "main")
     assert (facts["concurrency"], facts["active"], facts["waiting"]) == (2, 2, 1)
     assert facts["occupants"] == ["r0 (s0)", "r1 (s1)"]

@@ -64,7 +64,7 @@ async def test_a_channel_that_breaks_is_started_again_and_the_others_go_on(
         await broken.deliver(message("here again"))
         assert intake.texts == ["still here", "here again"]
         assert looks(supervisor)[0] == ("connected", "")
-        assert "channel broke; starting it again" in caplog.messages
+        assert "channel_crashed" in caplog.messages
 
 
 async def test_a_channel_that_is_refused_stops_with_its_reason_and_the_others_go_on() -> None:
@@ -226,6 +226,6 @@ async def test_a_lease_that_cannot_be_given_back_holds_nobody_up(
         channel.break_off(ValueError("a bug"))
         await asyncio.sleep(10)
         assert looks(supervisor) == [("connected", ""), ("connected", "")]
-        assert "the channel's lease was not given back" in caplog.messages
+        assert "channel_lease_not_released" in caplog.messages
         await sound.deliver(message("still here"))
         assert intake.texts == ["still here"]

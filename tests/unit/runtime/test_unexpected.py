@@ -70,7 +70,7 @@ async def test_an_end_that_a_bug_kept_from_the_store_is_stored_as_a_failure(
         (second, first) = await gateway.store.runs()
         assert (first.outcome, first.error) == (Outcome.FAILED, "not stored: RuntimeError: a bug")
         assert second.outcome is Outcome.COMPLETED
-        (record,) = [r for r in caplog.records if "an outcome was not stored" in r.message]
+        (record,) = [r for r in caplog.records if r.message == "run_end_not_stored"]
         assert record.__dict__["run_id"] == first.id
         assert record.__dict__["session"] == session_of()
 

@@ -187,7 +187,7 @@ async def test_a_hook_that_raises_is_an_answer_that_tells_nothing(
         sink.error = None
         assert (await server.ask(GOOD)).status == 200
     (record,) = caplog.records
-    assert (record.message, vars(record)["path"]) == ("a hook broke", "/hook")
+    assert (record.message, vars(record)["path"]) == ("hook_crashed", "/hook")
     assert record.exc_info is not None
     assert str(record.exc_info[1]) == "hunter2"
 

@@ -325,12 +325,14 @@ async def run_for(work: Awaitable[object], seconds: float) -> None:
 
 @contextmanager
 def logged(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
-    """The channel's log lines within the block, from INFO on."""
+    """The channel's log lines within the block, from INFO on: level, event, and what is wrong."""
     lines: list[str] = []
     caplog.clear()
     with caplog.at_level(logging.INFO, logger="channels.telegram"):
         yield lines
-    lines.extend(f"{record.levelname} {record.getMessage()}" for record in caplog.records)
+    for record in caplog.records:
+        warning = getattr(record, "warning", "")
+        lines.append(f"{record.levelname} {record.getMessage()} {warning}".rstrip())
 
 
 def now() -> float:

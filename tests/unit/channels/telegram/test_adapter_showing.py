@@ -347,7 +347,7 @@ async def test_a_draft_in_a_chat_that_is_gone_is_let_go_with_a_line_in_the_log(
             channel.signal(RunEnded(RUN, ANN, Outcome.CANCELLED, draft="101", shown="x"))
             await asyncio.sleep(30)
     assert client.calls == ["edit_message"]
-    assert lines == ["INFO a message was not closed"]
+    assert lines == ["INFO message_not_closed"]
 
 
 async def test_closing_the_channel_waits_two_seconds_for_drafts() -> None:

@@ -47,12 +47,12 @@ async def test_only_begin_and_end_are_logged(caplog: pytest.LogCaptureFixture) -
         trouble.over()
         trouble.over()
     assert lines == [
-        "WARNING Telegram cannot be reached",
-        "INFO Telegram cannot be reached: over",
+        "WARNING channel_outage_started Telegram cannot be reached",
+        "INFO channel_outage_ended Telegram cannot be reached",
     ]
     warning, end = caplog.records
     assert vars(warning)["account"] == vars(end)["account"] == "default"
-    assert (vars(warning)["reason"], vars(end)["lasted_s"]) == ("no route", 500)
+    assert (vars(warning)["error"], vars(end)["duration_s"]) == ("no route", 500)
 
 
 async def test_a_trouble_that_comes_and_goes_does_not_flood_the_log(
@@ -69,8 +69,8 @@ async def test_a_trouble_that_comes_and_goes_does_not_flood_the_log(
             assert not trouble.sentence
             await asyncio.sleep(1)
     assert len(lines) == 2 * 12
-    assert lines[0].startswith("WARNING")
-    assert lines[-1].endswith("over")
+    assert lines[0].startswith("WARNING channel_outage_started")
+    assert lines[-1].startswith("INFO channel_outage_ended")
 
 
 async def test_a_trouble_that_comes_back_and_stays_is_logged_in_the_end(

@@ -111,7 +111,7 @@ async def test_a_token_that_stays_refused_stops_the_channel_after_minutes(
             assert channel.health.detail.endswith("does not accept this bot token (Unauthorized)")
             assert not channel.reaches("7")
             await asyncio.sleep(4 * MINUTE)
-    assert lines == ["WARNING requests are refused"]
+    assert lines == ["WARNING channel_outage_started requests are refused"]
     with pytest.raises(ChannelRefused, match=r"Unauthorized\); get a token from @BotFather"):
         task.result()
     assert client.calls.count("get_me") < 20

@@ -235,8 +235,8 @@ async def test_while_the_database_is_away_the_server_has_to_come_again(
             assert (await ask(hook, request())).status == 200
             assert hook.health.detail == ""
     assert lines == [
-        "WARNING messages cannot be committed",
-        "INFO messages cannot be committed: over",
+        "WARNING channel_outage_started messages cannot be committed",
+        "INFO channel_outage_ended messages cannot be committed",
     ]
 
 
@@ -249,7 +249,7 @@ async def test_a_bug_of_the_intake_is_logged_and_costs_only_its_update(
             assert (await ask(hook, request(update(5, "secret words")))).status == 500
             notebook.bug = None
             assert (await ask(hook, request())).status == 200
-    assert lines == ["ERROR an update was not taken"]
+    assert lines == ["ERROR update_failed"]
     assert "secret words" not in caplog.text
 
 
@@ -293,7 +293,10 @@ async def test_setting_it_is_tried_until_it_works(caplog: pytest.LogCaptureFixtu
             await asyncio.sleep(2600)
             assert hook.health.detail == ""
     assert len(client.hooks) == 1
-    assert lines == ["WARNING Telegram cannot be reached", "INFO Telegram cannot be reached: over"]
+    assert lines == [
+        "WARNING channel_outage_started Telegram cannot be reached",
+        "INFO channel_outage_ended Telegram cannot be reached",
+    ]
 
 
 async def test_an_address_that_the_server_does_not_take_is_told_in_its_words() -> None:

@@ -131,7 +131,8 @@ async def test_a_failure_is_logged_and_counted_and_the_job_goes_on(
         assert (row.status, row.error) == ("failed", "LookupError: no such table")
         assert (job.failures, job.last_error) == (1, "LookupError: no such table")
         (warning,) = [record for record in caplog.records if record.levelname == "WARNING"]
-        assert warning.getMessage() == "a job failed: LookupError: no such table"
+        assert warning.getMessage() == "job_failed"
+        assert vars(warning)["error"] == "LookupError: no such table"
         assert vars(warning)["slug"] == "job"
         await asyncio.sleep(60)
         assert await ends(jobs) == ["failed", "ok"]

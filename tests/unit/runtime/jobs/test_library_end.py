@@ -390,7 +390,7 @@ async def test_a_bug_below_ends_no_duty(caplog: pytest.LogCaptureFixture) -> Non
     store.errors["next_job_due"] = ZeroDivisionError("a bug")
     await asyncio.sleep(60)
     assert script.slugs() == ["job"]
-    assert "jobs met a bug" in [record.getMessage() for record in caplog.records]
+    assert "background_task_crashed" in [record.getMessage() for record in caplog.records]
     await jobs.stop()
 
 

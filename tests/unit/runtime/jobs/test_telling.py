@@ -245,9 +245,7 @@ async def test_where_nobody_can_be_told_it_is_logged(caplog: pytest.LogCaptureFi
         with caplog.at_level(logging.WARNING, "goclaw_py.runtime.jobs.telling"):
             await make(gateway, wanted(every(600), TargetKind.NONE), by)
             await asyncio.sleep(700)
-        assert [record.message for record in caplog.records].count(
-            "nobody could be told that a job failed"
-        ) == 1
+        assert [record.message for record in caplog.records].count("job_failure_not_reported") == 1
         assert gateway.channel.texts() == ["hi"]
 
 

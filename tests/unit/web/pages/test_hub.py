@@ -112,7 +112,7 @@ async def test_what_cannot_be_made_is_said_and_made_later(
     assert data(away) == "the database is away"
     page.failure = ValueError("secret")
     assert data(await anext(events)) == "internal error; the gateway's log has it"
-    assert "a live part of a page could not be made" in caplog.text
+    assert "page_part_failed" in caplog.text
     page.failure = None
     assert data(await anext(events)) == "one"
     await events.aclose()
