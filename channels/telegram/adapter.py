@@ -139,6 +139,8 @@ class TelegramChannel:
         client = await self._open()
         bot, webhook = await client.get_me(), await client.webhook()
         facts = [f"@{bot.username} ({self._settings.library.value})"]
+        if not bot.reads_groups:
+            facts.append("privacy mode is on: in groups it gets only what is for it")
         if webhook.url != self._settings.webhook_url:
             facts.append(f"webhook now: {webhook.url or 'none'}; the gateway changes that")
         if webhook.pending:
@@ -157,6 +159,8 @@ class TelegramChannel:
         if bot is None:
             return
         self.handle = bot.username or None
+        if not bot.reads_groups:
+            _log.info("privacy_mode_is_on", extra={"account": self.account})
         self._accepted()
         updates = Updates(client, bot, self.account)
         menu = asyncio.create_task(self._publish_commands(client), name="telegram menu")

@@ -46,10 +46,14 @@ class FileTooBig(Undeliverable):
 
 @dataclass(frozen=True, slots=True)
 class Bot:
-    """The bot behind a token. ``username`` is without ``@``."""
+    """The bot behind a token. ``username`` is without ``@``.
+
+    ``reads_groups``: its privacy mode is off, so that it gets all messages of its groups.
+    """
 
     id: int
     username: str
+    reads_groups: bool = True
 
 
 @dataclass(frozen=True, slots=True)

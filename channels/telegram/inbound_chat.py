@@ -14,7 +14,7 @@ from channels.telegram.fields import (
     required_object,
     whole_number,
 )
-from goclaw_py.core.messages import PeerKind, Sender, Target
+from goclaw_py.core.messages import SELF, PeerKind, Sender, Target
 
 CHANNEL = "telegram"
 
@@ -86,6 +86,34 @@ def person(fields: Fields) -> Sender:
         name=name_of(fields),
         username=clean_name(fields.get("username")) or None,
     )
+
+
+def author_of(message: Fields, bot: Bot) -> Sender | None:
+    """Who wrote the message that another one replies to; None if that cannot be read."""
+    chat = object_or_empty(message.get("sender_chat"))
+    return _author(chat or object_or_empty(message.get("from")), bot)
+
+
+def origin_of(message: Fields, bot: Bot, *, key: str = "forward_origin") -> Sender | None:
+    """Who wrote first what a message passes on; None if it passes nothing on.
+
+    Somebody who hides their account has a name and no id.
+    """
+    origin = object_or_empty(message.get(key))
+    for kind in ("sender_user", "sender_chat", "chat"):
+        if author := _author(object_or_empty(origin.get(kind)), bot):
+            return author
+    name = clean_name(origin.get("sender_user_name"))
+    return Sender("", name) if name or origin else None
+
+
+def _author(fields: Fields, bot: Bot) -> Sender | None:
+    if fields.get("id") == bot.id:
+        return SELF
+    try:
+        return person(fields)
+    except Malformed:
+        return None
 
 
 def name_of(fields: Fields) -> str:

@@ -9,6 +9,7 @@ from channels.telegram.fields import (
     Fields,
     Malformed,
     instant,
+    object_or_empty,
     required_number,
     required_object,
     text_or_empty,
@@ -18,8 +19,10 @@ from channels.telegram.inbound_address import is_addressed, is_mentioned, withou
 from channels.telegram.inbound_chat import (
     CHANNEL,
     Arrival,
+    author_of,
     is_for_nobody,
     name_of,
+    origin_of,
     read_chat,
     read_peer,
     read_sender,
@@ -27,7 +30,7 @@ from channels.telegram.inbound_chat import (
     real_reply,
 )
 from channels.telegram.inbound_content import Content, read_content, read_quote
-from goclaw_py.core.messages import ChatMigrated, Inbound, InboundMessage, PeerKind
+from goclaw_py.core.messages import ChatMigrated, Inbound, InboundMessage, PeerKind, Sender
 from goclaw_py.core.text import utf16_len
 
 
@@ -87,6 +90,8 @@ def _said(
         addressed=peer is PeerKind.DIRECT or _addressed(content, replied, arrival.bot),
         attachments=content.attachments,
         quote=quote,
+        quoted_from=_quoted_from(message, replied, arrival.bot),
+        forwarded_from=origin_of(message, arrival.bot),
         album=_album(message, target.chat),
         edits=external_id if edited else None,
         unsupported=content.unsupported,
@@ -120,6 +125,13 @@ def _addressed(content: Content, replied: Fields | None, bot: Bot) -> bool:
     if is_addressed(content.text, content.entities, bot, replied=replied):
         return True
     return content.rich and is_mentioned(content.text, bot)
+
+
+def _quoted_from(message: Fields, replied: Fields | None, bot: Bot) -> Sender | None:
+    """Who wrote what the message replies to, here or in another chat."""
+    if replied is not None:
+        return author_of(replied, bot)
+    return origin_of(object_or_empty(message.get("external_reply")), bot, key="origin")
 
 
 def _number_of(replied: Fields | None) -> str | None:

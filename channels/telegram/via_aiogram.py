@@ -158,7 +158,8 @@ class AiogramClient:
     async def get_me(self) -> Bot:
         """The bot that the token belongs to."""
         user = User.model_validate(await _call(self._bot, GetMe()))
-        return Bot(user.id, user.username or "")
+        reads_groups = user.can_read_all_group_messages is not False
+        return Bot(user.id, user.username or "", reads_groups)
 
     @guarded()
     async def get_updates(

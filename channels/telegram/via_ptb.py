@@ -141,7 +141,8 @@ class PtbClient:
     async def get_me(self) -> Bot:
         """The bot that the token belongs to."""
         user = await _ours(self._bot.get_me())
-        return Bot(user.id, user.username or "")
+        reads_groups = user.can_read_all_group_messages is not False
+        return Bot(user.id, user.username or "", reads_groups)
 
     @guarded()
     async def get_updates(

@@ -200,6 +200,7 @@ class _Level:
             error = SettingError(key, agent, f"no such agent; there are {names}")
             raise option_error(settings, account, error)
         mention = [own.mention for own in self.own if own.mention is not None]
+        context = [own.context_messages for own in self.own if own.context_messages is not None]
         access = AccessRules(
             direct=account.direct,
             allow=account.allow,
@@ -221,6 +222,7 @@ class _Level:
             run_timeout_s=settings.runs.timeout_s,
             deadline_s=settings.runs.deadline_s,
             stop_words=knows_stop_words(settings, agent, account.channel, account.name, within),
+            context_messages=context[-1] if context else account.context_messages,
             narrower=narrower or {},
         )
 

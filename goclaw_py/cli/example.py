@@ -89,6 +89,7 @@ EXAMPLE: Final = """\
 # groups = "allowlist"    # where the agent listens: groups below or allowed by "goclaw groups";
 #                         # or open, disabled
 # mention = true          # in groups it answers only where the bot is mentioned
+# context_messages = 50   # and is told so many of the messages before that; 0: none
 # library = "python-telegram-bot"   # or aiogram
 # streaming = "edit"      # how replies grow: edit, native (Telegram's own drafts) or off
 # reactions = true        # marks on messages that wait or failed

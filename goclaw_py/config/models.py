@@ -165,6 +165,9 @@ class Thread(Section):
     mention: Annotated[bool, Flag()] | None = Field(
         default=None, description="in groups: answer only where the bot is mentioned"
     )
+    context_messages: Annotated[int | None, Whole(0, 500)] = Field(
+        default=None, description="in groups: so many messages without a mention are context"
+    )
     queue: Queue = Field(default_factory=Queue)
 
 
@@ -203,6 +206,11 @@ class Account(Section):
     )
     mention: Annotated[bool, Flag()] = Field(
         default=True, description="in groups: answer only where the bot is mentioned"
+    )
+    context_messages: Annotated[int, Whole(0, 500)] = Field(
+        default=50,
+        description="in groups: so many of the last messages without a mention are told to the "
+        "agent with the next one that has it; 0: none",
     )
     chats: dict[ChatKey, Chat] = Field(default_factory=dict)
     queue: Queue = Field(default_factory=Queue)

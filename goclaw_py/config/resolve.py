@@ -42,6 +42,7 @@ class ChannelAccount:
     path: tuple[str, ...] = ()
     groups: GroupPolicy = GroupPolicy.ALLOWLIST
     mention: bool = True
+    context_messages: int = 50
     chats: Mapping[str, Chat] = field(default_factory=dict)
 
 
@@ -67,6 +68,7 @@ def _account(
             path,
             account.groups,
             account.mention,
+            account.context_messages,
             account.chats,
         )
 

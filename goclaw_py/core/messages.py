@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from goclaw_py.core.ids import BeatId, OccurrenceId, RunId
 
@@ -33,6 +34,10 @@ class Sender:
     id: str
     name: str = ""
     username: str | None = None
+
+
+SELF: Final = Sender("self")
+"""The bot, where a message quotes or forwards what it said."""
 
 
 class FileKind(StrEnum):
@@ -79,6 +84,8 @@ class InboundMessage:
             bot, replies to it or is a command (SPEC CHAN-5).
         attachments: Files that came with it.
         quote: What the message that it replies to says, or the part of it that was marked.
+        quoted_from: Who said that, ``SELF`` for the bot; without id if the channel hides it.
+        forwarded_from: Who said first what its sender only passes on, likewise.
         album: Messages with the same value are one message that the channel takes apart.
         edits: The ``external_id`` of the message that this is a new version of (SPEC CHAN-6).
         press: The data of the button that was pressed; ``text`` is what the button says.
@@ -100,6 +107,8 @@ class InboundMessage:
     addressed: bool = True
     attachments: tuple[Attachment, ...] = ()
     quote: str = ""
+    quoted_from: Sender | None = None
+    forwarded_from: Sender | None = None
     album: str | None = None
     edits: str | None = None
     press: str | None = None

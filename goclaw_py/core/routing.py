@@ -112,6 +112,8 @@ class Access(StrEnum):
     """Its sender gets a pairing code and nothing else."""
     UNKNOWN_GROUP = "unknown_group"
     """Silence; the operator sees that the group is there."""
+    UNMENTIONED = "unmentioned"
+    """Said in an allowed group, but not to the agent: context for what is."""
     IGNORED = "ignored"
 
 
@@ -191,4 +193,4 @@ def _group_access(message: InboundMessage, rules: AccessRules, *, decided: bool 
         return Access.UNKNOWN_GROUP
     if allowed is False:
         return Access.IGNORED
-    return Access.ALLOWED if message.addressed or not rules.mention else Access.IGNORED
+    return Access.ALLOWED if message.addressed or not rules.mention else Access.UNMENTIONED

@@ -11,7 +11,7 @@ from typing import assert_never
 from goclaw_py.core.budget import Budget, Limit, Scope, Spent
 from goclaw_py.core.commands import MENU, Greet, Help, Misspelt
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
-from goclaw_py.core.messages import Attachment, InboundMessage, Sender
+from goclaw_py.core.messages import Attachment, InboundMessage
 from goclaw_py.core.outcomes import Ending, Outcome, Reason, Trigger
 from goclaw_py.core.requests import Drop, Mode, QueuePolicy
 from goclaw_py.core.status import RunState, RunView
@@ -146,22 +146,10 @@ def timed_out(reason: Reason | None) -> str:
     return "This took too long, so I stopped working on it."
 
 
-def said_by(sender: Sender, text: str) -> str:
-    """A message in a turn that answers several people (SPEC QUEUE-4)."""
-    # A name is its owner's choice; on several lines it could look like other messages.
-    name = " ".join((sender.name or sender.username or sender.id).split())
-    return f"{name}: {text}"
-
-
-def in_reply_to(quote: str, text: str) -> str:
-    """A message that replies to another one, whose text becomes context (SPEC CHAN-6)."""
-    quoted = "\n".join(f"> {line}" for line in quote.splitlines())
-    return f"{quoted}\n\n{text}" if text else quoted
-
-
 def file_name(attachment: Attachment) -> str:
     """A file where only words are kept."""
-    return f"[{attachment.kind.value}{f' “{attachment.name}”' if attachment.name else ''}]"
+    name = " ".join(attachment.name.split())
+    return f"[{attachment.kind.value}{f' “{name}”' if name else ''}]"
 
 
 def file_missing(attachment: Attachment, reason: str) -> str:
@@ -177,11 +165,6 @@ def file_not_sent(name: str, reason: str) -> str:
 def channel_trouble(channel: str, account: str, what: str) -> str:
     """What owners are told when a channel does not work as it should (SPEC CHAN-10)."""
     return f"My channel {channel} ({account}) has a problem: {what}. See: goclaw status"
-
-
-def edited(text: str) -> str:
-    """What the history holds for an edit that came too late (SPEC CHAN-6)."""
-    return f"[I have edited an earlier message; it now reads:]\n{text}"
 
 
 def unsupported(kind: str) -> str:

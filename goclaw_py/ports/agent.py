@@ -40,9 +40,13 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """Text of one message that a person sent."""
+    """Text of one message that a person sent.
+
+    ``said`` are the sender's own words, where ``text`` also tells who speaks; None: ``text`` is.
+    """
 
     text: str
+    said: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,8 @@ class FilePart:
     @property
     def text(self) -> str:
         """What stands for it where only text is read."""
-        return f"[{self.kind.value} “{self.name}”, saved as {self.path}]"
+        name = " ".join(self.name.split())
+        return f"[{self.kind.value} “{name}”, saved as {self.path}]"
 
 
 MessagePart = TextPart | FilePart
@@ -121,6 +126,15 @@ class RunRequest:
     def prompt(self) -> str:
         """The texts of all parts, joined by newlines."""
         return "\n".join(part.text for part in self.parts)
+
+    @property
+    def said(self) -> str:
+        """The same without what only tells who speaks and what was said before."""
+        texts = (
+            part.text if isinstance(part, FilePart) or part.said is None else part.said
+            for part in self.parts
+        )
+        return "\n".join(filter(None, texts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 
-from goclaw_py.core import wording
+from goclaw_py.core import speakers
 from goclaw_py.core.commands import (
     Stop,
     addresses_another_bot,
@@ -22,7 +22,7 @@ from goclaw_py.core.commands import (
 )
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import AgentName, NodeId, RunId, SessionKey
-from goclaw_py.core.messages import ExternalId, Inbound, InboundMessage, external_id
+from goclaw_py.core.messages import ExternalId, Inbound, InboundMessage, PeerKind, external_id
 from goclaw_py.core.requests import QueuePolicy, Request
 from goclaw_py.core.routing import chat_session
 from goclaw_py.ports.agent import HistoryEntry, Role
@@ -323,7 +323,7 @@ class Gateway:
         target = message.target
         if not await self._store.is_known(target.channel, target.account, message.edits):
             return False
-        entry = HistoryEntry(Role.USER, wording.edited(message.text))
+        entry = HistoryEntry(Role.USER, speakers.edited(message))
         await self._store.note(row.session, entry, rows=[row.id], now=self._clock.now())
         return True
 
@@ -355,6 +355,9 @@ class Gateway:
     def _submit(self, row: InboxRow, policy: QueuePolicy, *, late: bool) -> None:
         run_id, life = new_run_id(self._clock), self._in_hand.life
         turn = Turn(run_id, row.session, row.agent, [row], policy, late, life)
+        rules = self._policies.rules(row.message.target)
+        if rules.access.mention and turn.peer is PeerKind.GROUP and not row.message.source:
+            turn.context_messages = rules.context_messages
         self._in_hand.assign([row.id], turn)
         if not self._outages.keeps(turn):
             self.submit(turn)

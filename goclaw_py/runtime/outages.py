@@ -277,6 +277,7 @@ class Outages:
             late=True,
             kept_since=turn.kept_since,
             former=turn.id,
+            context_messages=turn.context_messages,
         )
 
     def _go_on(self, outage: _Outage) -> None:

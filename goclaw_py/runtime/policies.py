@@ -18,6 +18,7 @@ from goclaw_py.runtime.contexts import Contexts
 class ChatRules:
     """What the settings say about one account of a channel, one of its chats, or a thread of one.
 
+    ``context_messages``: of so many group messages without a mention the agent is told, at most.
     ``narrower`` are the chats of an account, by id, and the threads of a chat, that have settings
     of their own.
     """
@@ -29,6 +30,7 @@ class ChatRules:
     run_timeout_s: float | None = None
     deadline_s: float | None = None
     stop_words: bool = True
+    context_messages: int = 50
     narrower: Mapping[str, ChatRules] = field(default_factory=dict)
 
     def policy(self, peer: PeerKind) -> QueuePolicy:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from goclaw_py.core.messages import (
     ChatMigrated,
@@ -18,9 +18,16 @@ from goclaw_py.core.messages import (
     Target,
     external_id,
 )
-from goclaw_py.core.routing import Access, AccessRules, access
+from goclaw_py.core.routing import Access, AccessRules, access, chat_session
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import ChatStore, NewInbox, NewPairing, SeenChat
+from goclaw_py.ports.store import (
+    BackgroundStore,
+    ChatStore,
+    NewInbox,
+    NewPairing,
+    SeenChat,
+    Unmentioned,
+)
 from goclaw_py.runtime.doorkeeper import Doorkeeper
 from goclaw_py.runtime.meter import NO_METER, Meter
 from goclaw_py.runtime.policies import ChatRules, Policies
@@ -42,6 +49,11 @@ class Sorted:
     pairings: list[NewPairing] = field(default_factory=list)
     events: list[ChatMigrated | ChatReached] = field(default_factory=list)
     seen: list[SeenChat] = field(default_factory=list)
+    unmentioned: list[Unmentioned] = field(default_factory=list)
+
+
+class Lists(ChatStore, BackgroundStore, Protocol):
+    """What the reception writes to."""
 
 
 class Reception:
@@ -49,7 +61,7 @@ class Reception:
 
     def __init__(
         self,
-        store: ChatStore,
+        store: Lists,
         clock: Clock,
         policies: Policies,
         doorkeeper: Doorkeeper,
@@ -111,6 +123,8 @@ class Reception:
                     assert_never(event)
         if batch.seen:
             await self._store.note_chats(batch.seen, now=now)
+        if batch.unmentioned:
+            await self._store.note_unmentioned(batch.unmentioned, now=now)
 
     async def _move(self, event: ChatMigrated, now: datetime) -> None:
         """Let all that belongs to a chat follow it. What the settings allow under the old id too.
@@ -165,10 +179,19 @@ class Reception:
                         "hint": "goclaw groups list",
                     }
                     log.info("group_undecided", extra=facts)
-            case Access.IGNORED:
+            case Access.UNMENTIONED if self._is_context(message, rules):
+                session = chat_session(rules.agent, message.target, message.peer)
+                kept = Unmentioned(message, session, rules.context_messages)
+                result.unmentioned.append(kept)
+            case Access.UNMENTIONED | Access.IGNORED:
                 log.debug("message_ignored", extra={"channel": message.target.channel})
             case never:
                 assert_never(never)
+
+    def _is_context(self, message: InboundMessage, rules: ChatRules) -> bool:
+        """Whether the agent may be told of it later: not where somebody was denied (CHAN-12)."""
+        sender = replace(message.target, chat=message.sender.id, thread=None)
+        return rules.context_messages > 0 and self._doorkeeper.decided(sender) is not False
 
     def _note_talk(
         self, message: InboundMessage, rules: AccessRules, known: Container[str], result: Sorted

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
+from goclaw_py.core import speakers
 from goclaw_py.core.errors import Fenced
 from goclaw_py.core.events import (
     AgentEvent,
@@ -25,7 +26,7 @@ from goclaw_py.core.events import (
     ToolStarted,
 )
 from goclaw_py.core.ids import MAIN_LANE, NodeId, RunId
-from goclaw_py.core.messages import InboundMessage
+from goclaw_py.core.messages import InboundMessage, PeerKind
 from goclaw_py.core.outcomes import Ending, Outcome, Reason, Trigger
 from goclaw_py.ports.agent import AgentResult, MessagePart
 from goclaw_py.ports.channel import Channel
@@ -208,14 +209,16 @@ class Runner:
         # Stopped meanwhile, by whoever had them; or a look has found them before that.
         turn.rows[:] = [row for row in turn.rows if row.id not in begun.ended]
         self._drafts.begin(turn, begun, node)
+        await self._tell_background(turn)
         rows = list(turn.rows)
         files = await self._received.fetch(rows)
         asker = Parent(run_id, turn.agent, turn.session, turn.chat)
         job = Job(
             run=run,
-            parts=turn.parts(rows, files),
+            parts=(*turn.context, *turn.parts(rows, files)),
             children=self._children.of(asker),
             target=turn.chat,
+            system=(speakers.GUIDE,) if turn.peer is PeerKind.GROUP else (),
             # Jobs made here would belong to no chat, so nobody could be told of them.
             jobs=None if turn.chat is None else self._jobs,
             asker=maker_in(turn),
@@ -223,6 +226,18 @@ class Runner:
         )
         result = await self._workshop.work(job, turn.progress, partial(self._hear, turn))
         self._note_context(turn, result)
+
+    async def _tell_background(self, turn: Turn) -> None:
+        """Let a turn know what was said in its group since the last one (SPEC CHAN-12)."""
+        if not turn.context_messages:
+            return
+        until, now = max(row.message.sent_at for row in turn.rows), self._clock.now()
+        said = await until_available(
+            lambda: self._store.take_unmentioned(turn.session, turn.id, until=until, now=now)
+        )
+        # What somebody has edited so that it is for the agent now is no context of itself.
+        mine = {row.message.edits for row in turn.rows}
+        turn.put_before([message for message in said if message.external_id not in mine])
 
     def _take_messages(self, turn: Turn) -> tuple[MessagePart, ...]:
         """Take in what was offered to a run and still waits (SPEC QUEUE-4)."""

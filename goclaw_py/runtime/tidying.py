@@ -43,6 +43,7 @@ async def forget_what_is_old(store: UpkeepStore, clock: Clock) -> None:
         runs = await _sweep_all(lambda: store.sweep_runs(now=now))
         sessions = await _sweep_all(lambda: store.sweep_sessions(now=now))
         await _sweep_all(lambda: store.sweep_requests(now=now))
+        await _sweep_all(lambda: store.sweep_unmentioned(now=now))
         if messages + runs + sessions:
             facts = {"messages": messages, "runs": runs, "conversations": sessions}
             log.info("old_data_deleted", extra=facts)

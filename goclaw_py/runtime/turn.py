@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from goclaw_py.core import wording
+from goclaw_py.core import speakers, wording
 from goclaw_py.core.ids import AgentName, NodeId, RunId, SessionKey
 from goclaw_py.core.jobs import Maker, owner_of
 from goclaw_py.core.messages import (
     Attachment,
     InboundMessage,
     PeerKind,
-    Sender,
     Target,
     external_id,
 )
-from goclaw_py.core.requests import DEFAULT_POLICY, Mode, QueuePolicy
+from goclaw_py.core.requests import DEFAULT_POLICY, QueuePolicy
 from goclaw_py.ports.agent import MessagePart, TextPart
 from goclaw_py.ports.jobs import Asker
 from goclaw_py.ports.store import InboxRow, NewRun
@@ -53,6 +52,10 @@ class Turn:
     """The run for the same messages that met this outage."""
     offers: list[RunId] = field(default_factory=list)
     """Messages that wait and that this turn may take in (mode ``steer``)."""
+    context_messages: int = 0
+    """How many messages that did not mention the bot it is told of, at most (SPEC CHAN-12)."""
+    background: str = ""
+    """What the agent is told of them, once its run has begun."""
 
     @property
     def target(self) -> Target:
@@ -94,27 +97,32 @@ class Turn:
         """What people said, message by message."""
         return told(self.rows)
 
+    def put_before(self, said: Sequence[InboundMessage]) -> None:
+        """Tell first what was said without a mention, as far as one turn may be that long."""
+        texts = (row.message.text + row.message.quote for row in self.rows)
+        room = self.policy.turn_chars - sum(map(len, texts))
+        self.background = speakers.background(said[-self.context_messages :], limit_chars=room)
+
+    @property
+    def context(self) -> tuple[MessagePart, ...]:
+        """What the agent is told before its messages."""
+        return (TextPart(self.background, ""),) if self.background else ()
+
     def parts(
         self, rows: Sequence[InboxRow], files: Mapping[int, Sequence[MessagePart]]
     ) -> tuple[MessagePart, ...]:
         """What the agent is told of some of its rows; ``files`` are what came with each row."""
         parts: list[MessagePart] = []
         for said in _said(rows):
-            if said.text or said.quote:
-                parts.append(TextPart(self._told(said)))
+            if text := speakers.told(said.first, said.text):
+                parts.append(TextPart(text, said.text))
             parts += [part for row in said.rows for part in files.get(row, ())]
         return tuple(parts)
 
     def prompt(self) -> str:
         """All of it in words, as the history keeps it."""
-        return "\n".join(self._told(said, with_files=True) for said in _said(self.rows))
-
-    def _told(self, said: _Said, *, with_files: bool = False) -> str:
-        """In a group also who said it (QUEUE-4), and what it is a reply to."""
-        text = said.told if with_files else said.text
-        if said.quote:
-            text = wording.in_reply_to(said.quote, text)
-        return wording.said_by(said.sender, text) if self._is_of_several else text
+        spoken = (speakers.told(said.first, said.told) for said in _said(self.rows))
+        return "\n".join(filter(None, [self.background, *spoken]))
 
     def has(self, message: InboundMessage) -> bool:
         """Whether this very message is among its own."""
@@ -131,23 +139,13 @@ class Turn:
         """Whether something came with its messages that has to be downloaded."""
         return any(row.message.attachments for row in self.rows)
 
-    @property
-    def _is_of_several(self) -> bool:
-        """Whether it answers several people, or gathers several messages of a group."""
-        if self.peer is not PeerKind.GROUP:
-            return False
-        if len({row.message.sender.id for row in self.rows}) > 1:
-            return True
-        return self.policy.mode is Mode.COLLECT and len(_said(self.rows)) > 1
-
 
 @dataclass(slots=True)
 class _Said:
     """What somebody said in one message, which the channel may have taken apart."""
 
-    sender: Sender
+    first: InboundMessage
     text: str
-    quote: str
     rows: list[int]
     files: list[Attachment]
 
@@ -176,15 +174,14 @@ def _said(rows: Sequence[InboxRow]) -> list[_Said]:
             last.files += message.attachments
         else:
             files = list(message.attachments)
-            said = _Said(message.sender, message.text, message.quote, [row.id], files)
-            messages.append(said)
+            messages.append(_Said(message, message.text, [row.id], files))
         before = message
     return messages
 
 
 def _goes_on(before: InboundMessage, message: InboundMessage) -> bool:
     """Whether a message is the rest of the one before it."""
-    if before.sender.id != message.sender.id:
+    if before.sender.id != message.sender.id or before.forwarded_from != message.forwarded_from:
         return False
     return before.cut or (message.album is not None and before.album == message.album)
 

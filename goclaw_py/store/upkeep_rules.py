@@ -24,6 +24,9 @@ SESSIONS_KEPT: Final = timedelta(days=30)
 REQUESTS_KEPT: Final = timedelta(days=1)
 """Pairing requests that have expired."""
 
+UNMENTIONED_KEPT: Final = timedelta(days=1)
+"""What people of a group say among themselves."""
+
 MOST_SWEPT: Final = 250
 """So many rows one statement looks at or deletes."""
 

@@ -134,6 +134,11 @@ class ScriptedAgent:
         """The prompts of ``requests``."""
         return [request.prompt for request in self.requests]
 
+    @property
+    def said(self) -> list[str]:
+        """The same without who said it."""
+        return [request.said for request in self.requests]
+
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
         """Do the next step of the script."""
         number = len(self.requests)

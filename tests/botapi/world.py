@@ -121,6 +121,8 @@ class World:
     username: str
     clock: Callable[[], float] = time.monotonic
     local: bool = False
+    privacy: bool = False
+    """The bot's privacy mode is on. It only says so: all updates are told."""
     chats: dict[int, Chat] = field(default_factory=dict)
     updates: Updates = field(default_factory=Updates)
     sightings: Sightings = field(default_factory=Sightings)

@@ -25,6 +25,8 @@ insert into inbox (channel, account, external_id, session, agent, kind, state, m
     received_at)
 values ('c', 'a', '1', 's1', 'main', 'message', 'pending', '{"text": "a\nb\tc\"\\"}', 'r1',
     'epoch');
+insert into unmentioned (channel, account, external_id, session, message, sent_at, received_at)
+values ('c', 'a', '2', 's1', '{"text": "among us"}', 'epoch', 'epoch');
 insert into runs (id, session, agent, trigger, lane, node, fence, epoch, model, started_at,
     cost_usd, requests, input_tokens, output_tokens, cached_tokens, tools)
 values ('r1', 's1', 'main', 'chat', 'main', 'n1', 1, 0, 'm', '2026-01-01', 0.1000000000000000001,

@@ -127,6 +127,7 @@ class Ways:
     context_window: int = 1000
     groups: GroupPolicy = GroupPolicy.ALLOWLIST
     mention: bool = True
+    context_messages: int = 50
     limits: Limits = field(default_factory=Limits)
     outage_hold_s: float = 1800.0
     jobs: JobSetup = field(default_factory=JobSetup)
@@ -362,6 +363,7 @@ class GatewayProcess:
             run_timeout_s=ways.run_timeout_s,
             deadline_s=ways.deadline_s,
             stop_words=ways.stop_words,
+            context_messages=ways.context_messages,
         )
 
     async def _receive(self) -> None:

@@ -35,7 +35,7 @@ async def _announce(turn: Turn) -> str:
 
 
 async def _introduce(turn: Turn) -> str:
-    said = quote(turn.request.prompt)
+    said = quote(turn.request.said)
     return turn.reply(
         "I am the offline agent: no model is configured, so I cannot think about "
         f"“{said}”. Set the `model` key of the agent in goclaw.toml (for example "
@@ -83,7 +83,7 @@ class OfflineAgent:
 
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
         """Answer the prompt. What is streamed is exactly the reply."""
-        answer, said, rest = _find(request, request.prompt.strip())
+        answer, said, rest = _find(request, request.said.strip())
         turn = Turn(said, rest, request, self._tick_s, emit, _understands)
         try:
             return AgentResult(await answer(turn))

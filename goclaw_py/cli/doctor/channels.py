@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from goclaw_py.core.status import Status
 
 _TELEGRAM_PORTS: Final = frozenset({80, 88, 443, 8443})
+_PRIVACY: Final = "privacy mode is on"
 _SHORT_TOKEN: Final = 24
 _FEW_CHARACTERS: Final = 8
 _TROUBLE: Final = "Telegram says: "
@@ -34,6 +35,29 @@ def check_channels(world: World) -> Iterator[Finding]:
     else:
         for name, answer in world.probes or ():
             yield _probed(name, answer)
+            if isinstance(answer, str) and _PRIVACY in answer and _wants_groups(world, name):
+                fact = "privacy mode is on, so it gets no messages without a mention in groups"
+                cure = "@BotFather, /setprivacy, Disable; then add it to the groups again"
+                yield Finding(f"channel {name}", fact, cure, is_hint=True)
+
+
+def _wants_groups(world: World, name: str) -> bool:
+    """Whether an account has groups, and its agent is to be told what is said there."""
+    from goclaw_py.core.messages import PeerKind  # noqa: PLC0415
+    from goclaw_py.core.routing import GroupPolicy  # noqa: PLC0415
+
+    one = next(one for one in _accounts(world) if f"{one.channel}/{one.name}" == name)
+    if one.groups is GroupPolicy.DISABLED or (one.mention and not one.context_messages):
+        return False
+    known = () if world.work is None else world.work.chats
+    return (
+        one.groups is GroupPolicy.OPEN
+        or bool(one.chats)
+        or any(
+            chat.allowed and chat.peer is PeerKind.GROUP and chat.account == one.name
+            for chat in known
+        )
+    )
 
 
 def _accounts(world: World) -> list[ChannelAccount]:

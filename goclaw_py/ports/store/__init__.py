@@ -17,6 +17,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from goclaw_py.core.status import Backlog
+from goclaw_py.ports.store.background import BackgroundStore, Unmentioned, UnmentionedRow
 from goclaw_py.ports.store.beats import BeatStore
 from goclaw_py.ports.store.calls import CallStore, NodeCall
 from goclaw_py.ports.store.chats import Chat, ChatStore, Heard, SeenChat
@@ -82,6 +83,7 @@ __all__ = [
     "ALL_RUNS",
     "MOST_COUNTED",
     "Accepted",
+    "BackgroundStore",
     "BeatStore",
     "Begun",
     "CallStore",
@@ -140,6 +142,8 @@ __all__ = [
     "Swept",
     "ToolCall",
     "Unanswered",
+    "Unmentioned",
+    "UnmentionedRow",
     "UpkeepStore",
     "Work",
     "WorkState",
@@ -164,6 +168,7 @@ class Store(
     CallStore,
     LaneStore,
     InboxStore,
+    BackgroundStore,
     RunStore,
     DraftStore,
     OutboxStore,

@@ -57,3 +57,6 @@ class UpkeepStore(Protocol):
 
     async def sweep_requests(self, *, now: datetime) -> int:
         """Forget pairing requests that expired a day ago; how many."""
+
+    async def sweep_unmentioned(self, *, now: datetime) -> int:
+        """Forget what was said in groups without a mention a day ago; how many."""

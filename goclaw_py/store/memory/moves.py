@@ -68,6 +68,7 @@ class Moves:
         self._merge_history(old, new, merged.epoch)
         for row in (*old.pending.values(), *old.unanswered):
             row.session = new.key
+        self._db.move_unmentioned(old.key, new.key)
         for run in self._db.runs.values():
             if run.new.session == old.key:
                 run.new = replace(run.new, session=new.key)

@@ -162,6 +162,7 @@ class Runs(Part):
             record.last_active_at = max(record.last_active_at, now)
             record.summary, record.summarized_upto, record.summaries = "", 0, 0
             record.pinned = ()
+        self._db.move_unmentioned(storable(key), None)
 
     async def pin(self, key: SessionKey, pinned: Collection[str], *, run: RunId) -> bool:
         """False for a run that has ended, too."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from goclaw_py.core.outcomes import FAILURES
 from goclaw_py.core.status import Backlog
 from goclaw_py.ports.store import InboxKind, Notice, OutboxState
+from goclaw_py.store.memory.background import Background
 from goclaw_py.store.memory.beats import Beats
 from goclaw_py.store.memory.calls import Calls
 from goclaw_py.store.memory.chats import Chats
@@ -36,6 +37,7 @@ class MemoryStore(
     Lanes,
     Inbox,
     Letters,
+    Background,
     Runs,
     Records,
     Drafts,

@@ -29,6 +29,7 @@ from goclaw_py.ports.store import (
     RunSoFar,
     StoredEntry,
     Unanswered,
+    UnmentionedRow,
 )
 from goclaw_py.ports.store.work import Work
 from goclaw_py.store import rules
@@ -226,6 +227,8 @@ class MemoryDatabase:
         self.inbox: dict[int, InboxRecord] = {}
         self.known: dict[ExternalKey, InboxRecord] = {}
         self.pending: dict[int, InboxRecord] = {}
+        self.unmentioned: dict[ExternalKey, UnmentionedRow] = {}
+        self.last_unmentioned_id = 0
         self.last_history_id = 0
         self.last_inbox_id = 0
         self.last_outbox_id = 0
@@ -305,6 +308,14 @@ class MemoryDatabase:
         for entry in entries:
             self.last_history_id += 1
             session.history.append(HistoryRecord(self.last_history_id, epoch, entry))
+
+    def move_unmentioned(self, old: SessionKey, new: SessionKey | None) -> None:
+        """Let what was said without a mention belong to another session, or forget it."""
+        for key, row in list(self.unmentioned.items()):
+            if row.session == old and new is None:
+                del self.unmentioned[key]
+            elif row.session == old and new is not None:
+                self.unmentioned[key] = replace(row, session=new)
 
     def close_forsaken_drafts(self, now: datetime) -> None:
         """Close the drafts of ended runs of which no message waits."""

@@ -14,6 +14,7 @@ from goclaw_py.store.upkeep_rules import (
     REQUESTS_KEPT,
     RUNS_KEPT,
     SESSIONS_KEPT,
+    UNMENTIONED_KEPT,
     UNSEEN_KEPT,
 )
 
@@ -87,6 +88,15 @@ class Upkeep(Part):
         for _, key in sorted(old)[: upkeep_rules.MOST_SWEPT]:
             del self._db.requests[key]
         return len(old[: upkeep_rules.MOST_SWEPT])
+
+    async def sweep_unmentioned(self, *, now: datetime) -> int:
+        """Looks at all of them."""
+        before = now - UNMENTIONED_KEPT
+        rows = self._db.unmentioned.items()
+        old = [key for key, row in rows if row.received_at < before][: upkeep_rules.MOST_SWEPT]
+        for key in old:
+            del self._db.unmentioned[key]
+        return len(old)
 
     # ------------------------------------------------------------------ what is too old
 

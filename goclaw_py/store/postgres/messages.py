@@ -79,12 +79,11 @@ def inbound(text: str) -> InboundMessage:
     """The inverse of ``packed``."""
     given: _Json = orjson.loads(text)
     get = given.get
-    sender = given["sender"]
     return InboundMessage(
         external_id=given["external_id"],
         target=_target(given["target"]),
         peer=PeerKind(given["peer"]),
-        sender=Sender(sender["id"], sender["name"], sender["username"]),
+        sender=_person(given["sender"]),
         text=given["text"],
         sent_at=datetime.fromisoformat(given["sent_at"]),
         message_id=get("message_id"),
@@ -94,6 +93,8 @@ def inbound(text: str) -> InboundMessage:
         addressed=get("addressed", True),
         attachments=tuple(map(_attachment, get("attachments", ()))),
         quote=get("quote", ""),
+        quoted_from=_sender(get("quoted_from")),
+        forwarded_from=_sender(get("forwarded_from")),
         album=get("album"),
         edits=get("edits"),
         press=get("press"),
@@ -123,6 +124,14 @@ def outbound(text: str) -> OutboundMessage:
         beat=None if beat is None else BeatId(beat),
         alert=get("alert", ""),
     )
+
+
+def _person(given: _Json) -> Sender:
+    return Sender(given["id"], given["name"], given["username"])
+
+
+def _sender(given: _Json | None) -> Sender | None:
+    return None if given is None else _person(given)
 
 
 def _target(given: _Json) -> Target:

@@ -17,6 +17,7 @@ _SQL = queries("moves")
 _NODES = queries("nodes")
 _JOBS = queries("jobs")
 _BEATS = queries("beats")
+_BACKGROUND = queries("background")
 
 
 async def move(connection: Connection, old: Target, new: str, *, now: datetime) -> bool:
@@ -119,6 +120,7 @@ async def _move_sessions(
     await connection.fetch(_SQL["rename_in_runs"], *keys)
     await connection.fetch(_SQL["rename_payers"], *keys)
     await connection.fetch(_SQL["rename_in_inbox"], *keys)
+    await connection.fetch(_BACKGROUND["move"], *keys)
     await connection.fetch(_SQL["remember_moves"], *keys)
     for before in renamed:
         await connection.fetch(_SQL["remove_session"], before)

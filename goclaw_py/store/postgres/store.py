@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Self
 
 from goclaw_py.ports.store import Notice
+from goclaw_py.store.postgres.background import Background
 from goclaw_py.store.postgres.beats import Beats
 from goclaw_py.store.postgres.calls import Calls
 from goclaw_py.store.postgres.chats import Chats
@@ -48,6 +49,7 @@ class PostgresStore(
     Lanes,
     Inbox,
     Letters,
+    Background,
     Runs,
     Records,
     Drafts,

@@ -10,6 +10,7 @@ from goclaw_py.store.postgres.part import Part
 from goclaw_py.store.sql import queries
 
 _SQL = queries("upkeep")
+_BACKGROUND = queries("background")
 
 
 class Upkeep(Part):
@@ -52,6 +53,13 @@ class Upkeep(Part):
         before = now - upkeep_rules.REQUESTS_KEPT
         async with self._pool.connection() as connection:
             rows = await connection.fetch(_SQL["sweep_requests"], before, upkeep_rules.MOST_SWEPT)
+        return len(rows)
+
+    async def sweep_unmentioned(self, *, now: datetime) -> int:
+        """One statement."""
+        before = now - upkeep_rules.UNMENTIONED_KEPT
+        async with self._pool.connection() as connection:
+            rows = await connection.fetch(_BACKGROUND["sweep"], before, upkeep_rules.MOST_SWEPT)
         return len(rows)
 
     async def _sweep_stretch(self, query: str, now: datetime, after: int) -> Swept:

@@ -439,7 +439,11 @@ from unnest($4::text[], $5::text[], $6::bytea[], $7::text[])
 order by e.ordinal;
 
 -- name: reset
--- Begins a fresh history. A run that began before writes to the old one.
+-- Begins a fresh history, without what was said before. A run that began before writes to the old one.
+with forgotten as (
+    delete from unmentioned
+    where session = $1
+)
 update sessions
 set epoch = epoch + 1, last_active_at = greatest(last_active_at, $2), summary = '',
     summarized_upto = 0, summaries = 0, pinned = '{}'

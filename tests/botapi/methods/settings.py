@@ -28,7 +28,7 @@ def get_me(world: World, _call: Parameters) -> object:
     return {
         **world.me(),
         "can_join_groups": True,
-        "can_read_all_group_messages": True,
+        "can_read_all_group_messages": not world.privacy,
         "supports_inline_queries": False,
         "can_connect_to_business": False,
         "has_main_web_app": False,

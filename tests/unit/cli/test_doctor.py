@@ -169,6 +169,8 @@ def a_taken_port(at: Place) -> World:
 
 
 HELD: list[socket.socket] = []
+PRIVATE = "@TheBot; privacy mode is on: in groups it gets only what is for it"
+IN_GROUP = '[channels.telegram.chats."-5"]\n'
 PROGRAM = '[agents.main]\nmodel = "command"\ncommand.run = ["answer"]\n'
 BESIDE = '[agents.main]\nmodel = "command"\ncommand.run = ["./answer"]\n'
 SERVED = '[agents.main.mcp.files]\ncommand = ["serve"]\n'
@@ -237,6 +239,9 @@ CASES = [
     ok("channels", probed(TELEGRAM, "@TheBot"), "@TheBot"),
     Case("channels", probed(TELEGRAM, ChannelRefused("refused")), "refused", "@BotFather"),
     Case("channels", probed(TELEGRAM, NotSent("no answer")), "no answer", "check the network"),
+    ok("channels", probed(TELEGRAM, PRIVATE), PRIVATE),
+    hint("channels", probed(TELEGRAM + IN_GROUP, PRIVATE), "no messages without a", "/setprivacy"),
+    ok("channels", probed(TELEGRAM + IN_GROUP + "mention = false\n", "@TheBot"), "@TheBot"),
     ok("channels", channel_is(ChannelState.CONNECTED, ""), "connected"),
     hint("channels", channel_is(ChannelState.WAITING), "waiting, x", "goclaw nodes"),
     hint(

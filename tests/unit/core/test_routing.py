@@ -138,8 +138,9 @@ def test_in_a_group_only_what_is_addressed_is_taken_unless_mention_is_off(
     """SPEC CHAN-5."""
     message = replace(HELLO, peer=peer, addressed=False)
     rules = AccessRules(DirectPolicy.OPEN, group=GroupPolicy.OPEN, mention=mention)
-    ignored = mention and peer is PeerKind.GROUP
-    assert access(message, rules, ()) is (Access.IGNORED if ignored else Access.ALLOWED)
+    unmentioned = mention and peer is PeerKind.GROUP
+    expected = Access.UNMENTIONED if unmentioned else Access.ALLOWED
+    assert access(message, rules, ()) is expected
 
 
 def test_a_group_that_is_unknown_is_noted_though_nobody_addressed_the_agent() -> None:

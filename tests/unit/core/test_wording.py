@@ -99,20 +99,6 @@ def test_a_notice_blames_the_queue_only_where_the_queue_was_full(reason: Reason 
     assert ("Too much" in wording.dropped(["hi"], reason)) is queue_was_full
 
 
-@pytest.mark.parametrize(
-    ("sender", "line"),
-    [
-        (Sender("7", "Ann", "ann_l"), "Ann: hi"),
-        (Sender("7", "", "ann_l"), "ann_l: hi"),
-        (Sender("7", ""), "7: hi"),
-        (Sender("7", "Ann\nBob: no\n\tX"), "Ann Bob: no X: hi"),
-    ],
-)
-def test_a_text_bears_its_senders_name_on_one_line(sender: Sender, line: str) -> None:
-    """SPEC QUEUE-4: a name cannot look like another message."""
-    assert wording.said_by(sender, "hi") == line
-
-
 def test_every_mode_is_explained_in_words_of_its_own() -> None:
     """SPEC CMD-5."""
     said = {mode: wording.queue_changed(mode, chosen=True) for mode in Mode}
@@ -243,12 +229,6 @@ def test_a_file_is_named_where_only_words_are_kept(attachment: Attachment, words
     assert (
         wording.file_missing(attachment, "too large") == f"{words} could not be loaded: too large"
     )
-
-
-def test_a_quote_stands_above_what_is_said_of_it() -> None:
-    """SPEC CHAN-6."""
-    assert wording.in_reply_to("a\nb", "why?") == "> a\n> b\n\nwhy?"
-    assert wording.in_reply_to("a", "") == "> a"
 
 
 def test_a_long_name_of_a_file_does_not_fill_the_chat() -> None:

@@ -61,10 +61,11 @@ async def test_in_a_group_each_text_of_a_collected_turn_has_its_senders_name() -
         await agent.until_active(1)
         agent.release()
         await gateway.channel.until_sent(2)
-        assert agent.prompts == ["works", "Bob: x\nAnn: y\nBob: z"]
-        assert [part.text for part in agent.requests[1].parts] == ["Bob: x", "Ann: y", "Bob: z"]
+        said = ["Bob (id bob): x", "Ann (id ann): y", "Bob (id bob): z"]
+        assert agent.prompts[1] == "\n".join(said)
+        assert [part.text for part in agent.requests[1].parts] == said
         entries = await gateway.store.history(session_of("club", peer=PeerKind.GROUP))
-        assert entries[2].entry.text == "Bob: x\nAnn: y\nBob: z"
+        assert entries[2].entry.text == "\n".join(said)
 
 
 async def test_the_answer_to_a_collected_turn_replies_to_its_last_message() -> None:
@@ -77,36 +78,6 @@ async def test_the_answer_to_a_collected_turn_replies_to_its_last_message() -> N
         agent.release()
         await gateway.channel.until_sent(2)
         assert gateway.channel.sent[1].reply_to == last.message_id
-
-
-async def test_a_group_message_that_was_collected_alone_bears_no_name() -> None:
-    """SPEC QUEUE-4: a name tells apart, and here is nobody else."""
-    agent = ScriptedAgent(Block("first"))
-    async with a_process(agent, WAYS) as gateway:
-        await in_group(gateway, ("ann", "works"), ("bob", "x"))
-        await agent.until_active(1)
-        agent.release()
-        await gateway.channel.until_sent(2)
-        assert agent.prompts == ["works", "x"]
-
-
-async def test_several_messages_of_one_person_in_a_group_bear_the_name_too() -> None:
-    """SPEC QUEUE-4."""
-    agent = ScriptedAgent(Block("first"))
-    async with a_process(agent, WAYS) as gateway:
-        await in_group(gateway, ("ann", "works"), ("bob", "x"), ("bob", "y"))
-        await agent.until_active(1)
-        agent.release()
-        await gateway.channel.until_sent(2)
-        assert agent.prompts[1] == "Bob: x\nBob: y"
-
-
-async def test_a_burst_of_one_person_in_a_group_that_does_not_collect_bears_no_name() -> None:
-    """SPEC QUEUE-6: a burst is one turn of one sender."""
-    async with a_process(ScriptedAgent(), Ways(group=QueuePolicy(debounce_s=0.8))) as gateway:
-        await in_group(gateway, ("ann", "x"), ("ann", "y"))
-        await gateway.channel.until_sent(1)
-        assert gateway.scripted.prompts == ["x\ny"]
 
 
 async def test_a_cut_text_is_whole_again_and_never_glued_to_somebody_elses() -> None:
@@ -124,10 +95,10 @@ async def test_a_cut_text_is_whole_again_and_never_glued_to_somebody_elses() -> 
         agent.release()
         await gateway.channel.until_sent(2)
         assert sorted(agent.prompts[1].splitlines()) == [
-            "Bob: bye",
-            "Bob: long text",
-            "Cid: hi",
-            "Dan: its rest is lost ",
+            "Bob (id bob): bye",
+            "Bob (id bob): long text",
+            "Cid (id cid): hi",
+            "Dan (id dan): its rest is lost",
         ]
 
 

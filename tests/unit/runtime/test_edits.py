@@ -34,7 +34,7 @@ async def arrive(gateway: GatewayProcess, *messages: InboundMessage) -> None:
 
 
 def noted(text: str) -> str:
-    return wording.edited(text)
+    return f"[I have edited an earlier message; it now reads:]\n{text}"
 
 
 async def test_an_edit_of_a_message_in_its_burst_changes_what_is_asked() -> None:

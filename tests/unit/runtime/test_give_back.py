@@ -206,7 +206,7 @@ async def test_what_was_given_back_beside_a_run_that_works_is_stopped_with_that(
         await asyncio.sleep(0.01)
         await gateway.gateway.accept([in_group("/stopall")])
         await asyncio.sleep(60)
-        assert agent.prompts == ["one"]
+        assert agent.said == ["one"]
         assert agent.active == set()
         assert gateway.channel.texts("grp") == [wording.stopped(1, 1, already=False)]
         assert gateway.pending == []
@@ -320,7 +320,7 @@ async def test_what_a_process_has_taken_up_anew_is_not_given_back_by_its_former_
         later = LoopClock().now().replace(year=2030)
         await FlakyStore(gateway.database).recover(now=later, max_attempts=3, apology="sorry")
         await asyncio.sleep(300)
-        assert agent.prompts == ["one", "one"]
+        assert agent.said == ["one", "one"]
         assert gateway.channel.texts("grp") == ["done"]
 
 
@@ -377,7 +377,7 @@ async def test_a_session_goes_on_when_it_is_stored_that_its_run_was_abandoned() 
         gateway.store.broken.add("finish_run")
         await gateway.say("/stop", "two")
         await asyncio.sleep(20)
-        assert agent.prompts == ["one"]
+        assert agent.said == ["one"]
         gateway.store.broken.clear()
         await until(lambda: agent.prompts == ["one", "two"])
         assert await gateway.outcomes() == [Outcome.ABANDONED, Outcome.COMPLETED]

@@ -50,7 +50,7 @@ async def hears(gateway: GatewayProcess, *batch: InboundMessage) -> list[str]:
     """Let a batch arrive and tell what the agent was asked."""
     await gateway.gateway.accept(batch)
     await asyncio.sleep(5)
-    return gateway.scripted.prompts
+    return gateway.scripted.said
 
 
 async def the_chat(gateway: GatewayProcess) -> Chat:
@@ -199,7 +199,7 @@ async def test_the_rest_of_a_text_that_the_channel_cut_is_addressed_as_its_begin
         for piece in (first, second, third, fourth):
             await gateway.gateway.accept([piece])
         await asyncio.sleep(10)
-        assert gateway.scripted.prompts == ["@bot a long text and its end"]
+        assert gateway.scripted.said == ["@bot a long text and its end"]
 
 
 async def test_the_rest_of_a_text_is_addressed_also_after_a_commit_that_failed() -> None:
@@ -214,7 +214,7 @@ async def test_the_rest_of_a_text_is_addressed_also_after_a_commit_that_failed()
         gateway.store.away = False
         await gateway.gateway.accept(rest)
         await asyncio.sleep(10)
-        assert gateway.scripted.prompts == ["@bot a long text ends"]
+        assert gateway.scripted.said == ["@bot a long text ends"]
 
 
 @pytest.mark.parametrize("stranger", ["sender", "late", "chat"])
@@ -258,7 +258,10 @@ async def test_a_migrated_group_is_answered_at_once_in_its_session() -> None:
         await gateway.gateway.accept([moved, said("after", chat="-1002")])
         await gateway.channel.until_sent(2)
         assert gateway.channel.sent[1].target.chat == "-1002"
-        assert [entry.text for entry in agent.requests[1].history] == ["before", "re: before"]
+        assert [entry.text for entry in agent.requests[1].history] == [
+            "Ann (id ann): before",
+            "re: Ann (id ann): before",
+        ]
         await asyncio.sleep(30)
         assert await hears(gateway, said("later", chat="-1002")) == ["before", "after", "later"]
         assert [chat.chat for chat in await gateway.store.chats()] == ["-1002"]

@@ -155,7 +155,7 @@ async def test_bursts_of_two_people_in_a_group_are_two_turns() -> None:
                 [message(text, chat="club", sender=sender, peer=PeerKind.GROUP)]
             )
         await gateway.channel.until_sent(2)
-        assert sorted(agent.prompts) == ["from ann\nfrom ann", "from bob\nfrom bob"]
+        assert sorted(agent.said) == ["from ann\nfrom ann", "from bob\nfrom bob"]
 
 
 async def test_a_message_that_follows_a_waiting_one_closely_joins_it() -> None:

@@ -170,19 +170,13 @@ async def test_in_a_group_a_message_that_is_taken_in_bears_its_senders_name() ->
         await gateway.gateway.accept([message("works", sender="ann", peer=PeerKind.GROUP)])
         await gateway.gateway.accept([last])
         await agent.take()
-        assert (agent.prompts, agent.taken) == (["works"], ["Bob: not so"])
+        assert (agent.prompts, agent.taken) == (
+            ["Ann (id ann): works"],
+            ["Bob (id bob): not so"],
+        )
         await agent.stop_asking()
         await gateway.channel.until_sent(1)
         assert gateway.channel.sent[0].reply_to == last.message_id
-
-
-async def test_one_persons_own_correction_in_a_group_needs_no_name() -> None:
-    agent = Asking()
-    async with a_process(agent, WAYS) as gateway:
-        for text in ("works", "no"):
-            await gateway.gateway.accept([message(text, sender="ann", peer=PeerKind.GROUP)])
-        await agent.take()
-        assert agent.taken == ["no"]
 
 
 # ---------------------------------------------------------------------------- how it ends

@@ -23,7 +23,7 @@ GROUP = session_of(peer=PeerKind.GROUP)
 
 def told(request: RunRequest) -> Step:
     """``used N`` ends with so many tokens; anything else blocks."""
-    match request.prompt.split():
+    match request.said.split():
         case ["used", tokens]:
             return Return(AgentResult("ok", context_tokens=int(tokens)))
         case ["silent"]:
@@ -72,7 +72,7 @@ async def test_a_run_that_fills_the_context_slows_down_what_waits_already() -> N
         assert agent.active == {second}
         agent.release(second)
         await asyncio.sleep(1)
-        assert agent.prompts[3:] == ["third"]
+        assert agent.said[3:] == ["third"]
 
 
 async def test_a_context_that_was_made_small_again_lets_what_waits_start() -> None:
@@ -80,10 +80,10 @@ async def test_a_context_that_was_made_small_again_lets_what_waits_start() -> No
     agent = ScriptedAgent(otherwise=told)
     async with a_process(agent, WAYS) as gateway:
         await say(gateway, "used 900", "works", "used 100", "a", "b", "c", "d")
-        assert agent.prompts == ["used 900", "works"]
+        assert agent.said == ["used 900", "works"]
         agent.release()
         await asyncio.sleep(1)
-        assert agent.prompts[2:] == ["used 100", "a", "b", "c"]
+        assert agent.said[2:] == ["used 100", "a", "b", "c"]
 
 
 async def test_a_run_that_does_not_tell_changes_nothing() -> None:
@@ -134,7 +134,7 @@ async def test_the_chats_own_mode_and_the_throttle_hold_together() -> None:
         await say(gateway, "used 900", "/queue collect", "works", "a", "b")
         gateway.scripted.release()
         await until(lambda: len(gateway.scripted.prompts) == 3)
-        assert gateway.scripted.prompts[2] == "P3: a\nP4: b"
+        assert gateway.scripted.prompts[2] == "P3 (id p3): a\nP4 (id p4): b"
         assert gateway.gateway._policies.chosen(GROUP) is Mode.COLLECT
 
 

@@ -11,12 +11,12 @@ from datetime import timedelta
 import pytest
 
 from goclaw_py.core.outcomes import Outcome
-from goclaw_py.ports.store import OutboxState
+from goclaw_py.ports.store import OutboxState, Unmentioned
 from goclaw_py.runtime.tidying import FIRST_S, TIDY_S, forget_what_is_old, keep_tidy
 from goclaw_py.store import upkeep_rules
 from goclaw_py.testing.clock import LoopClock
 from tests.support.flaky_store import FlakyStore
-from tests.support.stores import A, a_node, new_run, pairing, say
+from tests.support.stores import ANN, A, a_node, key_of, message, new_run, pairing, say
 from tests.support.stores import end as end_of
 
 OLD = timedelta(days=1000)
@@ -39,15 +39,17 @@ async def filled(messages: int = 1) -> FlakyStore:
     await store.settle((), Outcome.COMPLETED, now=then, say=[say("hello")] * messages)
     for row in await store.outbox(limit=messages):
         await store.drop_outbox([row.id], now=then)
+    await store.note_unmentioned([Unmentioned(message(1), key_of(ANN), 50)], now=then)
     await store.begin_run(new_run("r", started_at=then), node=A)
     await store.finish_run(replace(end_of("r"), finished_at=then), node=A)
     await store.accept([], node=A, now=then, pairings=[pairing("7", "code", now=then)])
     return store
 
 
-async def left_in(store: FlakyStore) -> tuple[int, int]:
+async def left_in(store: FlakyStore) -> tuple[int, int, int]:
     dropped = await store.outbox(limit=1000, state=OutboxState.DROPPED)
-    return len(dropped), len(await store.runs(limit=1000))
+    said = await store.unmentioned(key_of(ANN))
+    return len(dropped), len(await store.runs(limit=1000)), len(said)
 
 
 async def test_a_start_is_not_disturbed_and_a_short_life_is_long_enough() -> None:
@@ -56,7 +58,7 @@ async def test_a_start_is_not_disturbed_and_a_short_life_is_long_enough() -> Non
         await asyncio.sleep(FIRST_S - 1)
         assert store.calls["sweep_outbox"] == 0
         await asyncio.sleep(2)
-        assert await left_in(store) == (0, 0)
+        assert await left_in(store) == (0, 0, 0)
 
 
 async def test_it_goes_on_every_hour() -> None:
@@ -75,7 +77,7 @@ async def test_one_pass_is_enough_however_much_there_is(monkeypatch: pytest.Monk
     store = await filled(messages=50)
     async with forgetting(store):
         await asyncio.sleep(FIRST_S + 60)
-        assert await left_in(store) == (0, 0)
+        assert await left_in(store) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("call", ["sweep_outbox", "sweep_runs", "sweep_requests"])
@@ -87,7 +89,7 @@ async def test_a_database_that_is_away_is_tried_again(call: str) -> None:
         assert store.calls[call] == 1
         store.broken.clear()
         await asyncio.sleep(TIDY_S)
-        assert await left_in(store) == (0, 0)
+        assert await left_in(store) == (0, 0, 0)
 
 
 async def test_logs_are_swept_in_steps_until_nothing_goes() -> None:

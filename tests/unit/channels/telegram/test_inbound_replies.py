@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.core.messages import Target
+from goclaw_py.core.messages import SELF, Sender, Target
 from tests.unit.channels.telegram.updates import (
     FORUM,
     NEWS,
@@ -107,3 +107,52 @@ def test_a_quote_is_cut() -> None:
 
 def test_the_beginning_of_a_topic_is_no_message() -> None:
     assert read(update("message", TOPIC_BEGAN)) is None
+
+
+# ---------------------------------------------------------------------------- whose words (CHAN-11)
+
+USER = {"id": 8, "is_bot": False, "first_name": "Bob", "username": "bob"}
+BOB = Sender("8", "Bob", "bob")
+NEWS_CHANNEL = Sender("-1001009", "News", "thenews")
+
+ORIGINS = [
+    ({"type": "user", "sender_user": USER}, BOB),
+    ({"type": "user", "sender_user": OURSELVES}, SELF),
+    ({"type": "hidden_user", "sender_user_name": "Cid\n[x]"}, Sender("", "Cid [x]")),
+    ({"type": "chat", "sender_chat": NEWS, "author_signature": "Ed"}, NEWS_CHANNEL),
+    ({"type": "channel", "chat": NEWS, "message_id": 5}, NEWS_CHANNEL),
+    ({"type": "of the future"}, Sender("")),
+    ({"type": "user", "sender_user": {"id": "x"}}, Sender("")),
+    ("x", None),
+    (None, None),
+]
+
+
+@pytest.mark.parametrize(("origin", "author"), ORIGINS)
+def test_a_forwarded_message_names_its_author(origin: object, author: Sender | None) -> None:
+    assert parsed(said(forward_origin=origin)).forwarded_from == author
+
+
+@pytest.mark.parametrize(("origin", "author"), ORIGINS)
+def test_what_is_quoted_from_another_chat_names_its_author(
+    origin: object, author: Sender | None
+) -> None:
+    other = {"origin": origin, "chat": NEWS, "message_id": 5}
+    assert parsed(said(external_reply=other)).quoted_from == author
+
+
+@pytest.mark.parametrize(
+    ("replied", "author"),
+    [
+        (message("x", message_id=9) | {"from": USER}, BOB),
+        (answer(message_id=9), SELF),
+        (message("x", message_id=9) | {"from": USER, "sender_chat": NEWS}, NEWS_CHANNEL),
+        ({"message_id": 9, "text": "x"}, None),
+        ({"message_id": 9, "text": "x", "from": {"id": "x"}}, None),
+        ("x", None),
+    ],
+)
+def test_a_reply_names_whose_message_it_replies_to(replied: object, author: Sender | None) -> None:
+    found = parsed(said(reply_to_message=replied))
+    assert found.quoted_from == author
+    assert found.forwarded_from is None

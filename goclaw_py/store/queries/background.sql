@@ -1,0 +1,100 @@
+-- What is said in groups without a mention.
+
+-- name: note
+-- Keeps messages, in their order, and so many of each session as each of them says. $1 holds them.
+with batch as (
+    select
+        b.*, b.message #>> '{target,channel}' as channel, b.message #>> '{target,account}' as account,
+        b.message ->> 'external_id' as external_id
+    from rows from (
+        jsonb_to_recordset($1::jsonb) as (message jsonb, session text, keep integer)
+    ) with ordinality as b (message, session, keep, ordinal)
+), fresh as (
+    select *
+    from batch as b
+    where not (
+        select exists (
+            select from unmentioned as u
+            where u.channel = b.channel and u.account = b.account and u.external_id = b.external_id
+        )
+    )
+), surplus as (
+    delete from unmentioned as u
+    using (
+        select f.session, (
+            select old.id
+            from unmentioned as old
+            where old.session = f.session
+            order by old.id desc
+            offset greatest(f.keep - f.new, 0)
+            limit 1
+        ) as id
+        from (select session, min(keep) as keep, count(*) as new from fresh group by session) as f
+    ) as last
+    where u.session = last.session and u.id <= last.id
+)
+insert into unmentioned (channel, account, external_id, session, message, sent_at, received_at)
+select channel, account, external_id, session, message, (message ->> 'sent_at')::timestamptz, $2
+from fresh
+order by ordinal
+on conflict do nothing;
+
+-- name: amend
+-- Lets an edit replace what a kept message says.
+update unmentioned
+set message = message || $4::jsonb
+where channel = $1 and account = $2 and external_id = $3;
+
+-- name: take
+-- Gives a run $2 what was said in a session until $3 and not before $4, unless another run has it
+-- that works, or has ended otherwise than by a crash or a shutdown.
+with free as (
+    select u.id
+    from unmentioned as u
+    where u.session = $1 and u.sent_at <= $3 and u.received_at >= $4
+      and (
+          u.run_id is null or u.run_id = $2 or exists (
+              select from runs as r where r.id = u.run_id and r.outcome in ('interrupted', 'lost')
+          )
+      )
+    order by u.id
+    for update of u skip locked
+)
+update unmentioned as u
+set run_id = $2
+from free
+where u.id = free.id
+returning u.id, u.message;
+
+-- name: of_session
+-- What is kept of a session.
+select id, message, session, received_at, run_id
+from unmentioned
+where session = $1
+order by id desc;
+
+-- name: find
+-- One by the external id of its message.
+select id, message, session, received_at, run_id
+from unmentioned
+where channel = $1 and account = $2 and external_id = $3;
+
+-- name: sweep
+-- Deletes some of those that came before an instant. Returns a row for each.
+delete from unmentioned
+where id = any (array(
+    select id
+    from unmentioned
+    where received_at < $1
+    order by received_at, id
+    limit $2
+    for update skip locked
+))
+returning id;
+
+-- name: move
+-- Lets what is kept of sessions belong to others.
+update unmentioned as u
+set session = move.new
+from unnest($1::text[], $2::text[]) as move (old, new)
+where u.session = move.old;

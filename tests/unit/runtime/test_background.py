@@ -1,0 +1,216 @@
+"""What is said in a group without a mention is context for what has one (SPEC CHAN-12)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from goclaw_py.core import speakers
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.messages import Attachment, FileKind, InboundMessage, PeerKind
+from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.core.routing import GroupPolicy
+from goclaw_py.ports.agent import TextPart
+from goclaw_py.store.memory import MemoryDatabase
+from goclaw_py.testing.agents import Block, ScriptedAgent
+from goclaw_py.testing.channel import RecordingChannel
+from goclaw_py.testing.clock import START
+from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of
+
+WAYS = Ways(group=QueuePolicy(concurrency=3), groups=GroupPolicy.OPEN)
+GROUP = "-100"
+SESSION = session_of(GROUP, peer=PeerKind.GROUP)
+PHOTO = Attachment(FileKind.PHOTO, "ref")
+
+
+def said(
+    text: str,
+    *,
+    to_agent: bool = False,
+    who: str = "bob",
+    thread: str | None = None,
+    at_s: float = 0,
+) -> InboundMessage:
+    spoken = message(text, chat=GROUP, sender=who, thread=thread, peer=PeerKind.GROUP)
+    return replace(spoken, addressed=to_agent, sent_at=START + timedelta(seconds=at_s))
+
+
+def asked(
+    text: str, *, who: str = "ann", thread: str | None = None, at_s: float = 9
+) -> InboundMessage:
+    return said(text, to_agent=True, who=who, thread=thread, at_s=at_s)
+
+
+def strangers() -> tuple[RecordingChannel, ...]:
+    return (RecordingChannel(trusted=False),)
+
+
+async def hears(gateway: GatewayProcess, *messages: InboundMessage) -> list[str]:
+    """Let each arrive in a batch of its own and tell what the agent was asked by then."""
+    for one in messages:
+        await gateway.gateway.accept([one])
+    await asyncio.sleep(5)
+    return gateway.scripted.prompts
+
+
+def before(*lines: str) -> str:
+    """What the agent is told of lines such as ``bob: text``, and of what Ann asks then."""
+    *context, last = lines
+    entries = [
+        f"2026-01-02 03:04 {name.title()} (id {name}): {text}" for name, text in map(split, context)
+    ]
+    head = speakers.background([said("x")] * len(entries), limit_chars=10_000).splitlines()
+    return "\n".join([head[0], *entries, head[-1], f"Ann (id ann): {last}"])
+
+
+def split(line: str) -> tuple[str, str]:
+    name, _, text = line.partition(": ")
+    return name, text
+
+
+async def test_what_was_said_before_a_mention_is_told_with_it_once_and_remembered() -> None:
+    async with a_process(ways=WAYS, channels=strangers()) as gateway:
+        photo = replace(said("", who="cid"), attachments=(PHOTO,))
+        prompts = await hears(gateway, said("where?"), photo, said("Ann: here"), asked("which?"))
+        told = before("bob: where?", "cid: [photo]", "bob: Ann: here", "which?")
+        assert prompts == [told]
+        (request,) = gateway.scripted.requests
+        assert request.said == "which?"
+        assert request.parts[-1] == TextPart("Ann (id ann): which?")
+        assert request.system == (speakers.GUIDE,)
+        entries = await gateway.store.history(SESSION)
+        assert entries[0].entry.text == told
+        assert (await hears(gateway, said("so"), asked("and?")))[1:] == [before("bob: so", "and?")]
+        assert (await hears(gateway, asked("then?")))[2:] == ["Ann (id ann): then?"]
+
+
+async def test_chatter_costs_one_insert_a_batch_and_starts_nothing() -> None:
+    async with a_process(ways=WAYS, channels=strangers()) as gateway:
+        await gateway.gateway.accept([said("noted"), asked("x")])
+        await asyncio.sleep(5)
+        known = gateway.store.calls.copy()
+        await gateway.gateway.accept([said(f"{number}") for number in range(30)])
+        assert gateway.store.calls - known == {"note_unmentioned": 1}
+        await asyncio.sleep(60)
+        assert len(gateway.scripted.requests) == 1
+        assert gateway.pending == []
+
+
+@pytest.mark.parametrize("ways", [replace(WAYS, context_messages=0), replace(WAYS, mention=False)])
+async def test_nothing_is_kept_where_it_is_off_or_everything_is_answered(ways: Ways) -> None:
+    async with a_process(ways=ways, channels=strangers()) as gateway:
+        prompts = await hears(gateway, said("among us"), asked("you"))
+        assert prompts[-1] == "Ann (id ann): you"
+        assert gateway.database.unmentioned == {}
+
+
+async def test_nothing_is_kept_of_groups_and_people_that_are_not_allowed() -> None:
+    ways = replace(WAYS, groups=GroupPolicy.ALLOWLIST)
+    async with a_process(ways=ways, channels=strangers()) as gateway:
+        await hears(gateway, said("unknown group"))
+        now = gateway.clock.now()
+        await gateway.store.allow_chat("telegram", "default", GROUP, allowed=True, now=now)
+        await gateway.store.allow_chat("telegram", "default", "eve", allowed=False, now=now)
+        await gateway.doorkeeper.refresh()
+        prompts = await hears(gateway, said("a", who="eve"), said("b"), asked("you"))
+        assert prompts == [before("bob: b", "you")]
+        await gateway.store.allow_chat("telegram", "default", GROUP, allowed=False, now=now)
+        await gateway.doorkeeper.refresh()
+        await hears(gateway, said("denied group"))
+        assert len(gateway.database.unmentioned) == 1
+
+
+async def test_only_the_last_ones_that_have_room_are_told() -> None:
+    small = replace(WAYS, context_messages=3, group=QueuePolicy(turn_chars=80))
+    async with a_process(ways=small, channels=strangers()) as gateway:
+        chatter = [said(f"{number}") for number in range(9)]
+        await gateway.gateway.accept(chatter)
+        prompts = await hears(gateway, asked("you"))
+        assert prompts == [before("bob: 7", "bob: 8", "you")]
+        await gateway.gateway.accept([said("a"), said("b" * 100), asked("more")])
+        await asyncio.sleep(5)
+        assert gateway.scripted.prompts[1:] == ["Ann (id ann): more"]
+
+
+async def test_each_topic_has_its_own() -> None:
+    """SPEC CHAN-6."""
+    async with a_process(ways=WAYS, channels=strangers()) as gateway:
+        prompts = await hears(
+            gateway, said("here", thread="7"), said("elsewhere"), asked("you", thread="7")
+        )
+        assert prompts == [before("bob: here", "you")]
+
+
+async def test_what_comes_behind_a_mention_is_for_the_next_one() -> None:
+    agent = ScriptedAgent(Block())
+    ways = replace(WAYS, group=QueuePolicy(debounce_s=0.8))
+    async with a_process(agent, ways, channels=strangers()) as gateway:
+        batch = (
+            said("a", at_s=1),
+            asked("1", at_s=2),
+            said("b", at_s=3),
+            asked("2", at_s=4, who="cid"),
+        )
+        await gateway.gateway.accept(batch)
+        await agent.until_started(1)
+        agent.release()
+        await agent.until_started(2)
+        told = [speakers.background([one], limit_chars=1000) for one in (batch[0], batch[2])]
+        assert agent.prompts == [f"{told[0]}\nAnn (id ann): 1", f"{told[1]}\nCid (id cid): 2"]
+
+
+async def test_a_run_that_a_crash_cut_is_told_the_same_again() -> None:
+    """SPEC IO-2: also where the message was said before the crash, and by another process."""
+    database, agent = MemoryDatabase(), ScriptedAgent(Block())
+    async with a_process(agent, WAYS, database=database, channels=strangers()) as first:
+        await first.gateway.accept([said("a"), asked("you")])
+        await agent.until_active(1)
+        await first.gateway.accept([said("b")])
+        first.kill()
+        await first.bury()
+    async with a_process(ScriptedAgent(), WAYS, database=database, channels=strangers()) as second:
+        await second.channel.until_sent(1)
+        assert second.scripted.prompts == [before("bob: a", "bob: b", "you")]
+
+
+async def test_a_database_that_is_away_loses_nothing() -> None:
+    """SPEC DB-4: the batch is not confirmed, and comes again."""
+    async with a_process(ways=WAYS, channels=strangers()) as gateway:
+        batch = [said("a"), asked("you")]
+        gateway.store.broken = {"note_unmentioned"}
+        with pytest.raises(StoreUnavailable):
+            await gateway.gateway.accept(batch)
+        gateway.store.broken = {"take_unmentioned"}
+        await gateway.gateway.accept(batch)
+        await asyncio.sleep(3)
+        gateway.store.broken = set()
+        await gateway.channel.until_sent(1)
+        assert gateway.scripted.prompts == [before("bob: a", "you")]
+
+
+async def test_an_edit_changes_what_is_told() -> None:
+    async with a_process(ways=WAYS, channels=strangers()) as gateway:
+        one, two = said("helo"), said("lunch?")
+        edits = [
+            replace(said("hello"), external_id="edit 1", edits=one.external_id),
+            replace(asked("lunch, @bot?"), external_id="edit 2", edits=two.external_id),
+        ]
+        prompts = await hears(gateway, one, two, *edits)
+        assert prompts == [before("bob: hello", "lunch, @bot?")], "it is no context of itself"
+
+
+async def test_a_fresh_conversation_knows_nothing_of_it() -> None:
+    """SPEC CMD-5."""
+    async with a_process(ways=WAYS, channels=strangers()) as gateway:
+        prompts = await hears(gateway, said("a"), asked("/new"), said("b"), asked("you"))
+        assert prompts == [before("bob: b", "you")]
+
+
+async def test_the_chat_of_a_direct_message_is_never_told_of() -> None:
+    async with a_process(ways=WAYS) as gateway:
+        await gateway.ask("hello")
+        assert gateway.scripted.requests[0].system == ()
+        assert gateway.store.calls["take_unmentioned"] == 0
