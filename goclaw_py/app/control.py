@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
 
 from goclaw_py.app.database import open_store
 from goclaw_py.app.heartbeat import heartbeat_setup
 from goclaw_py.app.jobs import account_places, job_rules
 from goclaw_py.config.models import Settings
 from goclaw_py.ports.control import Control
+from goclaw_py.ports.store import Place
 from goclaw_py.runtime.clock import SharedClock
 from goclaw_py.runtime.control import StoreControl
 from goclaw_py.runtime.heartbeat.service import desk_of
 from goclaw_py.runtime.jobs.desk import JobDesk
+from goclaw_py.runtime.policies import ChatRules
 
 
 @asynccontextmanager
@@ -26,4 +30,22 @@ async def open_control(settings: Settings, *, create: bool) -> AsyncIterator[Con
             clock.read(there, begun_s)
         jobs = JobDesk(store, clock, job_rules(settings), chats=store)
         beats = desk_of(store, clock, heartbeat_setup(settings), account_places(settings))
-        yield StoreControl(store, clock, jobs, beats)
+        rules = partial(_chat_rules, settings)
+        yield StoreControl(store, clock, jobs, beats, chat_rules=rules)
+
+
+def _chat_rules(settings: Settings) -> Mapping[Place, ChatRules]:
+    """Only those who ask why something happened pay for the imports."""
+    from goclaw_py.app.parts import CONSOLE, chat_rules  # noqa: PLC0415
+
+    named = [_SetUp(*place, place[0] == CONSOLE) for place in account_places(settings)]
+    return chat_rules(settings, {(one.name, one.account): one for one in named})
+
+
+@dataclass(frozen=True, slots=True)
+class _SetUp:
+    """An account of the settings; no channel is made for it."""
+
+    name: str
+    account: str
+    trusted: bool

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
+from typing import Protocol
 
 from goclaw_py.agents import (
     AgentSpec,
@@ -133,7 +134,23 @@ def build_channels(settings: Settings) -> dict[Place, Channel]:
     return channels
 
 
-def chat_rules(settings: Settings, channels: Mapping[Place, Channel]) -> dict[Place, ChatRules]:
+class Named(Protocol):
+    """What rules need to know of a channel."""
+
+    @property
+    def name(self) -> str:
+        """See ``ports.channel.Channel``."""
+
+    @property
+    def account(self) -> str:
+        """See ``ports.channel.Channel``."""
+
+    @property
+    def trusted(self) -> bool:
+        """See ``ports.channel.Channel``."""
+
+
+def chat_rules(settings: Settings, channels: Mapping[Place, Named]) -> dict[Place, ChatRules]:
     """What the settings say about each account."""
     configured = {(a.channel, a.name): a for a in accounts(settings)}
     return {
@@ -142,7 +159,7 @@ def chat_rules(settings: Settings, channels: Mapping[Place, Channel]) -> dict[Pl
     }
 
 
-def _rules(settings: Settings, channel: Channel, account: ChannelAccount | None) -> ChatRules:
+def _rules(settings: Settings, channel: Named, account: ChannelAccount | None) -> ChatRules:
     if account is None:
         account = ChannelAccount(
             channel.name, channel.account, MAIN_AGENT, DirectPolicy.PAIRING, frozenset(), {}
@@ -172,7 +189,7 @@ class _Level:
     """What holds in an account, one of its chats or one of their threads."""
 
     settings: Settings
-    channel: Channel
+    channel: Named
     account: ChannelAccount
     own: tuple[Thread, ...] = ()
     """The sections of chat and thread, the outer one first."""

@@ -14,7 +14,6 @@ import typer
 from goclaw_py.cli.context import connected
 from goclaw_py.cli.output import clock, duration, one_line
 from goclaw_py.cli.readers import cut_without_a_reader, forget_output
-from goclaw_py.cli.wording import waits_for
 from goclaw_py.core.live import (
     LiveAsked,
     LiveEnded,
@@ -28,6 +27,7 @@ from goclaw_py.core.live import (
     LiveUsage,
     RunEvent,
 )
+from goclaw_py.core.wording_waits import waits_for
 
 if TYPE_CHECKING:
     from goclaw_py.config import Settings

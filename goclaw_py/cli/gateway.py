@@ -70,7 +70,7 @@ def status(ctx: typer.Context, *, watch: Watch = None, as_json: AsJson = False) 
 
 
 def _show_status(status: Status) -> None:
-    from goclaw_py.cli.wording import taken_text, waits_for  # noqa: PLC0415
+    from goclaw_py.core.wording_waits import taken_text, waits_for  # noqa: PLC0415
 
     up = duration((status.now - status.started_at).total_seconds())
     show_facts(

@@ -89,7 +89,11 @@ async def _groups(control: Control) -> list[Chat]:
 
 @app.command("list")
 def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
-    """List groups, those that wait for a decision first."""
+    """List groups, those that wait for a decision first.
+
+    WITHOUT A MENTION: when a group in which the agent listens was heard last by a message that did
+    not mention the bot. Why a group gets no answer: goclaw why GROUP.
+    """
     accounts = _accounts(ctx)
     judged = [(chat, _verdict(chat, accounts)) for chat in cli(ctx).ask(_groups)]
     judged.sort(key=lambda one: one[1].listens is not None)
@@ -99,7 +103,8 @@ def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
         show_json(list[Chat], [chat for chat, _ in judged])
         return
     several = len({_where(chat) for chat, _ in judged}) > 1
-    columns = ["NAME", "ID", *(["CHANNEL"] if several else []), "STATE", "LAST SEEN", "PROBLEM"]
+    columns = ["NAME", "ID", *(["CHANNEL"] if several else []), "STATE", "LAST SEEN"]
+    columns += ["WITHOUT A MENTION", "PROBLEM"]
     seen_at = post.now()
     rows = [
         (
@@ -108,6 +113,7 @@ def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
             *((_where(chat),) if several else ()),
             verdict.words,
             f"{post.age(chat.last_seen_at, seen_at)} ago",
+            "" if chat.unmentioned_at is None else f"{post.age(chat.unmentioned_at, seen_at)} ago",
             f"cannot be written to: {one_line(chat.gone)}" if chat.gone else "",
         )
         for chat, verdict in judged

@@ -68,7 +68,7 @@ def _row(letter: Letter, seen_at: datetime) -> tuple[str, ...]:
 
 def _why(row: Unanswered) -> str:
     """Why it has no answer."""
-    from goclaw_py.cli.wording import why  # noqa: PLC0415
+    from goclaw_py.core.wording_waits import why  # noqa: PLC0415
 
     if row.outcome is not None:
         return why(row.outcome, row.reason, row.run_id)

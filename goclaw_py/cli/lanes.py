@@ -146,7 +146,7 @@ def lanes_text(found: LanesView) -> str:
 
 
 def _row(use: LaneUse) -> tuple[str, ...]:
-    from goclaw_py.cli.wording import taken_text  # noqa: PLC0415
+    from goclaw_py.core.wording_waits import taken_text  # noqa: PLC0415
 
     lane = use.lane
     return (

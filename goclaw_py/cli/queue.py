@@ -42,11 +42,14 @@ def queue(
 
 
 def _show(found: QueueView) -> None:
-    from goclaw_py.cli import wording  # noqa: PLC0415
+    from goclaw_py.core import wording_waits as wording  # noqa: PLC0415
 
     facts: list[tuple[str, str]] = [("session", found.session)]
     if found.policy is not None:
         facts.append(("queue", wording.policy(found.policy)))
+    if found.unmentioned_at is not None:
+        passed = (found.at - found.unmentioned_at).total_seconds()
+        facts.append(("unmentioned", f"last message without a mention: {duration(passed)} ago"))
     if not found.live:
         facts.append(("gateway", "none is running here; this is what the database knows"))
     show_facts(facts)

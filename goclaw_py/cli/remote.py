@@ -17,6 +17,7 @@ from goclaw_py.cli.remote_ask import Params, given
 from goclaw_py.cli.remote_lists import RemoteLists, segment
 from goclaw_py.cli.remote_usage import ask_usage
 from goclaw_py.core.errors import GoclawError, StoreUnavailable
+from goclaw_py.core.explanation import Explanation
 from goclaw_py.core.ids import LaneName, SessionKey
 from goclaw_py.core.live import LiveEvent
 from goclaw_py.core.status import ActiveRuns, LanesView, Status, StopReport
@@ -142,6 +143,10 @@ class RemoteControl(RemoteLists):
     async def reset(self, key: SessionKey) -> None:
         """Begin a fresh history."""
         await self._request("POST", f"/api/sessions/{segment(key)}/reset")
+
+    async def why(self, about: str | None = None) -> Explanation:
+        """Explain why something did or did not happen."""
+        return await self._get(Explanation, "/api/why", given(about=about))
 
     async def usage(self, query: UsageQuery) -> UsageReport:
         """What runs have used."""

@@ -54,7 +54,7 @@ def runs(
 
 
 def _show_active(found: ActiveRuns) -> None:
-    from goclaw_py.cli.wording import waits_for  # noqa: PLC0415
+    from goclaw_py.core.wording_waits import waits_for  # noqa: PLC0415
 
     if not found.live:
         typer.echo("no gateway is running here; this is what the database knows", err=True)

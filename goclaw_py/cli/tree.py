@@ -19,6 +19,7 @@ PLACES: Final = {
     "lanes": "lanes:app",
     "nodes": "nodes:app",
     "queue": "queue:queue",
+    "why": "why:why",
     "sessions": "sessions:app",
     "runs": "runs:app",
     "usage": "usage:usage",
@@ -38,6 +39,9 @@ PLACES: Final = {
     "version": "setup:version",
 }
 """In the order of ``goclaw --help``: the module below this package, and its function or group."""
+
+_IDS: Final = {"ignore_unknown_options": True}
+"""Ids of groups begin with a minus."""
 
 
 class Commands(TyperGroup):
@@ -71,5 +75,5 @@ def _command(name: str, place: str) -> Any:
     if isinstance(found, typer.Typer):
         around.add_typer(found, name=name)
     else:
-        around.command(name)(found)
+        around.command(name, context_settings=_IDS if name == "why" else None)(found)
     return typer.main.get_group(around).commands[name]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from typing import Final
 
 from goclaw_py.core.errors import JobError
 from goclaw_py.core.jobs import Job, JobState, Message, Payload, Program, Prompt
-from goclaw_py.core.occurrence import Logged
+from goclaw_py.core.occurrence import Logged, Why
 from goclaw_py.core.schedule import describe
 from goclaw_py.core.text import count, first_words
 
@@ -78,3 +79,24 @@ def took_s(row: Logged) -> float | None:
     if row.started_at is None or row.finished_at is None:
         return None
     return max(0.0, (row.finished_at - row.started_at).total_seconds())
+
+
+_WHY: Final[Mapping[Why, str]] = {
+    Why.NO_WORK: "there was no work for it",
+    Why.BUSY: "its session or its agent was busy",
+    Why.AT_CAPACITY: "as many jobs ran as may at once",
+    Why.MISSED: "nobody was there when it was due",
+    Why.TOO_FREQUENT: "the run before was too short a time ago",
+    Why.BUDGET: "it had used up what it may",
+    Why.DISABLED: "it was switched off",
+    Why.STOPPED: "somebody stopped it",
+    Why.OUTAGE: "the provider of its model was away",
+    Why.EFFECTS: "its run was cut off after it had called tools that change something",
+    Why.NO_NOTIFY: "nobody was told: its reply did not begin with [NOTIFY]",
+    Why.NO_REPLY: "nobody was told: it had nothing to say",
+}
+
+
+def why_words(why: Why) -> str:
+    """Why an occurrence ended so, as a clause."""
+    return _WHY[why]

@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 
 from goclaw_py.core.errors import GoclawError
 from goclaw_py.core.events import RunEnded, RunStarted, RunText, RunTool
+from goclaw_py.core.explanation import Explanation
 from goclaw_py.core.ids import LaneName, NodeId, RunId, SessionKey
 from goclaw_py.core.live import LiveEvent
 from goclaw_py.core.messages import Sender
@@ -124,6 +125,8 @@ class QueueView:
     """The oldest that are not done, those that a run is working on included."""
     unanswered: tuple[Unanswered, ...]
     """The newest that ended otherwise than with an answer."""
+    unmentioned_at: datetime | None = None
+    """When its group was heard last by a message that was not meant for the bot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +270,14 @@ class Control(Protocol):
 
     async def run_record(self, prefix: str) -> RunRecord:
         """That run with its part of the history and its messages. Raises ``NotFound``."""
+
+    async def why(self, about: str | None = None) -> Explanation:
+        """Explain why something did or did not happen (SPEC OPS-4).
+
+        ``about``: a conversation, chat, person, run, message, job, agent or node by whatever it is
+        called; None: the gateway as a whole. Raises ``NotFound``, with the candidates if several
+        things are meant.
+        """
 
     async def usage(self, query: UsageQuery) -> UsageReport:
         """What runs have used that have ended. Raises ``BadUsageQuery`` (SPEC OPS-1)."""

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
 from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.explanation import Explanation
 from goclaw_py.core.ids import LaneName, NodeId, SessionKey
 from goclaw_py.core.live import LiveEvent, LiveNow
+from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.overview import in_line, lane_uses
 from goclaw_py.core.pairing import code_hash
 from goclaw_py.core.policy import DEFAULT_PROFILE
 from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.core.routing import peer_of
 from goclaw_py.core.status import (
     MAX_LANE_SIZE,
     ActiveRuns,
@@ -41,6 +44,7 @@ from goclaw_py.ports.jobs import JobDesk
 from goclaw_py.ports.store import (
     Node,
     Person,
+    Place,
     Run,
     Store,
 )
@@ -49,7 +53,10 @@ from goclaw_py.runtime.heartbeat.service import HeartbeatSetup, desk_of
 from goclaw_py.runtime.jobs.desk import JobDesk as StoredJobs
 from goclaw_py.runtime.jobs.making import Rules
 from goclaw_py.runtime.lists import SEARCHED, Lists, only, session_named
+from goclaw_py.runtime.policies import ChatRules
 from goclaw_py.runtime.submissions import Submissions
+from goclaw_py.runtime.why.explain import explain
+from goclaw_py.runtime.why.sources import Sources
 from goclaw_py.runtime.works import Works
 
 log = logging.getLogger(__name__)
@@ -70,8 +77,10 @@ class StoreControl(Lists):
         clock: Clock,
         jobs: JobDesk | None = None,
         heartbeats: HeartbeatDesk | None = None,
+        chat_rules: Callable[[], Mapping[Place, ChatRules]] = dict,
     ) -> None:
         super().__init__(store)
+        self._chat_rules = chat_rules
         self._clock = clock
         self._jobs = jobs or StoredJobs(store, clock, Rules(DEFAULT_PROFILE))
         self._heartbeats = heartbeats or desk_of(store, clock, HeartbeatSetup(), ())
@@ -123,6 +132,13 @@ class StoreControl(Lists):
     async def reset(self, key: SessionKey) -> None:
         """See ``Control``."""
         await self._store.reset_session(key, now=self._clock.now())
+
+    async def why(self, about: str | None = None) -> Explanation:
+        """See ``Control``."""
+        return await explain(self._sources(), about)
+
+    def _sources(self) -> Sources:
+        return Sources(self, self._store, self._clock, self._chat_rules)
 
     async def usage(self, query: UsageQuery) -> UsageReport:
         """See ``Control``."""
@@ -216,7 +232,15 @@ class StoreControl(Lists):
             policy=policy,
             messages=tuple(messages),
             unanswered=tuple(ended),
+            unmentioned_at=await self._unmentioned_at(key),
         )
+
+    async def _unmentioned_at(self, key: SessionKey) -> datetime | None:
+        session = await self._store.session(key)
+        if session is None or session.target is None or peer_of(key) is not PeerKind.GROUP:
+            return None
+        chat = await self._store.chat(session.target)
+        return None if chat is None else chat.unmentioned_at
 
 
 class GatewayControl(StoreControl):
@@ -229,7 +253,9 @@ class GatewayControl(StoreControl):
         works: Works,
         look: Callable[[], Awaitable[Status]],
     ) -> None:
-        super().__init__(store, clock, works.office.desk, works.heartbeats.desk)
+        desks = works.office.desk, works.heartbeats.desk
+        super().__init__(store, clock, *desks, chat_rules=lambda: works.policies.accounts)
+        self._works = works
         self._dispatcher = works.dispatcher
         self._children = works.children
         self._commands = works.commands
@@ -310,6 +336,9 @@ class GatewayControl(StoreControl):
     async def reset(self, key: SessionKey) -> None:
         """See ``Control``."""
         await self._commands.begin_anew_anywhere(key)
+
+    def _sources(self) -> Sources:
+        return replace(super()._sources(), works=self._works)
 
     async def _find(self, key: str) -> SessionKey:
         """One session. Its first request may still wait, and then it is not stored yet."""

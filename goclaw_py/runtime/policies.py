@@ -67,6 +67,11 @@ class Policies:
         """The accounts of this process."""
         return self._rules.keys()
 
+    @property
+    def accounts(self) -> Mapping[Place, ChatRules]:
+        """What the settings say about each of them."""
+        return self._rules
+
     def asking(self) -> Asking:
         """Where groups wait for the operator's decision."""
         own = {

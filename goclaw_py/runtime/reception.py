@@ -39,6 +39,8 @@ _REMEMBERED = 10_000
 _REST_WITHIN = timedelta(seconds=5)
 _NOTED_AGAIN = timedelta(hours=1)
 """How often a chat that nobody has decided about is stored again, with its name."""
+_UNMENTIONED_AGAIN = timedelta(seconds=10)
+"""How often it is stored that a group was heard by a message that was not meant for the bot."""
 
 
 @dataclass(slots=True)
@@ -79,6 +81,7 @@ class Reception:
         self._rests: Recent[ExternalId, None] = Recent(_REMEMBERED)
         """The next pieces that came; after a failed commit they come again."""
         self._noted: Recent[Target, datetime] = Recent(_REMEMBERED)
+        self._unmentioned: Recent[Target, datetime] = Recent(_REMEMBERED)
 
     def sort(self, batch: Sequence[Inbound]) -> Sorted:
         """Decide about each; nothing is stored yet."""
@@ -179,11 +182,9 @@ class Reception:
                         "hint": "goclaw groups list",
                     }
                     log.info("group_undecided", extra=facts)
-            case Access.UNMENTIONED if self._is_context(message, rules):
-                session = chat_session(rules.agent, message.target, message.peer)
-                kept = Unmentioned(message, session, rules.context_messages)
-                result.unmentioned.append(kept)
-            case Access.UNMENTIONED | Access.IGNORED:
+            case Access.UNMENTIONED:
+                self._note_unmentioned(message, rules, result)
+            case Access.IGNORED:
                 log.debug("message_ignored", extra={"channel": message.target.channel})
             case never:
                 assert_never(never)
@@ -204,6 +205,18 @@ class Reception:
             name = f"{sender.name} (@{sender.username})" if sender.username else sender.name
         if not rules.trusted:
             self._note(SeenChat(replace(message.target, thread=None), message.peer, name), result)
+
+    def _note_unmentioned(self, message: InboundMessage, rules: ChatRules, result: Sorted) -> None:
+        """Keep when a group was heard (SPEC OPS-4), and what was said as context (CHAN-12)."""
+        now, chat = self._clock.now(), replace(message.target, thread=None)
+        heard = self._unmentioned.get(chat)
+        if heard is None or now - heard >= _UNMENTIONED_AGAIN:
+            self._unmentioned[chat] = now
+            seen = SeenChat(chat, message.peer, message.place_name, unmentioned=True)
+            result.seen.append(seen)
+        if self._is_context(message, rules):
+            session = chat_session(rules.agent, message.target, message.peer)
+            result.unmentioned.append(Unmentioned(message, session, rules.context_messages))
 
     def _note(self, seen: SeenChat, result: Sorted) -> bool:
         """Enter a chat, once an hour; whether that is the first time."""

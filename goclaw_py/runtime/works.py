@@ -113,7 +113,7 @@ class Works:
         self.node = node
         self._live = around.live or node
         self._look_for_lost_at = clock.now()
-        channels = self._channels = {**around.channels, history_only.PLACE: HistoryOnly()}
+        channels = self.channels = {**around.channels, history_only.PLACE: HistoryOnly()}
         self.doorkeeper = Doorkeeper(store, clock)
         contexts = Contexts(around.context_windows)
         self.policies = policies = Policies(_rules(around), contexts)
@@ -278,7 +278,7 @@ class Works:
         for run in recovery.cut_runs:
             if run.target is None:
                 continue
-            channel = self._channels.get((run.target.channel, run.target.account))
+            channel = self.channels.get((run.target.channel, run.target.account))
             if channel is not None:
                 channel.signal(RunEnded(run.run_id, run.target, run.outcome))
 

@@ -135,7 +135,10 @@ def last_sight_of_each(seen: Iterable[SeenChat]) -> list[SeenChat]:
     last: dict[tuple[str, ...], SeenChat] = {}
     for chat in seen:
         target = chat.target
-        last[storable((target.channel, target.account, target.chat))] = chat
+        key = storable((target.channel, target.account, target.chat))
+        known = last.get(key)
+        unmentioned = chat.unmentioned or (known is not None and known.unmentioned)
+        last[key] = replace(chat, unmentioned=unmentioned)
     return list(last.values())
 
 

@@ -39,6 +39,7 @@ from goclaw_py.web.schedule import message_routes, schedule_routes
 from goclaw_py.web.settings import settings_routes
 from goclaw_py.web.terminals import terminal_routes
 from goclaw_py.web.usage import usage_routes
+from goclaw_py.web.why import why_routes
 from goclaw_py.web.wire import (
     MAX_BODY_BYTES,
     ApiError,
@@ -84,7 +85,7 @@ def make_api(
     _include(app, live, "/api")
     # Before the sessions: behind a key with slashes in it nothing else would be found.
     _include(app, message_routes(control), "/api", responses=None)
-    for routes in (_gateway, _lanes, node_routes, people_routes, chat_routes):
+    for routes in (_gateway, _lanes, node_routes, people_routes, chat_routes, why_routes):
         _include(app, routes(control), "/api")
     _include(app, session_routes(control), "/api/sessions")
     _include(app, run_routes(control), "/api/runs")

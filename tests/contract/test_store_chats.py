@@ -103,6 +103,27 @@ async def test_a_name_that_cannot_be_stored_as_it_is_loses_no_chat(world: World)
     assert await world.a.chats() == [chat("a\ufffdb\ufffd")]
 
 
+async def test_a_chat_is_found_by_its_place(world: World) -> None:
+    await world.a.note_chats([seen("Crew")], now=T0)
+    assert await world.b.chat(replace(CREW, thread="4")) == chat("Crew")
+    assert await world.b.chat(replace(CREW, chat="-1\0")) is None
+
+
+async def test_when_a_group_was_heard_without_a_mention_is_kept(world: World) -> None:
+    """OPS-4: nothing else of such a message is."""
+    unmentioned = replace(seen("Crew"), unmentioned=True)
+    await world.a.note_chats([unmentioned, seen("Crew")], now=at(1))
+    await world.a.note_chats([seen("Crew")], now=at(2))
+    heard = replace(chat("Crew", first=at(1), last=at(2)), unmentioned_at=at(1))
+    assert await world.b.chats() == [heard]
+    await world.a.note_chats([unmentioned], now=at(3))
+    moved = replace(CREW, chat="-200")
+    await world.a.move_chat("telegram", "default", old=CREW.chat, new=moved.chat, now=at(4))
+    found = await world.b.chat(moved)
+    assert found is not None
+    assert found.unmentioned_at == at(3)
+
+
 # -------------------------------------------------------------------------------- what is decided
 
 

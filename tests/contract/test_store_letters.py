@@ -57,6 +57,32 @@ async def texts(world: World) -> list[str]:
     return [row.message.text for row in pending]
 
 
+# -------------------------------------------------------------------------------- by their names
+
+
+async def test_a_message_is_found_by_the_id_under_which_it_came_in(world: World) -> None:
+    """OPS-4."""
+    (row,) = await arrive(world, inbox(1))
+    external_id, target = row.message.external_id, row.message.target
+    found = await world.b.letter_named(target.channel, target.account, external_id)
+    assert found == await world.b.letter(row.id)
+    assert found is not None
+    assert await world.b.letter_named(target.channel, "other", external_id) is None
+    assert await world.b.letter_named(target.channel, target.account, "x\0") is None
+
+
+async def test_the_messages_of_a_run_are_found_also_after_its_end(world: World) -> None:
+    """OPS-4."""
+    rows = await arrive(world, inbox(1), inbox(2), inbox(3))
+    run = new_run("r1", rows[1], rows[0])
+    await world.a.begin_run(run, node=A)
+    for _ in range(2):
+        found = await world.b.letters_of(run.id)
+        assert [one.row.id for one in found] == [rows[0].id, rows[1].id]
+        await world.a.finish_run(end("r1"), node=A)
+    assert await world.b.letters_of(RunId("r2")) == []
+
+
 # -------------------------------------------------------------------------------- edits
 
 

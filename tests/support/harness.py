@@ -432,11 +432,12 @@ async def a_process(
     others: Mapping[AgentName, AgentLoop] | None = None,
     spans: Spans = NO_SPANS,
     meter: Meter = NO_METER,
+    kind: type[GatewayProcess] = GatewayProcess,
 ) -> AsyncIterator[GatewayProcess]:
     """A started process with one trusted channel and an echoing agent, unless told otherwise."""
     made = channels or (RecordingChannel(),)
     with TemporaryDirectory(prefix="goclaw-test-") as folder:
-        process = GatewayProcess(
+        process = kind(
             database=database or MemoryDatabase(),
             ways=ways or Ways(),
             agent=agent or ScriptedAgent(),

@@ -30,6 +30,8 @@ class Chat:
     gone: str
     first_seen_at: datetime
     last_seen_at: datetime
+    unmentioned_at: datetime | None = None
+    """When something was said in an allowed group that was not meant for the bot (± 10 s)."""
 
     @property
     def cursor(self) -> Cursor:
@@ -39,11 +41,15 @@ class Chat:
 
 @dataclass(frozen=True, slots=True)
 class SeenChat:
-    """A chat as somebody wrote in it. ``target`` names no thread."""
+    """A chat as somebody wrote in it. ``target`` names no thread.
+
+    ``unmentioned``: what was written was not meant for the bot.
+    """
 
     target: Target
     peer: PeerKind
     name: str
+    unmentioned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,9 @@ class ChatStore(Protocol):
 
     async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
         """Known chats, the last seen first."""
+
+    async def chat(self, target: Target) -> Chat | None:
+        """What is known of a chat; the thread is ignored."""
 
     async def marked_chats(self) -> list[Chat]:
         """All that were decided about or cannot be written to, the last seen first."""

@@ -228,6 +228,12 @@ class InboxStore(Protocol):
     async def letter(self, row_id: int) -> Letter | None:
         """One inbox row, whatever became of it."""
 
+    async def letter_named(self, channel: str, account: str, external_id: str) -> Letter | None:
+        """The row of a message by the id under which it came in."""
+
+    async def letters_of(self, run: RunId) -> list[Letter]:
+        """The rows that a run answers, or has answered, in order of arrival."""
+
     async def retry_letters(self, ids: Collection[int], *, now: datetime) -> int:
         """Let messages that ended without an answer run again, all attempts before them.
 

@@ -24,6 +24,10 @@ class Chats(Part):
         """Of all channels and accounts."""
         return newest(self._db.chats.values(), limit, before)
 
+    async def chat(self, target: Target) -> Chat | None:
+        """By its key."""
+        return self._db.chats.get(_key(storable(target)))
+
     async def marked_chats(self) -> list[Chat]:
         """Looks at all chats."""
         marked = [chat for chat in self._db.chats.values() if chat.allowed is not None or chat.gone]
@@ -53,6 +57,7 @@ class Chats(Part):
                 peer=chat.peer,
                 name=chat.name or known.name,
                 last_seen_at=max(known.last_seen_at, now),
+                unmentioned_at=now if chat.unmentioned else known.unmentioned_at,
             )
 
     async def allow_chat(

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import datetime
 
+from goclaw_py.core.ids import RunId
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.ports.store import InboxKind, InboxRow, Letter, Notice
 from goclaw_py.store import rules
@@ -59,6 +60,15 @@ class Letters(Part):
         """Commands too."""
         found = self._db.inbox.get(row_id)
         return None if found is None else _letter(found)
+
+    async def letter_named(self, channel: str, account: str, external_id: str) -> Letter | None:
+        """Commands too."""
+        found = self._db.known.get(storable((channel, account, external_id)))
+        return None if found is None else _letter(found)
+
+    async def letters_of(self, run: RunId) -> list[Letter]:
+        """Looks at all of them."""
+        return [_letter(row) for row in self._db.inbox.values() if row.run_id == run]
 
     async def retry_letters(self, ids: Collection[int], *, now: datetime) -> int:  # noqa: ARG002  when is not kept
         """They go ahead of younger messages of their session, dismissed or not."""

@@ -201,6 +201,9 @@ class Moves:
                 allowed=old.allowed if new.allowed is None else new.allowed,
                 first_seen_at=min(old.first_seen_at, new.first_seen_at),
                 last_seen_at=max(old.last_seen_at, new.last_seen_at),
+                unmentioned_at=max(
+                    filter(None, (old.unmentioned_at, new.unmentioned_at)), default=None
+                ),
             )
         )
         return True

@@ -15,6 +15,7 @@ from goclaw_py.store.postgres.pages import place
 from goclaw_py.store.postgres.part import Part, notify, place_columns
 from goclaw_py.store.rules import last_sight_of_each
 from goclaw_py.store.sql import queries
+from goclaw_py.store.text import storable
 
 _SQL = queries("chats")
 
@@ -27,6 +28,13 @@ class Chats(Part):
         async with self._pool.connection() as connection:
             found = await connection.fetch(_SQL["chats"], limit, *place(before, keys=3))
         return [rows.chat(row) for row in found]
+
+    async def chat(self, target: Target) -> Chat | None:
+        """By its key."""
+        key = storable((target.channel, target.account, target.chat))
+        async with self._pool.connection() as connection:
+            row = await connection.row(_SQL["chat"], *key)
+        return None if row is None else rows.chat(row)
 
     async def marked_chats(self) -> list[Chat]:
         """From an index that holds no other chats."""
@@ -62,6 +70,7 @@ class Chats(Part):
                 [chat.peer for chat in chats],
                 [chat.name for chat in chats],
                 now,
+                [chat.unmentioned for chat in chats],
             )
 
     async def allow_chat(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
+from goclaw_py.core.ids import RunId
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.ports.store import InboxKind, InboxRow, InboxState, Letter, Notice
 from goclaw_py.store.postgres import rows
@@ -13,6 +14,7 @@ from goclaw_py.store.postgres.pages import row_place
 from goclaw_py.store.postgres.part import Part, notify
 from goclaw_py.store.postgres.pool import Row
 from goclaw_py.store.sql import queries
+from goclaw_py.store.text import storable
 
 _SQL = queries("letters")
 _INBOX = queries("inbox")
@@ -59,6 +61,19 @@ class Letters(Part):
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["letter"], row_id)
         return None if row is None else rows.letter(row)
+
+    async def letter_named(self, channel: str, account: str, external_id: str) -> Letter | None:
+        """Commands too."""
+        name = storable((channel, account, external_id))
+        async with self._pool.connection() as connection:
+            row = await connection.row(_SQL["letter_named"], *name)
+        return None if row is None else rows.letter(row)
+
+    async def letters_of(self, run: RunId) -> list[Letter]:
+        """From an index of their own."""
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(_SQL["letters_of"], run)
+        return [rows.letter(row) for row in found]
 
     async def retry_letters(self, ids: Collection[int], *, now: datetime) -> int:  # noqa: ARG002  when is not kept
         """They go ahead of younger messages of their session, dismissed or not."""

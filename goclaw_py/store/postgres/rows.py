@@ -301,6 +301,7 @@ def chat(row: Row) -> Chat:
         gone=row["gone"],
         first_seen_at=row["first_seen_at"],
         last_seen_at=row["last_seen_at"],
+        unmentioned_at=row["unmentioned_at"],
     )
 
 

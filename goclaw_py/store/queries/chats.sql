@@ -2,16 +2,25 @@
 
 -- name: chats
 -- The chats that were seen last, before a place.
-select channel, account, chat, peer, name, allowed, gone, first_seen_at, last_seen_at
+select channel, account, chat, peer, name, allowed, gone, first_seen_at, last_seen_at,
+    unmentioned_at
 from chats
 where (last_seen_at, channel, account, chat) < ($2, $3, $4, $5)
 order by last_seen_at desc, channel desc, account desc, chat desc
 limit $1;
 
+-- name: chat
+-- One chat.
+select channel, account, chat, peer, name, allowed, gone, first_seen_at, last_seen_at,
+    unmentioned_at
+from chats
+where channel = $1 and account = $2 and chat = $3;
+
 -- name: marked
 -- The chats that were decided about or cannot be written to, those that were seen last first. From an
 -- index that holds no others: there are as many chats as people.
-select channel, account, chat, peer, name, allowed, gone, first_seen_at, last_seen_at
+select channel, account, chat, peer, name, allowed, gone, first_seen_at, last_seen_at,
+    unmentioned_at
 from chats
 where allowed is not null or gone <> ''
 order by last_seen_at desc, channel desc, account desc, chat desc;
@@ -30,15 +39,20 @@ where c.peer = 'group' and c.allowed is null and c.gone = ''
 
 -- name: note
 -- Knows chats, in the order of their keys. A name that the channel did not tell stays as it was.
-insert into chats as c (channel, account, chat, peer, name, first_seen_at, last_seen_at)
-select s.channel, s.account, s.chat, s.peer, s.name, $6, $6
-from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])
-    as s (channel, account, chat, peer, name)
+insert into chats as c (
+    channel, account, chat, peer, name, first_seen_at, last_seen_at, unmentioned_at
+)
+select
+    s.channel, s.account, s.chat, s.peer, s.name, $6, $6,
+    case when s.unmentioned then $6::timestamptz end
+from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $7::boolean[])
+    as s (channel, account, chat, peer, name, unmentioned)
 order by s.channel collate "C", s.account collate "C", s.chat collate "C"
 on conflict (channel, account, chat) do update
 set peer = excluded.peer,
     name = case excluded.name when '' then c.name else excluded.name end,
-    last_seen_at = greatest(c.last_seen_at, excluded.last_seen_at);
+    last_seen_at = greatest(c.last_seen_at, excluded.last_seen_at),
+    unmentioned_at = coalesce(excluded.unmentioned_at, c.unmentioned_at);
 
 -- name: allow
 -- Keeps what was decided about a group, seen or not.

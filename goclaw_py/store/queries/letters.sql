@@ -44,6 +44,19 @@ select id, message, run_id, received_at, finished_at, outcome, reason, session, 
 from inbox
 where id = $1;
 
+-- name: letter_named
+-- One row of the inbox, by the id under which it came in.
+select id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts
+from inbox
+where channel = $1 and account = $2 and external_id = $3;
+
+-- name: letters_of
+-- The rows that a run answers or has answered, in order of their arrival.
+select id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts
+from inbox
+where run_id = $1
+order by id;
+
 -- name: retry
 -- Lets messages that ended without an answer run again, with all attempts before them. Locks them
 -- in order of their ids.

@@ -204,16 +204,17 @@ returning run_id;
 with old as (
     delete from chats
     where channel = $1 and account = $2 and chat = $3
-    returning peer, name, allowed, gone, first_seen_at, last_seen_at
+    returning peer, name, allowed, gone, first_seen_at, last_seen_at, unmentioned_at
 )
 insert into chats as c (
-    channel, account, chat, peer, name, allowed, gone, first_seen_at, last_seen_at
+    channel, account, chat, peer, name, allowed, gone, first_seen_at, last_seen_at, unmentioned_at
 )
-select $1, $2, $4, peer, name, allowed, gone, first_seen_at, last_seen_at
+select $1, $2, $4, peer, name, allowed, gone, first_seen_at, last_seen_at, unmentioned_at
 from old
 on conflict (channel, account, chat) do update
 set name = case c.name when '' then excluded.name else c.name end,
     allowed = coalesce(c.allowed, excluded.allowed),
     first_seen_at = least(c.first_seen_at, excluded.first_seen_at),
-    last_seen_at = greatest(c.last_seen_at, excluded.last_seen_at)
+    last_seen_at = greatest(c.last_seen_at, excluded.last_seen_at),
+    unmentioned_at = greatest(c.unmentioned_at, excluded.unmentioned_at)
 returning chat;

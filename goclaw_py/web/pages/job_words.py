@@ -7,10 +7,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from goclaw_py.core.jobs import Job, JobState, Payload, TargetKind
-from goclaw_py.core.occurrence import Logged, Status, Why
+from goclaw_py.core.occurrence import Logged, Status
 from goclaw_py.core.targets import target_text
 from goclaw_py.core.text import first_words
-from goclaw_py.core.wording_job_view import kind_and_text, obstacle, plan, took_s, trouble
+from goclaw_py.core.wording_job_view import (
+    kind_and_text,
+    obstacle,
+    plan,
+    took_s,
+    trouble,
+    why_words,
+)
 from goclaw_py.core.wording_times import at, local
 from goclaw_py.ports.jobs import JobDesk
 
@@ -38,21 +45,6 @@ STATUSES: Final[Mapping[Status, str]] = {
     Status.UNDELIVERED: "bad",
 }
 """The same of each status of an occurrence."""
-
-_WHY: Final[Mapping[Why, str]] = {
-    Why.NO_WORK: "there was no work for it",
-    Why.BUSY: "its session or its agent was busy",
-    Why.AT_CAPACITY: "as many jobs ran as may at once",
-    Why.MISSED: "nobody was there when it was due",
-    Why.TOO_FREQUENT: "the run before was too short a time ago",
-    Why.BUDGET: "it had used up what it may",
-    Why.DISABLED: "it was switched off",
-    Why.STOPPED: "somebody stopped it",
-    Why.OUTAGE: "the provider of its model was away",
-    Why.EFFECTS: "its run was cut off after it had called tools that change something",
-    Why.NO_NOTIFY: "nobody was told: its reply did not begin with [NOTIFY]",
-    Why.NO_REPLY: "nobody was told: it had nothing to say",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +127,7 @@ class LoggedLine:
 
 def logged_line(row: Logged, zone: str) -> LoggedLine:
     """What the history of a job says of an occurrence."""
-    why = _WHY[row.why] if row.why else ""
+    why = why_words(row.why) if row.why else ""
     return LoggedLine(
         row, STATUSES[row.status], local(row.scheduled_at, zone), took_s(row), why, cost(row)
     )

@@ -33,6 +33,7 @@ from goclaw_py.web.pages import (
     runs,
     sessions,
     timeline,
+    why,
 )
 from goclaw_py.web.pages import health as health_page
 from goclaw_py.web.pages.desk import Desk
@@ -75,6 +76,7 @@ _MODULES: Final = (
     heartbeats,
     deliveries,
     people,
+    why,
 )
 """Modules of pages that need nothing but the desk."""
 

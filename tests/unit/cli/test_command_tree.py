@@ -162,6 +162,7 @@ GATEWAY = {
     "pairing deny": "50",
     "pairing allow": "50",
     "groups list": "",
+    "why": "0190-aaaa",
     "config show": "lanes",
     "config path": "",
     "config check": "",

@@ -30,13 +30,22 @@ def test_groups_are_listed_and_those_to_decide_come_first(
     got = goclaw("groups", "list")
     assert got.code == 0
     lines = [" ".join(line.split()) for line in got.out.splitlines()]
-    assert lines[0] == "NAME ID CHANNEL STATE LAST SEEN PROBLEM"
+    assert lines[0] == "NAME ID CHANNEL STATE LAST SEEN WITHOUT A MENTION PROBLEM"
     assert lines[1].startswith("Family -1003 Ann[2J -1002 telegram/default waits for a decision ")
     assert lines[2].startswith("Straße -3001 telegram/work waits for a decision ")
     assert lines[3].startswith("Family -1001 telegram/default allowed ")
     assert lines[4].startswith("-2001 telegram/default denied ")
     assert lines[4].endswith(" ago cannot be written to: the bot was thrown out")
     assert len(lines) == 5  # a direct chat is no group
+
+
+def test_a_group_shows_when_it_was_heard_last_without_a_mention(
+    goclaw: Shell, database: FakeControl
+) -> None:
+    """SPEC OPS-4."""
+    database.known_chats = [replace(fake_post.FAMILY, unmentioned_at=fakes.NOW)]
+    line = goclaw("groups", "list").out.splitlines()[1]
+    assert line.count(" ago") == 2
 
 
 def test_the_account_is_shown_only_where_there_are_several(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -48,6 +49,15 @@ def test_a_queue_says_which_messages_got_no_answer_and_why(
     assert "dropped: the queue was full, and the oldest goes" in dropped
     assert "too much" in dropped
     assert f"its run failed; see: goclaw runs show {fakes.RUN_ID}" in failed
+
+
+def test_the_queue_of_a_group_says_when_it_was_heard_last_without_a_mention(
+    goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SPEC OPS-4."""
+    heard = replace(fakes.QUEUE, unmentioned_at=fakes.QUEUE.at - timedelta(minutes=3))
+    monkeypatch.setattr(fakes, "QUEUE", heard)
+    assert "last message without a mention: 3m 0s ago" in goclaw("queue", "console").out
 
 
 def test_a_queue_cannot_take_over_the_terminal(goclaw: Shell, gateway: ThreadGateway) -> None:

@@ -10,6 +10,7 @@ from decimal import Decimal
 
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.events import Usage
+from goclaw_py.core.explanation import Cure, Explanation, Step, Subject, SubjectKind
 from goclaw_py.core.histogram import Histogram, HistogramView
 from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId, SessionKey
 from goclaw_py.core.live import (
@@ -144,6 +145,17 @@ def said(number: int, text: str) -> InboundMessage:
     )
 
 
+WHY = Explanation(
+    Subject(SubjectKind.RUN, RUN_ID, "run 0190-aaaa"),
+    NOW,
+    "ended.failed",
+    "Run 0190-aaaa failed: no such model.",
+    (
+        Step(NOW, "received", "received from Ann\x1b[2J: “count <b>”"),
+        Step(None, "next_try", "the next try is due"),
+    ),
+    (Cure("Let the agent answer it again", "goclaw inbox retry 7"), Cure("Send it again")),
+)
 QUEUE = QueueView(
     session=SESSION,
     at=NOW,
@@ -316,6 +328,12 @@ class FakeControl(FakeUsage):
         if not self.gateway:
             return replace(QUEUE, live=False, waiting=(), policy=None)
         return QUEUE
+
+    async def why(self, about: str | None = None) -> Explanation:
+        self._called("why", about)
+        if about == "nobody":
+            raise NotFound("nothing is called 'nobody'")
+        return WHY
 
     async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
         self._called("stop", session, everything)

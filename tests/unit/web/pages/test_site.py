@@ -32,6 +32,8 @@ PAGES = [
     "/jobs/new",
     "/heartbeats/main",
     "/heartbeats/main/dry-run",
+    "/why",
+    "/why?about=agent:main:console:direct:local",
 ]
 MAX_PAGE_BYTES = 250 * 1024
 

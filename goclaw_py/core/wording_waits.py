@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING
+from typing import Final
 
 from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.core.status import LaneView, RunView, WaitsFor
 
-if TYPE_CHECKING:
-    from goclaw_py.core.requests import QueuePolicy
+_NO_LIMIT: Final = 1 << 31
 
 _REASONS = {
     Reason.STOPPED: "stopped by /stop",
@@ -42,6 +41,11 @@ def taken_text(lane: LaneView) -> str:
     return f"{lane.active}{f'+{lane.elsewhere}' if lane.elsewhere else ''}/{lane.concurrency}"
 
 
+def reason_words(reason: Reason) -> str:
+    """Why a request ended otherwise than by its own work, as a clause."""
+    return _REASONS[reason]
+
+
 def why(outcome: Outcome | None, reason: Reason | None, run_id: str | None) -> str:
     """Why a message has no answer."""
     if outcome is None:
@@ -72,7 +76,7 @@ def waits_for(run: RunView) -> str:
 def policy(how: QueuePolicy) -> str:
     """How a session queues."""
     begin = f"mode {how.mode.value}, {how.concurrency} at once"
-    if how.capacity >= sys.maxsize:  # messages that were left over by a crash
+    if how.capacity >= _NO_LIMIT:  # messages that were left over by a crash
         return f"{begin}, any number may wait"
     dropped = "the oldest goes" if how.drop == "old" else "the newest is not taken"
     return f"{begin}, {how.capacity} may wait, then {dropped}"

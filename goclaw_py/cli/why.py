@@ -1,0 +1,113 @@
+"""``goclaw why``: why something did or did not happen, and what to do about it (SPEC OPS-4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from goclaw_py.cli import completion
+from goclaw_py.cli.context import AsJson, cli, named
+from goclaw_py.cli.output import clock, plain, show_json
+
+if TYPE_CHECKING:
+    from goclaw_py.cli.context import Cli
+    from goclaw_py.core.explanation import Explanation, Step
+    from goclaw_py.ports.control import Control
+
+
+_OLDER = "migrations"
+"""The check that finds a database of an older release."""
+
+
+def _maybe_named(text: str | None) -> str | None:
+    return None if text is None else named(text)
+
+
+Thing = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[THING]",
+        callback=_maybe_named,
+        show_default=False,
+        autocompletion=completion.sessions,
+        help="A conversation, chat, person, message, run, job, agent or node.",
+    ),
+]
+
+
+def why(ctx: typer.Context, thing: Thing = None, *, as_json: AsJson = False) -> None:
+    """Explain why something did or did not happen.
+
+    THING is whatever it is called: a part of a session's key, telegram:123, a title, @username,
+    telegram:123/45 or https://t.me/c/… for a message, the number of a message, a run, a job, an
+    agent (its heartbeat) or a node. Without it: what is wrong now.
+    """
+
+    async def ask(control: Control) -> Explanation:
+        return await control.why(thing)
+
+    found = _checked(cli(ctx)) if thing is None else cli(ctx).ask(ask)
+    if as_json:
+        from goclaw_py.core.explanation import Explanation  # noqa: PLC0415
+
+        show_json(Explanation, found)
+    else:
+        _show(found)
+
+
+def _checked(options: Cli) -> Explanation:
+    """What is wrong now: what the gateway says, and what ``goclaw doctor`` finds."""
+    from goclaw_py.cli.doctor.checks import examine  # noqa: PLC0415
+    from goclaw_py.core.errors import SettingError, StoreUnavailable  # noqa: PLC0415
+    from goclaw_py.core.explanation import Cure, Explanation, Step  # noqa: PLC0415
+    from goclaw_py.runtime.clock import SystemClock  # noqa: PLC0415
+    from goclaw_py.runtime.why.gateway import GATEWAY  # noqa: PLC0415
+
+    # An older database keeps a gateway from working only until somebody has migrated it: a hint.
+    reports = [one for one in examine(options) if one.cure]
+    wrong = [one for one in reports if one.level == "wrong" or one.id == _OLDER]
+    steps = tuple(Step(None, f"check.{one.id}", f"{one.subject}: {one.fact}") for one in wrong)
+    cures = tuple(Cure(f"{one.subject}: {one.cure}") for one in wrong)
+
+    async def ask(control: Control) -> Explanation:
+        return await control.why()
+
+    found = Explanation(GATEWAY, SystemClock().now(), "", "")
+    if not any(one.id == _OLDER for one in wrong):  # to look at it must not change it
+        try:
+            found = options.ask(ask)
+        except (SettingError, StoreUnavailable):
+            # Without settings or a database nobody else can say anything.
+            if not wrong:
+                raise
+    if not wrong:
+        return found
+    first = wrong[0]
+    answer = f"{first.subject}: {first.fact}."
+    return replace(
+        found,
+        code=f"check.{first.id}",
+        answer=answer[:1].upper() + answer[1:],
+        chain=(*steps, *found.chain),
+        cures=(*cures, *found.cures),
+    )
+
+
+def _show(found: Explanation) -> None:
+    typer.echo(plain(found.answer))
+    if found.chain:
+        typer.echo("\nHow it came to this:")
+        for number, step in enumerate(found.chain, 1):
+            typer.echo(plain(_line(number, step)))
+    if found.cures:
+        typer.echo("\nWhat to do:")
+        for cure in found.cures:
+            command = f":\n      {cure.command}" if cure.command else ""
+            typer.echo(plain(f"  - {cure.words}{command}"))
+
+
+def _line(number: int, step: Step) -> str:
+    at = clock(step.at) or "now".ljust(19)
+    return f"  {number}. {at}  {step.words}"

@@ -1,0 +1,71 @@
+"""Questions of the troubleshooting guide: each is provoked in a gateway and answered by it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from goclaw_py.core.explanation import Explanation
+from goclaw_py.runtime.control import GatewayControl, StoreControl
+from goclaw_py.store.memory import MemoryDatabase, MemoryStore
+from goclaw_py.testing.clock import LoopClock
+from tests.support.figures import snapshots_of
+from tests.support.harness import GatewayProcess
+
+EXTRA = ""
+"""In place of the words of a question that the guide does not have."""
+
+P = TypeVar("P")
+
+
+@dataclass(frozen=True)
+class Row(Generic[P]):
+    """One question.
+
+    Args:
+        question: Its words in the guide, or ``EXTRA``.
+        provoke: Brings it about, and asks.
+        code: The stable name of the answer.
+        says: A part of the first sentence.
+        cure: A part of what to do: a command, or words.
+    """
+
+    question: str
+    provoke: P
+    code: str
+    says: str
+    cure: str = ""
+
+    def __str__(self) -> str:
+        return self.code
+
+
+Case = Row[Callable[[], Awaitable[Explanation]]]
+"""A question that is provoked in a gateway within the test."""
+
+
+async def ask(gateway: GatewayProcess, about: str | None = None) -> Explanation:
+    """Ask a gateway as ``goclaw why`` does."""
+    look = snapshots_of(gateway).full
+    return await GatewayControl(gateway.store, gateway.clock, gateway.works, look).why(about)
+
+
+async def ask_database(
+    database: MemoryDatabase, about: str | None = None, gateway: GatewayProcess | None = None
+) -> Explanation:
+    """The same without a gateway; its settings are those of ``gateway``."""
+    rules = dict if gateway is None else lambda: gateway.works.policies.accounts
+    return await StoreControl(MemoryStore(database), LoopClock(), chat_rules=rules).why(about)
+
+
+async def check(case: Case) -> None:
+    """The question has its answer, in one sentence, with the way to it and a cure."""
+    found = await case.provoke()
+    told = f"{found.code}: {found.answer}\n{found.chain}\n{found.cures}"
+    assert found.code == case.code, told
+    assert case.says in found.answer, told
+    assert "\n" not in found.answer
+    assert found.answer.endswith("."), told
+    assert found.chain, told
+    assert any(case.cure in f"{cure.words}: {cure.command}" for cure in found.cures), told

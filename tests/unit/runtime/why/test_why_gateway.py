@@ -1,0 +1,206 @@
+"""Questions about the gateway as a whole and its nodes, each provoked (SPEC OPS-4, NODE-1)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from goclaw_py.core.errors import AgentError, NotSent, Undeliverable
+from goclaw_py.core.explanation import Explanation
+from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.store.memory import MemoryDatabase
+from goclaw_py.testing.agents import Block, Fail, ScriptedAgent
+from goclaw_py.testing.channel import RecordingChannel
+from tests.support.harness import Ways, a_process
+from tests.support.why import EXTRA, Case, ask, ask_database, check
+
+AT_ONCE = Ways(QueuePolicy(), QueuePolicy())
+
+
+async def no_gateway() -> Explanation:
+    database = MemoryDatabase()
+    async with a_process(ways=AT_ONCE, database=database) as gateway:
+        await gateway.ask("hello")
+        await gateway.shut_down()
+        return await ask_database(database)
+
+
+async def all_is_well() -> Explanation:
+    async with a_process(ways=AT_ONCE) as gateway:
+        await gateway.ask("hello")
+        return await ask(gateway)
+
+
+async def dead_deliveries() -> Explanation:
+    async with a_process(ways=AT_ONCE) as gateway:
+        gateway.channel.fail(Undeliverable("Bad Request: chat not found"), chat="ann")
+        await gateway.say("hello")
+        await asyncio.sleep(5)
+        return await ask(gateway)
+
+
+async def unanswered_messages() -> Explanation:
+    agent = ScriptedAgent(Fail(AgentError("Sorry.", "401 invalid api key")))
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.ask("hello")
+        return await ask(gateway)
+
+
+async def busy_lane() -> Explanation:
+    async with a_process(ScriptedAgent(Block()), replace(AT_ONCE, main_lane=1)) as gateway:
+        await gateway.say("long", chat="bob")
+        await gateway.scripted.until_active(1)
+        await gateway.say("next")
+        await asyncio.sleep(30)
+        return await ask(gateway)
+
+
+async def shutting_down() -> Explanation:
+    async with a_process(ScriptedAgent(Block()), AT_ONCE) as gateway:
+        await gateway.say("long")
+        await gateway.scripted.until_active(1)
+        ending = asyncio.create_task(gateway.shut_down(wait_s=60))
+        await asyncio.sleep(5)
+        found = await ask(gateway)
+        await gateway.control.stop(gateway.scripted.requests[0].session, everything=True)
+        await ending
+        return found
+
+
+async def database_away() -> Explanation:
+    async with a_process(ways=AT_ONCE) as gateway:
+        gateway.store.away = True
+        await asyncio.sleep(5)
+        return await ask(gateway)
+
+
+async def dead_node() -> Explanation:
+    database = MemoryDatabase()
+    async with (
+        a_process(ways=AT_ONCE, database=database) as first,
+        a_process(ways=AT_ONCE, database=database) as second,
+    ):
+        node = first.node()
+        first.kill()
+        # Its lease is over, and the other node has not looked yet.
+        await asyncio.sleep(9.0)
+        second.store.broken.add("recover")
+        await asyncio.sleep(1)
+        return await ask(second, f"node:{node}")
+
+
+async def another_node_has_it() -> Explanation:
+    database = MemoryDatabase()
+    async with (
+        a_process(ScriptedAgent(Block()), AT_ONCE, database=database) as owner,
+        a_process(ways=AT_ONCE, database=database) as other,
+    ):
+        await owner.say("long")
+        await owner.scripted.until_active(1)
+        await owner.say("next")
+        return await ask(other, "telegram:ann")
+
+
+async def behind_a_message() -> Explanation:
+    async with a_process(ways=AT_ONCE) as gateway:
+        gateway.channel.fail(*[NotSent("no route to host")] * 5, chat="ann")
+        await gateway.say("one", "two")
+        await asyncio.sleep(5)
+        return await ask(gateway, "outbox:2")
+
+
+async def account_is_gone() -> Explanation:
+    database = MemoryDatabase()
+    async with a_process(ScriptedAgent(Block()), AT_ONCE, database=database) as gateway:
+        await gateway.say("hello")
+        await gateway.shut_down(wait_s=0.1)
+    web = RecordingChannel("web")
+    async with a_process(ways=AT_ONCE, database=database, channels=(web,)) as other:
+        return await ask(other, "inbox:1")
+
+
+CASES = [
+    Case(
+        "Nothing comes back from any chat",
+        no_gateway,
+        "gateway.none",
+        "No gateway runs here",
+        "goclaw run",
+    ),
+    Case(
+        EXTRA,
+        dead_deliveries,
+        "gateway.dead_deliveries",
+        "1 message could not be delivered",
+        "goclaw outbox list --state dead",
+    ),
+    Case(
+        EXTRA,
+        unanswered_messages,
+        "gateway.unanswered",
+        "1 message could not be worked on",
+        "goclaw inbox list",
+    ),
+    Case(
+        EXTRA,
+        busy_lane,
+        "gateway.lane_full",
+        "Lane main is full (1 of 1) and 1 waits",
+        "goclaw lanes",
+    ),
+    Case(
+        EXTRA,
+        shutting_down,
+        "gateway.draining",
+        "The gateway is shutting down",
+        "goclaw run",
+    ),
+    Case(
+        "The gateway runs, and nothing is taken in",
+        database_away,
+        "gateway.database",
+        "does not answer",
+        "goclaw doctor",
+    ),
+    Case(
+        "One of several gateways does not answer",
+        dead_node,
+        "node.expired",
+        "does not answer: its lease ended",
+        "goclaw nodes list",
+    ),
+    Case(
+        EXTRA,
+        another_node_has_it,
+        "waits.node",
+        "Its conversation belongs to node",
+        "goclaw why node:",
+    ),
+    Case(
+        EXTRA,
+        behind_a_message,
+        "delivery.behind",
+        "waits behind message 1 to the same chat",
+        "goclaw why outbox:1",
+    ),
+    Case(
+        EXTRA,
+        account_is_gone,
+        "waits.account",
+        "waits for a gateway with the account telegram/default",
+        "Set up telegram/default",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+async def test_a_question_about_the_gateway_is_answered(case: Case) -> None:
+    await check(case)
+
+
+async def test_a_gateway_in_which_nothing_is_wrong_says_so() -> None:
+    found = await all_is_well()
+    assert found.code == "gateway.fine"
+    assert found.cures == ()

@@ -1,0 +1,188 @@
+"""Questions about the heartbeat, each provoked (SPEC OPS-4, HB-9)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+
+from goclaw_py.core.budget import Budget
+from goclaw_py.core.errors import AgentError
+from goclaw_py.core.events import Usage
+from goclaw_py.core.explanation import Explanation
+from goclaw_py.core.heartbeat import HeartbeatPolicy
+from goclaw_py.core.hours import ActiveHours
+from goclaw_py.core.ids import MAIN_AGENT
+from goclaw_py.ports.agent import AgentResult
+from goclaw_py.testing.agents import Block, Fail, Return, Say, ScriptedAgent
+from tests.support.beats import CHECKLIST, EVERY, beating, saying, until_ended, write
+from tests.support.harness import GatewayProcess, a_process
+from tests.support.why import EXTRA, Case, ask, check
+
+
+async def after_beats(
+    agent: ScriptedAgent,
+    number: int,
+    *,
+    policy: HeartbeatPolicy | None = None,
+    checklist: str = CHECKLIST,
+    first: Callable[[GatewayProcess], Awaitable[object]] | None = None,
+) -> Explanation:
+    """Ask after so many heartbeats."""
+    async with a_process(agent, beating(policy)) as gateway:
+        write(gateway, checklist)
+        if first is not None:
+            await first(gateway)
+        await until_ended(gateway, number)
+        return await ask(gateway, "main")
+
+
+async def hello(gateway: GatewayProcess) -> object:
+    return await gateway.ask("hello")
+
+
+async def switched_off() -> Explanation:
+    async with a_process(saying("HEARTBEAT_OK"), beating()) as gateway:
+        await gateway.works.heartbeats.desk.switch(MAIN_AGENT, on=False)
+        return await ask(gateway, "main")
+
+
+async def off_by_settings() -> Explanation:
+    async with a_process(saying("HEARTBEAT_OK"), beating(interval=None)) as gateway:
+        return await ask(gateway, "main")
+
+
+async def muted() -> Explanation:
+    async with a_process(saying("HEARTBEAT_OK"), beating()) as gateway:
+        until = gateway.clock.now() + timedelta(hours=2)
+        await gateway.works.heartbeats.desk.mute(MAIN_AGENT, until)
+        return await ask(gateway, "main")
+
+
+async def at_night() -> Explanation:
+    policy = HeartbeatPolicy(interval=EVERY, hours=ActiveHours(8 * 60, 22 * 60, "UTC"))
+    return await after_beats(saying("HEARTBEAT_OK"), 1, policy=policy)
+
+
+async def empty_checklist() -> Explanation:
+    return await after_beats(saying("HEARTBEAT_OK"), 1, checklist="# Checklist\n")
+
+
+async def all_well() -> Explanation:
+    return await after_beats(saying("HEARTBEAT_OK"), 1)
+
+
+async def said_before() -> Explanation:
+    return await after_beats(saying("The house burns."), 2, first=hello)
+
+
+async def no_chat() -> Explanation:
+    return await after_beats(saying("The house burns."), 1)
+
+
+async def broken() -> Explanation:
+    return await after_beats(saying(Fail(AgentError("Sorry.", "400 no such model"))), 1)
+
+
+async def used_up() -> Explanation:
+    result = AgentResult("HEARTBEAT_OK", usage=Usage(1, 1000, 10, 0, Decimal(2)))
+    policy = HeartbeatPolicy(interval=EVERY, day=Budget(usd=Decimal(1)))
+    return await after_beats(saying(Return(result)), 2, policy=policy)
+
+
+async def agent_is_busy() -> Explanation:
+    agent = ScriptedAgent(Block(), otherwise=lambda _: Say("HEARTBEAT_OK"))
+    async with a_process(agent, beating()) as gateway:
+        write(gateway)
+        await gateway.say("long")
+        await asyncio.sleep(90)
+        return await ask(gateway, "main")
+
+
+CASES = [
+    Case(
+        "The heartbeat is silent: somebody turned it off",
+        switched_off,
+        "heartbeat.off",
+        "the heartbeat was switched off",
+        "goclaw heartbeat on main",
+    ),
+    Case(
+        EXTRA,
+        off_by_settings,
+        "heartbeat.off_by_settings",
+        "the settings switch the heartbeat off",
+        "[heartbeat] in goclaw.toml",
+    ),
+    Case(
+        EXTRA,
+        muted,
+        "heartbeat.muted",
+        "it is muted until",
+        "goclaw heartbeat mute off --agent main",
+    ),
+    Case(
+        "The heartbeat is silent at night",
+        at_night,
+        "heartbeat.quiet_hours",
+        "It was skipped: it is outside its active hours",
+        "active_hours",
+    ),
+    Case(
+        "The heartbeat does nothing",
+        empty_checklist,
+        "heartbeat.empty",
+        "HEARTBEAT.md asks for nothing",
+        "goclaw heartbeat add --agent main TEXT",
+    ),
+    Case(
+        EXTRA,
+        all_well,
+        "heartbeat.ok",
+        "All was well, so nothing was sent",
+        "goclaw heartbeat run main --dry-run",
+    ),
+    Case(
+        "An alert came once and not again",
+        said_before,
+        "heartbeat.duplicate",
+        "that was said within the last 24 hours",
+        "goclaw why run:",
+    ),
+    Case(
+        EXTRA,
+        no_chat,
+        "heartbeat.no_route",
+        "there was no chat to send it to",
+        "Write to the agent in the chat that it should alert",
+    ),
+    Case(
+        EXTRA,
+        broken,
+        "heartbeat.failed",
+        "It failed: AgentError: 400 no such model",
+        "goclaw why run:",
+    ),
+    Case(
+        "The heartbeat stopped in the middle of the day: its money is used up",
+        used_up,
+        "heartbeat.budget",
+        "its beats have used up what they may use on a day",
+        "[heartbeat.budget]",
+    ),
+    Case(
+        EXTRA,
+        agent_is_busy,
+        "heartbeat.busy",
+        "somebody talks to the agent",
+        "goclaw runs --active",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+async def test_a_question_about_a_heartbeat_is_answered(case: Case) -> None:
+    await check(case)

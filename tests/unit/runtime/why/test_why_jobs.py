@@ -1,0 +1,243 @@
+"""Questions about jobs and reminders, each provoked (SPEC OPS-4)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from goclaw_py.core.errors import AgentError, ChatGone
+from goclaw_py.core.explanation import Explanation
+from goclaw_py.core.jobs import Job, JobState, Notify, TargetKind
+from goclaw_py.core.policy import DEFAULT_PROFILE
+from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.ports.jobs import JobChange
+from goclaw_py.runtime.jobs.making import Rules
+from goclaw_py.runtime.jobs.office import JobSetup
+from goclaw_py.store.memory import MemoryDatabase
+from goclaw_py.testing.agents import Block, Fail, Say, ScriptedAgent, Step
+from tests.support.harness import GatewayProcess, Ways, a_process
+from tests.support.jobs import OPERATOR, Wanted, at, desk, every, make, setup
+from tests.support.why import EXTRA, Case, ask, ask_database, check
+
+AT_ONCE = Ways(QueuePolicy())
+BROKEN = Fail(AgentError("Sorry.", "the model said 400"))
+
+
+@asynccontextmanager
+async def with_job(
+    wanted: Wanted, *steps: Step, jobs: JobSetup | None = None
+) -> AsyncIterator[tuple[GatewayProcess, Job]]:
+    """A gateway with a job that its agent works on in these steps."""
+    ways = replace(AT_ONCE, jobs=jobs or JobSetup())
+    async with a_process(ScriptedAgent(*steps), ways) as gateway:
+        await gateway.ask("hello")
+        yield gateway, await make(gateway, wanted)
+
+
+async def paused() -> Explanation:
+    async with with_job(Wanted(every(60))) as (gateway, job):
+        await desk(gateway).edit(job.id, JobChange(state=JobState.PAUSED), OPERATOR)
+        return await ask(gateway, "job")
+
+
+async def disabled() -> Explanation:
+    never = setup(auto_disable_after=2, retries=0)
+    steps = (Say("hi"), BROKEN, BROKEN)
+    async with with_job(Wanted(every(60)), *steps, jobs=never) as (gateway, _):
+        await asyncio.sleep(300)
+        return await ask(gateway, "job")
+
+
+async def not_due_yet() -> Explanation:
+    async with with_job(Wanted(at(7200))) as (gateway, _):
+        return await ask(gateway, "job")
+
+
+async def missed() -> Explanation:
+    database = MemoryDatabase()
+    ways = replace(AT_ONCE, jobs=setup(misfire="skip"))
+    async with a_process(ways=ways, database=database) as gateway:
+        await gateway.ask("hello")
+        await make(gateway, Wanted(every(600)))
+        await gateway.shut_down()
+    await asyncio.sleep(900)
+    async with a_process(ways=ways, database=database) as gateway:
+        await asyncio.sleep(5)
+        return await ask(gateway, "job")
+
+
+async def nobody_to_tell() -> Explanation:
+    async with a_process(ways=AT_ONCE) as gateway:
+        await make(gateway, Wanted(every(60), target=TargetKind.LAST))
+        await asyncio.sleep(65)
+        return await ask(gateway, "job")
+
+
+async def refused_by_the_chat() -> Explanation:
+    async with with_job(Wanted(every(60))) as (gateway, _):
+        gateway.channel.fail(ChatGone("Forbidden: bot was blocked by the user"), chat="ann")
+        await asyncio.sleep(65)
+        return await ask(gateway, "job")
+
+
+async def without_the_word() -> Explanation:
+    wanted = Wanted(every(60), notify=Notify.CONDITIONAL)
+    async with with_job(wanted, Say("hi"), Say("all quiet")) as (gateway, _):
+        await asyncio.sleep(65)
+        return await ask(gateway, "job")
+
+
+async def tells_nobody() -> Explanation:
+    async with with_job(Wanted(every(60), notify=Notify.NEVER)) as (gateway, _):
+        await asyncio.sleep(65)
+        return await ask(gateway, "job")
+
+
+async def scheduler_off() -> Explanation:
+    off = JobSetup(Rules(DEFAULT_PROFILE, enabled=False))
+    async with with_job(Wanted(every(60)), jobs=off) as (gateway, _):
+        return await ask(gateway, "job")
+
+
+async def done_and_deleted() -> Explanation:
+    async with with_job(Wanted(at(60), message=True)) as (gateway, _):
+        await asyncio.sleep(120)
+        return await ask(gateway, "job")
+
+
+async def failed() -> Explanation:
+    async with with_job(Wanted(every(60)), Say("hi"), BROKEN) as (gateway, _):
+        await asyncio.sleep(70)
+        return await ask(gateway, "job")
+
+
+async def due_without_a_gateway() -> Explanation:
+    database = MemoryDatabase()
+    async with a_process(ways=AT_ONCE, database=database) as gateway:
+        await make(gateway, Wanted(at(60)))
+        await gateway.shut_down()
+        await asyncio.sleep(600)
+        return await ask_database(database, "job", gateway)
+
+
+async def still_running() -> Explanation:
+    async with with_job(Wanted(every(60)), Say("hi"), Block()) as (gateway, _):
+        await asyncio.sleep(120)
+        return await ask(gateway, "job")
+
+
+async def run_once_and_failed() -> Explanation:
+    async with with_job(Wanted(at(60)), Say("hi"), BROKEN) as (gateway, _):
+        await asyncio.sleep(120)
+        return await ask(gateway, "job")
+
+
+CASES = [
+    Case(
+        "A job does not run any more",
+        paused,
+        "job.paused",
+        "The job job does not run: paused",
+        "goclaw cron resume job",
+    ),
+    Case(
+        "A job has switched itself off",
+        disabled,
+        "job.disabled",
+        "disabled after 2 failures in a row: AgentError: the model said 400",
+        "goclaw cron resume job",
+    ),
+    Case(
+        "A reminder has not come yet, or comes at the wrong hour",
+        not_due_yet,
+        "job.not_yet",
+        "has not been due yet: it runs today 05:04:05 (UTC)",
+        "goclaw cron edit job --tz ZONE",
+    ),
+    Case(
+        "A job was due while the gateway was down",
+        missed,
+        "job.missed",
+        "was skipped: nobody was there when it was due",
+        "goclaw cron edit job --policy misfire=once",
+    ),
+    Case(
+        "A reminder did not come: no gateway ran",
+        due_without_a_gateway,
+        "job.no_gateway",
+        "no gateway runs here",
+        "goclaw run",
+    ),
+    Case(
+        "A job ran, and nobody was told",
+        nobody_to_tell,
+        "job.no_route",
+        "ran well, and there was no chat to send its result to",
+        "goclaw cron edit job --to TARGET",
+    ),
+    Case(
+        EXTRA,
+        refused_by_the_chat,
+        "job.undelivered",
+        "ran well, and the channel did not take its result",
+        "goclaw cron edit job --to TARGET",
+    ),
+    Case(
+        "A job that watches something is always silent",
+        without_the_word,
+        "job.no_notify",
+        "nobody was told: its reply did not begin with [NOTIFY]",
+        "goclaw cron edit job --notify always",
+    ),
+    Case(
+        EXTRA,
+        tells_nobody,
+        "job.tells_nobody",
+        "nobody is told, because the job wants it so",
+        "goclaw cron edit job --notify always",
+    ),
+    Case(
+        "No job runs at all",
+        scheduler_off,
+        "job.scheduler_off",
+        "the scheduler is off (scheduler.enabled)",
+        "enabled = true under [scheduler]",
+    ),
+    Case(
+        "A reminder is gone from the list",
+        done_and_deleted,
+        "job.done_and_deleted",
+        "ran and was deleted after that",
+        "goclaw cron runs --job",
+    ),
+    Case(
+        "A job failed",
+        failed,
+        "job.failed",
+        "failed: AgentError: the model said 400",
+        "goclaw why run:",
+    ),
+    Case(
+        EXTRA,
+        run_once_and_failed,
+        "job.failed",
+        "does not run: failed: AgentError: the model said 400",
+        "goclaw cron run job",
+    ),
+    Case(
+        EXTRA,
+        still_running,
+        "job.running",
+        "The job job is running, for",
+        "goclaw why run:",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+async def test_a_question_about_a_job_is_answered(case: Case) -> None:
+    await check(case)

@@ -1,0 +1,498 @@
+"""Questions about messages and their answers, each provoked (SPEC OPS-4)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from goclaw_py.core.budget import Budget
+from goclaw_py.core.errors import AgentError, ChatGone, MaybeSent, NotSent, RateLimited
+from goclaw_py.core.events import ToolStarted
+from goclaw_py.core.explanation import Explanation
+from goclaw_py.core.messages import InboundMessage
+from goclaw_py.core.requests import Drop, Mode, QueuePolicy
+from goclaw_py.runtime.ledger import Limits
+from goclaw_py.store.memory import MemoryDatabase
+from goclaw_py.testing.agents import Block, Emitting, Fail, Ignore, Say, ScriptedAgent
+from goclaw_py.testing.channel import Failure
+from tests.support.harness import Ways, a_process, message, until
+from tests.support.why import EXTRA, Case, ask, ask_database, check
+
+AT_ONCE = Ways(QueuePolicy())
+ANN = "telegram:ann"
+
+
+async def stored_without_a_gateway() -> Explanation:
+    database = MemoryDatabase()
+    async with a_process(ScriptedAgent(Block()), AT_ONCE, database=database) as gateway:
+        await gateway.say("hello")
+        await gateway.shut_down(wait_s=0.1)
+        return await ask_database(database, ANN, gateway)
+
+
+async def provider_down() -> Explanation:
+    down = Fail(AgentError("Sorry.", "503 from the model", retryable=True))
+    async with a_process(ScriptedAgent(otherwise=lambda _: down), AT_ONCE) as gateway:
+        await gateway.say("hello")
+        await asyncio.sleep(3)
+        return await ask(gateway, ANN)
+
+
+async def failed() -> Explanation:
+    agent = ScriptedAgent(Fail(AgentError("Sorry.", "401 invalid api key")))
+    async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.ask("hello")
+        return await ask(gateway, ANN)
+
+
+async def nothing_to_say() -> Explanation:
+    async with a_process(ScriptedAgent(Say("")), AT_ONCE) as gateway:
+        await gateway.say("hello")
+        await asyncio.sleep(2)
+        return await ask(gateway, ANN)
+
+
+async def crashed_each_time() -> Explanation:
+    database = MemoryDatabase()
+    for _ in range(3):
+        async with a_process(ScriptedAgent(Block()), AT_ONCE, database=database) as gateway:
+            if not database.inbox:
+                await gateway.say("hello")
+            await gateway.scripted.until_active(1)
+            gateway.kill()
+            await asyncio.sleep(15)
+    async with a_process(ScriptedAgent(Block()), AT_ONCE, database=database) as gateway:
+        await asyncio.sleep(20)
+        return await ask(gateway, ANN)
+
+
+async def blocked_the_bot() -> Explanation:
+    async with a_process(ways=AT_ONCE) as gateway:
+        gateway.channel.fail(ChatGone("Forbidden: bot was blocked by the user"), chat="ann")
+        await gateway.say("hello")
+        await asyncio.sleep(2)
+        return await ask(gateway, "outbox:1")
+
+
+async def server_does_not_answer() -> Explanation:
+    async with a_process(ways=AT_ONCE) as gateway:
+        gateway.channel.fail(*[NotSent("no route to host")] * 9, chat="ann")
+        await gateway.say("hello")
+        await asyncio.sleep(20)
+        return await ask(gateway, ANN)
+
+
+async def edited() -> Explanation:
+    async with a_process(ways=AT_ONCE) as gateway:
+        first = message("hello")
+        await gateway.gateway.accept([first])
+        await asyncio.sleep(2)
+        again = replace(first, external_id=f"{first.external_id}:9", edits=first.external_id)
+        await gateway.gateway.accept([replace(again, text="hello again")])
+        await asyncio.sleep(2)
+        return await ask(gateway, f"telegram:ann/{again.external_id.removeprefix('ann:')}")
+
+
+async def sticker() -> Explanation:
+    async with a_process(ways=AT_ONCE) as gateway:
+        sent: InboundMessage = replace(message(""), unsupported="stickers")
+        await gateway.gateway.accept([sent])
+        await asyncio.sleep(2)
+        return await ask(gateway, f"telegram:ann/{sent.message_id}")
+
+
+# ---------------------------------------------------------------------------- late or slow
+
+
+async def behind_another_run() -> Explanation:
+    async with a_process(ScriptedAgent(Block()), AT_ONCE) as gateway:
+        await gateway.say("long")
+        await gateway.scripted.until_active(1)
+        await gateway.say("next")
+        await asyncio.sleep(5)
+        return await ask(gateway, ANN)
+
+
+async def lane_full() -> Explanation:
+    async with a_process(ScriptedAgent(Block()), replace(AT_ONCE, main_lane=1)) as gateway:
+        await gateway.say("long", chat="bob")
+        await gateway.scripted.until_active(1)
+        await gateway.say("next")
+        await asyncio.sleep(5)
+        return await ask(gateway, ANN)
+
+
+async def still_typing() -> Explanation:
+    async with a_process(ways=Ways()) as gateway:
+        await gateway.say("hello")
+        await asyncio.sleep(0.1)
+        return await ask(gateway, ANN)
+
+
+async def late_for_the_lane() -> Explanation:
+    ways = replace(AT_ONCE, main_lane=1)
+    async with a_process(ScriptedAgent(Say("done", after_s=20)), ways) as gateway:
+        await gateway.say("long", chat="bob")
+        await gateway.scripted.until_active(1)
+        await gateway.ask("next")
+        return await ask(gateway, ANN)
+
+
+async def late_for_the_conversation() -> Explanation:
+    async with a_process(ScriptedAgent(Say("done", after_s=20)), AT_ONCE) as gateway:
+        await gateway.say("long")
+        await gateway.scripted.until_active(1)
+        await gateway.say("next")
+        await gateway.channel.until_sent(2)
+        return await ask(gateway, ANN)
+
+
+async def slow_run() -> Explanation:
+    async with a_process(ScriptedAgent(Say("done", after_s=90)), AT_ONCE) as gateway:
+        await gateway.ask("long")
+        return await ask(gateway, ANN)
+
+
+async def still_at_work() -> Explanation:
+    tool = ToolStarted("1", "web_search", "{}")
+    async with a_process(ScriptedAgent(Emitting((tool,), Block())), AT_ONCE) as gateway:
+        await gateway.say("long")
+        await asyncio.sleep(300)
+        return await ask(gateway, ANN)
+
+
+async def slow_delivery() -> Explanation:
+    async with a_process(ways=AT_ONCE) as gateway:
+        gateway.channel.fail(RateLimited("Too Many Requests: retry after 40", 40.0), chat="ann")
+        await gateway.ask("hello")
+        return await ask(gateway, ANN)
+
+
+# ---------------------------------------------------------------------------- cut or wrong
+
+
+async def overflow(drop: Drop, number: int) -> Explanation:
+    ways = Ways(QueuePolicy(capacity=1, drop=drop))
+    async with a_process(ScriptedAgent(Block()), ways) as gateway:
+        await gateway.say("one")
+        await gateway.scripted.until_active(1)
+        await gateway.say("two", "three")
+        await asyncio.sleep(30)
+        return await ask(gateway, f"inbox:{number}")
+
+
+async def dropped() -> Explanation:
+    return await overflow(Drop.OLD, 2)
+
+
+async def not_taken() -> Explanation:
+    return await overflow(Drop.NEW, 3)
+
+
+async def replaced() -> Explanation:
+    ways = Ways(QueuePolicy(mode=Mode.INTERRUPT))
+    async with a_process(ScriptedAgent(Ignore(5), Ignore(5)), ways) as gateway:
+        await gateway.say("one")
+        await gateway.scripted.until_active(1)
+        await gateway.say("two", "three")
+        await asyncio.sleep(30)
+        return await ask(gateway, "inbox:2")
+
+
+async def stopped() -> Explanation:
+    async with a_process(ScriptedAgent(Block()), AT_ONCE) as gateway:
+        await gateway.say("long")
+        await gateway.scripted.until_active(1)
+        await gateway.say("/stop")
+        await asyncio.sleep(5)
+        return await ask(gateway, ANN)
+
+
+async def out_of_time() -> Explanation:
+    ways = replace(AT_ONCE, run_timeout_s=60.0)
+    async with a_process(ScriptedAgent(Block()), ways) as gateway:
+        await gateway.ask("long")
+        return await ask(gateway, ANN)
+
+
+async def past_its_deadline() -> Explanation:
+    ways = replace(AT_ONCE, deadline_s=60.0)
+    async with a_process(ScriptedAgent(Block()), ways) as gateway:
+        await gateway.say("long")
+        await gateway.scripted.until_active(1)
+        await gateway.say("next")
+        await asyncio.sleep(70)
+        return await ask(gateway, "inbox:2")
+
+
+async def cut_by_a_restart() -> Explanation:
+    database = MemoryDatabase()
+    async with a_process(ScriptedAgent(Block()), AT_ONCE, database=database) as gateway:
+        await gateway.say("long")
+        await gateway.scripted.until_active(1)
+        (run,) = gateway.scripted.active
+        await gateway.shut_down(wait_s=1)
+        return await ask_database(database, run, gateway)
+
+
+async def deaf_to_a_stop() -> Explanation:
+    async with a_process(ScriptedAgent(Ignore(9)), AT_ONCE) as gateway:
+        await gateway.say("long")
+        await gateway.scripted.until_active(1)
+        await gateway.say("/stop")
+        await asyncio.sleep(5)
+        return await ask(gateway, ANN)
+
+
+async def stopped_in_the_outbox() -> Explanation:
+    async with a_process(ways=AT_ONCE) as gateway:
+        gateway.channel.fail(*[NotSent("no route to host")] * 3, chat="ann")
+        await gateway.say("hello")
+        await asyncio.sleep(1)
+        await gateway.say("/stop")
+        await asyncio.sleep(1)
+        return await ask(gateway, "outbox:1")
+
+
+async def over_budget() -> Explanation:
+    ways = replace(AT_ONCE, limits=Limits(run=Budget(seconds=10)))
+    async with a_process(ScriptedAgent(Block()), ways) as gateway:
+        await gateway.ask("long")
+        return await ask(gateway, ANN)
+
+
+# ---------------------------------------------------------------------------- twice
+
+
+async def sent_again() -> Explanation:
+    async with a_process(ways=AT_ONCE) as gateway:
+        lost = Failure(MaybeSent("the connection was lost"), arrives=True)
+        gateway.channel.fail(lost, chat="ann")
+        await gateway.say("hello")
+        await asyncio.sleep(30)
+        return await ask(gateway, ANN)
+
+
+async def begun_twice() -> Explanation:
+    database = MemoryDatabase()
+    async with a_process(ScriptedAgent(Block()), AT_ONCE, database=database) as gateway:
+        await gateway.say("hello")
+        await gateway.scripted.until_active(1)
+        gateway.kill()
+    async with a_process(ways=AT_ONCE, database=database) as other:
+        await until(lambda: bool(other.channel.sent))
+        return await ask(other, ANN)
+
+
+CASES = [
+    Case(
+        EXTRA,
+        stored_without_a_gateway,
+        "waits.gateway",
+        "no gateway runs here",
+        "goclaw run",
+    ),
+    Case(
+        "The bot says that it cannot reach its model",
+        provider_down,
+        "waits.outage",
+        "the message is kept, and answered when it is back",
+        "goclaw doctor",
+    ),
+    Case(
+        "The bot says that something went wrong",
+        failed,
+        "ended.failed",
+        "failed: AgentError: 401 invalid api key",
+        "goclaw inbox retry 1",
+    ),
+    Case(
+        "The run ended, and no answer came",
+        nothing_to_say,
+        "run.silent",
+        "the agent had nothing to say",
+        "goclaw runs show",
+    ),
+    Case(
+        "The bot says that it crashed each time",
+        crashed_each_time,
+        "ended.crashed",
+        "the gateway crashed each time it was tried",
+        "goclaw inbox retry 1",
+    ),
+    Case(
+        "I blocked the bot and want to hear from it again",
+        blocked_the_bot,
+        "delivery.chat_gone",
+        "could not be delivered: Forbidden: bot was blocked by the user",
+        "goclaw outbox retry 1",
+    ),
+    Case(
+        "The answer is written and does not arrive",
+        server_does_not_answer,
+        "delivery.retrying",
+        "is tried again in",
+        "goclaw outbox drop 1",
+    ),
+    Case(
+        "I edited my message and nothing happened",
+        edited,
+        "message.edit_too_late",
+        "it was only noted in the history",
+        "Send the text as a new",
+    ),
+    Case(
+        EXTRA,
+        sticker,
+        "message.unreadable",
+        "nothing that an agent can be given (stickers)",
+        "Send it as text",
+    ),
+    Case(
+        "My second message waits while the first is worked on",
+        behind_another_run,
+        "waits.session",
+        "its session: others come first; at work: run",
+        "goclaw queue agent:main",
+    ),
+    Case(
+        "My message waits though nothing else runs in my chat",
+        lane_full,
+        "waits.lane",
+        "lane main: no slot is free; at work: run",
+        "goclaw lanes set main 2",
+    ),
+    Case(
+        EXTRA,
+        still_typing,
+        "waits.sender",
+        "its sender, who may still be typing",
+        "goclaw queue",
+    ),
+    Case(
+        "The answer came late: others were served first",
+        late_for_the_lane,
+        "late.lane",
+        "for a slot of lane main",
+        "goclaw lanes set main 2",
+    ),
+    Case(
+        "The answer came late: my own message was in front",
+        late_for_the_conversation,
+        "late.session",
+        "for its own conversation, where run",
+        "/queue steer",
+    ),
+    Case(
+        "The answer came late: the agent worked long",
+        slow_run,
+        "late.run",
+        "the run itself took 1 min 30 s",
+        "goclaw runs show",
+    ),
+    Case(
+        "A run does not end",
+        still_at_work,
+        "run.running",
+        "has been running for 5 min; it is calling web_search",
+        "goclaw stop",
+    ),
+    Case(
+        "The answer was ready and came late",
+        slow_delivery,
+        "late.delivery",
+        "after it was written, at try 2",
+        "goclaw outbox show 1",
+    ),
+    Case(
+        "The bot says that it dropped my message",
+        dropped,
+        "ended.queue_dropped",
+        "the queue was full, and the oldest goes",
+        "goclaw inbox retry 2",
+    ),
+    Case(
+        "The bot says that it did not take my message",
+        not_taken,
+        "ended.queue_full",
+        "the queue was full, and the newest is not taken",
+        "/queue collect",
+    ),
+    Case(
+        "The bot says that a newer message replaced mine",
+        replaced,
+        "ended.newer_message",
+        "a newer message replaced it",
+        "/queue default",
+    ),
+    Case(
+        "The answer stopped in the middle",
+        stopped,
+        "ended.stopped",
+        "was cancelled: stopped by /stop",
+        "goclaw inbox retry 1",
+    ),
+    Case(
+        "The bot says that this took too long",
+        out_of_time,
+        "ended.run_timeout",
+        "the run took too long (runs.timeout)",
+        "timeout under [runs]",
+    ),
+    Case(
+        "The bot says that it could not finish in time",
+        past_its_deadline,
+        "ended.deadline",
+        "its time was over (runs.deadline)",
+        "deadline under [runs]",
+    ),
+    Case(
+        "A restart cut the answer",
+        cut_by_a_restart,
+        "ended.shutdown",
+        "was interrupted, and its messages run again",
+        "goclaw run",
+    ),
+    Case(
+        "I said /stop and it still runs",
+        deaf_to_a_stop,
+        "run.stopping",
+        "is being stopped, and its task has not ended for",
+        "cancel_grace",
+    ),
+    Case(
+        EXTRA,
+        stopped_in_the_outbox,
+        "delivery.stopped",
+        "because /stop came before it was sent",
+        "",
+    ),
+    Case(
+        "The bot says that a budget is used up",
+        over_budget,
+        "ended.budget",
+        "a budget was used up",
+        "goclaw usage",
+    ),
+    Case(
+        "The same answer came twice",
+        sent_again,
+        "delivery.possible_duplicate",
+        "may have arrived twice",
+        "",
+    ),
+    Case(
+        "The agent did the same thing twice",
+        begun_twice,
+        "late.cut",
+        "it was begun twice, because run",
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+async def test_a_question_about_a_message_is_answered(case: Case) -> None:
+    await check(case)
