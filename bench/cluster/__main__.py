@@ -2,13 +2,14 @@
 
 - takeover: gateway processes; the one that works is killed, or told to end, and the other goes on.
 - stop: a ``/stop`` that comes to another gateway than the one that works.
+- wait: a job that comes due at one gateway while its session works at another.
 - throughput: one node and two, with an agent that takes no time.
 - leases: what a node among others costs more than one that is alone.
 - million: every statement of a gateway, in a database with 1,000,000 of everything.
 
 The database is an embedded PostgreSQL with fsync, on the same machine.
 
-    python -m bench.cluster [takeover|stop|throughput|leases|million] [--rounds 3] [--quick]
+    python -m bench.cluster [takeover|stop|wait|throughput|leases|million] [--rounds 3] [--quick]
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from bench.api.measure import quantile
-from bench.cluster import leases, million, stops, takeover, throughput
+from bench.cluster import busy, leases, million, stops, takeover, throughput
 from bench.cluster.leases import ALONE, AMONG, Used
 from bench.cluster.million import LIMIT_MS, Cost
 from bench.cluster.throughput import Load, Rates
@@ -36,6 +37,7 @@ from goclaw_py.store.postgres import Address
 KILLED_S: Final = Wanted(Sign.AT_MOST, 15)
 ENDED_S: Final = Wanted(Sign.AT_MOST, 2)
 STOP_S: Final = Wanted(Sign.AT_MOST, 0.3)
+FREE_S: Final = Wanted(Sign.AT_MOST, 0.3)
 TWO: Final = Wanted(Sign.AT_LEAST, 1.6)
 MORE: Final = Wanted(Sign.AT_MOST, 1.1)
 STATEMENT_MS: Final = Wanted(Sign.AT_MOST, LIMIT_MS)
@@ -51,6 +53,7 @@ class Sizes:
     rounds: int = 3
     kills: int = 20
     stops: int = 50
+    waits: int = 60
     load: Load = field(default_factory=Load)
     paced: Load = field(default_factory=lambda: Load(200, 4, 20.0))
     idle_s: float = 30.0
@@ -64,6 +67,7 @@ QUICK = Sizes(
     rounds=1,
     kills=2,
     stops=3,
+    waits=4,
     load=Load(20, 5),
     paced=Load(20, 2, 20.0),
     idle_s=2.0,
@@ -134,6 +138,23 @@ def stopping(sizes: Sizes) -> Report:
             spread("an operator's", found.operator, STOP_S),
             spread("at the node itself", found.here, STOP_S),
         ],
+    )
+
+
+def waiting(sizes: Sizes) -> Report:
+    """Let jobs wait for sessions that other nodes hold."""
+    found = busy.measure(sizes.waits)
+    figures = (
+        Figure("jobs", [found.rows.total()]),
+        Figure("with one row", [found.rows[1]], "", Wanted(Sign.AT_LEAST, sizes.waits)),
+        Figure("handed over", [found.elsewhere]),
+    )
+    return Report(
+        "wait",
+        "seconds from the end of a chat's run until the job began that waited for its session; "
+        "handed over: claimed by a node that did not hold it",
+        sizes.waits,
+        [spread("the session is free", found.seconds, FREE_S), Line("rows of the log", figures)],
     )
 
 
@@ -272,6 +293,7 @@ def _cost_line(part: str, cost: Cost) -> Line:
 PARTS: Final[Mapping[str, Callable[[Sizes], Report]]] = {
     "takeover": taking_over,
     "stop": stopping,
+    "wait": waiting,
     "throughput": answering,
     "leases": being_one_of_several,
     "million": large,

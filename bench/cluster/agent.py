@@ -1,8 +1,9 @@
 """An agent for ``python:bench.cluster.agent:run`` that tells when it works, and where.
 
 A prompt that begins with ``hold`` is worked on for ever the first time, and answered at once when
-another process takes it up; anything else is answered at once. ``BENCH_NOTES`` names a file to
-which each process adds lines: what happened, ``time.monotonic()``, its process id, the prompt.
+another process takes it up; ``busy SECONDS`` takes so long; anything else is answered at once.
+``BENCH_NOTES`` names a file to which each process adds lines: what happened, ``time.monotonic()``,
+its process id, the prompt.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Final
 from goclaw_py.ports.agent import Emit, RunRequest
 
 HOLD: Final = "hold"
+BUSY: Final = "busy"
 FILE: Final = "BENCH_NOTES"
 
 BEGAN: Final = "began"
@@ -59,6 +61,9 @@ async def run(request: RunRequest, emit: Emit) -> str:
             await asyncio.sleep(_FOR_EVER_S)
         finally:
             _write(file, ENDED, prompt)
+    if prompt.startswith(BUSY):
+        await asyncio.sleep(float(prompt.split()[1]))
+        _write(file, ENDED, prompt)
     return f"{prompt}: done"
 
 

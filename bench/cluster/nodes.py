@@ -55,6 +55,11 @@ class Stage:
         """Of all runs so far."""
         return read(self.folder / "notes")
 
+    @property
+    def running(self) -> Sequence[Program]:
+        """All gateways that were started."""
+        return list(self._running.values())
+
     def start(self, place: int) -> Program:
         """A gateway in one of the homes; returns when it is ready."""
         program = self.homes[place].start()

@@ -184,7 +184,9 @@ class _Watched(WatchedBeats):
         self.seen = {job.id: Foreseen(job) for job in jobs}
         self.job_events: list[Event] = []
 
-    async def end_occurrences(self, ends: Sequence[EndedOccurrence], *, node: NodeId) -> None:
+    async def end_occurrences(
+        self, ends: Sequence[EndedOccurrence], *, node: NodeId | None
+    ) -> None:
         # Before the end is stored: a job that is deleted with it may take its log along.
         for one in ends:
             self._note(self._db.cron.logs[one.end.id].scheduled_at, one.end)

@@ -221,7 +221,7 @@ def _show_log(rows: list[Logged], *, with_job: bool) -> None:
             row.delivery,
             words.cost(row),
             row.runs[-1] if row.runs else "",
-            one_line(row.error or row.output, _TEXT),
+            words.waits(row) or one_line(row.error or row.output, _TEXT),
         )
         for row in rows
     ]

@@ -142,6 +142,13 @@ def ended(row: Logged) -> str:
     return f"{row.status.value} ({silent.get(row.why, row.why.value)})" if row.why else row.status
 
 
+def waits(row: Logged) -> str:
+    """What an occurrence waits for, "" if it waits for no session."""
+    from goclaw_py.core import wording_job_view  # noqa: PLC0415
+
+    return plain(wording_job_view.waits(row))
+
+
 def took(row: Logged) -> str:
     """How long an occurrence ran, "" if it did not or still does."""
     from goclaw_py.core.wording_job_view import took_s  # noqa: PLC0415

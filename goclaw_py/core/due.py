@@ -74,7 +74,7 @@ def begin(claimed: Claimed, base: JobPolicy, *, now: datetime, busy: Why | None)
     if claimed.by_hand:
         return Go()
     job, policy = claimed.job, claimed.job.policy(base)
-    if (left := _left_behind(claimed, policy)) is not None:
+    if not claimed.waited and (left := _left_behind(claimed, policy)) is not None:
         return left
     grace = timedelta(seconds=policy.misfire_grace_s)
     missed = claimed.claimed_at - claimed.due_at > grace and _is_new(claimed)

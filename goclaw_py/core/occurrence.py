@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, Owner, RunId
+from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, Owner, RunId, SessionKey
 from goclaw_py.core.jobs import Job, JobState
 from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Outcome
@@ -29,6 +29,8 @@ class Status(StrEnum):
     """How an occurrence stands (SPEC CRON-12)."""
 
     RUNNING = "running"
+    WAITING = "waiting"
+    """Its session is held by another node: the node that gets the session claims it again."""
     OK = "ok"
     FAILED = "failed"
     TIMED_OUT = "timed_out"
@@ -94,6 +96,8 @@ class Claimed:
     """Its last process was shut down while it ran."""
     called: tuple[str, ...] = ()
     """Tools that change something, which runs for it had called that were cut."""
+    waited: bool = False
+    """It was claimed before, to run, and has waited for its session since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +164,9 @@ class Logged:
         runs: Its attempts, each with a run id of its own, the first one first.
         definition: What ran: ``core.job_json.job_json`` of the job at its claim.
         delivery: ``pending``, ``sent``, ``dead``, or "" if there was nothing to deliver.
+        waits_for: The session that has to be free before its first run begins; None: it waits for
+            no session. A store knows that of ``Status.WAITING`` only.
+        blocking_run, blocking_node: The run that works in that session now, and its node.
     """
 
     id: OccurrenceId
@@ -184,6 +191,9 @@ class Logged:
     definition: Mapping[str, object] = field(default_factory=dict)
     told_at: datetime | None = None
     """When a result that reached nobody was told elsewhere, or a newer one took its place."""
+    waits_for: SessionKey | None = None
+    blocking_run: RunId | None = None
+    blocking_node: NodeId | None = None
 
     @property
     def cursor(self) -> Cursor:

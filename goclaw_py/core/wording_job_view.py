@@ -100,3 +100,11 @@ _WHY: Final[Mapping[Why, str]] = {
 def why_words(why: Why) -> str:
     """Why an occurrence ended so, as a clause."""
     return _WHY[why]
+
+
+def waits(row: Logged) -> str:
+    """What an occurrence waits for, as a clause; "" if it waits for no session."""
+    if row.waits_for is None:
+        return ""
+    blocking = f" (run {row.blocking_run} on node {row.blocking_node})" if row.blocking_run else ""
+    return f"waits for session {row.waits_for}{blocking}"

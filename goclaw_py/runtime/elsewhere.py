@@ -65,14 +65,18 @@ class Elsewhere:
 
         How many were stopped. A node that does not answer is left out: it is logged.
         """
-        others = await self._others()
+        others, stopped = await self._others(), 0
         if command.everything:
             asked = (self._stop_jobs_of(node, chat, command) for node in others)
-            return sum(await asyncio.gather(*asked))
-        for node in others:
-            if await self._stop_jobs_of(node, chat, command):
-                return 1
-        return 0
+            stopped = sum(await asyncio.gather(*asked))
+        else:
+            for node in others:
+                if await self._stop_jobs_of(node, chat, command):
+                    return 1
+        # What no node has in hand: it waits for its session.
+        return stopped + await self._stopper.stop_waiting_jobs(
+            chat, everything=command.everything, run=command.run
+        )
 
     async def _stop_jobs_of(self, node: NodeId, chat: Target, command: Stop) -> int:
         facts = {

@@ -82,7 +82,7 @@ class Metrics:
             self._received[channel,] = 0
             self._deliveries.update({(channel, result): 0 for result in Delivery})
         for status in JobStatus:
-            if status not in (JobStatus.RUNNING, JobStatus.INTERRUPTED):
+            if status not in (JobStatus.RUNNING, JobStatus.WAITING, JobStatus.INTERRUPTED):
                 self._occurrences[status,] = 0
 
     # ------------------------------------------------------------------ what happens

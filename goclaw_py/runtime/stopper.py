@@ -64,6 +64,14 @@ class JobStops(Protocol):
     def stop_run(self, run_id: RunId) -> Stop:
         """Stop one of them; takes effect before this returns."""
 
+    async def stop_waiting(
+        self, target: Target, *, everything: bool, run: RunId | None = None
+    ) -> int:
+        """Stop those that wait for a session and are claimed by no node; how many.
+
+        Raises ``StoreUnavailable``.
+        """
+
 
 class Stopper:
     """Stops runs of chats, and of jobs that tell their results there.
@@ -171,6 +179,12 @@ class Stopper:
         elif stopping:
             stopped = replace(stopped, report=replace(stopped.report, already_stopping=True))
         return replace(stopped, jobs=tuple(jobs))
+
+    async def stop_waiting_jobs(
+        self, chat: Target, *, everything: bool, run: RunId | None = None
+    ) -> int:
+        """The same of those that no node has in hand. Raises ``StoreUnavailable``."""
+        return await self._job_runs.stop_waiting(chat, everything=everything, run=run)
 
     async def keep(self, stopped: Stopped | None = None) -> None:
         """Store that these messages get no answer: no crash may bring back what people stopped.

@@ -29,6 +29,7 @@ class Rule(StrEnum):
     OCCURRENCE_ONCE = "a time of a job came twice"
     OCCURRENCE_TOLD = "a time of a job that ended well came to nothing"
     OCCURRENCE_MISSED = "a time of a job never came"
+    OCCURRENCE_SKIPPED = "a time of a job did not wait"
     ALERT_ONCE = "an alert came twice"
     ALERT_TOLD = "an alert and its beat do not agree"
     SEEN_TWICE = "seen twice without a record"

@@ -25,6 +25,7 @@ from tests.chaos.law_of_times import (
     alert_told,
     occurrence_missed,
     occurrence_once,
+    occurrence_skipped,
     occurrence_told,
 )
 
@@ -35,7 +36,7 @@ T = TypeVar("T")
 DEMOTED_AFTER: Final = 3
 """A message in its third attempt has crashed twice; others of its session go first (SPEC IO-2)."""
 
-TO_STOP: Final = (wording.NOTHING_RUNNING, wording.ALREADY_STOPPING, "Stopped", "Dropped")
+TO_STOP: Final = (wording.NOTHING_RUNNING, wording.ALREADY_STOPPING, "Stopped", "Dropped", "⏹")
 """How answers to ``/stop`` begin, which go past the outbox."""
 
 _UNSENT: Final = frozenset({"pending", "sending"})
@@ -333,6 +334,7 @@ _RULES: Final[tuple[Callable[[Facts], Iterator[Breach]], ...]] = (
     occurrence_once,
     occurrence_told,
     occurrence_missed,
+    occurrence_skipped,
     alert_once,
     alert_told,
     _seen_twice,

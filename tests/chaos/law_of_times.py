@@ -56,6 +56,18 @@ def occurrence_missed(facts: Facts) -> Iterator[Breach]:
             yield from _gaps(table, rows)
 
 
+def occurrence_skipped(facts: Facts) -> Iterator[Breach]:
+    """SPEC CRON-10: jobs of these worlds wait for their session, and each time has one row.
+
+    The last one may have waited when its job was paused.
+    """
+    by_schedule = [one for one in facts.occurrences if not one.by_hand]
+    for job, rows in grouped(by_schedule, lambda one: one.job).items():
+        *earlier, _ = sorted(rows, key=lambda one: one.scheduled)
+        if skipped := [one for one in earlier if one.status == "skipped"]:
+            yield Breach(Rule.OCCURRENCE_SKIPPED, job, f"{skipped}")
+
+
 def _gaps(table: Timetable, rows: Sequence[Occurrence]) -> Iterator[Breach]:
     times = [table.first, *(one.scheduled for one in rows)]
     skipped = round((times[1] - times[0]) / table.every)

@@ -322,6 +322,16 @@ BREACHES = {
         Rule.OCCURRENCE_ONCE,
         replace(GOOD, occurrences=(HOURLY, replace(HOURLY, id="o2", status="failed"))),
     ),
+    "a time of a job that was skipped, and due again": (
+        Rule.OCCURRENCE_SKIPPED,
+        replace(
+            GOOD,
+            occurrences=(
+                replace(HOURLY, id="o0", scheduled=HOURLY.scheduled - 1, status="skipped"),
+                HOURLY,
+            ),
+        ),
+    ),
     "a time of a job that completed twice": (
         Rule.OCCURRENCE_ONCE,
         replace(GOOD, runs=(*GOOD.runs, job_run("j2", 62, 63))),

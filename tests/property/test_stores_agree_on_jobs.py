@@ -17,7 +17,7 @@ import pytest
 
 from goclaw_py.core.errors import JobError, StoreError
 from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import JobId, OccurrenceId, Owner, RunId
+from goclaw_py.core.ids import JobId, OccurrenceId, Owner, RunId, SessionKey
 from goclaw_py.core.jobs import Job, JobState, Maker
 from goclaw_py.core.messages import Target
 from goclaw_py.core.occurrence import Claimed, JobUpdate, OccurrenceEnd, Status, Why
@@ -25,7 +25,19 @@ from goclaw_py.core.outcomes import Outcome
 from goclaw_py.ports.store import EndedOccurrence, JobQuery
 from tests.support.postgres import Database
 from tests.support.store_jobs import a_spec, run_end, run_for
-from tests.support.stores import APOLOGY, A, InMemory, World, a_node, at, say, world_on
+from tests.support.stores import (
+    APOLOGY,
+    A,
+    B,
+    InMemory,
+    World,
+    a_node,
+    at,
+    key_of,
+    new_run,
+    say,
+    world_on,
+)
 
 pytestmark = pytest.mark.real_time
 
@@ -49,6 +61,8 @@ class Player:
     """All that was ever claimed."""
     runs: dict[RunId, Claimed] = field(default_factory=dict)
     """Runs that work."""
+    held: list[tuple[RunId, Target]] = field(default_factory=list)
+    """Those of the other node, which hold the sessions of chats."""
     numbers: int = 0
     second: int = 0
 
@@ -70,6 +84,12 @@ class Player:
             self.end,
             self.end,
             self.give_back,
+            self.hold,
+            self.hold,
+            self.wait,
+            self.wait,
+            self.claim_waiting,
+            self.end_waiting,
             self.crash,
             self.leave,
             self.move,
@@ -205,6 +225,49 @@ class Player:
         ids = [claimed.id for claimed in self.some(self.claims[-5:])]
         status = self.chance.choice([Status.INTERRUPTED, Status.SKIPPED])
         await self.world.a.give_back(ids, node=A, status=status)
+
+    async def hold(self) -> object:
+        """The other node takes the session of a chat, or ends its run there, or releases it."""
+        if not self.held or self.chance.random() < 0.4:
+            target, name = self.chance.choice(CHATS), f"held {self.number():04}"
+            self.held.append((RunId(name), target))
+            run = new_run(name, target=target, started_at=at(self.second))
+            return await self.world.b.begin_run(replace(run, target=None), node=B)
+        run_id, target = self.chance.choice(self.held)
+        if self.chance.random() < 0.6:
+            end = replace(run_end(run_id), finished_at=at(self.second))
+            await self.world.b.finish_run(end, node=B)
+        else:
+            await self.world.b.release_sessions(B, [key_of(target)])
+        return None
+
+    async def wait(self) -> object:
+        asked = {
+            claimed.id: self.chance.choice([*map(key_of, CHATS), SessionKey("agent:default:none")])
+            for claimed in self.some(self.claims[-6:])
+        }
+        return await self.world.a.wait_for_sessions(asked, node=A, now=at(self.second))
+
+    async def claim_waiting(self) -> object:
+        """By either node; what the other one claims it gives back, or it waits again."""
+        node, unheld = self.chance.choice([A, A, B]), self.chance.random() < 0.7
+        store = self.world.a if node == A else self.world.b
+        claimed = await store.claim_waiting(node, now=at(self.second), unheld=unheld)
+        if node == A:
+            self.claims.extend(claimed)
+        else:
+            kept = [one.id for one in self.some(claimed)]
+            await store.give_back_unknown(kept, node=B)
+            await store.give_back(kept, node=B, status=Status.INTERRUPTED)
+        return claimed
+
+    async def end_waiting(self) -> object:
+        """Also one that has been claimed meanwhile."""
+        waiting = await self.world.a.waiting_occurrences()
+        for one in self.some([*waiting, *self.claims[-1:]]):
+            end = EndedOccurrence(self.an_end(one))
+            await self.world.a.end_occurrences([end], node=None)
+        return waiting
 
     async def crash(self) -> object:
         if self.chance.random() < 0.5:

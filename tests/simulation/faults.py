@@ -17,6 +17,7 @@ from typing import Any
 from goclaw_py.core.requests import SessionQueue
 from goclaw_py.runtime.cluster import Cluster
 from goclaw_py.runtime.gateway import Gateway
+from goclaw_py.runtime.jobs.occurrences import Occurrences
 from goclaw_py.runtime.outbox import Outbox
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from goclaw_py.store.memory.inbox import Inbox
@@ -129,6 +130,18 @@ FAULTS = {
         (("left = self._open.get((job.id, job.next_run_at))", "left = None"),),
         Rule.OCCURRENCE_ONCE,
         scenes.KILLED_IN_A_JOB,
+    ),
+    "a job whose session another node holds is skipped": Fault(
+        Occurrences,
+        "refused",
+        (
+            (
+                "elif await self.wait_elsewhere(held):",
+                "elif await self.end(held, End(Status.SKIPPED, Why.BUSY)):",
+            ),
+        ),
+        Rule.OCCURRENCE_SKIPPED,
+        scenes.SESSION_IS_ELSEWHERE,
     ),
 }
 

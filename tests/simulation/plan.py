@@ -94,6 +94,7 @@ class Plan:
         polling: One gateway asks for updates, else they are brought to any.
         shared: Lanes hold for all gateways together.
         forced: The fates of some calls; kills and halts at calls are among them.
+        job_in_chat: The job works in the session of a chat.
         work: What the agent does for a prompt; for what is not here chance decides.
     """
 
@@ -107,6 +108,7 @@ class Plan:
     job_every_s: float | None
     beat_every_s: float | None
     forced: tuple[Forced, ...] = ()
+    job_in_chat: bool = False
     work: Mapping[str, Work] = field(default_factory=dict)
 
 
@@ -125,6 +127,7 @@ def plan(seed: int) -> Plan:
         job_every_s=chance.choice((None, 5.0, 11.0)),
         beat_every_s=chance.choice((None, None, 13.0)),
         forced=_halts(chance),
+        job_in_chat=chance.random() < 0.5,
     )
 
 

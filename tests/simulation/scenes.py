@@ -19,6 +19,7 @@ def scene(
     work: Mapping[str, Work] | None = None,
     shared: bool = False,
     job_every_s: float | None = None,
+    job_in_chat: bool = False,
 ) -> Plan:
     """Two gateways of which one polls; the agent takes 2 s for what is not in ``work``."""
     texts = dict.fromkeys((*(one.text for one in said), "report"), Work(2.0))
@@ -33,6 +34,7 @@ def scene(
         job_every_s=job_every_s,
         beat_every_s=None,
         forced=mishaps,
+        job_in_chat=job_in_chat,
         work={**texts, **(work or {})},
     )
 
@@ -95,3 +97,13 @@ KILLED_IN_A_JOB = scene(
     _first("begin_run", Fate(halt_s=FOR_EVER, halt_after=True)), said=(), job_every_s=5.0
 )
 """Who does what a job wants is killed."""
+
+SESSION_IS_ELSEWHERE = scene(
+    _first("claim_due", Fate(before_s=1.0), "g1"),
+    _first("begin_run", Fate(before_s=1.0), "g2"),
+    said=(Saying(5.2, "ann", "m1"),),
+    work={"m1": Work(5.0)},
+    job_every_s=5.0,
+    job_in_chat=True,
+)
+"""A job is about to begin in the session of a chat, and another gateway begins to answer there."""

@@ -21,7 +21,7 @@ from goclaw_py.core.heartbeat import HeartbeatPolicy
 from goclaw_py.core.ids import CRON_LANE, MAIN_AGENT, MAIN_LANE, OccurrenceId
 from goclaw_py.core.jobs import JobState
 from goclaw_py.core.occurrence import Logged, Status
-from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.core.requests import Mode, QueuePolicy
 from goclaw_py.ports.jobs import JobChange
 from goclaw_py.runtime import clock as clocks
 from goclaw_py.runtime.heartbeat.service import HeartbeatSetup
@@ -169,7 +169,11 @@ class _World:
         if self.bugs:
             return
         if self.plan.job_every_s is not None:
-            await make(self._gateways[0].works, Wanted(every(self.plan.job_every_s)))
+            # An interruption drops what waits in its session, jobs too.
+            waits = self.plan.mode is not Mode.INTERRUPT
+            session = "main" if self.plan.job_in_chat and waits else "job"
+            wanted = Wanted(every(self.plan.job_every_s), policy=(("session", session),))
+            await make(self._gateways[0].works, wanted)
         self.trouble.on = True
         for event in others:
             await asyncio.sleep(max(event.at - loop.time(), 0))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
 
-from goclaw_py.core.ids import AgentName, JobId, NodeId, OccurrenceId, Owner
+from goclaw_py.core.ids import AgentName, JobId, NodeId, OccurrenceId, Owner, SessionKey
 from goclaw_py.core.jobs import Job, JobState, Notify
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.occurrence import Claimed, JobStats, Logged, OccurrenceEnd, Status, Untold
@@ -149,11 +149,35 @@ class JobStore(Protocol):
         if this release cannot read the job.
         """
 
-    async def end_occurrences(self, ends: Sequence[EndedOccurrence], *, node: NodeId) -> None:
+    async def wait_for_sessions(
+        self, sessions: Mapping[OccurrenceId, SessionKey], *, node: NodeId, now: datetime
+    ) -> set[OccurrenceId]:
+        """Let claimed occurrences wait whose session another node holds: a live owner, or a run.
+
+        Their jobs stay marked as running. Returns those that this node has no more, by this call or
+        before it. May be repeated after an unknown outcome. Sends ``Notice.CRON`` if one waits.
+        """
+
+    async def claim_waiting(
+        self, node: NodeId, *, now: datetime, unheld: bool = True
+    ) -> list[Claimed]:
+        """Claim the occurrences that wait for a session of this node, the first due first.
+
+        With ``unheld`` also those whose session no node holds. Each is as it was claimed at first,
+        with the number of its attempts since. One that cannot be read ends as in ``claim_due``.
+        Nothing for a node that is not alive.
+        """
+
+    async def waiting_occurrences(self) -> list[Claimed]:
+        """Those that wait for a session and are claimed by no node, the first due first."""
+
+    async def end_occurrences(
+        self, ends: Sequence[EndedOccurrence], *, node: NodeId | None
+    ) -> None:
         """End occurrences that had no run, or whose run has ended before, in one transaction.
 
-        One that has ended already stays as it is, and what is said about it falls out. Raises
-        ``Fenced`` if one of them is another node's by now; then nothing happens.
+        One that has ended already stays as it is, and what is said about it falls out. ``node`` has
+        claimed them; None: no node has. Raises ``Fenced`` if that is not so; then nothing happens.
         ``RunEnd.occurrence`` does the same together with the end of a run.
         """
 
@@ -168,7 +192,8 @@ class JobStore(Protocol):
     async def give_back_unknown(self, known: Collection[OccurrenceId], *, node: NodeId) -> None:
         """Give back what a node has claimed but for what it knows of, and for those by hand.
 
-        For when the answer to ``claim_due`` was lost: nobody would run it while the node lives.
+        For when the answer to ``claim_due`` was lost: nobody would run it while the node lives. One
+        by hand that has waited for its session waits again.
         """
 
     # ---------------------------------------------------------------- what became of them

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
@@ -18,10 +19,11 @@ from goclaw_py.core.schedule import upcoming
 from goclaw_py.core.zones import zone as zone_named
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.jobs import Asker, JobChange, JobDraft, RunNow, StartedNow
-from goclaw_py.ports.store import ChatStore, JobPage, JobQuery, JobStore
+from goclaw_py.ports.store import ChatStore, JobPage, JobQuery, JobStore, RunStore
 from goclaw_py.runtime.clock import new_id
 from goclaw_py.runtime.jobs.making import Rules, changed, made, owner_for
 from goclaw_py.runtime.jobs.places import route_of
+from goclaw_py.runtime.jobs.waits import with_waits
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +39,10 @@ class Hand(Protocol):
         """Run it, in whatever state it is. Raises ``StoreUnavailable`` and ``UnknownJob``."""
 
 
+class DeskStore(JobStore, RunStore, Protocol):
+    """What is read and written here."""
+
+
 class JobDesk:
     """Implements ``ports.jobs.JobDesk`` over a store.
 
@@ -47,7 +53,7 @@ class JobDesk:
 
     def __init__(
         self,
-        store: JobStore,
+        store: DeskStore,
         clock: Clock,
         rules: Rules,
         hand: Hand | None = None,
@@ -174,22 +180,27 @@ class JobDesk:
         if asked is None:
             if by.owner is not None:
                 raise NotYours("", by.owner)
-            return await self._store.log_of(None, limit=limit, status=status, before=before)
+            rows = await self._store.log_of(None, limit=limit, status=status, before=before)
+            return await self._with_waits(rows)
         try:
             job_id = (await self.get(asked, by)).id
         except UnknownJob:
             rows = await self._store.log_of(JobId(asked), limit=limit, status=status, before=before)
             if not rows or by.owner not in (None, rows[0].owner):
                 raise
-            return rows
-        return await self._store.log_of(job_id, limit=limit, status=status, before=before)
+        else:
+            rows = await self._store.log_of(job_id, limit=limit, status=status, before=before)
+        return await self._with_waits(rows)
+
+    async def _with_waits(self, rows: Sequence[Logged]) -> list[Logged]:
+        return await with_waits(self._store, self._rules.base, rows)
 
     async def logged(self, occurrence: OccurrenceId, by: Asker) -> Logged:
         """See ``ports.jobs.JobDesk``."""
         found = await self._store.logged(occurrence)
         if found is None or by.owner not in (None, found.owner):
             raise UnknownJob(occurrence)
-        return found
+        return (await self._with_waits([found]))[0]
 
     async def stats(self, asked: str | None, by: Asker, *, since: datetime) -> JobStats:
         """See ``ports.jobs.JobDesk``."""

@@ -10,6 +10,7 @@ from typing import Protocol
 from goclaw_py.core.due import End, settled
 from goclaw_py.core.errors import Fenced, NeverBegan
 from goclaw_py.core.events import Usage
+from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.jobs import Job, JobState
 from goclaw_py.core.messages import OutboundMessage, OutFile
 from goclaw_py.core.occurrence import (
@@ -66,6 +67,9 @@ class Performer(Protocol):
 
     def busy(self, job: Job, policy: JobPolicy) -> Why | None:
         """Why there is no room for a job now; None: there is."""
+
+    def session(self, job: Job, policy: JobPolicy) -> SessionKey | None:
+        """The session that a job needs for its run; None: none that others could hold."""
 
     async def perform(self, held: Held) -> None:
         """Begin an attempt; whatever comes of it, ``Occurrences.ended`` is told.
@@ -124,6 +128,19 @@ class Ends:
             facts_of(held),
         )
         return say if whole else ()
+
+    async def store_unclaimed(self, held: Held, end: End) -> bool:
+        """The same of one that waits for its session; False: a node has claimed it by now.
+
+        Raises ``StoreUnavailable``.
+        """
+        done, say = await self._written(held, end, NOTHING, Said())
+        try:
+            await self._store.end_occurrences([EndedOccurrence(done, say)], node=None)
+        except Fenced:
+            return False
+        self._meter.occurrence_ended(done.status, None)
+        return True
 
     async def store_run(self, held: Held, run: RunEnd | None) -> None:
         """Store the end of an attempt that another one follows."""

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from goclaw_py.core.due import End
 from goclaw_py.core.errors import AgentError
-from goclaw_py.core.ids import OccurrenceId
+from goclaw_py.core.ids import OccurrenceId, SessionKey
 from goclaw_py.core.jobs import Job, Program
 from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.occurrence import OUTPUT_BYTES, Attempt, JobUpdate, Why
@@ -103,6 +103,11 @@ class Handlers:
 
     def busy(self, job: Job, policy: JobPolicy) -> Why | None:
         """There is always room to wait in."""
+        del job, policy
+        return None
+
+    def session(self, job: Job, policy: JobPolicy) -> SessionKey | None:
+        """Handlers have no sessions."""
         del job, policy
         return None
 

@@ -36,8 +36,7 @@ from goclaw_py.ports.jobs import KEEP, Asker, JobChange, JobDraft, RunNow, Start
 from goclaw_py.ports.store import JobPage, JobQuery, NodeStore, Notice
 from goclaw_py.runtime.clock import SharedClock
 from goclaw_py.runtime.cluster import Cluster
-from goclaw_py.runtime.jobs.desk import JobDesk
-from goclaw_py.runtime.jobs.ends import RunStore
+from goclaw_py.runtime.jobs.desk import DeskStore, JobDesk
 from goclaw_py.runtime.jobs.handlers import UNWIND_S, Due, Handler, Handlers
 from goclaw_py.runtime.jobs.loop import DueLoop
 from goclaw_py.runtime.jobs.making import Rules
@@ -55,7 +54,7 @@ _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 _AGAIN_S = 1.0
 
 
-class Shelf(RunStore, NodeStore, Protocol):
+class Shelf(DeskStore, NodeStore, Protocol):
     """What a service needs of a store."""
 
     def on_notice(self, hear: Callable[[Notice], None]) -> None:

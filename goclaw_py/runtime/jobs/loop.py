@@ -58,6 +58,7 @@ class DueLoop(ClaimLoop):
     async def look(self) -> float:
         """See ``ClaimLoop``."""
         await self._occurrences.withdraw()
+        await self._claim_waiting()
         due_at, lead = await self._next()
         while due_at is not None and due_at <= self._clock.now() + lead:
             claimed = await self._claim(lead)
@@ -89,17 +90,36 @@ class DueLoop(ClaimLoop):
             claimed = await self._store.claim_due(
                 node, now=now, ids=ids, until=now + lead, messages_only=room <= 0
             )
+            if claimed:
+                claimed = await self._occurrences.startable(claimed, node)
         except StoreUnavailable:
             self._answer_was_lost()
             raise
+        return claimed if await self._is_ours(claimed, node) else None
+
+    async def _claim_waiting(self) -> None:
+        """Claim what has waited for a session that this node holds or can take (SPEC CRON-10).
+
+        What waits for a session of this node needs no room: only this node can begin it.
+        """
+        node, now = self._node(), self._clock.now()
+        try:
+            claimed = await self._store.claim_waiting(node, now=now, unheld=self.room() > 0)
+        except StoreUnavailable:
+            self._answer_was_lost()
+            raise
+        if claimed and await self._is_ours(claimed, node):
+            await self._occurrences.take(claimed)
+
+    async def _is_ours(self, claimed: Sequence[Claimed], node: NodeId) -> bool:
+        """Whether this process goes on with what it has claimed; if it ends, it gives that back."""
         if self._node() != node:
-            return None
+            return False
         if self._closing:
             await self._store.give_back(
                 [one.id for one in claimed], node=node, status=Status.INTERRUPTED
             )
-            return None
-        return claimed
+        return not self._closing
 
     async def _next(self) -> tuple[datetime | None, timedelta]:
         """When something is due next, and how long before its time it is claimed.

@@ -14,7 +14,8 @@ from datetime import timedelta
 
 from goclaw_py.core import wording
 from goclaw_py.core.due import End, Retry, after, begin
-from goclaw_py.core.ids import JobId, NodeId, OccurrenceId
+from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, SessionKey
+from goclaw_py.core.jobs import Job
 from goclaw_py.core.occurrence import Attempt, Claimed, Status, Why
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.policy import JobPolicy, Misfire
@@ -33,6 +34,9 @@ log = logging.getLogger(__name__)
 
 MISSED_APART_S = 1.0
 """What was missed starts one after the other, so that a restart is no stampede (SPEC CRON-6)."""
+
+_MOMENT_S = 0.1
+"""How long an occurrence waits whose session was released while it was refused there."""
 
 _SURE_FOR = timedelta(seconds=1)
 """So long after a look at its job an occurrence begins without another one."""
@@ -114,6 +118,74 @@ class Occurrences:
         held.withdrawn |= bool(gone)
         return not held.withdrawn
 
+    # ------------------------------------------------------------------ sessions of other nodes
+
+    async def startable(self, claimed: Sequence[Claimed], node: NodeId) -> list[Claimed]:
+        """Those that can begin on this node; the others wait for their session (SPEC CRON-10).
+
+        Raises ``StoreUnavailable``.
+        """
+        asked = {one.id: key for one in claimed if (key := self._session(one.job)) is not None}
+        if not asked:
+            return list(claimed)
+        gone = await self._store.wait_for_sessions(asked, node=node, now=self._clock.now())
+        for one in claimed:
+            if one.id in gone:
+                log.info("job_waits_for_session", extra={"job": one.job.id, "occurrence": one.id})
+        return [one for one in claimed if one.id not in gone]
+
+    def _session(self, job: Job) -> SessionKey | None:
+        try:
+            return self._performer.session(job, job.policy(self._base))
+        except Exception as error:
+            # A boundary: `hold` ends what cannot be made out.
+            log.debug("the session of a job cannot be made out: %r", error)
+            return None
+
+    async def wait_elsewhere(self, held: Held) -> bool:
+        """Let one wait for its session if another node holds that; False: it stays here.
+
+        Waits for the database.
+        """
+        session = held.session or self._session(held.claimed.job)
+        if session is None:
+            return False
+        asked = {held.id: session}
+        gone = await until_available(
+            lambda: self._store.wait_for_sessions(asked, node=held.node, now=self._clock.now())
+        )
+        if gone:
+            log.info("job_waits_for_session", extra={**facts_of(held), "session": session})
+            self._drop(held)
+        return bool(gone)
+
+    async def refused(self, held: Held) -> bool:
+        """Its run could not begin in its session: it waits for that, or tries again in a moment.
+
+        Whether it waits. Waits for the database.
+        """
+        if not self.holds(held) or held.is_over:
+            return False
+        if held.stopped:
+            await self.end(held, End(Status.CANCELLED, Why.STOPPED))
+        elif await self.wait_elsewhere(held):
+            return True
+        elif self._closing:
+            await self._give_back(held)
+        elif self.holds(held):
+            # Whoever held its session has released it meanwhile.
+            held.attempt -= 1
+            self._begin_later(held, asyncio.get_running_loop().time() + _MOMENT_S)
+        return False
+
+    async def end_waiting(self, claimed: Claimed) -> bool:
+        """End one that waits and that no node has claimed, on request; False: one has, by now.
+
+        Raises ``StoreUnavailable``.
+        """
+        held = self._held_of(claimed)
+        return await self._ends.store_unclaimed(held, End(Status.CANCELLED, Why.STOPPED))
+
     # ------------------------------------------------------------------ beginning
 
     async def take(self, claimed: Sequence[Claimed]) -> None:
@@ -173,6 +245,11 @@ class Occurrences:
 
     def hold(self, claimed: Claimed) -> Held:
         """Have an occurrence in hand."""
+        held = self._held_of(claimed)
+        self._held[held.id] = held
+        return held
+
+    def _held_of(self, claimed: Claimed) -> Held:
         fault = ""
         try:
             policy = claimed.job.policy(self._base)
@@ -180,7 +257,7 @@ class Occurrences:
             # A boundary, as above.
             log.exception("job_policy_failed", extra={"job": claimed.job.id})
             policy, fault = self._base, f"{type(error).__name__}: {error}"
-        held = Held(
+        return Held(
             claimed,
             policy,
             self._node(),
@@ -188,8 +265,6 @@ class Occurrences:
             attempt=claimed.attempts,
             fault=fault,
         )
-        self._held[held.id] = held
-        return held
 
     def _begin(self, held: Held) -> None:
         """Begin an attempt as soon as its agent has room (SPEC CRON-10)."""
@@ -225,7 +300,9 @@ class Occurrences:
         claimed = held.claimed
         grace = timedelta(seconds=held.policy.misfire_grace_s)
         late = claimed.claimed_at - claimed.due_at > grace
-        return late and not claimed.by_hand and held.policy.misfire is Misfire.ONCE
+        return (
+            late and not (claimed.by_hand or claimed.waited) and held.policy.misfire is Misfire.ONCE
+        )
 
     def _turn_of_missed(self) -> float:
         """When the next one that was missed may begin, by the loop's clock."""

@@ -97,7 +97,7 @@ class Office:
         self.desk = JobDesk(store, clock, setup.rules, chats=store)
         base = setup.rules.base
         self.occurrences = Occurrences(store, clock, node, base, self.wake.call, by.meter)
-        places = Places(store, clock, by.policies)
+        places = Places(store, by.policies)
         self._telling = Telling(store, clock, by.channels, places, by.replies)
         work = Work(setup.sources)
         shop = Shop(self.desk, by.children, by.feed, by.ledger, work, setup.program, setup.limits)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection
 from dataclasses import replace
-from datetime import datetime, timedelta
 from typing import Final, assert_never
 
 from goclaw_py.core.heartbeat_view import NOBODY, Route
@@ -14,7 +13,6 @@ from goclaw_py.core.jobs import OPERATOR, Job, TargetKind, chat_of
 from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.core.routing import chat_session
-from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import ChatStore, Place
 from goclaw_py.runtime.policies import Policies, as_it_stands
 from goclaw_py.runtime.post import place_text
@@ -73,9 +71,8 @@ async def owners_chat(
 class Places:
     """Finds the chats of jobs."""
 
-    def __init__(self, store: ChatStore, clock: Clock, policies: Policies) -> None:
+    def __init__(self, store: ChatStore, policies: Policies) -> None:
         self._store = store
-        self._clock = clock
         self._policies = policies
 
     async def target_of(self, job: Job) -> Target | None:
@@ -108,10 +105,6 @@ class Places:
         if _place(target) not in self._policies.places:
             return False
         return session == chat_session(job.spec.agent, target, job.spec.peer)
-
-    def after(self, seconds: float) -> datetime:
-        """The instant so many seconds from now."""
-        return self._clock.now() + timedelta(seconds=seconds)
 
 
 def _place(target: Target) -> Place:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from goclaw_py.core import wording_jobs
 from goclaw_py.core.beats import BeatKind
@@ -54,10 +54,6 @@ from goclaw_py.runtime.workshop import Job as Task
 from goclaw_py.runtime.workshop import Workshop
 
 log = logging.getLogger(__name__)
-
-_ELSEWHERE_S = 5.0
-"""How long a job waits whose conversation another process works on."""
-
 
 _WAKING = frozenset({Status.OK, Status.FAILED, Status.TIMED_OUT})
 """Ends that a beat follows if the job says so (SPEC CRON-20)."""
@@ -157,6 +153,22 @@ class JobRuns:
                 return stopped if run_id in stopped.stopped else Stop(stopped=[run_id])
         return stopped
 
+    async def stop_waiting(
+        self, target: Target, *, everything: bool, run: RunId | None = None
+    ) -> int:
+        """Stop what waits for its session and is claimed by no node; how many were stopped.
+
+        The one that ``run`` names, else the first due, or ``everything`` that tells its result in
+        this chat. Raises ``StoreUnavailable``.
+        """
+        stopped = 0
+        for one in await self._store.waiting_occurrences():
+            if run in (None, RunId(one.id)) and await self._places.target_of(one.job) == target:
+                stopped += await self._occurrences.end_waiting(one)
+                if stopped and not everything:
+                    break
+        return stopped
+
     # ------------------------------------------------------------------ performing
 
     def busy(self, job: Job, policy: JobPolicy) -> Why | None:
@@ -171,6 +183,10 @@ class JobRuns:
             return Why.AT_CAPACITY
         session = session_for(job, policy, None)
         return Why.BUSY if session is not None and self._is_busy(session, job) else None
+
+    def session(self, job: Job, policy: JobPolicy) -> SessionKey | None:
+        """That of a message is never used, and one of its own is nobody else's."""
+        return None if isinstance(job.spec.payload, Message) else session_for(job, policy, None)
 
     def _is_busy(self, session: SessionKey, job: Job) -> bool:
         """Whether anything runs or waits in a conversation, but for what is just ending."""
@@ -208,8 +224,8 @@ class JobRuns:
             self._submit(held)
 
     def _submit(self, held: Held) -> None:
-        job, run_id = held.claimed.job, new_run_id(self._clock)
-        held.run = run_id
+        job, first = held.claimed.job, held.claimed.by_hand and held.attempt == 1
+        held.run = run_id = _run_by_hand(held) if first else new_run_id(self._clock)
         held.session = session = session_for(job, held.policy, run_id)
         assert session is not None
         now = max(self._clock.now(), held.claimed.due_at)
@@ -275,6 +291,9 @@ class JobRuns:
             return RunNow.ALREADY_RUNNING
         held.attempt = 1
         try:
+            if await self._occurrences.wait_elsewhere(held):
+                session = self.session(job, policy) or ""
+                return StartedNow(held.id, _run_by_hand(held), session)
             await self._prepare(held)
         except NoWork:
             await self._occurrences.end(held, End(Status.SKIPPED, Why.NO_WORK))
@@ -290,7 +309,10 @@ class JobRuns:
     async def work(self, run_id: RunId) -> None:
         """Run the agent loop."""
         mine = self._runs[run_id]
-        held, run = mine.held, mine.run
+        held = mine.held
+        # It may have waited for its session, its agent or its lane since it was asked for.
+        began_at = max(self._clock.now(), held.claimed.due_at)
+        run = mine.run = replace(mine.run, started_at=began_at)
         self._shop.feed.started(run)
         if not await self._occurrences.is_wanted(held):
             raise Withdrawn(held.id)
@@ -356,11 +378,10 @@ class JobRuns:
                 self._release_later(mine.run.session)
 
     async def _elsewhere(self, held: Held) -> None:
-        """Another process works on its conversation: it is due again in a moment."""
-        if not self._occurrences.holds(held):
-            return
-        again = self._places.after(_ELSEWHERE_S)
-        await self._occurrences.end(held, End(Status.SKIPPED, Why.BUSY, again))
+        """Another node holds its session, or did a moment ago: it waits for that."""
+        if await self._occurrences.refused(held):
+            # Whoever begins it takes an item of its own.
+            await self._shop.work.finish(held, End(Status.SKIPPED, Why.BUSY), Said(), "")
 
     async def _run_end(
         self, mine: JobRun, ended: Ending, error: BaseException | None
@@ -377,6 +398,11 @@ class JobRuns:
     def offered(self, request_id: RunId, run_id: RunId) -> None:
         """A scheduled run takes no messages in: what is said in its chat waits for its turn."""
         del request_id, run_id
+
+
+def _run_by_hand(held: Held) -> RunId:
+    """The id of the first run of one by hand, which is told before it is known where it begins."""
+    return RunId(held.id)
 
 
 def _stopped_by(held: Held) -> RunId:

@@ -145,7 +145,8 @@ class Inbox(Part):
         self, node: NodeId, sessions: Collection[SessionKey], *, waiting: bool = False
     ) -> None:
         """One in which a run of this node works stays owned too."""
-        handed_over = False
+        handed_over = is_wanted = False
+        waited_for = set(self._db.cron.waiting.values())
         for key in storable(tuple(sessions)):
             session = self._db.sessions.get(key)
             if session is None or session.owner != node or (session.pending and not waiting):
@@ -153,8 +154,11 @@ class Inbox(Part):
             if not any(self._node_of(run) == node for run in session.active):
                 session.owner = None
                 handed_over |= bool(session.pending)
+                is_wanted |= key in waited_for
         if handed_over:
             self._db.notify(Notice.INBOX)
+        if is_wanted:
+            self._db.notify(Notice.CRON)
 
     def _node_of(self, run: RunId) -> NodeId:
         return self._db.runs[run].node

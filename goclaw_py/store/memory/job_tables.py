@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, Owner, RunId
+from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, Owner, RunId, SessionKey
 from goclaw_py.core.job_json import job_json
 from goclaw_py.core.jobs import Job, JobState, Message
-from goclaw_py.core.occurrence import UNTOLD, Claimed, Logged, OccurrenceEnd, Status
+from goclaw_py.core.occurrence import UNTOLD, Claimed, Logged, OccurrenceEnd, Status, Why
 from goclaw_py.ports.store import NewRun
 from goclaw_py.store import job_rules
 
@@ -30,6 +30,10 @@ class JobTables:
         """The runs that worked for each occurrence, in the order in which they began."""
         self.delivers: dict[JobId, tuple[OccurrenceId, bool]] = {}
         """Whose delivery deletes a job, and whether its log goes with it."""
+        self.waiting: dict[OccurrenceId, SessionKey] = {}
+        """Occurrences that wait for a session, and that no node has claimed."""
+        self.waited: dict[OccurrenceId, SessionKey] = {}
+        """The same of those by hand that a node has claimed since."""
         self._slugs: dict[Owner, dict[str, JobId]] = {}
         self._of_job: dict[JobId, dict[OccurrenceId, None]] = {}
         self._open: dict[_Moment, OccurrenceId] = {}
@@ -182,6 +186,25 @@ class JobTables:
             self._open[job.id, due_at] = fresh
         return Claimed(fresh, job, due_at, now, by_hand=by_hand)
 
+    def wait(self, row: Logged, session: SessionKey) -> None:
+        """Let a claimed occurrence wait for a session; its job stays marked."""
+        self.waiting[row.id] = session
+        self.logs[row.id] = replace(row, status=Status.WAITING, node=None, waits_for=session)
+
+    def in_line(self) -> list[Logged]:
+        """Those that wait for a session, the first due first."""
+        rows = map(self.logs.__getitem__, self.waiting)
+        return sorted(rows, key=lambda row: (row.scheduled_at, row.id))
+
+    def claim_waiting(self, row: Logged, node: NodeId, attempts: int) -> None:
+        """Claim one that has waited."""
+        session = self.waiting.pop(row.id)
+        if row.by_hand:
+            self.waited[row.id] = session
+        self.logs[row.id] = replace(
+            row, status=Status.RUNNING, node=node, waits_for=None, attempts=attempts
+        )
+
     # ------------------------------------------------------------------ ends
 
     def end(self, row: Logged, end: OccurrenceEnd) -> None:
@@ -252,7 +275,10 @@ class JobTables:
         return [
             row
             for row in rows
-            if row.node is None and row.finished_at is None and not self.is_wanted(row.id)
+            if not row.by_hand
+            and row.node is None
+            and row.finished_at is None
+            and not self.is_wanted(row.id)
         ]
 
     def let_go(self, row: Logged, status: Status, now: datetime, began: datetime | None) -> None:
@@ -260,6 +286,9 @@ class JobTables:
 
         A job tells of what ended unless it has run since.
         """
+        if row.status is Status.WAITING:
+            del self.waiting[row.id]
+            row, status = replace(row, why=Why.BUSY, waits_for=None), Status.SKIPPED
         row = replace(row, status=status, node=None)
         again = not row.by_hand and self.is_wanted(row.id)
         if again:
@@ -277,7 +306,9 @@ class JobTables:
         self.put(replace(job, running=None if job.running == row.id else job.running))
 
     def _close(self, row: Logged) -> None:
-        self.logs[row.id] = row
+        self.logs[row.id] = replace(row, waits_for=None)
+        self.waiting.pop(row.id, None)
+        self.waited.pop(row.id, None)
         if self._open.get((row.job, row.scheduled_at)) == row.id:
             del self._open[row.job, row.scheduled_at]
 
@@ -337,6 +368,8 @@ class JobTables:
 
     def _drop(self, row_id: OccurrenceId) -> None:
         row = self.logs.pop(row_id)
+        self.waiting.pop(row_id, None)
+        self.waited.pop(row_id, None)
         rows = self._of_job[row.job]
         del rows[row_id]
         if not rows:

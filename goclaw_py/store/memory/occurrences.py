@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -12,7 +12,7 @@ from math import ceil
 
 from goclaw_py.core.errors import BadJob, Fenced, UnknownJob
 from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import JobId, NodeId, OccurrenceId
+from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, SessionKey
 from goclaw_py.core.jobs import Job
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.occurrence import (
@@ -77,6 +77,58 @@ class Occurrences(Part):
                 job_reading.log_unreadable(off)
         return claimed
 
+    async def wait_for_sessions(
+        self, sessions: Mapping[OccurrenceId, SessionKey], *, node: NodeId, now: datetime
+    ) -> set[OccurrenceId]:
+        """See ``JobStore``."""
+        gone: set[OccurrenceId] = set()
+        waits = False
+        for one, session in storable(tuple(sessions.items())):
+            key, row = self._db.present_key(session), self._db.cron.logs.get(one)
+            if row is None or row.node != node:
+                gone.add(one)
+            elif self._is_elsewhere(key, node, now):
+                self._db.cron.wait(row, key)
+                gone.add(one)
+                waits = True
+        if waits:
+            self._db.notify(Notice.CRON)
+        return gone
+
+    async def claim_waiting(
+        self, node: NodeId, *, now: datetime, unheld: bool = True
+    ) -> list[Claimed]:
+        """Costs as much as waits."""
+        if node not in self._db.nodes:
+            return []
+        rows = [
+            row
+            for row in self._db.cron.in_line()
+            if self._may_begin(self._db.cron.waiting[row.id], node, now, unheld=unheld)
+        ]
+        for row in rows:
+            self._db.cron.claim_waiting(row, node, self._attempts(row.id))
+        return [_claimed(self._db.cron.logs[row.id]) for row in rows]
+
+    async def waiting_occurrences(self) -> list[Claimed]:
+        """See ``JobStore``."""
+        return [_claimed(row) for row in self._db.cron.in_line()]
+
+    def _may_begin(self, key: SessionKey, node: NodeId, now: datetime, *, unheld: bool) -> bool:
+        session = self._db.sessions.get(key)
+        if session is not None and session.owner == node:
+            return True
+        return unheld and not self._is_elsewhere(key, node, now)
+
+    def _is_elsewhere(self, key: SessionKey, node: NodeId, now: datetime) -> bool:
+        """Whether another node holds a session: a live owner, or a run that has not ended."""
+        session = self._db.sessions.get(key)
+        if session is None:
+            return False
+        if session.owner != node and self._db.is_live(session.owner, now):
+            return True
+        return any(self._db.runs[run].node != node for run in session.active)
+
     async def claim_now(
         self, node: NodeId, job_id: JobId, *, now: datetime, occurrence: OccurrenceId
     ) -> Claimed | None:
@@ -91,7 +143,9 @@ class Occurrences(Part):
             raise flaw
         return self._db.cron.claim_by_hand(job, node, now, occurrence)
 
-    async def end_occurrences(self, ends: Sequence[EndedOccurrence], *, node: NodeId) -> None:
+    async def end_occurrences(
+        self, ends: Sequence[EndedOccurrence], *, node: NodeId | None
+    ) -> None:
         """One that is not known any more, since its job's log was deleted, counts as ended."""
         ends = storable(tuple(ends))
         for one in ends:
@@ -122,6 +176,9 @@ class Occurrences(Part):
             if row.node == node and not row.by_hand and row.id not in known
         ]
         await self.give_back(ids, node=node, status=Status.SKIPPED)
+        for one, session in tuple(self._db.cron.waited.items()):
+            if one not in known and (row := self._db.cron.logs[one]).node == node:
+                self._db.cron.wait(row, session)
 
     async def log_of(
         self,
@@ -259,6 +316,20 @@ class Occurrences(Part):
 _OPEN = (OutboxState.PENDING, OutboxState.SENDING, OutboxState.DEAD)
 
 
+def _claimed(row: Logged) -> Claimed:
+    """One that waits, or has waited: whoever claimed it at first could read its job."""
+    return Claimed(
+        row.id,
+        replace(job_reading.read_job(row.definition), running=row.id),
+        row.scheduled_at,
+        row.claimed_at,
+        claims=row.claims,
+        attempts=row.attempts,
+        by_hand=row.by_hand,
+        waited=True,
+    )
+
+
 def _readable(row: Logged) -> Job | None:
     try:
         return job_reading.read_job(row.definition)
@@ -266,7 +337,7 @@ def _readable(row: Logged) -> Job | None:
         return None
 
 
-def check(database: MemoryDatabase, occurrence: OccurrenceId, node: NodeId) -> None:
+def check(database: MemoryDatabase, occurrence: OccurrenceId, node: NodeId | None) -> None:
     """Raise ``Fenced`` if an occurrence that has not ended is not this node's any more."""
     row = database.cron.logs.get(occurrence)
     if row is not None and row.finished_at is None and row.node != node:

@@ -393,7 +393,7 @@ class MemoryDatabase:
             del self.nodes[node]
         self.calls.remove(nodes)
         self.lane_places.remove(nodes)
-        self.notify(Notice.INBOX, Notice.NODES, *([Notice.OUTBOX] if freed else []))
+        self.notify(Notice.INBOX, Notice.CRON, Notice.NODES, *([Notice.OUTBOX] if freed else []))
 
     def enqueue(
         self, messages: Sequence[OutboundMessage], *, session: SessionKey | None, now: datetime

@@ -38,7 +38,7 @@ class Locked:
         row = self._rows.get(storable(end.id))
         return row is not None and row["finished_at"] is None
 
-    def refusal(self, end: OccurrenceEnd | None, node: NodeId) -> Fenced | None:
+    def refusal(self, end: OccurrenceEnd | None, node: NodeId | None) -> Fenced | None:
         """Why a node cannot end it; None if it can, or if nothing is to be ended any more."""
         if end is None or not self.is_open(end):
             return None

@@ -140,3 +140,5 @@ class Inbox(Part):
                 freed = await connection.fetch(_SQL["release_sessions"], keys, waiting)
                 if any(row["waits"] for row in freed):
                     await notify(connection, [Notice.INBOX])
+                if any(row["is_wanted"] for row in freed):
+                    await notify(connection, [Notice.CRON])

@@ -9,7 +9,7 @@ from datetime import datetime
 import orjson
 
 from goclaw_py.core.errors import BadJob
-from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, Owner, RunId
+from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, Owner, RunId, SessionKey
 from goclaw_py.core.job_json import job_json
 from goclaw_py.core.jobs import Job, JobSpec, JobState, Maker
 from goclaw_py.core.messages import Target
@@ -116,9 +116,10 @@ def claimed(row: Row, now: datetime) -> Claimed | OccurrenceEnd:
         id=occurrence,
         job=replace(job, running=occurrence),
         due_at=row["scheduled_at"],
-        claimed_at=now,
+        claimed_at=row["claimed_at"],
         claims=row["claims"],
         attempts=row["attempts"],
+        by_hand=row["by_hand"],
         interrupted=row["interrupted"],
         called=tuple(row["called"] or ()),
     )
@@ -182,6 +183,7 @@ def logged(row: Row) -> Logged:
         delivery=job_rules.delivery([OutboxState(state) for state in row["deliveries"]]),
         definition=_definition(orjson.loads(row["definition"]), occurrence),
         told_at=row["told_at"],
+        waits_for=SessionKey(row["waits_for"]) if row["status"] == Status.WAITING else None,
     )
 
 

@@ -176,7 +176,7 @@ async def _free(connection: Connection, nodes: Sequence[NodeId]) -> None:
     await connection.fetch(_SQL["free_leases"], nodes)
     await connection.fetch(_SQL["remove"], nodes)
     unsent_too = [Notice.OUTBOX] if unsent else []
-    await notify(connection, [Notice.INBOX, Notice.NODES, *unsent_too])
+    await notify(connection, [Notice.INBOX, Notice.CRON, Notice.NODES, *unsent_too])
 
 
 async def _apologise(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
 from goclaw_py.core.errors import Fenced, StoreError, UnknownJob
-from goclaw_py.core.ids import JobId, NodeId, OccurrenceId
+from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, SessionKey
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.occurrence import Claimed, JobStats, Logged, OccurrenceEnd, Status, Untold
 from goclaw_py.core.pages import Cursor
@@ -20,15 +20,19 @@ from goclaw_py.store.postgres.endings import Locked, let_go
 from goclaw_py.store.postgres.group import Group
 from goclaw_py.store.postgres.pages import place
 from goclaw_py.store.postgres.part import Part, enqueue, enqueue_each, notify
-from goclaw_py.store.postgres.pool import Pool
+from goclaw_py.store.postgres.pool import Connection, Pool, Row
 from goclaw_py.store.sql import queries
 
 _SQL = queries("occurrences")
 
 
+_MOST_WAITING = 1000
+"""So many occurrences that wait for a session one call claims."""
+
+
 class _Ending(NamedTuple):
     ends: Sequence[EndedOccurrence]
-    node: NodeId
+    node: NodeId | None
 
 
 class Occurrences(Part):
@@ -77,13 +81,42 @@ class Occurrences(Part):
             )
             if not found[0]["alive"]:
                 raise Fenced(f"node {node} is not alive")
-            read = [job_rows.claimed(row, now) for row in found if row["id"] is not None]
-            flawed = [one for one in read if isinstance(one, OccurrenceEnd)]
-            if flawed:
-                await (await Locked.of(connection, flawed)).end(connection, flawed)
-        for end in flawed:
-            log_unreadable(end)
-        return [one for one in read if isinstance(one, Claimed)]
+            return await _readable(connection, found, now)
+
+    async def wait_for_sessions(
+        self, sessions: Mapping[OccurrenceId, SessionKey], *, node: NodeId, now: datetime
+    ) -> set[OccurrenceId]:
+        """As a rule nothing is elsewhere: then one statement reads, and nothing is locked."""
+        asked = (list(sessions), list(sessions.values()), node, now)
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(_SQL["elsewhere"], *asked)
+        if not all(row["lost"] for row in found):
+            async with self._pool.transaction() as connection:
+                await connection.fetch(_SQL["lock_sessions"], [row["session"] for row in found])
+                found = await connection.fetch(_SQL["elsewhere"], *asked)
+                waiting = [(row["id"], row["session"]) for row in found if not row["lost"]]
+                if waiting:
+                    await connection.fetch(
+                        _SQL["wait"], *map(list, zip(*waiting, strict=True)), node
+                    )
+                    await notify(connection, [Notice.CRON])
+        return {OccurrenceId(row["id"]) for row in found}
+
+    async def claim_waiting(
+        self, node: NodeId, *, now: datetime, unheld: bool = True
+    ) -> list[Claimed]:
+        """Reads an index of those that wait."""
+        async with self._pool.transaction() as connection:
+            found = await connection.fetch(_SQL["claim_waiting"], node, now, unheld, _MOST_WAITING)
+            claimed = await _readable(connection, found, now)
+        return [replace(one, waited=True) for one in claimed]
+
+    async def waiting_occurrences(self) -> list[Claimed]:
+        """The same index."""
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(_SQL["waiting"])
+        read = (job_rows.claimed(row, row["claimed_at"]) for row in found)
+        return [replace(one, waited=True) for one in read if isinstance(one, Claimed)]
 
     async def claim_now(
         self, node: NodeId, job_id: JobId, *, now: datetime, occurrence: OccurrenceId
@@ -102,7 +135,9 @@ class Occurrences(Part):
                 await connection.fetch(_SQL["claim_now"], job_id, occurrence, now, node)
         return Claimed(occurrence, job, now, now, by_hand=True)
 
-    async def end_occurrences(self, ends: Sequence[EndedOccurrence], *, node: NodeId) -> None:
+    async def end_occurrences(
+        self, ends: Sequence[EndedOccurrence], *, node: NodeId | None
+    ) -> None:
         """One that is not known any more, since its job's log was deleted, counts as ended."""
         await self._ends(_Ending(ends, node))
 
@@ -145,6 +180,7 @@ class Occurrences(Part):
         async with self._pool.transaction() as connection:
             pairs = await connection.fetch(_SQL["unknown_to"], node, list(known))
             await let_go(connection, pairs, [node], Status.SKIPPED)
+            await connection.fetch(_SQL["wait_again"], node, list(known))
 
     async def log_of(
         self,
@@ -224,3 +260,14 @@ class Occurrences(Part):
                 row = await connection.row(_SQL["stats_of_job"], since, timed, job)
         assert row is not None
         return job_rows.stats(row)
+
+
+async def _readable(connection: Connection, found: Sequence[Row], now: datetime) -> list[Claimed]:
+    """What was claimed; ends what this release cannot read."""
+    read = [job_rows.claimed(row, now) for row in found if row["id"] is not None]
+    flawed = [one for one in read if isinstance(one, OccurrenceEnd)]
+    if flawed:
+        await (await Locked.of(connection, flawed)).end(connection, flawed)
+    for end in flawed:
+        log_unreadable(end)
+    return [one for one in read if isinstance(one, Claimed)]

@@ -238,7 +238,8 @@ order by key
 for update;
 
 -- name: release_sessions
--- Frees locked sessions in which nothing runs, and, unless $2, nothing waits; tells in which.
+-- Frees locked sessions in which nothing runs, and, unless $2, no message waits; tells in which, and
+-- whether a time of a job waits for it.
 update sessions as s
 set owner = null
 from unnest($1::text[]) as k (key),
@@ -250,4 +251,8 @@ where s.key = k.key
   and not exists (
       select from runs where session = s.key and outcome is null and node = s.owner
   )
-returning w.waits;
+returning
+    w.waits,
+    exists (
+        select from cron_run_logs where status = 'waiting' and waits_for = s.key
+    ) as is_wanted;

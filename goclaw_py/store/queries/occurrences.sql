@@ -75,7 +75,8 @@ with due as (
         )
     where l.node is null
     returning
-        l.id, l.job, l.scheduled_at, l.claims, l.attempts, l.interrupted, l.definition,
+        l.id, l.job, l.scheduled_at, l.claimed_at, l.by_hand, l.claims, l.attempts, l.interrupted,
+        l.definition,
         case when l.claims > 1 or l.interrupted then array(
             select distinct call ->> 'name'
             from runs as r
@@ -99,6 +100,107 @@ select
 from (values (1)) as one
 left join claimed on true
 order by claimed.scheduled_at, claimed.job;
+
+-- name: elsewhere
+-- Of occurrences, each given with the session that it needs, those that node $3 has no more, and those
+-- whose session, by its key of today, another node holds: a live owner, or a run that has not ended.
+select id, session, lost
+from (
+    select
+        a.id, present.key as session,
+        not exists (select from cron_run_logs as l where l.id = a.id and l.node = $3) as lost,
+        exists (
+            select from sessions as s
+            join nodes as n on n.id = s.owner
+            where s.key = present.key and n.id <> $3 and n.lease_until > $4
+        ) or exists (
+            select from runs as r
+            where r.session = present.key and r.outcome is null and r.node <> $3
+        ) as held
+    from unnest($1::text[], $2::text[]) as a (id, session),
+        lateral (
+            select coalesce(
+                (
+                    select moved_to from moved_sessions
+                    where key = a.session
+                      and not exists (select from sessions where key = a.session)
+                ),
+                a.session
+            ) as key
+        ) as present
+) as found
+where lost or held;
+
+-- name: lock_sessions
+-- Keeps sessions from changing hands: a node that releases one afterwards sees which wait for it.
+select key
+from sessions
+where key = any ($1::text[])
+order by key
+for share;
+
+-- name: wait
+-- Lets occurrences of a node wait for sessions. Their jobs stay marked, so nothing else of them is due.
+with mine as (
+    select l.id, a.session
+    from unnest($1::text[], $2::text[]) as a (id, session)
+    join cron_run_logs as l on l.id = a.id and l.node = $3
+    order by l.id
+    for update of l
+)
+update cron_run_logs as l
+set status = 'waiting', node = null, waits_for = mine.session
+from mine
+where l.id = mine.id;
+
+-- name: claim_waiting
+-- Claims, for a node that exists, occurrences that wait for its sessions, and with $3 those that wait
+-- for a session which no node holds at $2; what another node is claiming at the moment is left out.
+with open as (
+    select l.id
+    from cron_run_logs as l
+    left join sessions as s on s.key = l.waits_for
+    where l.status = 'waiting'
+      and (
+          s.owner = $1
+          or $3
+          and not exists (select from nodes where id = s.owner and lease_until > $2)
+          and not exists (
+              select from runs as r
+              where r.session = l.waits_for and r.outcome is null and r.node <> $1
+          )
+      )
+    order by l.scheduled_at, l.id
+    limit $4
+    for update of l skip locked
+), me as (
+    select id from nodes where id = $1 and exists (select from open) for key share
+), claimed as (
+    update cron_run_logs as l
+    set status = 'running', node = $1,
+        attempts = (
+            select count(*)
+            from runs as r
+            where r.occurrence = l.id and r.outcome is distinct from 'interrupted'
+        )
+    from open
+    where l.id = open.id and exists (select from me)
+    returning l.*
+)
+select
+    id, job, scheduled_at, claimed_at, by_hand, claims, attempts, false as interrupted, definition,
+    null::text[] as called
+from claimed
+order by scheduled_at, id;
+
+-- name: waiting
+-- Those that wait for a session, and that no node has claimed.
+select
+    id, job, scheduled_at, claimed_at, by_hand, claims, attempts, false as interrupted, definition,
+    null::text[] as called
+from cron_run_logs
+where status = 'waiting'
+order by scheduled_at, id;
 
 -- name: lock_node
 -- Keeps a node from being recovered; returns no row if it was declared dead.
@@ -157,6 +259,13 @@ where id = any ($1::text[]);
 select id, job
 from cron_run_logs
 where node = $1 and not by_hand and id <> all ($2::text[]);
+
+-- name: wait_again
+-- Lets wait again what a node has claimed because a session was free, but for what it knows of, if it
+-- is by hand: given back it would end.
+update cron_run_logs
+set status = 'waiting', node = null
+where node = $1 and by_hand and waits_for is not null and id <> all ($2::text[]);
 
 -- name: claimed_by
 -- What some nodes work on.
@@ -380,21 +489,26 @@ where id = $1 and told_at is null and status in ('no_route', 'undelivered')
 returning id;
 
 -- name: left_of
--- Locks what was given back of a locked job, or of one that is gone, and waits to be claimed again.
-select id
-from cron_run_logs
-where job = $1 and not by_hand and finished_at is null and node is null
-order by id
-for update;
+-- Locks what was given back of a locked job, or of one that is gone, and waits to be claimed again. What
+-- waits for its session keeps waiting while its job wants it.
+select l.id
+from cron_run_logs as l
+left join cron_jobs as j on j.id = l.job
+where l.job = $1 and not l.by_hand and l.finished_at is null and l.node is null
+  and not (
+      l.status = 'waiting' and j.state = 'active' and j.next_run_at = l.scheduled_at
+  ) is true
+order by l.id
+for update of l;
 
 -- name: let_go
--- Lets locked occurrences be claimed again, with the status $2, or the one that they have. One by
--- hand, and one whose job is not active, due at another time by now, or gone, ends for good: at $3,
+-- Lets locked occurrences be claimed again, with the status $2, or the one that they have: skipped, if
+-- they have waited for their session. One by hand, and one whose job is not active, due at another time by now, or gone, ends for good: at $3,
 -- or when the last of its runs ended. A job tells of what ended unless it has run since.
 with freed as (
     select
         l.id, l.job, coalesce(l.started_at, ran.began_at) as began_at, l.claimed_at,
-        coalesce($2, l.status) as status,
+        coalesce($2, nullif(l.status, 'waiting'), 'skipped') as status,
         coalesce($3, ran.ended_at, l.claimed_at) as ended_at,
         l.by_hand
             or (j.state = 'active' and j.next_run_at = l.scheduled_at) is not true as for_good,
@@ -414,6 +528,7 @@ with freed as (
 ), rows as (
     update cron_run_logs as l
     set status = f.status, node = null,
+        why = case when l.status = 'waiting' then 'busy' else l.why end,
         started_at = case when f.for_good then f.began_at else l.started_at end,
         finished_at = case when f.for_good then f.ended_at end, requests = f.requests,
         input_tokens = f.input_tokens, output_tokens = f.output_tokens,

@@ -16,6 +16,7 @@ from goclaw_py.core.wording_job_view import (
     plan,
     took_s,
     trouble,
+    waits,
     why_words,
 )
 from goclaw_py.core.wording_times import at, local
@@ -34,6 +35,7 @@ STATES: Final[Mapping[JobState, str]] = {
 
 STATUSES: Final[Mapping[Status, str]] = {
     Status.RUNNING: "busy",
+    Status.WAITING: "busy",
     Status.OK: "good",
     Status.FAILED: "bad",
     Status.TIMED_OUT: "bad",
@@ -127,7 +129,7 @@ class LoggedLine:
 
 def logged_line(row: Logged, zone: str) -> LoggedLine:
     """What the history of a job says of an occurrence."""
-    why = why_words(row.why) if row.why else ""
+    why = why_words(row.why) if row.why else waits(row)
     return LoggedLine(
         row, STATUSES[row.status], local(row.scheduled_at, zone), took_s(row), why, cost(row)
     )

@@ -84,6 +84,11 @@ class Scene:
     def stop_run(self, run_id: RunId) -> Stop:
         return self.dispatcher.stop_one(run_id)
 
+    async def stop_waiting(
+        self, target: Target, *, everything: bool, run: RunId | None = None
+    ) -> int:
+        return 0
+
     async def begin(self, run: RunId, session: str, lane: LaneName = CRON_LANE) -> None:
         self.dispatcher.submit(Request(run, SessionKey(session), lane=lane))
         await asyncio.sleep(0)
