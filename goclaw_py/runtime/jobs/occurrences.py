@@ -139,7 +139,7 @@ class Occurrences:
             return self._performer.session(job, job.policy(self._base))
         except Exception as error:
             # A boundary: `hold` ends what cannot be made out.
-            log.debug("the session of a job cannot be made out: %r", error)
+            log.debug("job_session_unknown", extra={"error": repr(error)})
             return None
 
     async def wait_elsewhere(self, held: Held) -> bool:
