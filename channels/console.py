@@ -17,6 +17,7 @@ from uuid import uuid4
 from goclaw_py.core.errors import MaybeSent, NotSent, SettingError, StoreUnavailable
 from goclaw_py.core.events import (
     ButtonsUsed,
+    PressAnswered,
     RunEnded,
     RunSignal,
     RunStarted,
@@ -256,7 +257,7 @@ class ConsoleChannel(Plain):
     def signal(self, signal: RunSignal) -> None:
         """Show what a run does, and keep its text for terminals that attach while it works."""
         match signal:
-            case RunWaits() | ButtonsUsed():
+            case RunWaits() | ButtonsUsed() | PressAnswered():
                 return
             case RunStarted(run_id):
                 self._live[run_id] = _Live(signal)

@@ -13,7 +13,7 @@ from typing import TypeVar
 from channels.telegram.activity import TypingBoard
 from channels.telegram.client import TEXT_LIMIT, Bot, BotClient, Place, Text
 from channels.telegram.format import plain, render
-from channels.telegram.inbound import CHANNEL
+from channels.telegram.inbound import CHANNEL, PRESS
 from channels.telegram.marks import Marks
 from channels.telegram.native import NativeDrafts
 from channels.telegram.outage import Outage, health_of
@@ -25,7 +25,15 @@ from channels.telegram.webhook import Webhook
 from goclaw_py.core import wording
 from goclaw_py.core.commands import MENU
 from goclaw_py.core.errors import ChannelError, ChannelRefused, NotSent, SettingError
-from goclaw_py.core.events import ButtonsUsed, RunEnded, RunSignal, RunStarted, RunText, RunWaits
+from goclaw_py.core.events import (
+    ButtonsUsed,
+    PressAnswered,
+    RunEnded,
+    RunSignal,
+    RunStarted,
+    RunText,
+    RunWaits,
+)
 from goclaw_py.core.messages import Attachment, OutboundMessage, PeerKind, Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.pacing import Pace
@@ -218,6 +226,8 @@ class TelegramChannel:
                     self._native.add(run, place, text)
             case ButtonsUsed(message=message):
                 self._close_later(partial(self._remove_buttons, place, message))
+            case PressAnswered(press=press, text=text):
+                self._close_later(partial(self._answer_press, press, text))
             case RunEnded(run_id=run):
                 self._typing.end(run, place)
                 self._native.end(run)
@@ -365,6 +375,9 @@ class TelegramChannel:
     async def _remove_buttons(self, place: Place, message: str) -> None:
         if (number := number_of(message)) is not None:
             await (await self._open()).remove_buttons(place.chat_id, number)
+
+    async def _answer_press(self, press: str, text: str) -> None:
+        await (await self._open()).answer_press(press.removeprefix(PRESS), text)
 
     def _close_later(self, close: Callable[[], Awaitable[None]]) -> None:
         task = asyncio.create_task(self._close(close), name="telegram close")

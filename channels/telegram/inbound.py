@@ -36,7 +36,10 @@ from channels.telegram.inbound_chat import (
 from channels.telegram.inbound_message import read_message
 from goclaw_py.core.messages import ChatReached, Inbound, InboundMessage, PeerKind
 
-__all__ = ["CHANNEL", "KINDS", "Malformed", "parse_update", "press_of", "update_id"]
+__all__ = ["CHANNEL", "KINDS", "PRESS", "Malformed", "parse_update", "press_of", "update_id"]
+
+PRESS = "press:"
+"""Before the server's id of a press, in its external id."""
 
 _NO_TIME = datetime.fromtimestamp(0, UTC)
 """Telegram does not tell when a button was pressed or an answer was stopped."""
@@ -92,7 +95,7 @@ def _press(query: Fields, arrival: Arrival) -> InboundMessage | None:
         return None
     under = required_number(message, "message_id")
     return InboundMessage(
-        external_id=f"press:{number}",
+        external_id=f"{PRESS}{number}",
         target=read_chat(chat, arrival.account, read_thread(message)),
         peer=peer,
         sender=person(required_object(query, "from")),

@@ -43,11 +43,13 @@ class Updates:
         if batch:
             await intake.accept(batch)
         for update in updates:
-            if (press := press_of(update)) and not self._closed:
-                # Also if it was known: an earlier process may have died before it could answer.
-                task = asyncio.create_task(self._answer(*press), name="telegram press")
-                self._answers.add(task)
-                task.add_done_callback(self._answers.discard)
+            press = press_of(update)
+            if press is None or self._closed or (text := toast(press[1])) is None:
+                continue
+            # Also if it was known: an earlier process may have died before it could answer.
+            task = asyncio.create_task(self._answer(press[0], text), name="telegram press")
+            self._answers.add(task)
+            task.add_done_callback(self._answers.discard)
 
     async def close(self) -> None:
         """Answer no more, after what is being answered just now."""
@@ -77,11 +79,11 @@ class Updates:
                 batch.append(told)
         return batch
 
-    async def _answer(self, press: str, data: str) -> None:
+    async def _answer(self, press: str, text: str) -> None:
         """Stop the button from waiting, whoever pressed it, and say what it does."""
         for attempt in range(1, _TRIES + 1):
             try:
-                await self._client.answer_press(press, toast(data))
+                await self._client.answer_press(press, text)
             except ChannelError as error:
                 if not error.retryable or attempt == _TRIES:
                     _log.debug("button_press_not_answered", extra={"error": str(error)})

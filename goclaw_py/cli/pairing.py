@@ -116,10 +116,15 @@ def approve(
         str, typer.Argument(callback=named, help="The code that the person was shown.")
     ],
     *,
-    guest: Annotated[bool, typer.Option("--guest", help="May talk, is no owner.")] = False,
+    guest: Annotated[
+        bool, typer.Option("--guest", help="Approve as guest (no owner commands).")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Let the person with this code talk."""
+    """Let the person with this code talk.
+
+    They are told, and what they have written is answered.
+    """
 
     async def ask(control: Control) -> Person:
         return await control.approve(code, guest=guest)
@@ -178,7 +183,8 @@ def deny(
 ) -> None:
     """Ignore a person nobody approved.
 
-    Only in their direct chat; the settings go before it.
+    Also a person with a pending request, who is not told. Only in their direct chat; the settings
+    go before it.
     """
     _decide(ctx, who, (channel, account), allowed=False, as_json=as_json)
 
@@ -214,14 +220,15 @@ def _decide(
 
         found = [
             chat
-            for chat in await _unapproved(control, await control.people())
-            if (who == chat.chat or (who.startswith("@") and chat.name.endswith(f"({who})")))
+            for chat in await _undecided(control, allowed=allowed)
+            if (who == chat.chat or (who.startswith("@") and _has_name(chat, who)))
             and channel in (None, chat.channel)
             and account in (None, chat.account)
         ]
         if not found:
             raise NotFound(
-                f"nobody who talks without an approval is {who}; see: goclaw pairing people; "
+                f"nobody who asks, or talks without an approval, is {who}; see: "
+                "goclaw pairing list, goclaw pairing people; "
                 f"for an approved person: goclaw pairing revoke {who}"
             )
         if len(found) > 1:
@@ -238,6 +245,28 @@ def _decide(
         show_json(Chat, replace(chat, allowed=allowed))
         return
     typer.echo(f"{_called(chat)} on {_where(chat)} is {'allowed' if allowed else 'denied'}")
+
+
+async def _undecided(control: Control, *, allowed: bool) -> list[Chat]:
+    """The direct chats that can be allowed or denied; whoever has a code can only be denied."""
+    from goclaw_py.core.messages import PeerKind  # noqa: PLC0415
+    from goclaw_py.core.wording_access import name  # noqa: PLC0415
+    from goclaw_py.ports.store import Chat  # noqa: PLC0415
+
+    found = await _unapproved(control, await control.people())
+    if allowed:
+        return found
+    there = {(chat.channel, chat.account, chat.chat) for chat in found}
+    for one in await control.pairing_requests():
+        place = one.channel, one.account, one.chat
+        if place not in there:
+            at = one.created_at
+            found.append(Chat(*place, PeerKind.DIRECT, name(one.sender), None, "", at, at))
+    return found
+
+
+def _has_name(chat: Chat, who: str) -> bool:
+    return chat.name == who or chat.name.endswith(f"({who})")
 
 
 def _show_person(person: Person) -> None:

@@ -10,7 +10,8 @@ from enum import StrEnum
 from typing import Final
 
 from goclaw_py.core.ids import OccurrenceId, RunId
-from goclaw_py.core.messages import Button, InboundMessage
+from goclaw_py.core.messages import Button, InboundMessage, PeerKind
+from goclaw_py.core.pairing import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,14 @@ class Retry:
     rows: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class AccessButton:
+    """An owner has decided about a request for access, by the button below it."""
+
+    verdict: Verdict
+    request: str
+
+
 Command = (
     Stop
     | Greet
@@ -156,6 +165,7 @@ Command = (
     | JobButton
     | Misspelt
     | Retry
+    | AccessButton
 )
 
 _STOP_DATA = "stop:"
@@ -165,6 +175,9 @@ _JOB_DATA = re.compile(r"job:([a-z0-9]+):([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f
 """What a button below a reminder brings. What a press brings can be made up."""
 
 _RETRY_DATA = re.compile(r"retry:([0-9]{1,18}(?:,[0-9]{1,18})*)")
+_ACCESS_DATA = re.compile(r"access:([a-z]+):([0-9a-f]{16})")
+"""What a button below a request for access brings. It permits nothing: its presser has to be an
+owner."""
 _MOST_DATA = 64
 """Bytes that a button may bring in Telegram."""
 _SHORT_ID = 13
@@ -178,6 +191,14 @@ _JOB_BUTTONS = (
         (JobAction.SNOOZE_TOMORROW, "💤 Tomorrow"),
     ),
 )
+
+_ACCESS_BUTTONS: Final = {
+    PeerKind.DIRECT: (
+        ((Verdict.APPROVE, "✅ Approve"), (Verdict.GUEST, "👤 Approve as guest")),
+        ((Verdict.DENY, "🚫 Deny"),),
+    ),
+    PeerKind.GROUP: (((Verdict.APPROVE, "✅ Allow"), (Verdict.DENY, "🚫 Deny")),),
+}
 
 _TOASTS: Final = {
     JobAction.DONE: "✅ Done",
@@ -278,8 +299,19 @@ def job_data(action: JobAction, occurrence: OccurrenceId) -> str:
     return f"job:{action}:{occurrence}"
 
 
-def toast(data: str) -> str:
-    """What is shown for a moment to who has pressed the button with this data; "" if unknown."""
+def access_buttons(peer: PeerKind, request: str) -> tuple[tuple[Button, ...], ...]:
+    """The rows of buttons below a request for access (SPEC CHAN-5)."""
+    return tuple(
+        tuple(Button(words, f"access:{verdict}:{request}") for verdict, words in row)
+        for row in _ACCESS_BUTTONS[peer]
+    )
+
+
+def toast(data: str) -> str | None:
+    """What is shown for a moment to who has pressed the button with this data; "" if unknown.
+
+    None if it is shown with the result, once the press has been carried out.
+    """
     match _pressed(data):
         case Stop():
             return "⏹ Stopping…"
@@ -287,6 +319,8 @@ def toast(data: str) -> str:
             return _TOASTS[action]
         case Retry():
             return "🔁 Trying again…"
+        case AccessButton():
+            return None
         case _:
             return ""
 
@@ -352,6 +386,9 @@ def _pressed(data: str) -> Command | None:
         return Stop(everything=False, run=RunId(data.removeprefix(_STOP_DATA)))
     if (rows := _RETRY_DATA.fullmatch(data)) is not None:
         return Retry(tuple(map(int, rows[1].split(","))))
+    asked = _ACCESS_DATA.fullmatch(data)
+    if asked is not None and asked[1] in set(Verdict):
+        return AccessButton(Verdict(asked[1]), asked[2])
     found = _JOB_DATA.fullmatch(data)
     if found is None or found[1] not in set(JobAction):
         return None

@@ -172,4 +172,16 @@ class ButtonsUsed:
     message: str
 
 
-RunSignal = RunWaits | RunStarted | RunText | RunTool | RunEnded | ButtonsUsed
+@dataclass(frozen=True, slots=True)
+class PressAnswered:
+    """The press of a button was carried out: its presser sees ``text`` for a moment.
+
+    ``press`` is the external id of the press.
+    """
+
+    target: Target
+    press: str
+    text: str
+
+
+RunSignal = RunWaits | RunStarted | RunText | RunTool | RunEnded | ButtonsUsed | PressAnswered

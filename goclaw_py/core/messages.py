@@ -178,14 +178,16 @@ class OutboundMessage:
     Args:
         run_id: The run whose reply it is, if it is one.
         rich: ``text`` is as the channel's ``parts`` wrote it, else it is shown as it stands.
-        draft: The channel's id of the draft that this message finishes: it is edited instead of
-            sent, or removed if ``text`` is empty; both can be repeated without harm (SPEC IO-5).
+        draft: The channel's id of the draft that this message finishes, or of a message that it
+            replaces: that one is edited instead of sending another, or removed if ``text`` is
+            empty; both can be repeated without harm (SPEC IO-5).
         file: A file to be sent, with ``text`` under it.
         buttons: Rows of buttons below it.
         unsure: Something of it may be in the chat already, though nobody knows its id.
         occurrence: The time of a job of which it tells, if it tells of one (SPEC CRON-13).
         beat: The beat of which it tells, if it tells of one.
-        alert: Equal for alerts that say the same there (SPEC HB-7), "" for what is no alert.
+        alert: Equal for alerts that say the same there (SPEC HB-7), and for messages by which
+            owners are asked about one request for access (SPEC CHAN-5); "" for all others.
     """
 
     target: Target

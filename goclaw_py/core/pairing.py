@@ -1,9 +1,10 @@
-"""Pairing codes (SPEC CHAN-5)."""
+"""Pairing codes, and what owners can decide about who asks to be let in (SPEC CHAN-5)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from enum import StrEnum
 from hashlib import sha256
 
 ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
@@ -11,6 +12,22 @@ ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 
 CODE_LENGTH = 8
 VALID_FOR = timedelta(minutes=60)
+GROUP_VALID_FOR = timedelta(days=30)
+"""How long owners can decide about a group by the buttons that they were sent."""
+
+
+class Verdict(StrEnum):
+    """A decision about a person or a group; the value is a part of a button's data."""
+
+    APPROVE = "ok"
+    """A person becomes owner, a group is allowed."""
+    GUEST = "guest"
+    DENY = "no"
+
+
+def about_request(request_id: str) -> str:
+    """What the messages that ask owners about a request bear as their ``alert``."""
+    return f"access:{request_id}"
 
 
 def make_code(choose: Callable[[str], str]) -> str:

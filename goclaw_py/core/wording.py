@@ -106,15 +106,6 @@ def stopped(runs: int, dropped: int, *, already: bool, jobs: int = 0, parts: int
     return ALREADY_STOPPING if already else NOTHING_RUNNING
 
 
-def pairing(code: str, minutes: int) -> str:
-    """What somebody unknown reads."""
-    return (
-        "I do not know you yet. Ask my operator to let you in with this code:\n\n"
-        f"{code}\n\n"
-        f"It is valid for {minutes} minutes."
-    )
-
-
 def dropped(texts: Sequence[str], reason: Reason | None) -> str:
     """One line about messages that will not be answered (SPEC QUEUE-3, QUEUE-5)."""
     named = [f"“{snippet(text)}”" for text in texts[:_MAX_SNIPPETS]]

@@ -9,7 +9,7 @@ from typing import Final
 from goclaw_py.core.beats import Event
 from goclaw_py.core.heartbeat_reply import HEARTBEAT_OK
 from goclaw_py.core.text import cut_text
-from goclaw_py.core.wording_times import at, local
+from goclaw_py.core.wording_times import local, named
 
 _REASON_CHARS = 300
 
@@ -56,8 +56,8 @@ def undelivered(place: str, why: str, text: str) -> str:
 def failed_thrice(agent: str, when: datetime, why: str, zone: str) -> str:
     """For owners, about a heartbeat that fails again and again (SPEC HB-10)."""
     return (
-        f"⚠️ The heartbeat of “{agent}” has failed three times in a row, last {at(when, zone)}: "
-        f"{_cut(why)}"
+        f"⚠️ The heartbeat of “{agent}” has failed three times in a row, last "
+        f"{named(when, zone, when)}: {_cut(why)}"
     )
 
 

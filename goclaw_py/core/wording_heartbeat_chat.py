@@ -9,7 +9,7 @@ from goclaw_py.core.checklist import Checklist, Item
 from goclaw_py.core.errors import HeartbeatError
 from goclaw_py.core.heartbeat_view import HeartbeatView
 from goclaw_py.core.text import cut_text
-from goclaw_py.core.wording_times import at, left, soon, zone_or_utc
+from goclaw_py.core.wording_times import left, named
 
 LISTED: Final = 20
 """How many items one answer shows."""
@@ -58,13 +58,17 @@ def switched(view: HeartbeatView) -> str:
     if not heartbeat.is_on:
         return off(view)
     due = heartbeat.next_at
-    ahead = f" The next beat is due {at(due, zone)}." if due is not None and due > view.now else ""
+    ahead = ""
+    if due is not None and due > view.now:
+        ahead = f" The next run is due {named(due, zone, view.now)}."
     return f"The heartbeat is on.{ahead}{_but_muted(view)}"
 
 
 def _but_muted(view: HeartbeatView) -> str:
     until = muted_until(view)
-    return "" if until is None else f" It is muted until {at(until, view.policy.zone)}."
+    return (
+        "" if until is None else f" It is muted until {named(until, view.policy.zone, view.now)}."
+    )
 
 
 # ---------------------------------------------------------------------------- mute
@@ -82,7 +86,7 @@ def muted(view: HeartbeatView) -> str:
     if until is None:
         return f"{NOT_MUTED} {HOW_MUTE}"
     ahead, zone = left(until - view.now), view.policy.zone
-    end = f"{soon(until, zone, view.now)} ({zone_or_utc(zone)[1]})"
+    end = named(until, zone, view.now)
     return f"The heartbeat is muted until {end}, for {ahead}. /mute off ends that."
 
 

@@ -14,7 +14,7 @@ from goclaw_py.core.intervals import in_words
 from goclaw_py.core.messages import Target
 from goclaw_py.core.targets import target_text
 from goclaw_py.core.text import count, cut_text
-from goclaw_py.core.wording_times import at, lasting
+from goclaw_py.core.wording_times import lasting, named
 
 _REASON_CHARS: Final = 300
 _LATE: Final = timedelta(seconds=60)
@@ -158,13 +158,16 @@ def why(view: HeartbeatView) -> tuple[str, str]:
 def _last(view: HeartbeatView) -> str:
     beat = view.last
     if beat is None:
-        return "No beat has ended yet."
+        return "No heartbeat has run yet."
     # Whether it is off or muted now is told with the next beat.
     advised = "" if beat.skip in (Skip.DISABLED, Skip.MUTED) else advice(beat)
-    when = at(beat.claimed_at, view.policy.zone)
+    when = named(beat.claimed_at, view.policy.zone, view.now)
     row = view.heartbeat.failures if beat.status is BeatStatus.FAILED else 0
     again = f"It has failed {row} times in a row." if row > 1 else ""
-    parts = [f"Last beat, {when}{_ASKED[beat.kind]}: {_sentence(outcome_words(beat))}", advised]
+    parts = [
+        f"Last heartbeat run, {when}{_ASKED[beat.kind]}: {_sentence(outcome_words(beat))}",
+        advised,
+    ]
     return " ".join(filter(None, [*parts, again]))
 
 
@@ -181,12 +184,14 @@ def _current(view: HeartbeatView) -> str:
     if beat is None:
         return ""
     if beat.status is not BeatStatus.DEFERRED:
-        return f"A beat has been at work since {at(beat.claimed_at, zone)}."
+        return (
+            f"A heartbeat run has been in progress since {named(beat.claimed_at, zone, view.now)}."
+        )
     cause = _short(beat.detail) or _BUSY
     latest = view.heartbeat.next_at
-    bound = "" if latest is None else f", at the latest {at(latest, zone)}"
-    due = at(beat.due_at, zone)
-    return f"The beat that was due {due} waits: {cause}. It comes when that is over{bound}."
+    bound = "" if latest is None else f", at the latest {named(latest, zone, view.now)}"
+    due = named(beat.due_at, zone, view.now)
+    return f"The run that was due {due} waits: {cause}. It comes when that is over{bound}."
 
 
 def _next(view: HeartbeatView) -> str:
@@ -203,8 +208,8 @@ def _next(view: HeartbeatView) -> str:
         return "None is planned yet; a gateway plans them when it starts: goclaw run."
     if now - due > _LATE:
         return (
-            f"The next was due {at(due, policy.zone)}, and no process has taken it up; is a "
-            "gateway running? Start one with: goclaw run."
+            f"The next was due {named(due, policy.zone, now)}, and no process has taken it up; is "
+            "a gateway running? Start one with: goclaw run."
         )
     muted = heartbeat.muted_until
     silent_until = muted if muted is not None and muted > now else now
@@ -219,7 +224,8 @@ def _after_silence(
     """The next beat that will not be skipped, and what skips those before it."""
     policy, causes = view.policy, []
     if silent_until > due:
-        causes.append(f"it is muted until {at(silent_until, policy.zone)}, {_UNMUTE} ends that")
+        until = named(silent_until, policy.zone, view.now)
+        causes.append(f"it is muted until {until}, {_UNMUTE} ends that")
     first = _from(due, max(due, silent_until), interval)
     if policy.hours is not None and not policy.hours.holds(first):
         causes.append(f"its active hours are {policy.hours}")
@@ -302,7 +308,7 @@ def state_words(view: HeartbeatView) -> str:
     if heartbeat.switched is False:
         return f"switched off ({', '.join(words)} when it is on)"
     if heartbeat.muted_until is not None and heartbeat.muted_until > view.now:
-        words.append(f"muted until {at(heartbeat.muted_until, policy.zone)}")
+        words.append(f"muted until {named(heartbeat.muted_until, policy.zone, view.now)}")
     return ", ".join(["on", *words])
 
 
@@ -380,7 +386,7 @@ def _verdict(rehearsal: Rehearsal, heartbeat: Heartbeat | None) -> str:
 def _when(instant: datetime, view: HeartbeatView) -> str:
     ahead = instant - view.now
     away = f", in {lasting(ahead)}" if ahead >= timedelta(seconds=1) else ", now"
-    return f"{at(instant, view.policy.zone)}{away}"
+    return f"{named(instant, view.policy.zone, view.now)}{away}"
 
 
 def _place(target: Target) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -13,7 +14,7 @@ from goclaw_py.core.jobs import Job, JobSpec, JobState, Notify
 from goclaw_py.core.occurrence import Why
 from goclaw_py.core.schedule import At, describe
 from goclaw_py.core.text import cut_text, is_blank
-from goclaw_py.core.wording_times import at, lasting, local, soon, zone_or_utc
+from goclaw_py.core.wording_times import friendly, lasting, named, weekday, zone_or_utc
 
 NOTIFY: Final = "[NOTIFY]"
 """A reply that begins so is told where ``Notify.CONDITIONAL`` holds (SPEC CRON-13)."""
@@ -61,7 +62,36 @@ def notify_text(reply: str, notify: Notify) -> tuple[str, Why | None]:
     return text, None
 
 
-def delivery(spec: JobSpec, text: str, *, due: datetime, now: datetime) -> str:
+@dataclass(frozen=True, slots=True)
+class Due:
+    """When a job was due that is told of ``now``.
+
+    Times are on the clock ``here`` of the chat; if that has chosen none, on that of the job's own
+    ``zone``, which is named.
+    """
+
+    at: datetime
+    now: datetime
+    zone: str
+    here: str | None = None
+
+    @property
+    def is_late(self) -> bool:
+        """Whether readers are to be told that it is late."""
+        return self.now - self.at > LATE
+
+    def when(self, instant: datetime) -> str:
+        """A point in time, for the readers of the chat."""
+        if self.here is None:
+            return named(instant, self.zone, self.now)
+        return friendly(instant, self.here, self.now)
+
+    def __str__(self) -> str:
+        """When it was due."""
+        return self.when(self.at)
+
+
+def delivery(spec: JobSpec, text: str, due: Due) -> str:
     """What a job has to say, in Markdown, as it stands in the chat (SPEC CRON-13).
 
     A reminder is its own title, and says so if it is late (SPEC CRON-6); what others say bears
@@ -71,7 +101,7 @@ def delivery(spec: JobSpec, text: str, *, due: datetime, now: datetime) -> str:
         return f"🗓 {_title(spec.title)}\n\n{text}"
     # On the same line the sign would make plain text of a list or a block of code.
     said = f"⏰\n\n{text}" if _BLOCK.match(text) else f"⏰ {text.lstrip()}"
-    late = reminder_late(due, now, spec.zone)
+    late = reminder_late(due)
     return f"{said}\n\n{late}" if late else said
 
 
@@ -79,10 +109,9 @@ _BLOCK = re.compile(r"\s*\n|\s*(?:```|~~~|#{1,6}\s|>|\||[-*+]\s|\d+[.)]\s)| {4}|
 """What begins a block of Markdown."""
 
 
-def reminder_late(due: datetime, now: datetime, zone: str) -> str:
+def reminder_late(due: Due) -> str:
     """One line about a reminder that comes late, "" if it does not (SPEC CRON-6)."""
-    late = now - due
-    return f"(Late by {lasting(late)}: it was due {at(due, zone)}.)" if late > LATE else ""
+    return f"(Late by {lasting(due.now - due.at)}: it was due {due}.)" if due.is_late else ""
 
 
 def delivered_from(title: str, text: str) -> str:
@@ -90,28 +119,25 @@ def delivered_from(title: str, text: str) -> str:
     return f"[from the job “{_title(title)}”]\n{text}"
 
 
-def undelivered(title: str, place: str, why: str, text: str, due: datetime, zone: str) -> str:
+def undelivered(title: str, place: str, why: str, text: str, due: Due) -> str:
     """A result that reached nobody, told later or somewhere else; no ``text``: it is for others."""
     to = f" to {place}" if place else ""
     said = f":\n\n{text}" if text else "."
-    when = at(due, zone)
-    return f"⚠️ “{_title(title)}”, due {when}, could not be delivered{to} ({_short(why)}){said}"
+    return f"⚠️ “{_title(title)}”, due {due}, could not be delivered{to} ({_short(why)}){said}"
 
 
 # ---------------------------------------------------------------------------- failures
 
 
-def job_failed(title: str, due: datetime, reason: str, next_try: datetime | None, zone: str) -> str:
+def job_failed(title: str, due: Due, reason: str, next_try: datetime | None) -> str:
     """One line about a run that has finally failed (SPEC CRON-13). No ``next_try``: none."""
-    return f"⚠️ “{_title(title)}”, due {at(due, zone)}, failed: {_reason(reason, next_try, zone)}"
+    return f"⚠️ “{_title(title)}”, due {due}, failed: {_reason(reason, next_try, due)}"
 
 
-def job_failed_thrice(
-    title: str, due: datetime, reason: str, next_try: datetime | None, zone: str
-) -> str:
+def job_failed_thrice(title: str, due: Due, reason: str, next_try: datetime | None) -> str:
     """One line for owners about a job that tells nobody of single failures (SPEC CRON-13)."""
-    why = _reason(reason, next_try, zone)
-    return f"⚠️ “{_title(title)}” has failed three times in a row, last {at(due, zone)}: {why}"
+    why = _reason(reason, next_try, due)
+    return f"⚠️ “{_title(title)}” has failed three times in a row, last {due}: {why}"
 
 
 def job_disabled(title: str, failures: int, reason: str) -> str:
@@ -126,8 +152,8 @@ def job_disabled(title: str, failures: int, reason: str) -> str:
     )
 
 
-def _reason(reason: str, next_try: datetime | None, zone: str) -> str:
-    again = "No further try." if next_try is None else f"Next try: {at(next_try, zone)}."
+def _reason(reason: str, next_try: datetime | None, due: Due) -> str:
+    again = "No further try." if next_try is None else f"Next try: {due.when(next_try)}."
     return f"{_sentence(reason)} {again}"
 
 
@@ -169,12 +195,15 @@ def work_prompt(prompt: str, title: str, body: str, url: str) -> str:
 # ---------------------------------------------------------------------------- commands
 
 
-def jobs(shown: Sequence[Job], total: int, *, enabled: bool) -> str:
-    """The answer to ``/jobs``: those ``shown`` of ``total``, numbered from 1."""
+def jobs(shown: Sequence[Job], total: int, zone: str, now: datetime, *, enabled: bool) -> str:
+    """The answer to ``/jobs``: those ``shown`` of ``total``, numbered from 1.
+
+    Times are in the zone of the chat; where the schedule has another one, each is named.
+    """
     lines = [] if enabled else [OFF]
     if not shown:
         return "\n".join([*lines, NO_JOBS] if enabled else lines)
-    lines += [f"{number}. {_line(job)}" for number, job in enumerate(shown, 1)]
+    lines += [f"{number}. {_line(job, zone, now)}" for number, job in enumerate(shown, 1)]
     if total > len(shown):
         lines.append(f"… and {total - len(shown)} more.")
     return "\n".join([*lines, HOW])
@@ -189,20 +218,23 @@ def next_jobs(coming: Sequence[Job], zone: str, now: datetime, *, enabled: bool)
     return [
         "Next jobs:",
         *(
-            f"- {_title(job.spec.title)}: {soon(job.next_run_at, zone, now)}"
+            f"- {_title(job.spec.title)}: {friendly(job.next_run_at, zone, now)}"
             for job in coming
             if job.next_run_at is not None
         ),
     ]
 
 
-def _line(job: Job) -> str:
+def _line(job: Job, zone: str, now: datetime) -> str:
     spec = job.spec
-    when = describe(spec.schedule, spec.zone)
+    if isinstance(spec.schedule, At):
+        when = f"once {friendly(spec.schedule.at, zone, now)}"
+    else:
+        when = describe(spec.schedule, spec.zone).removesuffix(f" ({zone})")
     facts = [f"{_title(spec.title)}: {when}"]
     match job.state:
         case JobState.ACTIVE:
-            facts += _ahead(job, when)
+            facts += _ahead(job, zone, now, is_named=when.endswith(f"({spec.zone})"))
         case JobState.PAUSED:
             facts.append("paused")
         case JobState.COMPLETED:
@@ -217,13 +249,16 @@ def _line(job: Job) -> str:
     return "; ".join(facts)
 
 
-def _ahead(job: Job, when: str) -> list[str]:
-    """When an active job runs next, as far as its schedule does not say it, and what went wrong."""
+def _ahead(job: Job, zone: str, now: datetime, *, is_named: bool) -> list[str]:
+    """When an active job runs next, as far as its schedule does not say it, and what went wrong.
+
+    ``is_named``: the schedule names a zone of its own.
+    """
     spec, facts = job.spec, []
     said = isinstance(spec.schedule, At) and spec.schedule.at == job.next_run_at
     if job.next_run_at is not None and not said:
-        known = spec.zone in when
-        facts.append(f"next {(local if known else at)(job.next_run_at, spec.zone)}")
+        ahead = named if is_named else friendly
+        facts.append(f"next {ahead(job.next_run_at, zone, now)}")
     if job.failures:
         why = f": {_short(job.last_error)}" if job.last_error else ""
         facts.append(f"failed{_times(job.failures)}{why}")
@@ -245,7 +280,9 @@ def paused(title: str) -> str:
 
 def resumed(job: Job, zone: str, now: datetime) -> str:
     """The answer to ``/jobs resume``, in the zone of the chat."""
-    ahead = "" if job.next_run_at is None else f" It runs next {soon(job.next_run_at, zone, now)}."
+    ahead = (
+        "" if job.next_run_at is None else f" It runs next {friendly(job.next_run_at, zone, now)}."
+    )
     return f"“{_title(job.spec.title)}” is active.{ahead}"
 
 
@@ -303,12 +340,12 @@ def done(title: str) -> str:
 
 def snoozed(title: str, until: datetime, zone: str, now: datetime) -> str:
     """The answer to a button that snoozes, in the zone of the chat."""
-    return f"💤 I remind you of “{_title(title)}” again {soon(until, zone, now)}."
+    return f"💤 I remind you of “{_title(title)}” again {friendly(until, zone, now)}."
 
 
 def already_snoozed(title: str, until: datetime, zone: str, now: datetime) -> str:
     """The answer to its second press."""
-    return f"💤 “{_title(title)}” is snoozed already, until {soon(until, zone, now)}."
+    return f"💤 “{_title(title)}” is snoozed already, until {friendly(until, zone, now)}."
 
 
 def timezone(zone: str, now: datetime) -> str:
@@ -324,7 +361,7 @@ def timezone_changed(zone: str, now: datetime) -> str:
 
 
 def _clock(zone: str, now: datetime) -> str:
-    return f"{zone_or_utc(zone)[1]}, where it is {local(now, zone)}."
+    return f"{zone_or_utc(zone)[1]}, where it is {weekday(now, zone)}."
 
 
 # ---------------------------------------------------------------------------- inside

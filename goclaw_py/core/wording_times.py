@@ -17,26 +17,42 @@ def at(instant: datetime, zone: str) -> str:
 def local(instant: datetime, zone: str) -> str:
     """A point in time on the clock of a zone, such as ``Tue 3 Mar 2026, 09:00``."""
     there = instant.astimezone(zone_or_utc(zone)[0])
-    clock = f"{there:%H:%M:%S}" if there.second else f"{there:%H:%M}"
     # Not by strftime, which writes names in the language of the process.
     day, month = _DAYS[there.weekday()], _MONTHS[there.month - 1]
-    return f"{day} {there.day} {month} {there.year}, {clock}"
+    return f"{day} {there.day} {month} {there.year}, {_clock(there)}"
 
 
-def soon(instant: datetime, zone: str, now: datetime) -> str:
-    """A point in time as people say it on the clock of a zone: ``tomorrow 09:00``, ``Fri 09:00``.
+def friendly(instant: datetime, zone: str, now: datetime) -> str:
+    """A point in time as people say it on the clock of a zone.
 
-    What is not within six days has its date.
+    ``today 08:59``, ``tomorrow 09:00``, ``yesterday 23:10``; within six days before or after now
+    ``Fri 09:00``; anything else has its date.
     """
     here = zone_or_utc(zone)[0]
     there = instant.astimezone(here)
     days = (there.date() - now.astimezone(here).date()).days
-    if not 0 <= days < 7:
+    if not -7 < days < 7:
         return local(instant, zone)
-    day = ("today", "tomorrow")[days] if days < 2 else _DAYS[there.weekday()]
-    return f"{day} {there:%H:%M:%S}" if there.second else f"{day} {there:%H:%M}"
+    day = _NEAR.get(days) or _DAYS[there.weekday()]
+    return f"{day} {_clock(there)}"
 
 
+def named(instant: datetime, zone: str, now: datetime) -> str:
+    """The same with the zone, for readers whose clock may be another one."""
+    return f"{friendly(instant, zone, now)} ({zone_or_utc(zone)[1]})"
+
+
+def weekday(instant: datetime, zone: str) -> str:
+    """The day of the week and the time on the clock of a zone: ``Tue 09:00``."""
+    there = instant.astimezone(zone_or_utc(zone)[0])
+    return f"{_DAYS[there.weekday()]} {there:%H:%M}"
+
+
+def _clock(there: datetime) -> str:
+    return f"{there:%H:%M:%S}" if there.second else f"{there:%H:%M}"
+
+
+_NEAR: Final = {-1: "yesterday", 0: "today", 1: "tomorrow"}
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS: Final = tuple("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split())  # noqa: SIM905
 

@@ -141,6 +141,8 @@ class Asking:
     sender: Sender
     created_at: datetime
     expires_at: datetime
+    chat: str
+    """Their direct chat: denied by ``Control.allow_chat``."""
 
 
 @dataclass(frozen=True, slots=True)

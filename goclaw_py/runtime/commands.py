@@ -10,6 +10,7 @@ from typing import assert_never
 
 from goclaw_py.core import wording
 from goclaw_py.core.commands import (
+    AccessButton,
     Command,
     Greet,
     HeartbeatCommand,
@@ -29,7 +30,7 @@ from goclaw_py.core.commands import (
     our_command_of,
 )
 from goclaw_py.core.errors import ChannelError, StoreUnavailable
-from goclaw_py.core.events import ButtonsUsed
+from goclaw_py.core.events import ButtonsUsed, PressAnswered
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome, Reason
@@ -39,6 +40,7 @@ from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.heartbeat import HeartbeatDesk
 from goclaw_py.ports.jobs import JobDesk
 from goclaw_py.ports.store import InboxRow, Place, Store
+from goclaw_py.runtime.access_requests import AccessRequests
 from goclaw_py.runtime.doorkeeper import Doorkeeper
 from goclaw_py.runtime.elsewhere import Elsewhere
 from goclaw_py.runtime.heartbeat_commands import HeartbeatCommands
@@ -66,6 +68,7 @@ class Means:
     stopper: Stopper
     policies: Policies
     doorkeeper: Doorkeeper
+    requests: AccessRequests
     ledger: Ledger
     jobs: JobDesk
     elsewhere: Elsewhere
@@ -91,9 +94,12 @@ class Commands:
         self._elsewhere = means.elsewhere
         self._policies = means.policies
         self._doorkeeper = means.doorkeeper
+        self._requests = means.requests
         self._ledger = means.ledger
         self._jobs = JobCommands(means.jobs, store)
-        self._heartbeats = HeartbeatCommands(means.heartbeats, means.policies, means.doorkeeper)
+        self._heartbeats = HeartbeatCommands(
+            means.heartbeats, means.policies, means.doorkeeper, store.zone_of
+        )
         self._answers: set[asyncio.Task[None]] = set()
 
     def connect(self, shows_stop: Callable[[RunId], Awaitable[bool]]) -> None:
@@ -235,7 +241,7 @@ class Commands:
                 answer = self._who(row)
             case QueueMode(word):
                 answer = await self._queue(row, word)
-            case Jobs() | Timezone() | JobButton() | Retry():
+            case Jobs() | Timezone() | JobButton() | Retry() | AccessButton():
                 answer = await self._press(row, command)
             case HeartbeatCommand() | Mute():
                 answer = await self._heartbeats.answer(row, command)
@@ -243,8 +249,12 @@ class Commands:
                 assert_never(command)
         return answer
 
-    async def _press(self, row: InboxRow, command: Jobs | Timezone | JobButton | Retry) -> str:
+    async def _press(
+        self, row: InboxRow, command: Jobs | Timezone | JobButton | Retry | AccessButton
+    ) -> str:
         match command:
+            case AccessButton():
+                pressed = await self._requests.press(row, command)
             case Retry(ids):
                 pressed = await self._retry(row, ids)
             case JobButton():
@@ -252,8 +262,10 @@ class Commands:
             case _:
                 return await self._jobs.answer(row, command)
         target, below = row.message.target, row.message.reply_to
+        channel = self._channels[target.channel, target.account]
+        if pressed.toast:
+            channel.signal(PressAnswered(target, row.message.external_id, pressed.toast))
         if pressed.is_used and below is not None:
-            channel = self._channels[target.channel, target.account]
             channel.signal(ButtonsUsed(target, below))
         return pressed.answer
 

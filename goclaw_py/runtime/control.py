@@ -172,8 +172,9 @@ class StoreControl(Lists):
     async def pairing_requests(self) -> list[Asking]:
         """See ``Control``."""
         return [
-            Asking(one.channel, one.account, one.sender, one.created_at, one.expires_at)
+            Asking(one.channel, one.account, one.sender, one.created_at, one.expires_at, one.chat)
             for one in await self._store.pairing_requests(now=self._clock.now())
+            if one.peer is PeerKind.DIRECT
         ]
 
     async def approve(self, code: str, *, guest: bool) -> Person:

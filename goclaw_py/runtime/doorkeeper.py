@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import logging
-import secrets
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Protocol
 
-from goclaw_py.core import wording
-from goclaw_py.core.messages import InboundMessage, OutboundMessage, Target
-from goclaw_py.core.pairing import VALID_FOR, code_hash, make_code
+from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.routing import AccessRules
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import (
     Chat,
     ChatStore,
-    NewPairing,
     PairingRequest,
     PeopleStore,
     Person,
@@ -103,46 +99,35 @@ class Doorkeeper:
         owners = self._owners.get((target.channel, target.account), ())
         return rules.trusted or sender_id in rules.allow or sender_id in owners
 
-    def introduce(self, message: InboundMessage) -> NewPairing | None:
-        """What somebody unknown gets: a code, once, for the operator to approve.
+    def has_asked(self, place: Place, sender_id: str) -> bool:
+        """Whether somebody unknown, or an unknown group, has a request that is still valid."""
+        until = self._asked.get(place, {}).get(sender_id)
+        return until is not None and self._clock.now() < until
 
-        None for somebody who has one. Each stranger has a limit of their own, so none of them can
-        use up what others need (SPEC CHAN-5); only a thousand at once find no room.
+    def may_ask(self, place: Place) -> bool:
+        """Whether there is room for one more request (SPEC CHAN-5).
+
+        Each stranger has a limit of their own, so none of them can use up what others need; only a
+        thousand at once find no room.
         """
-        now = self._clock.now()
-        asked = self._asked.get((message.target.channel, message.target.account), {})
-        until = asked.get(message.sender.id)
-        if until is not None and now < until:
-            return None
-        if (
-            len(asked) >= MAX_WAITING
-            and sum(now < until for until in asked.values()) >= MAX_WAITING
-        ):
-            log.warning("pairing_limit_reached", extra={"channel": message.target.channel})
-            return None
-        code = make_code(secrets.choice)
-        request = PairingRequest(
-            channel=message.target.channel,
-            account=message.target.account,
-            sender=message.sender,
-            code_hash=code_hash(code),
-            created_at=now,
-            expires_at=now + VALID_FOR,
-        )
-        minutes = int(VALID_FOR.total_seconds() // 60)
-        return NewPairing(request, OutboundMessage(message.target, wording.pairing(code, minutes)))
+        now, asked = self._clock.now(), self._asked.get(place, {})
+        if len(asked) < MAX_WAITING or sum(now < until for until in asked.values()) < MAX_WAITING:
+            return True
+        log.warning("pairing_limit_reached", extra={"channel": place[0]})
+        return False
 
-    def introduced(self, pairings: Iterable[NewPairing]) -> None:
-        """These are committed: they ask for nothing more until they expire."""
-        now = self._clock.now()
-        for pairing in pairings:
-            request = pairing.request
-            self._greeted[_chat_id(pairing.greeting.target)] = request.sender.id
-            asked = self._asked.setdefault((request.channel, request.account), {})
-            if len(asked) >= MAX_WAITING:
-                for sender in [sender for sender, until in asked.items() if until <= now]:
-                    del asked[sender]
-            asked[request.sender.id] = request.expires_at
+    def introduced(self, request: PairingRequest) -> None:
+        """A request is committed: who asks has one until it expires."""
+        place, now = (request.channel, request.account), self._clock.now()
+        if self.has_asked(place, request.sender.id):
+            return  # what they said was kept with the request that exists
+        if request.peer is PeerKind.DIRECT:
+            self._greeted[*place, request.chat] = request.sender.id
+        asked = self._asked.setdefault(place, {})
+        if len(asked) >= MAX_WAITING:
+            for sender in [sender for sender, until in asked.items() if until <= now]:
+                del asked[sender]
+        asked[request.sender.id] = request.expires_at
 
 
 def _chat_id(place: Target | Chat) -> _ChatId:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, assert_never
 
@@ -14,7 +14,8 @@ from goclaw_py.core.checklist_items import as_item, open_item
 from goclaw_py.core.commands import HeartbeatCommand, Mute
 from goclaw_py.core.errors import HeartbeatError
 from goclaw_py.core.heartbeat_view import HeartbeatView
-from goclaw_py.core.ids import AgentName
+from goclaw_py.core.ids import AgentName, Owner
+from goclaw_py.core.jobs import owner_of
 from goclaw_py.core.messages import Target
 from goclaw_py.core.mutes import mute_end
 from goclaw_py.core.text import is_blank
@@ -44,12 +45,23 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """One command: at which desk, about whose heartbeat."""
+    """One command: at which desk, about whose heartbeat; ``zone``: what its chat has chosen."""
 
     desk: HeartbeatDesk
     agent: AgentName
     row: InboxRow
     text: str
+    zone: str | None
+
+    def here(self, view: HeartbeatView) -> HeartbeatView:
+        """How a heartbeat stands, with times on the clock of the chat."""
+        if self.zone is None:
+            return view
+        return replace(view, policy=replace(view.policy, zone=self.zone))
+
+    async def view(self) -> HeartbeatView:
+        """How the heartbeat stands. Raises ``StoreUnavailable``."""
+        return self.here(await self.desk.view(self.agent))
 
 
 _Act = Callable[[_Asked], Awaitable[str]]
@@ -63,9 +75,15 @@ class HeartbeatCommands:
     """
 
     def __init__(
-        self, desk: HeartbeatDesk | None, policies: Policies, doorkeeper: Doorkeeper
+        self,
+        desk: HeartbeatDesk | None,
+        policies: Policies,
+        doorkeeper: Doorkeeper,
+        zone_of: Callable[[Owner], Awaitable[str | None]],
     ) -> None:
+        """``zone_of`` tells the time zone that a chat has chosen for what it owns."""
         self._desk = desk
+        self._zone_of = zone_of
         self._policies = policies
         self._doorkeeper = doorkeeper
         self._lists: Recent[tuple[Target, AgentName], _Seen] = Recent(_LISTS)
@@ -97,9 +115,11 @@ class HeartbeatCommands:
                 assert_never(command)
         if changes and not self._is_owner(row):
             return words.NOT_AN_OWNER
-        agent = self._policies.rules(row.message.target).agent
+        message = row.message
+        agent = self._policies.rules(message.target).agent
+        zone = await self._zone_of(owner_of(message.target, message.peer))
         try:
-            return await act(_Asked(self._desk, agent, row, command.text))
+            return await act(_Asked(self._desk, agent, row, command.text, zone))
         except HeartbeatError as error:
             return words.refused(error)
 
@@ -111,10 +131,10 @@ class HeartbeatCommands:
     # ------------------------------------------------------------------ beats
 
     async def _status(self, asked: _Asked) -> str:
-        return "\n".join([*status_lines(await asked.desk.view(asked.agent)), words.HOW])
+        return "\n".join([*status_lines(await asked.view()), words.HOW])
 
     async def _why(self, asked: _Asked) -> str:
-        return "\n".join(why(await asked.desk.view(asked.agent)))
+        return "\n".join(why(await asked.view()))
 
     async def _on(self, asked: _Asked) -> str:
         return await self._switch(asked, on=True)
@@ -125,10 +145,10 @@ class HeartbeatCommands:
     async def _switch(self, asked: _Asked, *, on: bool) -> str:
         view = await asked.desk.switch(asked.agent, on=on)
         log.info("heartbeat_switched_in_chat", extra=_facts(asked) | {"on": on})
-        return words.switched(view)
+        return words.switched(asked.here(view))
 
     async def _now(self, asked: _Asked) -> str:
-        view = await asked.desk.view(asked.agent)
+        view = await asked.view()
         if _has_begun(view, since=asked.row.received_at):
             return words.begun(view)
         if not view.heartbeat.is_on:
@@ -145,10 +165,10 @@ class HeartbeatCommands:
     # ------------------------------------------------------------------ mute
 
     async def _tell_mute(self, asked: _Asked) -> str:
-        return words.muted(await asked.desk.view(asked.agent))
+        return words.muted(await asked.view())
 
     async def _mute(self, asked: _Asked) -> str:
-        view = await asked.desk.view(asked.agent)
+        view = await asked.view()
         # From when it was asked for: a second time must not make it longer.
         asked_at = asked.row.received_at
         until = mute_end(asked.text, asked_at=asked_at, zone=view.policy.zone)
@@ -158,7 +178,7 @@ class HeartbeatCommands:
             return words.UNMUTED
         if until <= view.now:
             return words.MUTE_IS_OVER
-        view = await asked.desk.mute(asked.agent, until)
+        view = asked.here(await asked.desk.mute(asked.agent, until))
         log.info("heartbeat_muted_in_chat", extra=_facts(asked) | {"until": until.isoformat()})
         return words.muted(view)
 

@@ -65,10 +65,14 @@ class _Ran:
 
 @dataclass(frozen=True, slots=True)
 class Pressed:
-    """What the sender of a press reads; ``is_used``: the buttons have no use any more."""
+    """What the sender of a press reads; ``is_used``: the buttons have no use any more.
+
+    ``toast`` is shown for a moment where none was before the press was carried out.
+    """
 
     answer: str
     is_used: bool
+    toast: str = ""
 
 
 class JobCommands:
@@ -161,7 +165,8 @@ class JobCommands:
     async def _list(self, by: Asker, chat: Target) -> str:
         page = await self._desk.search(JobQuery(states=_LISTED_STATES, limit=LISTED), by)
         self._lists[chat] = tuple(job.id for job in page.jobs)
-        return wording_jobs.jobs(page.jobs, page.total, enabled=self._desk.enabled)
+        zone, enabled = await self._desk.zone(by), self._desk.enabled
+        return wording_jobs.jobs(page.jobs, page.total, zone, self._desk.now(), enabled=enabled)
 
     async def _pause(self, asked: str, by: Asker) -> str:
         job = await self._desk.edit(asked, JobChange(state=JobState.PAUSED), by)

@@ -28,6 +28,7 @@ from goclaw_py.ports.store import (
     SeenChat,
     Unmentioned,
 )
+from goclaw_py.runtime.access_requests import AccessRequests
 from goclaw_py.runtime.doorkeeper import Doorkeeper
 from goclaw_py.runtime.meter import NO_METER, Meter
 from goclaw_py.runtime.policies import ChatRules, Policies
@@ -48,7 +49,12 @@ class Sorted:
     """A batch by what becomes of it, each in the order in which it came."""
 
     admitted: list[tuple[InboundMessage, ChatRules]] = field(default_factory=list)
+    asking: list[InboundMessage] = field(default_factory=list)
+    """Of people, and in groups, that nobody has decided about."""
+    refused: list[InboundMessage] = field(default_factory=list)
+    """Presses of buttons by people who may not talk."""
     pairings: list[NewPairing] = field(default_factory=list)
+    """The requests that ``asking`` comes to, once the batch is entered."""
     events: list[ChatMigrated | ChatReached] = field(default_factory=list)
     seen: list[SeenChat] = field(default_factory=list)
     unmentioned: list[Unmentioned] = field(default_factory=list)
@@ -67,12 +73,14 @@ class Reception:
         clock: Clock,
         policies: Policies,
         doorkeeper: Doorkeeper,
+        requests: AccessRequests,
         meter: Meter = NO_METER,
     ) -> None:
         self._store = store
         self._clock = clock
         self._policies = policies
         self._doorkeeper = doorkeeper
+        self._requests = requests
         self._meter = meter
         self._albums: Recent[tuple[Target, str], None] = Recent(_REMEMBERED)
         """Albums of which one piece was meant for the agent: so are the others."""
@@ -128,6 +136,7 @@ class Reception:
             await self._store.note_chats(batch.seen, now=now)
         if batch.unmentioned:
             await self._store.note_unmentioned(batch.unmentioned, now=now)
+        batch.pairings = await self._requests.of(batch.asking)
 
     async def _move(self, event: ChatMigrated, now: datetime) -> None:
         """Let all that belongs to a chat follow it. What the settings allow under the old id too.
@@ -154,7 +163,8 @@ class Reception:
 
     def entered(self, batch: Sorted) -> None:
         """The whole batch is committed."""
-        self._doorkeeper.introduced(batch.pairings)
+        self._requests.committed(batch.pairings)
+        self._requests.refuse(batch.refused)
         for seen in batch.seen:
             self._noted[seen.target] = self._clock.now()
 
@@ -163,7 +173,11 @@ class Reception:
         known = self._doorkeeper.known(message.target)
         chat = replace(message.target, thread=None)
         decided = self._doorkeeper.decided(chat)
-        match access(message, rules.access, known, decided=decided):
+        verdict = access(message, rules.access, known, decided=decided)
+        if message.press is not None and verdict is not Access.ALLOWED:
+            result.refused.append(message)
+            return
+        match verdict:
             case Access.ALLOWED:
                 if decided is None:
                     self._note_talk(message, rules.access, known, result)
@@ -171,17 +185,9 @@ class Reception:
                     result.events.append(ChatReached(chat, message.peer))
                 result.admitted.append((message, rules))
             case Access.PAIR:
-                if (pairing := self._doorkeeper.introduce(message)) is not None:
-                    result.pairings.append(pairing)
+                result.asking.append(message)
             case Access.UNKNOWN_GROUP:
-                seen = SeenChat(chat, message.peer, message.place_name)
-                if self._note(seen, result):
-                    facts = {
-                        "chat": seen.target.chat,
-                        "group": seen.name,
-                        "hint": "goclaw groups list",
-                    }
-                    log.info("group_undecided", extra=facts)
+                self._note_group(SeenChat(chat, message.peer, message.place_name), message, result)
             case Access.UNMENTIONED:
                 self._note_unmentioned(message, rules, result)
             case Access.IGNORED:
@@ -218,12 +224,26 @@ class Reception:
             session = chat_session(rules.agent, message.target, message.peer)
             result.unmentioned.append(Unmentioned(message, session, rules.context_messages))
 
+    def _note_group(self, seen: SeenChat, message: InboundMessage, result: Sorted) -> None:
+        """Let owners and operators know of a group that nobody has decided about."""
+        is_first = seen.target not in self._noted
+        if self._note(seen, result):
+            result.asking.append(message)
+        if is_first:
+            facts = {
+                "chat": seen.target.chat,
+                "group": seen.name,
+                "hint": "goclaw groups list",
+            }
+            log.info("group_undecided", extra=facts)
+
     def _note(self, seen: SeenChat, result: Sorted) -> bool:
-        """Enter a chat, once an hour; whether that is the first time."""
+        """Enter a chat, once an hour; whether that is due."""
         noted = self._noted.get(seen.target)
-        if noted is None or self._clock.now() - noted >= _NOTED_AGAIN:
+        is_due = noted is None or self._clock.now() - noted >= _NOTED_AGAIN
+        if is_due:
             result.seen.append(seen)
-        return noted is None
+        return is_due
 
     def _whole(self, message: InboundMessage) -> InboundMessage:
         """The message, addressed as the whole is that the channel took apart."""

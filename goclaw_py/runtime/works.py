@@ -25,6 +25,7 @@ from goclaw_py.ports.store import NodeState, Recovery, Store
 from goclaw_py.ports.store import Place as Account
 from goclaw_py.ports.tools import Toolmaker
 from goclaw_py.runtime import history_only
+from goclaw_py.runtime.access_requests import AccessRequests
 from goclaw_py.runtime.calls import Calls
 from goclaw_py.runtime.children import ChildRuns
 from goclaw_py.runtime.commands import Commands, Means
@@ -137,19 +138,16 @@ class Works:
         self._owners = (self.children, self.office.runs, self.heartbeats.runs, self.runner)
         self.dispatcher = Dispatcher(scheduler, Hosts(*self._owners))
         self.lane_places = LanePlaces(store, clock, self.dispatcher, node)
-        reception = Reception(store, clock, policies, self.doorkeeper, around.meter)
+        self.requests = AccessRequests(store, clock, policies, self.doorkeeper, channels)
+        reception = Reception(store, clock, policies, self.doorkeeper, self.requests, around.meter)
         self.gateway = Gateway(store, clock, policies, channels, reception, node)
         self.outages = Outages(
             store, clock, node, around.outage_hold_s, self.gateway.submit, self.runner.drop
         )
         self.stopper = Stopper(store, clock, node, self.dispatcher, self.runner.turns, self.outages)
-        desks = self.office.desk, self.heartbeats.desk
         self.calls = Calls(store, clock, node)
         self.elsewhere = Elsewhere(store, clock, self.calls, node)
-        means = Means(
-            self.stopper, policies, self.doorkeeper, self.ledger, desks[0], self.elsewhere, desks[1]
-        )
-        self.commands = Commands(store, clock, channels, node, means)
+        self.commands = Commands(store, clock, channels, node, self._means())
         self.commands.connect(self.runner.shows_stop)
         self.outbox = Outbox(
             store, clock, channels, pacing, node, goes_last=self.doorkeeper.is_strangers
@@ -159,6 +157,18 @@ class Works:
         self.incidents = Incidents(store, clock, policies, self.doorkeeper, self.supervisor.views)
         self._connect(self._equipment(around, received))
 
+    def _means(self) -> Means:
+        return Means(
+            self.stopper,
+            self.policies,
+            self.doorkeeper,
+            self.requests,
+            self.ledger,
+            self.office.desk,
+            self.elsewhere,
+            self.heartbeats.desk,
+        )
+
     def _connect(self, equipment: Equipment) -> None:
         """Give those each other who know each other."""
         dispatcher, release_later = self.dispatcher, self.gateway.release_later
@@ -166,6 +176,7 @@ class Works:
         self.runner.connect(dispatcher, workshop, self.outages)
         self.children.connect(dispatcher, workshop, self.gateway.bring)
         owners = self.incidents.owners_chats
+        self.requests.connect(owners)
         self.office.connect(dispatcher, workshop, owners, release_later)
         self.heartbeats.connect(dispatcher, workshop, self.incidents, release_later)
         self.stopper.connect(self.office.runs)

@@ -7,16 +7,23 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
-from goclaw_py.core import wording
+from goclaw_py.core import wording, wording_access
 from goclaw_py.core.ids import AgentName, JobId, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, Target
 from goclaw_py.core.outcomes import FAILURES, Outcome
+from goclaw_py.core.pairing import Verdict, about_request
 from goclaw_py.core.routing import chat_session, peer_of
-from goclaw_py.ports.store import LaneShare, NewInbox, NewPairing, SeenChat
+from goclaw_py.ports.store import LaneShare, NewInbox, NewPairing, PairingRequest, SeenChat
 from goclaw_py.store.text import storable
 
 CRASHES_UNTIL_LAST: Final = 2
 """A row that crashed this many runs lets the others of its session go first (SPEC IO-2)."""
+
+MESSAGES_KEPT: Final = 5
+"""Of what somebody wrote who waits to be let in (SPEC CHAN-5)."""
+
+DECIDED: Final = "decided"
+"""The error of a message that was to ask an owner what another one has decided meanwhile."""
 
 CALLS_KEPT: Final = timedelta(minutes=1)
 """How long questions between nodes are kept; nobody waits so long for an answer."""
@@ -32,12 +39,50 @@ def first_of_each(batch: Iterable[NewInbox]) -> list[NewInbox]:
 
 
 def first_request_of_each(pairings: Iterable[NewPairing]) -> list[NewPairing]:
-    """Drop requests of a sender who has an earlier one in the same batch."""
+    """One request of each sender of a batch, the first, with the newest of what they wrote."""
     seen: dict[tuple[str, ...], NewPairing] = {}
     for pairing in pairings:
         request = pairing.request
-        seen.setdefault(storable((request.channel, request.account, request.sender.id)), pairing)
+        key = storable((request.channel, request.account, request.sender.id))
+        first = seen.setdefault(key, pairing)
+        if first is not pairing:
+            seen[key] = replace(first, rows=newest_kept((*first.rows, *pairing.rows)))
     return list(seen.values())
+
+
+def newest_kept(rows: Sequence[NewInbox]) -> tuple[NewInbox, ...]:
+    """What a request keeps of what its sender wrote."""
+    return tuple(rows[-MESSAGES_KEPT:])
+
+
+def opening(rows: Iterable[NewInbox], request_id: str) -> list[NewInbox]:
+    """What somebody wrote who is let in now, as one turn: like the pieces of an album.
+
+    The last piece bears no mark, so that nothing more is waited for.
+    """
+    *pieces, last = rows
+    album = about_request(request_id)
+    return [*(replace(row, message=replace(row.message, album=album)) for row in pieces), last]
+
+
+def welcome(request: PairingRequest) -> OutboundMessage:
+    """What somebody is told who is let in."""
+    place = Target(request.channel, request.account, request.chat)
+    return OutboundMessage(place, wording_access.WELCOME)
+
+
+def called(request: PairingRequest) -> str:
+    """What the chat of a request is called, for operators."""
+    is_group = request.is_group
+    return request.sender.name if is_group else wording_access.name(request.sender)
+
+
+def decided(
+    asked: OutboundMessage, external_id: str, request: PairingRequest, verdict: Verdict, by: str
+) -> OutboundMessage:
+    """What a message that asked an owner becomes when somebody has decided."""
+    text = wording_access.decided(asked.text, request.peer, verdict, by)
+    return OutboundMessage(asked.target, text, draft=external_id)
 
 
 def apologies(

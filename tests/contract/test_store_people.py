@@ -7,16 +7,20 @@ from dataclasses import replace
 
 import pytest
 
+from goclaw_py.core import wording_access
 from goclaw_py.core.ids import SessionKey
-from goclaw_py.core.messages import Sender
+from goclaw_py.core.messages import PeerKind, Sender, Target
 from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.pairing import Verdict
 from goclaw_py.core.status import Backlog
-from goclaw_py.ports.store import Notice, Person, Standing
+from goclaw_py.ports.store import Notice, OutboxState, PairingRequest, Person, Standing
 from tests.support.stores import (
     ANN,
+    BOB,
     PLACES,
     T0,
     A,
+    B,
     Heard,
     World,
     at,
@@ -114,15 +118,157 @@ async def test_of_two_requests_with_one_code_the_older_is_approved(world: World)
     assert len(await world.a.pairing_requests(now=at(3))) == 1
 
 
-async def test_a_person_who_is_approved_again_gets_the_new_standing(world: World) -> None:
+async def test_a_person_who_is_revoked_and_approved_again_gets_the_new_standing(
+    world: World,
+) -> None:
     await ask(world, "1", "2")
     await world.a.approve("code 1", guest=False, now=T0)
     await world.a.approve("code 2", guest=True, now=T0)
+    await world.a.revoke("telegram", "default", "2")
     await ask(world, "2")
     person = await world.a.approve("code 2", guest=False, now=at(5))
     assert person is not None
     assert (person.standing, person.approved_at) == (Standing.OWNER, at(5))
     assert len(await world.a.people()) == 2
+
+
+async def test_what_an_approved_person_wrote_is_in_the_inbox(world: World) -> None:
+    """CHAN-5: the newest five, in their order, as one turn; they are told before it."""
+    place = Target("telegram", "default", "1")
+    wrote = [inbox(n, place, text=f"text {n}", sender="1") for n in range(9)]
+    heard = Heard()
+    world.b.on_notice(heard.append)
+    await world.a.accept([], node=A, now=T0, pairings=[pairing("1", "code", *wrote[:2])])
+    later = [pairing("1", "other", row) for row in wrote[2:]]
+    await world.b.accept([], node=B, now=at(1), pairings=later[:3])
+    for one in later[3:]:
+        await world.a.accept([], node=A, now=at(1), pairings=[one])
+    assert await world.a.claim_pending(A, now=at(2), places=PLACES) == []
+    await world.b.approve("code", guest=False, now=at(3))
+    rows = await world.a.claim_pending(A, now=at(4), places=PLACES)
+    assert [row.message.text for row in rows] == [f"text {n}" for n in range(4, 9)]
+    assert [row.message.external_id for row in rows] == [f"1:{n}" for n in range(4, 9)]
+    assert len({row.message.album for row in rows[:-1]}) == 1
+    assert rows[-1].message.album is None
+    texts = [row.message.text for row in await world.a.outbox()]
+    assert texts == [wording_access.WELCOME, "your code: code"]
+    await until(lambda: Notice.INBOX in heard)
+
+
+async def test_what_comes_in_twice_is_answered_once(world: World) -> None:
+    """IO-1: a channel offers again what it does not know to be committed."""
+    row = inbox(1, Target("telegram", "default", "1"), sender="1")
+    for _ in range(2):
+        await world.a.accept([], node=A, now=T0, pairings=[pairing("1", "code", row)])
+    await world.a.approve("code", guest=False, now=at(3))
+    assert len(await world.b.claim_pending(B, now=at(4), places=PLACES)) == 1
+
+
+async def test_who_writes_while_being_let_in_is_answered_and_not_asked_for_a_code(
+    world: World,
+) -> None:
+    """CHAN-5: a node may not have heard of the approval yet."""
+    await ask(world, "1", "2")
+    await world.a.approve("code 1", guest=False, now=at(1))
+    await world.a.allow_chat("telegram", "default", "2", allowed=False, now=at(1))
+    late = [
+        pairing(who, "late", inbox(9, Target("telegram", "default", who), sender=who), now=at(2))
+        for who in ("1", "2")
+    ]
+    await world.b.accept([], node=B, now=at(2), pairings=late)
+    rows = await world.b.claim_pending(B, now=at(3), places=PLACES)
+    assert [row.message.external_id for row in rows] == ["1:9"]
+    assert await world.a.pairing_requests(now=at(3)) == []
+    assert not any("late" in row.message.text for row in await world.a.outbox())
+
+
+async def test_a_new_request_keeps_nothing_of_the_one_that_has_expired(world: World) -> None:
+    """CHAN-5."""
+    place = Target("telegram", "default", "1")
+    old, new = (inbox(n, place, sender="1") for n in (1, 2))
+    await world.a.accept([], node=A, now=T0, pairings=[pairing("1", "old", old)])
+    await world.a.accept(
+        [], node=A, now=at(3600), pairings=[pairing("1", "new", new, now=at(3600))]
+    )
+    await world.a.approve("new", guest=False, now=at(3601))
+    rows = await world.a.claim_pending(A, now=T0, places=PLACES)
+    assert [row.message.external_id for row in rows] == ["1:2"]
+
+
+async def test_of_two_decisions_at_once_one_counts(world: World) -> None:
+    """CHAN-5: whichever node carries it out."""
+    await ask(world, "1")
+    decided = await asyncio.gather(
+        decide(world, "code 1-1", Verdict.GUEST),
+        world.b.decide("code 1-1", Verdict.DENY, place=PLACES[0], by="Bob", now=at(5)),
+        world.b.approve("code 1", guest=True, now=at(5)),
+    )
+    assert sum(one is not None for one in decided) == 1
+    assert await world.a.pairing_requests(now=at(5)) == []
+
+
+async def decide(world: World, request: str, verdict: Verdict) -> PairingRequest | None:
+    return await world.a.decide(request, verdict, place=PLACES[0], by="Ann", now=at(5))
+
+
+async def test_a_guest_by_a_decision_is_no_owner_though_nobody_else_is_there(world: World) -> None:
+    """CHAN-5: the settings may name owners."""
+    await ask(world, "1")
+    request = await decide(world, "code 1-1", Verdict.GUEST)
+    assert request is not None
+    assert request.sender.id == "1"
+    (person,) = await world.a.people()
+    assert person.standing is Standing.GUEST
+
+
+async def test_a_denied_person_is_told_nothing_and_kept_as_denied(world: World) -> None:
+    """CHAN-5."""
+    row = inbox(1, Target("telegram", "default", "1"), sender="1")
+    await world.a.accept([], node=A, now=T0, pairings=[pairing("1", "code", row)])
+    assert await decide(world, "code-1", Verdict.DENY) is not None
+    (chat,) = await world.a.chats()
+    assert (chat.chat, chat.peer, chat.allowed) == ("1", PeerKind.DIRECT, False)
+    assert len(await world.a.outbox()) == 1
+    assert await world.a.claim_pending(A, now=at(9), places=PLACES) == []
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+async def test_only_a_denial_of_a_direct_chat_ends_its_request(
+    world: World, *, allowed: bool
+) -> None:
+    """CHAN-5: to allow it undoes a denial and lets nobody in."""
+    await ask(world, "1")
+    await world.a.allow_chat("telegram", "default", "1", allowed=allowed, now=at(5))
+    assert len(await world.a.pairing_requests(now=at(5))) == allowed
+
+
+async def test_nothing_is_decided_about_what_is_over_or_of_another_account(world: World) -> None:
+    """CHAN-5."""
+    await ask(world, "1")
+    place, other = PLACES[0], ("telegram", "second")
+    verdict, now = Verdict.APPROVE, at(5)
+    assert await world.a.decide("code 1-1", verdict, place=other, by="", now=now) is None
+    assert await world.a.decide("code 1", verdict, place=place, by="", now=now) is None
+    late = await world.a.decide("code 1-1", verdict, place=place, by="", now=at(3600))
+    assert late is not None
+    assert late.expires_at == at(3600)
+    assert await world.a.people() == []
+
+
+async def test_owners_who_were_asked_see_what_was_decided(world: World) -> None:
+    """CHAN-5: a message that still waits is not sent any more."""
+    asks = [pairing("1", "code", owner=owner).say[1] for owner in (ANN, BOB)]
+    request = replace(pairing("1", "code"), say=tuple(asks))
+    await world.a.accept([], node=A, now=T0, pairings=[request])
+    await world.a.mark_sent(await world.claimed(target=ANN), "m2", now=T0)
+    assert await decide(world, "code-1", Verdict.GUEST) is not None
+    closed, welcome, *_ = await world.a.outbox()
+    assert closed.message.target == ANN
+    assert (closed.message.draft, closed.message.buttons) == ("m2", ())
+    assert closed.message.text.endswith("Approved as guest by Ann.")
+    assert welcome.message.text == wording_access.WELCOME
+    (dropped,) = await world.a.outbox(state=OutboxState.DROPPED)
+    assert (dropped.message.target, dropped.error) == (BOB, "decided")
 
 
 async def test_a_revoked_person_is_forgotten(world: World) -> None:

@@ -30,13 +30,13 @@ def test_a_heartbeat_is_looked_after_in_its_chat(heart: Home, api: Control, mode
 
     configure(heart, f'{SETTINGS}allow = ["{ANN}"]\n')
     start(heart, api)
-    say(api, "/heartbeat why", "No beat has ended yet.")
+    say(api, "/heartbeat why", "No heartbeat has run yet.")
     say(api, "/heartbeat add is the tea ready?", "On the checklist: “is the tea ready?”")
     assert ITEM in (workspace(heart) / "HEARTBEAT.md").read_text()
     say(api, "/mute 1h", "The heartbeat is muted until")
     tell(heart, "the bell rings")
     wait_for(lambda: [outcome(row) for row in beats(heart)] == ["skipped:muted"], "its beat")
-    assert "it is muted until" in say(api, "/heartbeat why", "Last beat")
+    assert "it is muted until" in say(api, "/heartbeat why", "Last heartbeat run")
     assert model.seen() == []
 
     api.say(ANN, "/heartbeat now")
@@ -45,7 +45,7 @@ def test_a_heartbeat_is_looked_after_in_its_chat(heart: Home, api: Control, mode
     assert ITEM in alert
     assert "the bell rings" in alert
     say(api, "/mute off", "not muted any more")
-    why = say(api, "/heartbeat why", "Last beat")
+    why = say(api, "/heartbeat why", "Last heartbeat run")
     assert len(why.splitlines()) == 2
     assert f"told it in telegram:{ANN}" in why
     assert "The next is due" in why
@@ -54,7 +54,7 @@ def test_a_heartbeat_is_looked_after_in_its_chat(heart: Home, api: Control, mode
     say(api, "/heartbeat show", "1. is the tea ready?", BEN)
     say(api, "/heartbeat off", "The heartbeat is off.")
     say(api, "/heartbeat now", "The heartbeat is off.")
-    say(api, "/heartbeat on", "The heartbeat is on. The next beat is due")
+    say(api, "/heartbeat on", "The heartbeat is on. The next run is due")
     say(api, "/heartbeat show", "1. is the tea ready?")
     say(api, "/heartbeat done 1", "Ticked off: “is the tea ready?”")
     say(api, "/heartbeat show", "Nothing is open")

@@ -7,6 +7,10 @@ import signal
 from functools import partial
 from pathlib import Path
 
+import pytest
+
+from channels.telegram.settings import Library
+from goclaw_py.core import wording_access
 from tests.botapi.control import Control
 from tests.support.process import Home, home, telegram, wait_for
 
@@ -44,6 +48,40 @@ def test_a_stranger_gets_one_code_and_is_let_in_by_it(tmp_path: Path, api: Contr
 
         exit_code, output = place.goclaw("pairing", "approve", code)
         assert exit_code == 1, output
+
+
+@pytest.mark.parametrize("library", Library)
+def test_an_owner_lets_a_stranger_in_by_a_button(
+    tmp_path: Path, api: Control, library: Library
+) -> None:
+    """CHAN-5: the code can be tapped; who is let in is told, and answered what they wrote."""
+    chosen = {"GOCLAW_CHANNELS__TELEGRAM__LIBRARY": library.value}
+    with home(tmp_path / "home", **telegram(api, **chosen)) as place:
+        place.start()
+        api.say(ANN, "echo I am Ann")
+        (greeting,) = wait_for(lambda: api.texts(ANN), "a pairing code")
+        code = re.findall(r"\b[A-Z2-9]{8}\b", greeting)[0]
+        assert f"goclaw pairing approve {code}" in greeting
+        (sent,) = api.wait_calls("sendMessage", ok=True)
+        assert f"<code>{code}</code>" in str(sent.parameters["text"])
+        assert place.goclaw("pairing", "approve", code)[0] == 0
+        wait_for(lambda: answered(api, ANN, "I am Ann"), "an answer to what she wrote")
+        assert api.texts(ANN)[1] == wording_access.WELCOME
+
+        api.say(BOB, "echo I am Bob", name="Bob")
+        wait_for(lambda: api.texts(BOB), "a code for another stranger")
+        (asks,) = wait_for(lambda: [seen for seen in api.view(ANN) if seen.buttons], "a question")
+        assert asks.text.startswith("Bob ")
+        data = [button.data for row in asks.buttons for button in row]
+        api.press(ANN, asks.message_id, data[1])
+        wait_for(lambda: answered(api, BOB, "I am Bob"), "an answer to what he wrote")
+        assert api.texts(BOB)[1] == wording_access.WELCOME
+        wait_for(lambda: answered(api, ANN, "✅ Approved as guest by Ann"), "what was decided")
+        assert not [seen for seen in api.view(ANN) if seen.buttons]
+        wait_for(lambda: api.presses()[0].text, "a toast")
+        assert api.presses()[0].text == "✅ Bob can talk to me now, as a guest."
+        _, listed = place.goclaw("pairing", "list")
+        assert re.search(rf"{BOB} .* guest", listed), listed
 
 
 def test_stop_reaches_a_running_task_and_ends_its_typing(bot: Home, api: Control) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+from goclaw_py.core import wording_access
 from tests.botapi.control import Control
 from tests.support.process import Home, home, telegram, wait_for
 
@@ -70,6 +72,42 @@ def test_what_one_gateway_works_on_is_stopped_and_drained_from_the_other(
         api.say(BOB, "echo anybody?")
         wait_for(lambda: "anybody?" in api.texts(BOB), "the answer of the second one", limit_s=30)
         assert [BOT in node["state"]["places"] for node in nodes_of(two)] == [True]
+
+
+def test_a_stranger_is_let_in_once_whoever_decides_at_which_gateway(
+    tmp_path: Path, api: Control, postgres_url: str
+) -> None:
+    """SPEC CHAN-5: an owner by a button and the operator at another gateway, at the same moment."""
+    settings = telegram(api, GOCLAW_DATABASE_URL=postgres_url)
+    with home(tmp_path / "one", **settings) as one, home(tmp_path / "two", **settings) as two:
+        one.start()
+        two.start()
+        api.say(ANN, "echo I am Ann")
+        assert two.goclaw("pairing", "approve", code_of(api, ANN))[0] == 0
+        wait_for(lambda: "I am Ann" in api.texts(ANN), "an answer to what she wrote")
+
+        api.say(BOB, "echo I am Bob", name="Bob")
+        code = code_of(api, BOB)
+        (asks,) = wait_for(lambda: [seen for seen in api.view(ANN) if seen.buttons], "a question")
+        api.press(ANN, asks.message_id, asks.buttons[0][1].data)
+        exit_code, _ = two.goclaw("pairing", "approve", code)
+        wait_for(lambda: "I am Bob" in api.texts(BOB), "an answer to what he wrote")
+        wait_for(lambda: not [seen for seen in api.view(ANN) if seen.buttons], "no more buttons")
+        wait_for(lambda: api.presses()[0].text, "a toast")
+        by, toast = "the operator", wording_access.DECIDED
+        if exit_code:  # the button was quicker
+            by, toast = "Ann", "✅ Bob can talk to me now, as a guest."
+        assert api.presses()[0].text == toast
+        wait_for(lambda: any(f" by {by}" in text for text in api.texts(ANN)), "who has decided")
+        assert api.texts(BOB)[1:] == [wording_access.WELCOME, "I am Bob"]
+
+
+def code_of(api: Control, user: int) -> str:
+    """The pairing code that somebody was shown."""
+    (greeting,) = wait_for(lambda: api.texts(user), "a pairing code")
+    found = re.search(r"\b[A-Z2-9]{8}\b", greeting)
+    assert found is not None
+    return found.group()
 
 
 def nodes_of(gateway: Home) -> list[dict[str, Any]]:

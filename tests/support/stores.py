@@ -12,9 +12,11 @@ from typing import Protocol
 
 import pytest
 
+from goclaw_py.core.commands import access_buttons
 from goclaw_py.core.ids import MAIN_LANE, AgentName, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
+from goclaw_py.core.pairing import about_request
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.store import (
     InboxKind,
@@ -116,7 +118,20 @@ def entry(text: str, role: Role = Role.USER) -> HistoryEntry:
     return HistoryEntry(role, text)
 
 
-def pairing(sender: str, code: str, *, now: datetime = T0, minutes: float = 60) -> NewPairing:
+def pairing(
+    sender: str,
+    code: str,
+    *rows: NewInbox,
+    now: datetime = T0,
+    minutes: float = 60,
+    owner: Target | None = None,
+) -> NewPairing:
+    """Somebody asks to talk; with ``owner`` that one is asked."""
+    id_ = f"{code}-{sender}"
+    say = [OutboundMessage(Target("telegram", "default", sender), f"your code: {code}")]
+    if owner is not None:
+        buttons = access_buttons(PeerKind.DIRECT, id_)
+        say.append(OutboundMessage(owner, "?", buttons=buttons, alert=about_request(id_)))
     return NewPairing(
         PairingRequest(
             channel="telegram",
@@ -125,8 +140,11 @@ def pairing(sender: str, code: str, *, now: datetime = T0, minutes: float = 60) 
             code_hash=code,
             created_at=now,
             expires_at=now + timedelta(minutes=minutes),
+            id=id_,
+            chat=sender,
         ),
-        OutboundMessage(Target("telegram", "default", sender), f"your code: {code}"),
+        tuple(say),
+        rows,
     )
 
 

@@ -98,7 +98,8 @@ class ChatStore(Protocol):
     ) -> None:
         """Decide whether the agent listens in a chat; one never seen is stored as a group.
 
-        Sends ``Notice.PEOPLE``.
+        The chat's request for access goes with it, except when a direct chat is allowed: the
+        owners who were asked see that it is decided. Sends ``Notice.PEOPLE``.
         """
 
     async def mark_chat(self, target: Target, peer: PeerKind, *, gone: str, now: datetime) -> None:

@@ -111,10 +111,20 @@ class Letter:
 
 @dataclass(frozen=True, slots=True)
 class NewPairing:
-    """A pairing request, with the message that shows its code. Kept unless a live one exists."""
+    """A request for access. Kept, and ``say`` said, unless the same sender has a live one.
+
+    Nothing comes of it where a decision was made meanwhile; what somebody wrote who was let in by
+    then goes into the inbox.
+
+    Args:
+        say: What its sender is told, with the code, and what owners are asked.
+        rows: What its sender wrote, to be answered once they are let in. A request that exists
+            keeps it too: the newest few messages.
+    """
 
     request: PairingRequest
-    greeting: OutboundMessage
+    say: tuple[OutboundMessage, ...] = ()
+    rows: tuple[NewInbox, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

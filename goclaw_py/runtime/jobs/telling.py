@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from goclaw_py.core import wording_jobs
 from goclaw_py.core.commands import job_buttons
@@ -90,8 +91,10 @@ class Telling:
         files, troubles = self._replies.sendable(said.files, job.spec.agent, held.run)
         # A trouble names a file, and agents name files as they like.
         shown = without_token("\n\n".join([shown, *troubles]))
-        due, now = held.claimed.due_at, self._clock.now()
-        whole = wording_jobs.delivery(job.spec, shown, due=due, now=now)
+        due = wording_jobs.Due(held.claimed.due_at, self._clock.now(), job.spec.zone)
+        if due.is_late:
+            due = await self._due(job, due.at)
+        whole = wording_jobs.delivery(job.spec, shown, due)
         messages = self._messages(target, whole, held.run)
         if messages and isinstance(job.spec.schedule, At):
             buttons = job_buttons(held.id)
@@ -108,7 +111,7 @@ class Telling:
         if target is None:
             log.warning("job_failure_not_reported", extra={"job": job.id})
             return ()
-        title, zone = job.spec.title, job.spec.zone
+        title = job.spec.title
         why = without_token(attempt.friendly or attempt.error)
         if update is not None and update.state is JobState.DISABLED:
             text = wording_jobs.job_disabled(title, failures_with(held.claimed), why)
@@ -116,8 +119,13 @@ class Telling:
             once = told is Told.TARGET or end.why is Why.EFFECTS
             write = wording_jobs.job_failed if once else wording_jobs.job_failed_thrice
             again = None if update is None else update.next_run_at
-            text = write(title, held.claimed.due_at, why, again, zone)
+            text = write(title, await self._due(job, held.claimed.due_at), why, again)
         return tuple(self._messages(target, text, held.run))
+
+    async def _due(self, job: Job, at: datetime) -> wording_jobs.Due:
+        """When a job was due, for the chat that owns it. Raises ``StoreUnavailable``."""
+        here = await self._store.zone_of(job.owner)
+        return wording_jobs.Due(at, self._clock.now(), job.spec.zone, here)
 
     def _messages(
         self, target: Target, text: str, run: RunId | None = None
@@ -163,8 +171,9 @@ class Telling:
         targets, with_text = await self._other_chats(lost)
         text, _ = wording_jobs.notify_text(lost.output, spec.notify)
         place = "" if lost.refused_by is None else await self._places.name_of(lost.refused_by)
+        due = await self._due(job, lost.due_at)
         text = wording_jobs.undelivered(
-            spec.title, place, lost.error, text if with_text else "", lost.due_at, spec.zone
+            spec.title, place, lost.error, text if with_text else "", due
         )
         say = [message for target in targets for message in self._messages(target, text)]
         if not say:

@@ -8,7 +8,7 @@ from goclaw_py.core.explanation import Cure, Explanation, Step, Subject, Subject
 from goclaw_py.core.jobs import Job, JobState, Maker, Notify
 from goclaw_py.core.occurrence import ENDED_BADLY, Logged, Status, Why
 from goclaw_py.core.wording_job_view import obstacle, plan, why_words
-from goclaw_py.core.wording_times import at, soon
+from goclaw_py.core.wording_times import at, friendly
 from goclaw_py.ports.jobs import Asker
 from goclaw_py.runtime.why.runs import Verdict
 from goclaw_py.runtime.why.sources import Sources, between, brief, quoted, short
@@ -86,7 +86,7 @@ async def _judge(src: Sources, job: Job, log: list[Logged]) -> Verdict:
         return Verdict("job.no_gateway", answer, (start,))
     if log:
         return await _last(src, job, log[0])
-    due = soon(job.next_run_at, job.spec.zone, src.now())
+    due = friendly(job.next_run_at, job.spec.zone, src.now())
     answer = f"{name} has not been due yet: it runs {due} ({job.spec.zone})."
     cures = (
         Cure("Its next times, in its zone and in yours", f"goclaw cron next --job {slug}"),
@@ -151,7 +151,9 @@ async def _last(src: Sources, job: Job, row: Logged) -> Verdict:
         code, clause = "job.undelivered", "ran well, and its message could not be delivered"
         cures.insert(0, Cure("The message, and why", "goclaw outbox list --state dead"))
     next_at = (
-        "" if job.next_run_at is None else f" It is due again {soon(job.next_run_at, zone, now)}."
+        ""
+        if job.next_run_at is None
+        else f" It is due again {friendly(job.next_run_at, zone, now)}."
     )
     return Verdict(code, f"{begin} {clause}.{next_at}", tuple(cures))
 

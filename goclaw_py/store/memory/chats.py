@@ -9,7 +9,9 @@ from datetime import datetime
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.pages import Cursor
+from goclaw_py.core.pairing import Verdict
 from goclaw_py.ports.store import Chat, Heard, Notice, Place, SeenChat
+from goclaw_py.store.memory import requests
 from goclaw_py.store.memory.moves import Moves
 from goclaw_py.store.memory.pages import newest
 from goclaw_py.store.memory.tables import ChatKey, Part
@@ -65,6 +67,11 @@ class Chats(Part):
     ) -> None:
         """Again is harmless."""
         key = storable((channel, account, chat))
+        verdict = Verdict.APPROVE if allowed else Verdict.DENY
+        request = requests.of_chat(self._db, Target(*key), verdict)
+        if request is not None:
+            await requests.decide_chat(self._db, request, verdict, "", now)
+            return
         known = self._db.chats.get(key) or _unknown(key, PeerKind.GROUP, now)
         self._db.chats[key] = replace(known, allowed=allowed)
         self._db.notify(Notice.PEOPLE)

@@ -63,7 +63,7 @@ class Inbox(Part):
         stored = [(self._insert(row, now), row) for row in fresh]
         for row in rows:
             self._stop(row, node, now)
-        self._request_pairings(pairings, now)
+        await self._request_pairings(pairings, now)
         if work - owned:
             self._db.notify(Notice.INBOX)
         listed = [
@@ -221,17 +221,28 @@ class Inbox(Part):
         if stopped:
             self._db.close_forsaken_drafts(now)
 
-    def _request_pairings(self, pairings: Sequence[NewPairing], now: datetime) -> None:
-        kept: list[NewPairing] = []
+    async def _request_pairings(self, pairings: Sequence[NewPairing], now: datetime) -> None:
+        new: list[NewPairing] = []
         for pairing in rules.first_request_of_each(storable(tuple(pairings))):
             request = pairing.request
             key = request.channel, request.account, request.sender.id
+            if key in self._db.people:
+                # A node that has not heard of it yet has made a request of what they say.
+                await self.accept(pairing.rows, node=NodeId(""), now=now)
+                continue
+            chat = self._db.chats.get((request.channel, request.account, request.chat))
+            if chat and (chat.allowed is False or (chat.allowed and request.is_group)):
+                continue
             known = self._db.requests.get(key)
             if known is None or known.expires_at <= now:
                 self._db.requests[key] = request
-                kept.append(pairing)
-        self._db.enqueue([pairing.greeting for pairing in kept], session=None, now=now)
-        if kept:
+                self._db.kept[key] = []
+                new.append(pairing)
+            kept = [*self._db.kept[key], *pairing.rows]
+            self._db.kept[key] = list(rules.newest_kept(kept))
+        said = [message for pairing in new for message in pairing.say]
+        self._db.enqueue(said, session=None, now=now)
+        if new:
             self._db.notify(Notice.PEOPLE)
 
 

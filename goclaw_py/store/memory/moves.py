@@ -42,6 +42,7 @@ class Moves:
             self._retarget_outbox(renamed),
             self._drop_drafts(),
             self._move_chat(),
+            self._move_request(),
             self._move_jobs(now),
             self._move_beats(),
         ]
@@ -206,6 +207,19 @@ class Moves:
                 ),
             )
         )
+        return True
+
+    def _move_request(self) -> bool:
+        """The group's request for access, unless it has one under its new id."""
+        place = self._old.channel, self._old.account
+        request = self._db.requests.get((*place, self._old.chat))
+        if request is None or not request.is_group:
+            return False
+        del self._db.requests[(*place, self._old.chat)]
+        sender = replace(request.sender, id=self._new)
+        moved = replace(request, sender=sender, chat=self._new)
+        self._db.requests.setdefault((*place, self._new), moved)
+        self._db.kept.setdefault((*place, self._new), [])
         return True
 
     def _move_beats(self) -> bool:

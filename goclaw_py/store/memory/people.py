@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from goclaw_py.core.pages import Cursor
-from goclaw_py.ports.store import Notice, PairingRequest, Person, Standing
+from goclaw_py.core.pairing import Verdict
+from goclaw_py.ports.store import Notice, PairingRequest, Person, Place, Standing
+from goclaw_py.store.memory import requests
 from goclaw_py.store.memory.pages import newest
 from goclaw_py.store.memory.tables import Part
 from goclaw_py.store.text import storable
@@ -34,11 +36,23 @@ class People(Part):
         key = request.channel, request.account, request.sender.id
         others = {known for known in self._db.people if known[:2] == key[:2]} - {key}
         standing = Standing.GUEST if guest and others else Standing.OWNER
-        person = Person(request.channel, request.account, request.sender, standing, now)
-        self._db.people[key] = person
-        del self._db.requests[key]
-        self._db.notify(Notice.PEOPLE)
-        return person
+        return await requests.let_in(self._db, request, standing, "", now)
+
+    async def decide(
+        self, request_id: str, verdict: Verdict, *, place: Place, by: str, now: datetime
+    ) -> PairingRequest | None:
+        """Looks at all of them."""
+        found = self._db.requests.values()
+        request = next((one for one in found if one.id == storable(request_id)), None)
+        if request is None or (request.channel, request.account) != place:
+            return None
+        if request.expires_at > now:
+            if request.is_group or verdict is Verdict.DENY:
+                await requests.decide_chat(self._db, request, verdict, by, now)
+            else:
+                standing = Standing.GUEST if verdict is Verdict.GUEST else Standing.OWNER
+                await requests.let_in(self._db, request, standing, by, now)
+        return request
 
     async def revoke(self, channel: str, account: str, sender_id: str) -> bool:
         """They may ask for a pairing code again."""

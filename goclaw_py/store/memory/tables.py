@@ -18,6 +18,7 @@ from goclaw_py.ports.store import (
     InboxKind,
     InboxRow,
     Incident,
+    NewInbox,
     NewRun,
     Node,
     Notice,
@@ -241,6 +242,8 @@ class MemoryDatabase:
         self.unsent: dict[ChatKey, dict[int, OutboxRecord]] = {}
         self.people: dict[PersonKey, Person] = {}
         self.requests: dict[PersonKey, PairingRequest] = {}
+        self.kept: dict[PersonKey, list[NewInbox]] = {}
+        """What the senders of requests wrote."""
         self.hearers: dict[object, list[Callable[[Notice], None]]] = {}
         self.cron = JobTables()
         self.beats = BeatTables()

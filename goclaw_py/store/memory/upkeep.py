@@ -87,6 +87,7 @@ class Upkeep(Part):
         ]
         for _, key in sorted(old)[: upkeep_rules.MOST_SWEPT]:
             del self._db.requests[key]
+            self._db.kept.pop(key, None)
         return len(old[: upkeep_rules.MOST_SWEPT])
 
     async def sweep_unmentioned(self, *, now: datetime) -> int:

@@ -100,6 +100,11 @@ async def accept(pool: Pool, offers: Sequence[Offer]) -> list[Accepted]:
     return batch.answers(stored)
 
 
+async def enter(connection: Connection, rows: Sequence[NewInbox], *, now: datetime) -> None:
+    """Store rows in the caller's transaction; the node that owns their session takes them up."""
+    await _Batch([offer(rows, (), NodeId(""), now)]).store_whole(connection)
+
+
 class _Batch:
     """The rows of some offers. Who offers a message first gets it; for others it is known."""
 
@@ -229,7 +234,7 @@ def _accepted(found: Row, row: NewInbox, now: datetime) -> InboxRow:
 async def _request_pairings(
     connection: Connection, pairings: Sequence[NewPairing], *, now: datetime
 ) -> None:
-    """Keep what nobody has asked yet, and greet only those."""
+    """Keep what nobody has asked yet, with what is said to it; else only what was written."""
     if not pairings:
         return
     wanted = rules.first_request_of_each(storable(tuple(pairings)))
@@ -245,8 +250,46 @@ async def _request_pairings(
         [request.created_at for request in requests],
         [request.expires_at for request in requests],
         now,
+        [request.id for request in requests],
+        [request.chat for request in requests],
+        [request.peer for request in requests],
+        [rows.kept_json(pairing.rows) for pairing in wanted],
     )
-    greetings = [wanted[row["ordinal"] - 1].greeting for row in kept]
-    await enqueue(connection, greetings, session=None, now=now)
-    if kept:
+    fresh = {row["ordinal"] - 1 for row in kept}
+    for number, pairing in enumerate(wanted):
+        if pairing.rows and number not in fresh:
+            request = pairing.request
+            await connection.fetch(
+                _PEOPLE["keep_messages"],
+                request.channel,
+                request.account,
+                request.sender.id,
+                rows.kept_json(pairing.rows),
+                rules.MESSAGES_KEPT,
+            )
+    new = [wanted[number] for number in sorted(fresh)]
+    new = await _without_decided(connection, new, now=now)
+    said = [message for pairing in new for message in pairing.say]
+    await enqueue(connection, said, session=None, now=now)
+    if new:
         await notify(connection, [Notice.PEOPLE])
+
+
+async def _without_decided(
+    connection: Connection, new: Sequence[NewPairing], *, now: datetime
+) -> list[NewPairing]:
+    """Take out requests that a node has made which had not heard of a decision yet.
+
+    What was written by somebody who was let in is answered.
+    """
+    decided: set[str] = set()
+    if new:
+        found = await connection.fetch(
+            _PEOPLE["remove_decided"], [pairing.request.id for pairing in new]
+        )
+        for row in found:
+            decided.add(row["id"])
+            wrote = rows.kept(row["messages"])
+            if row["is_known"] and wrote:
+                await enter(connection, wrote, now=now)
+    return [pairing for pairing in new if pairing.request.id not in decided]

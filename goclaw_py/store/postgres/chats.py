@@ -8,8 +8,9 @@ from datetime import datetime
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.pages import Cursor
+from goclaw_py.core.pairing import Verdict
 from goclaw_py.ports.store import Chat, Heard, Notice, Place, SeenChat
-from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres import requests, rows
 from goclaw_py.store.postgres.moves import move
 from goclaw_py.store.postgres.pages import place
 from goclaw_py.store.postgres.part import Part, notify, place_columns
@@ -18,6 +19,7 @@ from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
 
 _SQL = queries("chats")
+_PEOPLE = queries("people")
 
 
 class Chats(Part):
@@ -77,7 +79,13 @@ class Chats(Part):
         self, channel: str, account: str, chat: str, *, allowed: bool, now: datetime
     ) -> None:
         """Again is harmless."""
+        verdict = Verdict.APPROVE if allowed else Verdict.DENY
         async with self._pool.transaction() as connection:
+            taken = await connection.row(
+                _PEOPLE["take_request_of_chat"], channel, account, chat, allowed
+            )
+            if taken is not None:
+                await requests.decide_chat(connection, taken, verdict, by="", now=now)
             await connection.fetch(_SQL["allow"], channel, account, chat, allowed, now)
             await notify(connection, [Notice.PEOPLE])
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from goclaw_py.core.pages import Cursor
-from goclaw_py.ports.store import Notice, PairingRequest, Person
-from goclaw_py.store.postgres import rows
+from goclaw_py.core.pairing import Verdict
+from goclaw_py.ports.store import Notice, PairingRequest, Person, Place
+from goclaw_py.store.postgres import requests, rows
 from goclaw_py.store.postgres.pages import place
 from goclaw_py.store.postgres.part import Part, notify
 from goclaw_py.store.sql import queries
@@ -35,21 +36,30 @@ class People(Part):
         """One approval at a time, so that only one guest can become owner by being first."""
         async with self._pool.transaction() as connection:
             await connection.script(_SQL["lock_people"])
-            request = await connection.row(_SQL["take_request"], code_hash, now)
-            if request is None:
+            taken = await connection.row(_SQL["take_request"], code_hash, now)
+            if taken is None:
                 return None
-            person = await connection.row(
-                _SQL["approve"],
-                request["channel"],
-                request["account"],
-                request["sender_id"],
-                request["name"],
-                request["username"],
-                guest,
-                now,
-            )
-            await notify(connection, [Notice.PEOPLE])
-        return None if person is None else rows.person(person)
+            verdict = Verdict.GUEST if guest else Verdict.APPROVE
+            return await requests.let_in(connection, taken, verdict, sure=False, by="", now=now)
+
+    async def decide(
+        self, request_id: str, verdict: Verdict, *, place: Place, by: str, now: datetime
+    ) -> PairingRequest | None:
+        """One decision at a time, as with codes."""
+        async with self._pool.transaction() as connection:
+            await connection.script(_SQL["lock_people"])
+            found = await connection.row(_SQL["request"], request_id, *place)
+            if found is None:
+                return None
+            request = rows.pairing_request(found)
+            if request.expires_at <= now:
+                return request
+            await connection.fetch(_SQL["remove_request"], request_id)
+            if request.is_group or verdict is Verdict.DENY:
+                await requests.decide_chat(connection, found, verdict, by=by, now=now)
+            else:
+                await requests.let_in(connection, found, verdict, sure=True, by=by, now=now)
+        return request
 
     async def revoke(self, channel: str, account: str, sender_id: str) -> bool:
         """They may ask for a pairing code again."""

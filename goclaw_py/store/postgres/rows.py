@@ -21,6 +21,7 @@ from goclaw_py.ports.store import (
     InboxKind,
     InboxRow,
     Letter,
+    NewInbox,
     Node,
     NodeState,
     OutboxRow,
@@ -286,7 +287,38 @@ def pairing_request(row: Row) -> PairingRequest:
         code_hash=row["code_hash"],
         created_at=row["created_at"],
         expires_at=row["expires_at"],
+        id=row["id"],
+        # A release that knew of no chats has stored "": in a direct chat it is the sender's id.
+        chat=row["chat"] or row["sender_id"],
+        peer=PeerKind(row["peer"]),
     )
+
+
+def kept_json(wrote: Sequence[NewInbox]) -> str:
+    """What somebody wrote who asks for access, for the column ``messages``."""
+    lines = [
+        {
+            "message": orjson.Fragment(packed(row.message).encode()),
+            "session": row.session,
+            "agent": row.agent,
+            "kind": row.kind,
+        }
+        for row in wrote
+    ]
+    return orjson.dumps(lines).decode()
+
+
+def kept(text: str) -> list[NewInbox]:
+    """The inverse of ``kept_json``."""
+    return [
+        NewInbox(
+            inbound(orjson.dumps(line["message"]).decode()),
+            SessionKey(line["session"]),
+            AgentName(line["agent"]),
+            InboxKind(line["kind"]),
+        )
+        for line in orjson.loads(text)
+    ]
 
 
 def chat(row: Row) -> Chat:

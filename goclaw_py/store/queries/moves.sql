@@ -199,6 +199,17 @@ delete from drafts
 where channel = $1 and account = $2 and chat = $3
 returning run_id;
 
+-- name: move_request
+-- Lets the request for access of a group be one of its new id, unless that has one.
+update pairing_requests as p
+set sender_id = $4, chat = $4
+where channel = $1 and account = $2 and sender_id = $3 and peer = 'group'
+  and not exists (
+      select from pairing_requests as o
+      where o.channel = $1 and o.account = $2 and o.sender_id = $4
+  )
+returning p.id;
+
 -- name: move_chat
 -- Gives what is known of the old chat to the new one; what was decided about that stays.
 with old as (

@@ -56,7 +56,7 @@ JOB = Job(
 )
 GROUP = Chat("telegram", "default", "-5", PeerKind.GROUP, "The group", None, "", START, START)
 FRESH = replace(STATUS, started_at=datetime.now(UTC) + timedelta(days=1), release="1.0")
-ASKS = Asking("telegram", "default", Sender("7", "Bob"), START, START)
+ASKS = Asking("telegram", "default", Sender("7", "Bob"), START, START, "7")
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,8 +80,8 @@ def test_the_status_of_one_has_its_last_beats_and_the_reasons(
     got = goclaw("heartbeat", "status", "main")
     facts, _, beats = got.out.partition("\n\n")
     assert got.code == 0
-    assert "last       Last beat, Tue 3 Mar 2026, 08:30 (Europe/Berlin): All was well" in facts
-    assert "next       The next is due Tue 3 Mar 2026, 09:27 (Europe/Berlin), in 27 min" in facts
+    assert "last       Last heartbeat run, today 08:30 (Europe/Berlin): All was well" in facts
+    assert "next       The next is due today 09:27 (Europe/Berlin), in 27 min" in facts
     assert "alerts go  to telegram.work:-1005:7" in facts
     assert "used       Used today (UTC): $0.0123 (1,200 tokens), of $1.00 a day" in facts
     head, skipped, ok = lines(beats)
@@ -354,7 +354,7 @@ def test_a_heart_is_switched(
         assert ahead.startswith("None is due")
     else:
         assert state.startswith("helper: on, every 30 minutes")
-        assert ahead.startswith("The next is due Tue 3 Mar 2026, 09:27 (Europe/Berlin)")
+        assert ahead.startswith("The next is due today 09:27 (Europe/Berlin)")
     assert json.loads(goclaw("heartbeat", word, "--json").out)["on"] is (word != "off")
 
 

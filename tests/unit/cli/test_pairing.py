@@ -158,3 +158,17 @@ def test_whom_to_deny_must_be_clear(goclaw: Shell, database: FakeControl) -> Non
     assert goclaw("pairing", "deny", "50", "--account", "work").code == 0
     assert "goclaw pairing revoke 42" in goclaw("pairing", "deny", "42").err
     assert goclaw("pairing", "deny", "eve").code == 1
+
+
+@pytest.mark.parametrize("who", ["43", "Bob"])
+def test_who_asks_can_be_denied_but_not_allowed_without_a_code(
+    goclaw: Shell, database: FakeControl, who: str
+) -> None:
+    """SPEC CHAN-5."""
+    database.known_chats = []
+    got = goclaw("pairing", "deny", who)
+    assert got.code == (0 if who == "43" else 1)
+    if who == "43":
+        assert got.out == "43 (Bob) on telegram/default is denied\n"
+        assert database.calls[-1][0] == "allow_chat"
+    assert goclaw("pairing", "allow", who).code == 1

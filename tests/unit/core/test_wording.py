@@ -62,13 +62,6 @@ def test_help_names_every_command_of_the_menu() -> None:
     assert len(lines) == len(set(lines))
 
 
-def test_a_pairing_text_has_the_code_on_a_line_of_its_own_and_says_how_long_it_is_valid() -> None:
-    """SPEC CHAN-5."""
-    text = wording.pairing("ABCD2345", 60)
-    assert "ABCD2345" in text.splitlines()
-    assert "60 minutes" in text
-
-
 @pytest.mark.parametrize(
     ("reason", "words"),
     [

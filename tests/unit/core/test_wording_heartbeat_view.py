@@ -30,7 +30,7 @@ from goclaw_py.core.wording_heartbeat_view import (
     status_lines,
     why,
 )
-from goclaw_py.core.wording_times import at
+from goclaw_py.core.wording_times import named
 
 BERLIN = "Europe/Berlin"
 NINE = datetime(2026, 3, 3, 8, 0, tzinfo=UTC)
@@ -148,7 +148,7 @@ def test_the_first_line_says_what_came_of_the_last_beat(
     status: BeatStatus, facts: dict[str, Any], words: str
 ) -> None:
     """SPEC HB-9."""
-    assert last(status, **facts) == f"Last beat, Tue 3 Mar 2026, 08:30 (Europe/Berlin): {words}"
+    assert last(status, **facts) == f"Last heartbeat run, today 08:30 (Europe/Berlin): {words}"
 
 
 ADD = "/heartbeat add TEXT (goclaw heartbeat add TEXT) gives it something to do."
@@ -193,7 +193,7 @@ def test_the_first_line_says_why_a_beat_was_skipped_and_what_to_do(
 ) -> None:
     """SPEC HB-9."""
     found = last(BeatStatus.SKIPPED, skip, detail=detail)
-    assert found == f"Last beat, Tue 3 Mar 2026, 08:30 (Europe/Berlin): {words}"
+    assert found == f"Last heartbeat run, today 08:30 (Europe/Berlin): {words}"
 
 
 @given(
@@ -216,7 +216,7 @@ def test_there_are_words_for_whatever_a_row_holds(
 
 
 def test_without_a_beat_the_first_line_says_so() -> None:
-    assert why(view(last=None))[0] == "No beat has ended yet."
+    assert why(view(last=None))[0] == "No heartbeat has run yet."
 
 
 @pytest.mark.parametrize(
@@ -248,13 +248,13 @@ def test_a_long_cause_is_cut() -> None:
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
-        ({}, "The next is due Tue 3 Mar 2026, 09:30 (Europe/Berlin), in 30 minutes."),
-        ({"zone": "UTC"}, "The next is due Tue 3 Mar 2026, 08:30 (UTC), in 30 minutes."),
-        ({"next_at": NINE}, "The next is due Tue 3 Mar 2026, 09:00 (Europe/Berlin), now."),
+        ({}, "The next is due today 09:30 (Europe/Berlin), in 30 minutes."),
+        ({"zone": "UTC"}, "The next is due today 08:30 (UTC), in 30 minutes."),
+        ({"next_at": NINE}, "The next is due today 09:00 (Europe/Berlin), now."),
         (
             {"next_at": NINE - timedelta(hours=1)},
             (
-                "The next was due Tue 3 Mar 2026, 08:00 (Europe/Berlin), and no process has taken "
+                "The next was due today 08:00 (Europe/Berlin), and no process has taken "
                 "it up; is a gateway running? Start one with: goclaw run."
             ),
         ),
@@ -279,43 +279,43 @@ def test_a_long_cause_is_cut() -> None:
         (
             {"muted_until": NINE + timedelta(hours=1, minutes=10)},
             (
-                "The next that will not be skipped is due Tue 3 Mar 2026, 10:30 (Europe/Berlin), "
-                "in 1 hour: it is muted until Tue 3 Mar 2026, 10:10 (Europe/Berlin), /mute off "
+                "The next that will not be skipped is due today 10:30 (Europe/Berlin), "
+                "in 1 hour: it is muted until today 10:10 (Europe/Berlin), /mute off "
                 "(goclaw heartbeat mute off) ends that."
             ),
         ),
         (
             {"muted_until": NINE + timedelta(hours=1)},
             (
-                "The next that will not be skipped is due Tue 3 Mar 2026, 10:00 (Europe/Berlin), "
-                "in 1 hour: it is muted until Tue 3 Mar 2026, 10:00 (Europe/Berlin), /mute off "
+                "The next that will not be skipped is due today 10:00 (Europe/Berlin), "
+                "in 1 hour: it is muted until today 10:00 (Europe/Berlin), /mute off "
                 "(goclaw heartbeat mute off) ends that."
             ),
         ),
         (
             {"muted_until": NINE + timedelta(minutes=29)},
-            "The next is due Tue 3 Mar 2026, 09:30 (Europe/Berlin), in 30 minutes.",
+            "The next is due today 09:30 (Europe/Berlin), in 30 minutes.",
         ),
         (
             {"muted_until": NINE - timedelta(minutes=1)},
-            "The next is due Tue 3 Mar 2026, 09:30 (Europe/Berlin), in 30 minutes.",
+            "The next is due today 09:30 (Europe/Berlin), in 30 minutes.",
         ),
         (
             {"hours": DAY},
-            "The next is due Tue 3 Mar 2026, 09:30 (Europe/Berlin), in 30 minutes.",
+            "The next is due today 09:30 (Europe/Berlin), in 30 minutes.",
         ),
         (
             {"hours": NIGHT},
             (
-                "The next that will not be skipped is due Tue 3 Mar 2026, 22:00 (Europe/Berlin), "
+                "The next that will not be skipped is due today 22:00 (Europe/Berlin), "
                 "in 13 hours: its active hours are 22:00\u201306:00 Europe/Berlin."
             ),
         ),
         (
             {"hours": DAY, "muted_until": NINE + timedelta(hours=14)},
             (
-                "The next that will not be skipped is due Wed 4 Mar 2026, 08:00 (Europe/Berlin), "
-                "in 23 hours: it is muted until Tue 3 Mar 2026, 23:00 (Europe/Berlin), /mute off "
+                "The next that will not be skipped is due tomorrow 08:00 (Europe/Berlin), "
+                "in 23 hours: it is muted until today 23:00 (Europe/Berlin), /mute off "
                 "(goclaw heartbeat mute off) ends that and its active hours are 08:00\u201322:00 "
                 "Europe/Berlin."
             ),
@@ -357,14 +357,14 @@ def test_no_earlier_beat_would_have_been_heard(
     if line.startswith("Every beat"):
         assert not any(hours.holds(due + step * number) for number in range(400))
     else:
-        assert at(next(heard), "UTC") in line
+        assert named(next(heard), "UTC", NINE) in line
 
 
 def test_a_beat_at_work_is_told_of() -> None:
     working = beat(BeatStatus.RUNNING, claimed_at=NINE - timedelta(minutes=1))
     found = why(view(current=working))[1]
     assert found.startswith(
-        "A beat has been at work since Tue 3 Mar 2026, 08:59 (Europe/Berlin). The next is due "
+        "A heartbeat run has been in progress since today 08:59 (Europe/Berlin). The next is due "
     )
 
 
@@ -375,8 +375,8 @@ def test_a_beat_at_work_is_told_of() -> None:
             "",
             NINE + HALF,
             (
-                "somebody talks to the agent. It comes when that is over, at the latest Tue 3 Mar "
-                "2026, 09:30 (Europe/Berlin)."
+                "somebody talks to the agent. It comes when that is over, at the latest today "
+                "09:30 (Europe/Berlin)."
             ),
         ),
         ("the gateway was stopped", None, "the gateway was stopped. It comes when that is over."),
@@ -388,7 +388,7 @@ def test_a_beat_that_waits_for_its_agent_is_told_of(
     """SPEC HB-4."""
     waiting = beat(BeatStatus.DEFERRED, detail=detail)
     found = why(view(current=waiting, next_at=next_at))[1]
-    due = "The beat that was due Tue 3 Mar 2026, 08:30 (Europe/Berlin) waits: "
+    due = "The run that was due today 08:30 (Europe/Berlin) waits: "
     assert found.startswith(due + words)
 
 
@@ -399,7 +399,7 @@ def test_a_beat_that_waits_for_its_agent_is_told_of(
         (
             {"wake_from": NINE + timedelta(seconds=20), "wake_kind": BeatKind.JOB},
             (
-                "One after a job comes Tue 3 Mar 2026, 09:00:20 (Europe/Berlin), in 20 seconds at "
+                "One after a job comes today 09:00:20 (Europe/Berlin), in 20 seconds at "
                 "the earliest."
             ),
         ),
@@ -443,7 +443,7 @@ def test_a_used_up_budget_and_a_chat_that_cannot_be_reached_are_told_of() -> Non
         ({"hours": DAY}, "on, every 30 minutes, 08:00\u201322:00 Europe/Berlin"),
         (
             {"muted_until": NINE + HALF},
-            "on, every 30 minutes, muted until Tue 3 Mar 2026, 09:30 (Europe/Berlin)",
+            "on, every 30 minutes, muted until today 09:30 (Europe/Berlin)",
         ),
         ({"muted_until": NINE}, "on, every 30 minutes"),
         ({"switched": False}, "switched off (every 30 minutes when it is on)"),

@@ -30,6 +30,11 @@ def job(schedule: Schedule | None = None, **facts: Any) -> Job:
     return replace(made, **facts)
 
 
+def due(now: datetime = NINE, here: str | None = None) -> wording_jobs.Due:
+    """Due at nine, told at ``now``."""
+    return wording_jobs.Due(NINE, now, BERLIN, here)
+
+
 # ---------------------------------------------------------------------------- what is delivered
 
 
@@ -100,7 +105,7 @@ def test_only_no_reply_is_silence_however_it_is_told(blanks: str, notify: Notify
 
 def delivered(text: str, schedule: Schedule, *, late_s: float = 0) -> str:
     spec = job(schedule).spec
-    return wording_jobs.delivery(spec, text, due=NINE, now=NINE + timedelta(seconds=late_s))
+    return wording_jobs.delivery(spec, text, due(NINE + timedelta(seconds=late_s)))
 
 
 def test_a_reminder_is_its_own_title_and_others_bear_theirs() -> None:
@@ -130,7 +135,7 @@ def test_a_delivery_ends_with_what_the_job_said(text: str, schedule: Schedule) -
 @given(st.text(min_size=1))
 def test_only_a_reminder_says_below_that_it_is_late(text: str) -> None:
     """SPEC CRON-6."""
-    late = wording_jobs.reminder_late(NINE, NINE + timedelta(hours=1), BERLIN)
+    late = wording_jobs.reminder_late(due(NINE + timedelta(hours=1)))
     assert delivered(text, At(NINE), late_s=3600).endswith(f"{text.lstrip()}\n\n{late}")
     assert delivered(text, Cron("0 9 * * *"), late_s=3600) == delivered(text, Cron("0 9 * * *"))
 
@@ -138,7 +143,7 @@ def test_only_a_reminder_says_below_that_it_is_late(text: str) -> None:
 @pytest.mark.parametrize("late_s", [-5, 0, 59.9, 60])
 def test_a_reminder_that_is_a_minute_late_says_nothing_of_it(late_s: float) -> None:
     """SPEC CRON-6."""
-    assert wording_jobs.reminder_late(NINE, NINE + timedelta(seconds=late_s), BERLIN) == ""
+    assert wording_jobs.reminder_late(due(NINE + timedelta(seconds=late_s))) == ""
 
 
 @pytest.mark.parametrize(
@@ -147,13 +152,22 @@ def test_a_reminder_that_is_a_minute_late_says_nothing_of_it(late_s: float) -> N
         (timedelta(seconds=60.1), "1 minute"),
         (timedelta(minutes=59, seconds=59), "59 minutes"),
         (timedelta(hours=2), "2 hours"),
-        (timedelta(days=30, hours=23), "30 days"),
     ],
 )
 def test_a_later_one_says_by_how_much_and_when_it_was_due(late: timedelta, words: str) -> None:
     """SPEC CRON-6."""
-    line = wording_jobs.reminder_late(NINE, NINE + late, BERLIN)
-    assert line == f"(Late by {words}: it was due Tue 3 Mar 2026, 09:00 (Europe/Berlin).)"
+    line = wording_jobs.reminder_late(due(NINE + late))
+    assert line == f"(Late by {words}: it was due today 09:00 (Europe/Berlin).)"
+
+
+@pytest.mark.parametrize(
+    ("days", "when"),
+    [(1, "yesterday 10:00"), (6, "Tue 10:00"), (30, "Tue 3 Mar 2026, 10:00")],
+)
+def test_on_the_clock_that_the_chat_has_chosen_no_zone_is_named(days: int, when: str) -> None:
+    """SPEC CMD-5."""
+    line = wording_jobs.reminder_late(due(NINE + timedelta(days=days), here="Europe/Athens"))
+    assert f"it was due {when}.)" in line
 
 
 def test_a_chats_history_says_which_job_has_spoken() -> None:
@@ -169,12 +183,12 @@ def test_a_chats_history_says_which_job_has_spoken() -> None:
 def test_a_failure_is_told_on_one_line_with_job_time_reason_and_next_try() -> None:
     """SPEC CRON-13."""
     later = NINE + timedelta(hours=1)
-    line = wording_jobs.job_failed("tea", NINE, "the model\nis away", later, BERLIN)
+    line = wording_jobs.job_failed("tea", due(), "the model\nis away", later)
     assert line == (
-        "⚠️ “tea”, due Tue 3 Mar 2026, 09:00 (Europe/Berlin), failed: The model is away. "
-        "Next try: Tue 3 Mar 2026, 10:00 (Europe/Berlin)."
+        "⚠️ “tea”, due today 09:00 (Europe/Berlin), failed: The model is away. "
+        "Next try: today 10:00 (Europe/Berlin)."
     )
-    assert "No further try." in wording_jobs.job_failed("tea", NINE, "x", None, BERLIN)
+    assert "No further try." in wording_jobs.job_failed("tea", due(), "x", None)
 
 
 @given(title=st.text(), reason=st.text(), again=st.booleans())
@@ -184,8 +198,8 @@ def test_whatever_went_wrong_is_told_on_one_line_of_bounded_length(
     """SPEC CRON-13."""
     next_try = NINE if again else None
     for line in (
-        wording_jobs.job_failed(title, NINE, reason, next_try, BERLIN),
-        wording_jobs.job_failed_thrice(title, NINE, reason, next_try, BERLIN),
+        wording_jobs.job_failed(title, due(), reason, next_try),
+        wording_jobs.job_failed_thrice(title, due(), reason, next_try),
         wording_jobs.job_disabled(title, 5, reason),
     ):
         assert len(line.splitlines()) == 1
@@ -194,10 +208,10 @@ def test_whatever_went_wrong_is_told_on_one_line_of_bounded_length(
 
 def test_the_third_failure_says_that_it_is_not_the_first() -> None:
     """SPEC CRON-13."""
-    line = wording_jobs.job_failed_thrice("tea", NINE, "", NINE, BERLIN)
+    line = wording_jobs.job_failed_thrice("tea", due(), "", NINE)
     assert line == (
-        "⚠️ “tea” has failed three times in a row, last Tue 3 Mar 2026, 09:00 (Europe/Berlin): "
-        "The reason is not known. Next try: Tue 3 Mar 2026, 09:00 (Europe/Berlin)."
+        "⚠️ “tea” has failed three times in a row, last today 09:00 (Europe/Berlin): "
+        "The reason is not known. Next try: today 09:00 (Europe/Berlin)."
     )
 
 
@@ -271,26 +285,36 @@ def test_an_item_never_changes_the_prompt(prompt: str, title: str, body: str, ur
 # ---------------------------------------------------------------------------- lists
 
 
-def lines(*jobs: Job, total: int | None = None, enabled: bool = True) -> list[str]:
+def lines(
+    *jobs: Job, total: int | None = None, enabled: bool = True, zone: str = BERLIN
+) -> list[str]:
     count = len(jobs) if total is None else total
-    return wording_jobs.jobs(jobs, count, enabled=enabled).splitlines()
+    return wording_jobs.jobs(jobs, count, zone, NINE, enabled=enabled).splitlines()
 
 
 def test_jobs_are_numbered_and_say_when_they_run_next() -> None:
-    """SPEC CMD-5."""
+    """SPEC CMD-5: on the clock of the chat, which needs no name."""
     first, second, last = lines(job(), job(Cron("0 9 * * 1-5")))
     assert first.startswith("1. water: ")
-    assert "Tue 3 Mar 2026, 09:00" in first
-    assert second.startswith("2. water: ")
-    assert second.count(BERLIN) == 1
+    assert first.endswith("; next today 09:00")
+    assert second == "2. water: at 09:00 on Monday to Friday; next today 09:00"
     assert last == wording_jobs.HOW
+
+
+def test_a_schedule_with_a_zone_of_its_own_names_it() -> None:
+    """SPEC CMD-5."""
+    first, second, _ = lines(job(Cron("0 9 * * *")), job(At(NINE)), zone="Europe/Athens")
+    assert first == (
+        "1. water: at 09:00 every day (Europe/Berlin); next today 10:00 (Europe/Athens)"
+    )
+    assert second == "2. water: once today 10:00"
 
 
 def test_a_reminder_tells_its_time_once() -> None:
     first, _ = lines(job(At(NINE)))
-    assert "next" not in first
-    delayed, _ = lines(job(At(NINE), next_run_at=NINE + timedelta(hours=1)))
-    assert "next Tue 3 Mar 2026, 10:00" in delayed
+    assert first == "1. water: once today 09:00"
+    delayed, _ = lines(job(At(NINE), next_run_at=NINE + timedelta(days=1)))
+    assert delayed == "1. water: once today 09:00; next tomorrow 09:00"
 
 
 @pytest.mark.parametrize(
@@ -391,8 +415,8 @@ def test_a_zone_that_is_no_more_keeps_no_run_from_being_told() -> None:
 def test_a_time_zone_is_told_with_its_clock() -> None:
     """SPEC CMD-5."""
     assert wording_jobs.timezone(BERLIN, NINE).startswith(
-        "Your time zone is Europe/Berlin, where it is Tue 3 Mar 2026, 09:00."
+        "Your time zone is Europe/Berlin, where it is Tue 09:00."
     )
     assert wording_jobs.timezone_changed(BERLIN, NINE).startswith(
-        "From now on your time zone is Europe/Berlin, where it is Tue 3 Mar 2026, 09:00."
+        "From now on your time zone is Europe/Berlin, where it is Tue 09:00."
     )

@@ -180,7 +180,9 @@ async def test_who_asks_is_told_without_the_hash_of_their_code(
     request = pairing("50", "hash", now=at(90)).request
     await world.a.accept([], node=A, now=at(90), pairings=[pairing("50", "hash", now=at(90))])
     assert await control.pairing_requests() == [
-        Asking(*("telegram", "default"), request.sender, request.created_at, request.expires_at)
+        Asking(
+            *("telegram", "default"), request.sender, request.created_at, request.expires_at, "50"
+        )
     ]
 
 

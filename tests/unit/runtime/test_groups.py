@@ -147,11 +147,11 @@ async def test_an_approved_person_is_not_listed_again() -> None:
     async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
         now = gateway.clock.now()
         request = PairingRequest(
-            "telegram", "default", Sender("ann"), "hash", now, now.replace(year=2100)
+            "telegram", "default", Sender("ann"), "hash", now, now.replace(year=2100), "1", "ann"
         )
         greeting = OutboundMessage(Target("telegram", "default", "ann"), "your code")
         await gateway.store.accept(
-            [], node=gateway.node(), now=now, pairings=[NewPairing(request, greeting)]
+            [], node=gateway.node(), now=now, pairings=[NewPairing(request, (greeting,))]
         )
         await gateway.store.approve("hash", guest=True, now=now)
         await gateway.doorkeeper.refresh()

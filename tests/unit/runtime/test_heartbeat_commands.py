@@ -18,7 +18,8 @@ from goclaw_py.core.commands import HeartbeatCommand, Mute, our_command
 from goclaw_py.core.errors import BadChecklist, StoreUnavailable
 from goclaw_py.core.heartbeat_view import Route
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, BeatId
-from goclaw_py.core.messages import Target
+from goclaw_py.core.jobs import owner_of
+from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.mutes import LONGEST_MUTE
 from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.core.routing import AccessRules
@@ -50,11 +51,14 @@ class Chats:
 
     def __init__(self, desk: FakeHeartbeats | None = None) -> None:
         self.desk = desk or FakeHeartbeats(items={MAIN_AGENT: [], WRITER: []})
+        self.store = MemoryStore()
         self.restart()
 
     def restart(self) -> None:
         """Forget what only the process knows."""
-        self.commands = HeartbeatCommands(self.desk, self.policies(), self.doorkeeper())
+        self.commands = HeartbeatCommands(
+            self.desk, self.policies(), self.doorkeeper(), self.store.zone_of
+        )
 
     def policies(self) -> Policies:
         access = AccessRules(allow=frozenset({"ann"}))
@@ -63,7 +67,7 @@ class Chats:
         return Policies({("telegram", "default"): rules}, Contexts({}))
 
     def doorkeeper(self) -> Doorkeeper:
-        return Doorkeeper(MemoryStore(), LoopClock())
+        return Doorkeeper(self.store, LoopClock())
 
     async def ask(self, text: str, *, sender: str = "ann", target: Target = ANN) -> str:
         """Type a command; what comes back."""
@@ -213,7 +217,9 @@ async def test_an_unknown_action_gets_a_line_that_lists_those_there_are(word: st
 @pytest.mark.parametrize("text", ["/heartbeat", "/heartbeat add x", "/heartbeat foo", "/mute 2h"])
 async def test_where_there_are_no_heartbeats_one_sentence_says_so(text: str) -> None:
     chats = Chats()
-    chats.commands = HeartbeatCommands(None, chats.policies(), chats.doorkeeper())
+    chats.commands = HeartbeatCommands(
+        None, chats.policies(), chats.doorkeeper(), chats.store.zone_of
+    )
     assert await chats.ask(text) == words.NONE
     assert await chats.ask(text, sender="bob") == words.NONE
 
@@ -246,16 +252,14 @@ async def test_a_heartbeat_is_switched_off_and_on() -> None:
     assert await chats.ask("/heartbeat off") == words.OFF
     assert chats.desk.heart().switched is False
     answer = await chats.ask("/heartbeat ON")
-    assert answer == ("The heartbeat is on. The next beat is due Fri 2 Jan 2026, 03:34:05 (UTC).")
+    assert answer == ("The heartbeat is on. The next run is due today 03:34:05 (UTC).")
     assert chats.desk.heart().switched is True
 
 
 async def test_switching_it_on_does_not_hide_that_it_is_muted() -> None:
     chats = Chats()
     chats.desk.change(muted_until=START + HOUR)
-    assert (await chats.ask("/heartbeat on")).endswith(
-        " It is muted until Fri 2 Jan 2026, 04:04:05 (UTC)."
-    )
+    assert (await chats.ask("/heartbeat on")).endswith(" It is muted until today 04:04:05 (UTC).")
 
 
 async def test_what_the_settings_switch_off_no_chat_switches_on() -> None:
@@ -576,3 +580,15 @@ async def test_in_a_gateway_an_outage_delays_a_command_and_does_not_double_it() 
         await gateway.channel.until_sent(1)
         assert gateway.channel.texts() == ["On the checklist: “Mail of Ann”."]
         assert desk.items[MAIN_AGENT] == ["Mail of Ann"]
+
+
+async def test_times_are_told_and_read_on_the_clock_that_the_chat_has_chosen() -> None:
+    """SPEC CMD-5."""
+    chats = Chats()
+    await chats.ask("/heartbeat on")
+    await chats.store.choose_zone(owner_of(ANN, PeerKind.DIRECT), "Asia/Kolkata")
+    assert "The next run is due today 09:04:05 (Asia/Kolkata)." in await chats.ask("/heartbeat on")
+    assert "today 09:04:05 (Asia/Kolkata)" in await chats.ask("/heartbeat why")
+    answer = await chats.ask("/mute until 10:00")
+    assert "muted until today 10:00 (Asia/Kolkata)" in answer
+    assert chats.desk.heart().muted_until == START + timedelta(hours=1, minutes=25, seconds=55)

@@ -54,11 +54,12 @@ async def watched(*owners: str) -> AsyncIterator[tuple[GatewayProcess, Shown]]:
 
 async def let_in(process: GatewayProcess, person: str, *, guest: bool = False) -> None:
     now = process.clock.now()
+    until = now.replace(year=2100)
     request = PairingRequest(
-        "telegram", "default", Sender(person), person, now, now.replace(year=2100)
+        "telegram", "default", Sender(person), person, now, until, person, person
     )
     greeting = OutboundMessage(Target("telegram", "default", person), "your code")
-    pairings = [NewPairing(request, greeting)]
+    pairings = [NewPairing(request, (greeting,))]
     await process.store.accept([], node=process.node(), now=now, pairings=pairings)
     assert await process.store.approve(person, guest=guest, now=now) is not None
     await process.doorkeeper.refresh()

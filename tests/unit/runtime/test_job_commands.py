@@ -362,9 +362,7 @@ async def test_a_chat_chooses_its_time_zone_and_reads_its_clock() -> None:
     chats = Chats()
     assert (await chats.ask("/timezone")).startswith("Your time zone is UTC, where it is ")
     answer = await chats.ask("/timezone Asia/Kolkata")
-    assert answer.startswith(
-        "From now on your time zone is Asia/Kolkata, where it is Fri 2 Jan 2026, 08:34:05."
-    )
+    assert answer.startswith("From now on your time zone is Asia/Kolkata, where it is Fri 08:34.")
     assert (await chats.ask("/timezone")).startswith("Your time zone is Asia/Kolkata, ")
     assert (await chats.ask("/timezone", BOB)).startswith("Your time zone is UTC, ")
     assert (await chats.make(Cron("0 9 * * *"))).spec.zone == "Asia/Kolkata"

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from goclaw_py.core import wording_access
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.core.routing import DirectPolicy
 from goclaw_py.ports.control import NotFound
 from goclaw_py.ports.store import Standing
+from goclaw_py.runtime.access_requests import MOST_KEPT
 from goclaw_py.runtime.doorkeeper import MAX_WAITING
+from goclaw_py.store.memory import MemoryDatabase
+from goclaw_py.store.rules import MESSAGES_KEPT
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
-from tests.support.harness import Ways, a_process, message
+from tests.support.harness import GatewayProcess, Ways, a_process, message, until
 
 
 def strangers() -> tuple[RecordingChannel, ...]:
@@ -26,9 +31,9 @@ def strangers() -> tuple[RecordingChannel, ...]:
 
 
 def code_in(text: str) -> str:
-    found = re.search(r"^[A-Z2-9]{8}$", text, re.MULTILINE)
+    found = re.search(r"^`([A-Z2-9]{8})`$", text, re.MULTILINE)
     assert found is not None
-    return found.group()
+    return found[1]
 
 
 async def test_an_unknown_sender_gets_one_code_and_nothing_else() -> None:
@@ -47,16 +52,74 @@ async def test_an_unknown_sender_gets_one_code_and_nothing_else() -> None:
         assert code_in(text) not in request.code_hash
 
 
-async def test_an_approved_sender_is_let_in_at_once() -> None:
+async def let_in(gateway: GatewayProcess, chat: str = "ann") -> None:
+    """Approve somebody; they are told, and what they wrote is answered."""
+    known = len(gateway.channel.texts(chat))
+    code = code_in(await gateway.ask("hi", chat))
+    await gateway.control.approve(code, guest=False)
+    await until(lambda: len(gateway.channel.texts(chat)) == known + 3)
+
+
+async def test_an_approved_sender_is_told_and_what_they_wrote_is_answered() -> None:
     """SPEC CHAN-5: the first one approved is owner."""
     agent = ScriptedAgent()
     async with a_process(agent, channels=strangers()) as gateway:
         code = code_in(await gateway.ask("hello"))
         person = await gateway.control.approve(f" {code.lower()} ", guest=False)
         assert (person.sender.id, person.standing) == ("ann", Standing.OWNER)
-        await asyncio.sleep(0.1)
+        await gateway.channel.until_sent(3)
+        assert gateway.channel.texts()[1:] == [wording_access.WELCOME, "re: hello"]
         assert await gateway.ask("hello again") == "re: hello again"
-        assert agent.prompts == ["hello again"]
+        assert agent.prompts == ["hello", "hello again"]
+
+
+async def test_what_comes_right_after_the_approval_is_answered_too() -> None:
+    """SPEC CHAN-5: the gateway has not heard of it yet."""
+    agent = ScriptedAgent()
+    async with a_process(agent, channels=strangers()) as gateway:
+        code = code_in(await gateway.ask("hello"))
+        gateway.store.broken = {"people"}
+        await gateway.control.approve(code, guest=False)
+        await asyncio.sleep(1)
+        await gateway.say("still there?")
+        await until(lambda: agent.prompts == ["hello", "still there?"])
+        assert gateway.channel.texts()[1:] == [
+            wording_access.WELCOME,
+            "re: hello",
+            "re: still there?",
+        ]
+
+
+async def test_the_newest_of_what_a_stranger_wrote_is_answered_in_one_turn() -> None:
+    """SPEC CHAN-5: commands are carried out, an edit counts, an address of another bot does not."""
+    agent = ScriptedAgent()
+    async with a_process(agent, channels=strangers()) as gateway:
+        code = code_in(await gateway.ask("/start"))
+        await gateway.say("/help@other_bot", *map(str, range(4)), apart_s=60)
+        last = message("fuor")
+        await gateway.gateway.accept([last])
+        edit = replace(last, external_id=f"{last.external_id}:1", edits=last.external_id)
+        await gateway.gateway.accept([replace(edit, text="four")])
+        await gateway.control.approve(code, guest=False)
+        await until(lambda: len(agent.prompts) == 1)
+        assert agent.prompts == ["1\n2\n3\nfour"]
+        await asyncio.sleep(60)
+        assert gateway.channel.texts()[1:] == [wording_access.WELCOME, "re: 1\n2\n3\nfour"]
+        assert gateway.pending == []
+
+
+async def test_what_a_stranger_wrote_survives_a_restart_and_goes_with_the_request() -> None:
+    """SPEC CHAN-5: it is nobody's once the request has expired."""
+    database = MemoryDatabase()
+    async with a_process(channels=strangers(), database=database) as first:
+        code = code_in(await first.ask("hello"))
+        await first.ask("hello", "bob")
+    async with a_process(channels=strangers(), database=database) as later:
+        await later.control.approve(code, guest=False)
+        await until(lambda: "re: hello" in later.channel.texts("ann"))
+        await later.store.sweep_requests(now=later.clock.now() + timedelta(days=2))
+        assert not database.requests
+        assert not database.kept
 
 
 async def test_a_code_lasts_an_hour_and_then_there_is_another() -> None:
@@ -78,9 +141,7 @@ async def test_a_stranger_can_stop_nothing_even_in_anothers_name() -> None:
     agent = ScriptedAgent(Block())
     ways = Ways(QueuePolicy())
     async with a_process(agent, ways, channels=strangers()) as gateway:
-        await gateway.control.approve(code_in(await gateway.ask("hi")), guest=False)
-        await asyncio.sleep(0.1)
-        await gateway.say("work")
+        await gateway.control.approve(code_in(await gateway.ask("work")), guest=False)
         await agent.until_active(1)
         await gateway.gateway.accept([message("/stopall", chat="ann", sender="mallory")])
         await asyncio.sleep(60)
@@ -98,11 +159,9 @@ async def test_somebody_who_was_revoked_is_a_stranger_again() -> None:
 async def test_a_batch_of_known_and_unknown_people_serves_both() -> None:
     agent = ScriptedAgent()
     async with a_process(agent, channels=strangers()) as gateway:
-        await gateway.control.approve(code_in(await gateway.ask("hi")), guest=False)
-        await asyncio.sleep(0.1)
+        await let_in(gateway)
         await gateway.gateway.accept([message("hello"), message("hello", chat="bob")])
-        await gateway.channel.until_sent(3)
-        assert agent.prompts == ["hello"]
+        await until(lambda: agent.prompts == ["hi", "hello"])
         assert code_in(gateway.channel.texts("bob")[0])
 
 
@@ -143,15 +202,14 @@ async def test_an_open_account_takes_everybody() -> None:
         assert await gateway.ask("hello", chat="whoever") == "re: hello"
 
 
-async def test_a_flood_of_one_stranger_costs_one_transaction_and_one_greeting() -> None:
-    """SPEC CHAN-5."""
+async def test_a_flood_of_one_stranger_costs_some_transactions_and_one_greeting() -> None:
+    """SPEC CHAN-5: of a long text only the beginning is kept."""
     async with a_process(channels=strangers()) as gateway:
-        await gateway.ask("hello")
-        await asyncio.sleep(0.1)
-        before = gateway.store.calls["accept"]
         for _ in range(500):
-            await gateway.say("hello", apart_s=0.5)
-        assert gateway.store.calls["accept"] == before
+            await gateway.say("x" * 10_000, apart_s=0.5)
+        assert gateway.store.calls["accept"] == MOST_KEPT
+        ((*kept,),) = gateway.database.kept.values()
+        assert [len(row.message.text) for row in kept] == [4096] * MESSAGES_KEPT
         await asyncio.sleep(60)
         assert len(gateway.channel.texts()) == 1
 
@@ -178,14 +236,13 @@ async def test_a_thousand_strangers_find_no_end_of_room_and_known_people_notice_
 ) -> None:
     """SPEC CHAN-5: a bound on what is kept of strangers."""
     async with a_process(channels=strangers()) as gateway:
-        await gateway.control.approve(code_in(await gateway.ask("hi")), guest=False)
-        await asyncio.sleep(0.1)
+        await let_in(gateway)
         gateway.doorkeeper._asked["telegram", "default"] = {
             f"s{number}": gateway.clock.now() + timedelta(hours=1) for number in range(MAX_WAITING)
         }
         await gateway.gateway.accept([message("hello", chat="late"), message("work")])
-        await gateway.channel.until_sent(2)
-        assert gateway.channel.texts()[1:] == ["re: work"]
+        await gateway.channel.until_sent(4)
+        assert gateway.channel.texts()[3:] == ["re: work"]
         assert "pairing_limit_reached" in caplog.messages
 
 
@@ -214,11 +271,10 @@ async def test_people_who_are_known_stay_so_while_the_policy_store_is_away() -> 
     """SPEC CHAN-5, DB-4: what was loaded holds; nobody new gets in."""
     agent = ScriptedAgent()
     async with a_process(agent, channels=strangers()) as gateway:
-        await gateway.control.approve(code_in(await gateway.ask("hi")), guest=False)
-        await asyncio.sleep(0.1)
+        await let_in(gateway)
         gateway.store.broken = {"people", "chats"}
         await asyncio.sleep(60)
         assert await gateway.ask("hello") == "re: hello"
         await gateway.say("hello", chat="bob")
         await asyncio.sleep(60)
-        assert agent.prompts == ["hello"]
+        assert agent.prompts == ["hi", "hello"]

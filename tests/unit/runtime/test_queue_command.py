@@ -235,7 +235,7 @@ async def test_a_process_that_was_declared_dead_forgets_what_it_knew() -> None:
 async def approved(gateway: GatewayProcess, chat: str, *, guest: bool) -> None:
     code = code_in(await gateway.ask("hello", chat))
     await gateway.control.approve(code, guest=guest)
-    await asyncio.sleep(0.1)
+    await until(lambda: gateway.channel.texts(chat)[-1] == "re: hello")
 
 
 async def test_only_an_owner_may_choose_but_a_guest_may_look() -> None:

@@ -267,7 +267,7 @@ FOLLOWED: list[LiveEvent] = [
 """What is told of runs, with what somebody would say who wants to fool an operator."""
 ANN = Person("telegram", "default", Sender("42", "Ann", "ann"), Standing.OWNER, NOW)
 EVE = Person("console", "default", Sender("local", "Eve"), Standing.GUEST, NOW)
-ASKED = Asking("telegram", "default", Sender("43", "Bob"), NOW, NOW)
+ASKED = Asking("telegram", "default", Sender("43", "Bob"), NOW, NOW, "43")
 
 
 class FakeControl(FakeUsage):

@@ -293,7 +293,7 @@ async def test_who_asks_is_told_without_the_hash_of_their_code() -> None:
         (asking,) = (await client.get("/api/pairing")).json()
         described = (await client.get("/openapi.json")).text
     assert asking["sender"]["id"] == "43"
-    assert sorted(asking) == ["account", "channel", "created_at", "expires_at", "sender"]
+    assert sorted(asking) == ["account", "channel", "chat", "created_at", "expires_at", "sender"]
     assert "code_hash" not in described
 
 

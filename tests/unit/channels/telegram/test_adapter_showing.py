@@ -10,7 +10,14 @@ import pytest
 from channels.telegram.client import Place
 from channels.telegram.settings import Streaming
 from goclaw_py.core.errors import MaybeSent, NotSent, RateLimited, Undeliverable
-from goclaw_py.core.events import ButtonsUsed, RunEnded, RunStarted, RunText, RunWaits
+from goclaw_py.core.events import (
+    ButtonsUsed,
+    PressAnswered,
+    RunEnded,
+    RunStarted,
+    RunText,
+    RunWaits,
+)
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome
@@ -288,6 +295,17 @@ async def test_buttons_that_are_used_go_away() -> None:
         channel.signal(ButtonsUsed(ANN, "line-1"))
         await asyncio.sleep(10)
     assert client.bare == [(7, 12)]
+
+
+async def test_a_press_is_answered_with_its_result_with_some_tries() -> None:
+    """SPEC CHAN-5."""
+    client = ScriptedClient()
+    client.fail("answer_press", NotSent("reset"))
+    async with over(client) as channel:
+        channel.signal(PressAnswered(ANN, "press:77", "✅ Bob can talk to me now."))
+        await asyncio.sleep(10)
+    assert [press for _, press in client.presses] == ["77"]
+    assert client.toasts == ["✅ Bob can talk to me now."]
 
 
 # ---------------------------------------------------------------------------- closing drafts

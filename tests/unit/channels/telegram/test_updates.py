@@ -88,6 +88,13 @@ async def test_presses_are_answered_at_once_however_many() -> None:
     assert [at for at, _ in client.presses] == [1.0] * 20
 
 
+async def test_a_press_whose_result_is_told_is_not_answered_before() -> None:
+    """SPEC CHAN-5: whoever carries it out answers it."""
+    client = ScriptedClient()
+    await take(client, pressed(5, "access:ok:0123456789abcdef"))
+    assert client.presses == []
+
+
 async def test_a_press_is_not_answered_before_it_is_committed() -> None:
     """SPEC IO-1."""
     client = ScriptedClient()

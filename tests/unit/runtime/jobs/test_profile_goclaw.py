@@ -54,7 +54,7 @@ async def test_the_three_kinds_of_schedules_and_what_becomes_of_them() -> None:
             Fri 04:10:05 ann reads: ⏰ Tea!
             Fri 04:20:00 call runs
             Fri 04:20:05 call failed; failed, 1 failed
-            Fri 04:20:05 ann reads: ⚠️ “call”, due Fri 2 Jan 2026, …
+            Fri 04:20:05 ann reads: ⚠️ “call”, due today 04:20 (UTC…
             Fri 04:30:00 fetch runs
             Fri 04:31:00 fetch ok; next Fri 05:01:00
             Fri 04:31:00 ann reads: 🗓 fetch 1
@@ -100,7 +100,7 @@ async def test_retries_in_a_lane_of_one() -> None:
             Fri 05:00:06 fetch runs
             Fri 05:00:14 fetch runs
             Fri 05:00:14 fetch failed; next Fri 05:30:00, 1 failed
-            Fri 05:00:14 ann reads: ⚠️ “fetch”, due Fri 2 Jan 2026,…
+            Fri 05:00:14 ann reads: ⚠️ “fetch”, due today 05:00 (UT…
         """)
         log = await log_of(gateway, fetch)
         assert [(row.status, row.attempts, len(row.runs)) for row in log] == [

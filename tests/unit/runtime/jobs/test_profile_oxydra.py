@@ -161,7 +161,7 @@ async def test_what_ran_once_is_completed_and_stays_until_it_is_deleted_with_its
         Fri 04:01:00 ann reads: ⏰ Tea!
         Fri 04:02:00 call runs
         Fri 04:02:05 call failed; failed, 1 failed
-        Fri 04:02:05 ann reads: ⚠️ “call”, due Fri 2 Jan 2026, …
+        Fri 04:02:05 ann reads: ⚠️ “call”, due today 09:32 (Asi…
     """)
 
 
