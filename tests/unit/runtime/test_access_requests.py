@@ -290,7 +290,7 @@ async def test_an_owner_decides_about_a_group(label: str, *, allowed: bool) -> N
         await until(lambda: said(started, "ann")[-1].endswith("ed by Ann (@ann)."))
         await gateway.gateway.accept([in_group("you there?")])
         await asyncio.sleep(60)
-        assert said(started, GROUP) == (["re: you there?"] if allowed else [])
+        assert said(started, GROUP) == (["re: Eve (id eve): you there?"] if allowed else [])
         assert len(said(started, "ann")) == 2
 
 
@@ -326,7 +326,7 @@ async def test_a_request_of_a_group_follows_it_to_its_new_id() -> None:
         await toast(gateway, press(below, "Allow"))
         await asyncio.sleep(1)
         await gateway.gateway.accept([in_group("hello", chat="-200")])
-        await until(lambda: said(started, "-200") == ["re: hello"])
+        await until(lambda: said(started, "-200") == ["re: Eve (id eve): hello"])
 
 
 def test_a_name_can_not_pretend_to_be_other_text() -> None:

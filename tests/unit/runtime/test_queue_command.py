@@ -25,6 +25,7 @@ AT_ONCE = Ways(direct=QueuePolicy())
 DUTIES = {
     "asked",
     "claim_pending",
+    "claim_waiting",
     "ended",
     "next_job_due",
     "nodes",
