@@ -21,8 +21,8 @@ from goclaw_py.store.postgres import Address, connection
 _NODES: Final = 3
 _FIRST: Final = 30_001
 _AT_ONCE: Final = 10
-_WORKS_S: Final = 4.0
-_DUE_S: Final = 2.0
+_WORKS_S: Final = 8.0
+_DUE_S: Final = 3.0
 _RELEASED_S: Final = 6.0
 _LANES: Final = {"GOCLAW_LANE_CRON": "100"}
 
@@ -63,10 +63,10 @@ def _batch(here: Stage, size: int) -> list[float]:
         here.api.say(user, f"hello {user}")
     here.began([f"hello {user}" for user in users])
     time.sleep(_RELEASED_S)
-    due_at = datetime.now(UTC) + timedelta(seconds=_DUE_S)
     for user in users:
-        here.post(user % _NODES, "/api/jobs", _job(user, due_at))
         here.api.say(user, f"{BUSY} {_WORKS_S} {user}")
+        due_at = datetime.now(UTC) + timedelta(seconds=_DUE_S)
+        here.post(user % _NODES, "/api/jobs", _job(user, due_at))
     began = here.began([f"job of {user}" for user in users])
     return [began[f"job of {user}"] - here.ended(f"{BUSY} {_WORKS_S} {user}") for user in users]
 
