@@ -29,7 +29,7 @@ def code(code: str) -> str:
         f"`{code}`\n\n"
         "Give it to my operator, who lets you in with this command:\n\n"
         f"`goclaw pairing approve {code}`\n\n"
-        "Then I tell you, and answer what you have written."
+        "Then I will tell you, and answer what you have written."
     )
 
 
