@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from channels.telegram.activity import TypingBoard
-from channels.telegram.client import TEXT_LIMIT, Bot, BotClient, Place, Text
+from channels.telegram.client import ROOM_FOR_LINE, TEXT_LIMIT, Bot, BotClient, Place, Text
 from channels.telegram.format import plain, render
 from channels.telegram.inbound import CHANNEL, PRESS
+from channels.telegram.lost_drafts import LostDrafts, numbers_between
 from channels.telegram.marks import Marks
 from channels.telegram.native import NativeDrafts
 from channels.telegram.outage import Outage, health_of
 from channels.telegram.polling import Poller
-from channels.telegram.sending import Sending, number_of, place_of
+from channels.telegram.sending import Sending, number_of, place_of, place_or_raise, stop_button
 from channels.telegram.settings import Settings, Streaming
 from channels.telegram.updates import Updates
 from channels.telegram.webhook import Webhook
@@ -34,7 +35,7 @@ from goclaw_py.core.events import (
     RunText,
     RunWaits,
 )
-from goclaw_py.core.messages import Attachment, OutboundMessage, PeerKind, Target
+from goclaw_py.core.messages import Attachment, LostDraft, OutboundMessage, PeerKind, Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.pacing import Pace
 from goclaw_py.core.status import HEALTHY, ChannelHealth, ChannelState
@@ -92,6 +93,7 @@ class TelegramChannel:
         self._poller: Poller | None = None
         self._start: Outage | None = None
         self._sending = Sending(self._open)
+        self._lost = LostDrafts(self._open, self._close_later)
         self._typing = TypingBoard(self._show_typing)
         self._marks = Marks(self._react)
         self._native = NativeDrafts(self._show_draft)
@@ -135,8 +137,8 @@ class TelegramChannel:
         )
 
     def parts(self, text: str) -> list[str]:
-        """Telegram's HTML, cut at its limit (SPEC CHAN-3)."""
-        return render(text, TEXT_LIMIT)
+        """Telegram's HTML, cut at its limit (SPEC CHAN-3), with room for a line (SPEC IO-5)."""
+        return render(text, TEXT_LIMIT - ROOM_FOR_LINE)
 
     def readable(self, part: str) -> str:
         """The text, with the address of a link in brackets behind it."""
@@ -203,6 +205,18 @@ class TelegramChannel:
     async def edit_draft(self, so_far: OutboundMessage) -> None:
         """Show more in it."""
         await self._noting_refusal(self._sending.edit_draft(so_far))
+
+    async def find_draft(
+        self, target: Target, lost: LostDraft, *, before: str | None, known: Collection[str]
+    ) -> str | None:
+        """Look for it by its stop button."""
+        chat, last = place_or_raise(target).chat_id, number_of(before)
+        numbers = numbers_between(number_of(lost.after), last)
+        if (number := number_of(lost.id)) is not None:
+            numbers = iter((number,))
+        found = self._lost.find(chat, numbers, stop_button(lost.run_id), known)
+        number = await self._noting_refusal(found)
+        return None if number is None else str(number)
 
     async def fetch(self, attachment: Attachment, to: Path) -> None:
         """Download a file, of limited size."""

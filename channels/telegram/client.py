@@ -13,6 +13,9 @@ from goclaw_py.core.messages import FileKind
 TEXT_LIMIT = 4096
 """Longest text of a message. The server counts characters; UTF-16 units never count less."""
 
+ROOM_FOR_LINE = 64
+"""What parts of a text leave free for the line that tells that they were sent again."""
+
 CAPTION_LIMIT = 1024
 """Longest text under a file, counted in the same way."""
 
@@ -142,6 +145,12 @@ class BotClient(Protocol):
 
         An answer that is lost is ``NotSent``: an edit can be repeated. Raises ``MessageGone`` and
         ``MarkupRefused`` besides.
+        """
+
+    async def set_buttons(self, chat_id: int, message_id: int, buttons: Buttons) -> bool:
+        """Give a message of ours other buttons, at least one; False if it has just these.
+
+        Raises ``MessageGone`` and ``MaybeSent`` besides.
         """
 
     async def remove_buttons(self, chat_id: int, message_id: int) -> None:

@@ -27,6 +27,7 @@ from channels.telegram.client import (
 from channels.telegram.format import plain, render
 from goclaw_py.core.commands import stop_data
 from goclaw_py.core.errors import ChannelError, MaybeSent, Undeliverable
+from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.text import split_text, well_formed
 
@@ -99,7 +100,7 @@ class Sending:
     async def post_draft(self, beginning: OutboundMessage) -> str:
         """See ``Channel.post_draft``."""
         place = place_or_raise(beginning.target)
-        text, buttons = draft_text(beginning.text), _stop_button(beginning)
+        text, buttons = draft_text(beginning.text), stop_button(beginning.run_id)
         number = await self._post(place, text, beginning.reply_to, buttons)
         self._keep_shown((place.chat_id, number), text, buttons)
         return str(number)
@@ -109,7 +110,7 @@ class Sending:
         if so_far.draft is not None:
             place = place_or_raise(so_far.target)
             text = draft_text(so_far.text)
-            await self._edit(place, so_far.draft, text, _stop_button(so_far))
+            await self._edit(place, so_far.draft, text, stop_button(so_far.run_id))
 
     async def close_draft(self, target: Target, draft: str, shown: str, mark: str) -> None:
         """Mark a draft that nobody finishes: what it shows stays, without its button.
@@ -236,8 +237,9 @@ def _buttons(message: OutboundMessage) -> Buttons:
     return [[(button.text, button.data) for button in row] for row in message.buttons]
 
 
-def _stop_button(message: OutboundMessage) -> Buttons:
-    return () if message.run_id is None else [[(_STOP, stop_data(message.run_id))]]
+def stop_button(run_id: RunId | None) -> Buttons:
+    """What stands below the growing reply of a run."""
+    return () if run_id is None else [[(_STOP, stop_data(run_id))]]
 
 
 def _as_plain(text: Text) -> Text:

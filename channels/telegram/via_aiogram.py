@@ -201,6 +201,18 @@ class AiogramClient:
         with suppress(AlreadySo):
             await _call(self._bot, edit)
 
+    @guarded(repeatable=False)
+    async def set_buttons(self, chat_id: int, message_id: int, buttons: Buttons) -> bool:
+        """Give a message other buttons."""
+        edit = EditMessageReplyMarkup(
+            chat_id=chat_id, message_id=message_id, reply_markup=_keyboard(buttons)
+        )
+        try:
+            await _call(self._bot, edit)
+        except AlreadySo:
+            return False
+        return True
+
     @guarded()
     async def remove_buttons(self, chat_id: int, message_id: int) -> None:
         """Take the buttons below a message away."""

@@ -186,6 +186,19 @@ class PtbClient:
         with suppress(AlreadySo):
             await _raw(self._bot, "edit_Message_Text", parameters)
 
+    @guarded(repeatable=False)
+    async def set_buttons(self, chat_id: int, message_id: int, buttons: Buttons) -> bool:
+        """Give a message other buttons."""
+        try:
+            await _ours(
+                self._bot.edit_message_reply_markup(
+                    chat_id, message_id, reply_markup=_keyboard(buttons)
+                )
+            )
+        except AlreadySo:
+            return False
+        return True
+
     @guarded()
     async def remove_buttons(self, chat_id: int, message_id: int) -> None:
         """Take the buttons below a message away."""

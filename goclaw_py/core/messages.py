@@ -172,6 +172,21 @@ class OutFile:
 
 
 @dataclass(frozen=True, slots=True)
+class LostDraft:
+    """A draft whose post got no answer: it is in the chat or not, and nobody knows its id.
+
+    Args:
+        run_id: The run that the stop button below it names.
+        after: The channel's id of a message that was there before it.
+        id: The channel's id of it, if the answer came too late.
+    """
+
+    run_id: RunId
+    after: str | None = None
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class OutboundMessage:
     """One message to be sent.
 
@@ -183,7 +198,8 @@ class OutboundMessage:
             empty; both can be repeated without harm (SPEC IO-5).
         file: A file to be sent, with ``text`` under it.
         buttons: Rows of buttons below it.
-        unsure: Something of it may be in the chat already, though nobody knows its id.
+        lost: A draft that this message finishes, if it is in the chat. Without ``text`` and
+            ``draft`` nothing is sent: the draft is only removed.
         occurrence: The time of a job of which it tells, if it tells of one (SPEC CRON-13).
         beat: The beat of which it tells, if it tells of one.
         alert: Equal for alerts that say the same there (SPEC HB-7), and for messages by which
@@ -198,7 +214,7 @@ class OutboundMessage:
     draft: str | None = None
     file: OutFile | None = None
     buttons: tuple[tuple[Button, ...], ...] = ()
-    unsure: bool = False
+    lost: LostDraft | None = None
     occurrence: OccurrenceId | None = None
     beat: BeatId | None = None
     alert: str = ""

@@ -153,6 +153,11 @@ def file_not_sent(name: str, reason: str) -> str:
     return f"(The file “{snippet(name)}” could not be sent: {reason}.)"
 
 
+def sent_again(channel: str) -> str:
+    """The last line of a message that may be in the chat twice (SPEC IO-5)."""
+    return f"(sent again: {channel.capitalize()} did not confirm the first)"
+
+
 def channel_trouble(channel: str, account: str, what: str) -> str:
     """What owners are told when a channel does not work as it should (SPEC CHAN-10)."""
     return f"My channel {channel} ({account}) has a problem: {what}. See: goclaw status"

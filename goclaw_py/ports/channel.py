@@ -8,13 +8,20 @@ has to pass.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from goclaw_py.core.events import RunSignal
-from goclaw_py.core.messages import Attachment, Inbound, OutboundMessage, PeerKind, Target
+from goclaw_py.core.messages import (
+    Attachment,
+    Inbound,
+    LostDraft,
+    OutboundMessage,
+    PeerKind,
+    Target,
+)
 from goclaw_py.core.pacing import UNPACED, Pace
 from goclaw_py.core.status import HEALTHY, ChannelHealth
 
@@ -159,6 +166,16 @@ class Channel(Protocol):
         Raises as ``send``.
         """
 
+    async def find_draft(
+        self, target: Target, lost: LostDraft, *, before: str | None, known: Collection[str]
+    ) -> str | None:
+        """Look for a draft that was posted and is as ``post_draft`` left it; the id of it.
+
+        None if it is not there, or not close to the message after which, or ``before`` which it
+        was posted. ``known`` are ids of other messages of ours, which are left alone. Raises a
+        ``ChannelError`` if it cannot be looked for now.
+        """
+
     async def fetch(self, attachment: Attachment, to: Path) -> None:
         """Download a file that came with a message to a path that does not exist.
 
@@ -213,6 +230,17 @@ class Plain:
     async def edit_draft(self, so_far: OutboundMessage) -> None:
         """Never called."""
         raise NotImplementedError
+
+    async def find_draft(
+        self,
+        target: Target,  # noqa: ARG002
+        lost: LostDraft,  # noqa: ARG002
+        *,
+        before: str | None,  # noqa: ARG002
+        known: Collection[str],  # noqa: ARG002
+    ) -> str | None:
+        """There are none."""
+        return None
 
     async def fetch(self, attachment: Attachment, to: Path) -> None:
         """Never called: its messages have no attachments."""

@@ -115,15 +115,15 @@ class Commands:
         many messages were stopped before anything knew of them.
         """
         asks = command.everything or (stopped.nothing and not covered)
-        answer = self._answer_stop(message.target, stopped, command, covered, asks=asks)
+        answer = self._answer_stop(message, stopped, command, covered, asks=asks)
         task = asyncio.create_task(answer)
         self._answers.add(task)
         task.add_done_callback(self._answers.discard)
 
     async def _answer_stop(
-        self, chat: Target, stopped: Stopped, command: Stop, covered: int, *, asks: bool
+        self, message: InboundMessage, stopped: Stopped, command: Stop, covered: int, *, asks: bool
     ) -> None:
-        jobs = len(stopped.jobs)
+        chat, jobs = message.target, len(stopped.jobs)
         if asks:
             try:
                 jobs += await self._elsewhere.stop_jobs(chat, command)
@@ -135,6 +135,8 @@ class Commands:
         if only is not None and is_all and await self._shows_stop(only):
             return  # its growing reply says so
         nothing = stopped.nothing and not (covered or jobs)
+        if nothing and command.run is not None and message.reply_to is not None:
+            await self._remove_button(chat, message.reply_to)
         parts = await self._cut_answers(chat, stopped, command) if nothing or asks else 0
         text = wording.stopped(
             len(report.stopped),
@@ -144,6 +146,16 @@ class Commands:
             parts=parts,
         )
         await self._send_directly(OutboundMessage(chat, text))
+
+    async def _remove_button(self, chat: Target, below: str) -> None:
+        """Remove a stop button that stops nothing: that of a draft whose id nobody knew."""
+        try:
+            known = await self._store.own_messages(chat)
+        except StoreUnavailable as error:
+            log.warning("stop_button_not_removed", extra={"error": str(error)})
+            return
+        if below not in known:
+            self._channels[chat.channel, chat.account].signal(ButtonsUsed(chat, below))
 
     async def _cut_answers(self, chat: Target, stopped: Stopped, command: Stop) -> int:
         """Give up what waits to be sent of an answer that is written already (SPEC CMD-2)."""

@@ -2,7 +2,8 @@
 
 A draft is noted in the database before it is posted, and its id before it is edited. So after a
 crash the next run for the same messages goes on in the same draft, and the reply, which is an edit
-of it, can be repeated without being seen twice (SPEC IO-5).
+of it, can be repeated without being seen twice (SPEC IO-5). A draft whose post got no answer is
+looked for in the chat: by its run while that works, else by the outbox.
 """
 
 from __future__ import annotations
@@ -10,18 +11,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from goclaw_py.core import wording
 from goclaw_py.core.errors import ChannelError, MaybeSent, NeverBegan, StoreError, Undeliverable
-from goclaw_py.core.events import RunEnded
 from goclaw_py.core.heartbeat_reply import conversation_text
 from goclaw_py.core.ids import NodeId, RunId
-from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.messages import LostDraft, OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import Begun, DraftStore, Place
+from goclaw_py.ports.store import Begun, Place, Store
 from goclaw_py.runtime.pacing import Pacing
 from goclaw_py.runtime.retry import until_available
 from goclaw_py.runtime.turn import Turn
@@ -33,6 +33,9 @@ FIRST_AFTER_S = 0.8
 
 EDIT_EVERY_S = 1.0
 """The least time between two edits of a draft (SPEC CHAN-4)."""
+
+_LOOKS = 3
+"""How often a run looks for its draft, in a chat that can be looked into."""
 
 _SETTLE_S = 5.0
 """How long the end of a run waits for a request that is under way.
@@ -48,12 +51,12 @@ class LeftDraft:
     Args:
         id: The channel's id of the draft, None if there is none.
         shown: What it shows.
-        unsure: There may be one whose id nobody knows.
+        lost: There may be one whose id nobody knows.
     """
 
     id: str | None = None
     shown: str = ""
-    unsure: bool = False
+    lost: LostDraft | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -65,9 +68,14 @@ class _Draft:
     reply_to: str | None
     channel: Channel
     id: str | None
+    lost: LostDraft
+    """How it is looked for."""
     unsure: bool
+    """It may be in the chat, and its id is not known."""
     node: NodeId
     """Whose run it is."""
+    looks: int = 0
+    """How often it was looked for in vain."""
     said: list[str] = field(default_factory=list)
     tools: list[str] = field(default_factory=list)
     """The tools that the agent uses now."""
@@ -92,7 +100,7 @@ class _Draft:
     @property
     def left(self) -> LeftDraft:
         """What is in the chat now, as far as it is known."""
-        return LeftDraft(self.id, self.shown, self.unsure)
+        return LeftDraft(self.id, self.shown, self.lost if self.unsure else None)
 
 
 class Drafts:
@@ -100,7 +108,7 @@ class Drafts:
 
     def __init__(
         self,
-        store: DraftStore,
+        store: Store,
         clock: Clock,
         channels: Mapping[Place, Channel],
         pacing: Pacing,
@@ -113,21 +121,23 @@ class Drafts:
         self._channels = channels
         self._pacing = pacing
         self._drafts: dict[RunId, _Draft] = {}
-        self._late: set[asyncio.Task[ChannelError | None]] = set()
-        """Posts that are under way although their runs have ended."""
+        self._late: set[asyncio.Task[None]] = set()
+        """Drafts of runs that have ended while a request was under way."""
 
     def begin(self, turn: Turn, begun: Begun, node: NodeId) -> None:
         """A run of ``node`` has begun; an earlier one for its messages may have left a draft."""
         target = turn.target
         channel = self._channels[target.channel, target.account]
-        if begun.draft or begun.unsure or channel.drafts(target, turn.peer):
+        if begun.draft or begun.lost or channel.drafts(target, turn.peer):
+            after = next(iter(turn.message_ids), None)
             self._drafts[turn.id] = _Draft(
                 turn.id,
                 target,
                 turn.reply_to,
                 channel,
                 begun.draft,
-                begun.unsure,
+                begun.lost or LostDraft(turn.id, after),
+                begun.lost is not None,
                 node,
                 kept=begun.draft is not None,
             )
@@ -185,13 +195,19 @@ class Drafts:
         """Others decide now what becomes of a run: let them know of what it has shown.
 
         If the database tells that they did so without knowing, nobody else will ever close the
-        draft, so it is closed here. Waits for the database.
+        draft, so it is removed. Waits for the database.
         """
         draft = await self._ended(run_id)
-        if draft is None or draft.id is None or draft.kept:
-            return
-        if not await until_available(lambda: self._keep(draft)):
-            _close(draft, Outcome.INTERRUPTED)
+        if draft is not None and draft.id is not None and not draft.kept:
+            await self._keep_or_remove(draft)
+
+    async def remove_lost(self, run_id: RunId) -> None:
+        """Remove the draft of a run that has ended, if it is in the chat; no message finishes it.
+
+        Waits for the database.
+        """
+        if (draft := self._drafts.get(run_id)) is not None:
+            await self._remove(draft)
 
     def forget(self, run_id: RunId) -> None:
         """Nothing more will be asked about a run."""
@@ -217,12 +233,33 @@ class Drafts:
             return
         if draft.id is None:
             draft.unsure = True
-            self._late.add(request)
-            request.add_done_callback(self._late.discard)
-            request.add_done_callback(lambda _: _close(draft, Outcome.COMPLETED))
+            late = asyncio.create_task(self._end_late(draft, request), name=f"late {draft.run_id}")
+            self._late.add(late)
+            late.add_done_callback(self._late.discard)
         else:
             # What has not left by now must not arrive after the final edit.
             request.cancel()
+
+    async def _end_late(self, draft: _Draft, request: asyncio.Task[ChannelError | None]) -> None:
+        """Remove a draft that came into the chat after its run had ended."""
+        error = await request
+        if draft.id is not None or isinstance(error, MaybeSent):
+            await self._keep_or_remove(draft)
+
+    async def _keep_or_remove(self, draft: _Draft) -> None:
+        """Remove a draft, unless another run goes on in it."""
+        if draft.id is None or not await until_available(lambda: self._keep(draft)):
+            await self._remove(draft)
+
+    async def _remove(self, draft: _Draft) -> None:
+        """Let the outbox remove a draft, if it still is as its run has left it.
+
+        The outbox, because there it cannot come between another message and its own request.
+        """
+        lost = replace(draft.lost, id=draft.id)
+        say = [OutboundMessage(draft.target, "", run_id=draft.run_id, lost=lost)]
+        now = self._clock.now()
+        await until_available(lambda: self._store.settle([], Outcome.COMPLETED, now=now, say=say))
 
     # ------------------------------------------------------------------ one draft
 
@@ -230,7 +267,7 @@ class Drafts:
         """Show what a run says until it ends."""
         try:
             await asyncio.sleep(FIRST_AFTER_S)
-            while not draft.unsure:
+            while True:
                 await draft.changed.wait()
                 draft.changed.clear()
                 if not draft.view:
@@ -251,7 +288,7 @@ class Drafts:
     async def _show_once(self, draft: _Draft) -> float | None:
         """Show what was said so far; returns how long to wait then, None: show no more."""
         await self._pacing.draft(draft.target)
-        if draft.id is None:
+        if draft.id is None and not draft.unsure:
             await until_available(
                 lambda: self._store.open_draft(draft.run_id, draft.target, now=self._clock.now())
             )
@@ -260,12 +297,33 @@ class Drafts:
             # Others may go on with the run: what is shown now could undo their final edit.
             draft.changed.set()
             return EDIT_EVERY_S if live is None else None
-        draft.request = asyncio.create_task(_request(draft), name=f"draft {draft.run_id}")
+        ask = self._look(draft) if draft.unsure else _request(draft)
+        draft.request = asyncio.create_task(ask, name=f"draft {draft.run_id}")
         error = await asyncio.shield(draft.request)
         if error is not None:
             return _pause_after(draft, error)
+        if draft.unsure:
+            return 2 * EDIT_EVERY_S if draft.looks < _LOOKS else None
         if draft.kept or await until_available(lambda: self._keep(draft)):
             return EDIT_EVERY_S
+        return None
+
+    async def _look(self, draft: _Draft) -> ChannelError | None:
+        """Look for a draft whose post got no answer; returns what went wrong."""
+        draft.changed.set()
+        try:
+            own = await until_available(lambda: self._store.own_messages(draft.target))
+            draft.id = await draft.channel.find_draft(
+                draft.target, draft.lost, before=None, known=own
+            )
+        except ChannelError as error:
+            return error
+        except Exception as error:
+            log.exception("draft_search_crashed", extra={"run_id": draft.run_id})
+            return Undeliverable(f"{type(error).__name__}: {error}")
+        draft.unsure = draft.id is None
+        draft.looks += 1
+        log.info("draft_looked_for", extra={"run_id": draft.run_id, "found": not draft.unsure})
         return None
 
     async def _keep(self, draft: _Draft) -> bool:
@@ -295,6 +353,7 @@ async def _request(draft: _Draft) -> ChannelError | None:
             draft.id = await draft.channel.post_draft(message)
         else:
             await draft.channel.edit_draft(message)
+            draft.lost = replace(draft.lost, run_id=draft.run_id)
     except ChannelError as error:
         return error
     except Exception as error:
@@ -308,16 +367,8 @@ async def _request(draft: _Draft) -> ChannelError | None:
 def _pause_after(draft: _Draft, error: ChannelError) -> float | None:
     log.debug("draft_update_failed", extra={"run_id": draft.run_id, "error": str(error)})
     draft.changed.set()
-    if isinstance(error, MaybeSent):
-        draft.unsure = draft.id is None
+    if isinstance(error, MaybeSent) and draft.id is None:
+        draft.unsure = True
     if isinstance(error, Undeliverable) or not error.retryable:
         return None
     return max(error.retry_after_s or 0.0, 2 * EDIT_EVERY_S)
-
-
-def _close(draft: _Draft, outcome: Outcome) -> None:
-    """Remove a draft of which only this process knows, or mark it as cut off."""
-    if draft.id is not None:
-        draft.channel.signal(
-            RunEnded(draft.run_id, draft.target, outcome, draft=draft.id, shown=draft.shown)
-        )

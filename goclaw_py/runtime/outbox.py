@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
@@ -85,6 +86,8 @@ class Outbox:
         self._channels = channels
         self._senders: dict[Target, asyncio.Task[bool]] = {}
         self._overlooked: set[Target] = set()
+        self._in_found: dict[int, OutboundMessage] = {}
+        """By row: messages that become a draft which was lost; their edits are repeated."""
         """Chats with a sender that a look found due: there may be more than it sends."""
         self._closed = False
 
@@ -200,7 +203,7 @@ class Outbox:
 
     async def _send(self, channel: Channel, row: OutboxRow) -> None:
         try:
-            external_id = await channel.send(row.message)
+            external_id = await self._deliver(channel, row)
         except ChannelError as error:
             await self._failed(row, error)
         except asyncio.CancelledError:
@@ -216,6 +219,45 @@ class Outbox:
                 Delivery.SENT,
                 lambda: self._store.mark_sent(row, external_id, now=self._clock.now()),
             )
+            await self._remove_lost(channel, row.message, external_id)
+
+    async def _deliver(self, channel: Channel, row: OutboxRow) -> str:
+        """Send a message, in the draft that it finishes if that is found; returns the id of it."""
+        message = self._in_found.get(row.id)
+        if message is None:
+            message = _told_if_again(channel, row)
+            if message.draft is None and message.lost is not None:
+                found = await self._find_draft(channel, message)
+                message = replace(message, draft=found)
+                if found is not None:
+                    self._in_found[row.id] = message
+        if not (message.text or message.draft or message.file):
+            return ""  # it would only remove a draft, and there is none
+        external_id = await channel.send(message)
+        self._in_found.pop(row.id, None)
+        return external_id
+
+    async def _find_draft(
+        self, channel: Channel, message: OutboundMessage, before: str | None = None
+    ) -> str | None:
+        """Look for the lost draft of a message. Raises ``ChannelError``: nothing was sent."""
+        assert message.lost is not None
+        target = message.target
+        own = await until_available(lambda: self._store.own_messages(target))
+        return await channel.find_draft(target, message.lost, before=before, known=own)
+
+    async def _remove_lost(self, channel: Channel, message: OutboundMessage, sent: str) -> None:
+        """Remove a lost draft that was not found before its message was sent beside it."""
+        if message.draft is not None or message.lost is None or not sent:
+            return
+        try:
+            found = await self._find_draft(channel, message, before=sent)
+            if found is not None:
+                await channel.send(OutboundMessage(message.target, "", draft=found))
+        except ChannelError as error:
+            log.info("draft_search_failed", extra={"outbox": row.id, "error": str(error)})
+        except Exception:
+            log.exception("draft_search_crashed", extra={"outbox": row.id})
 
     async def _mark(
         self, row: OutboxRow, result: Delivery, mark: Callable[[], Awaitable[None]]
@@ -263,6 +305,7 @@ class Outbox:
         if isinstance(error, ChatGone):
             await self._note_gone(row, error)
         if isinstance(error, Undeliverable) or (unsure and now - row.created_at > UNSURE_FOR):
+            self._in_found.pop(row.id, None)
             log.warning("outbox_message_failed", extra={**facts, "error": str(error)})
             await self._mark(
                 row,
@@ -329,6 +372,20 @@ class Outbox:
             raise
         except Exception:
             log.exception("chat_state_not_stored", extra=facts)
+
+
+def _told_if_again(channel: Channel, row: OutboxRow) -> OutboundMessage:
+    """The message, with a line that tells if an earlier try of it may be in the chat (SPEC IO-5).
+
+    What is repeated by an edit is seen once. A lost draft makes a row doubtful before its first.
+    """
+    message = row.message
+    first = message.lost is not None and row.attempts <= 1
+    if message.draft is not None or not row.possible_duplicate or first:
+        return message
+    line = wording.sent_again(channel.name)
+    lines = channel.parts(line) if message.rich else [line]
+    return replace(message, text="\n\n".join(filter(None, [message.text, *lines])))
 
 
 def _words(row: OutboxRow, error: ChannelError) -> tuple[OutboundMessage, ...]:

@@ -96,8 +96,7 @@ class Replies:
         rich = channel is not None
         said = [OutboundMessage(turn.target, part, run_id=turn.id, rich=rich) for part in parts]
         if said:
-            unsure = left.unsure and left.id is None
-            said[0] = replace(said[0], draft=left.id, unsure=unsure)
+            said[0] = replace(said[0], draft=left.id, lost=left.lost)
         said += [OutboundMessage(turn.target, "", run_id=turn.id, file=file) for file in files]
         if said:
             said[0] = replace(said[0], reply_to=turn.reply_to)
@@ -107,6 +106,8 @@ class Replies:
         if not text and left.id and end.ended.outcome is Outcome.COMPLETED:
             # It turned out that there was nothing to say: what was shown of it is removed.
             said.insert(0, OutboundMessage(turn.target, "", run_id=turn.id, draft=left.id))
+        if not parts and left.lost and end.ended.outcome is not Outcome.INTERRUPTED:
+            said.insert(0, OutboundMessage(turn.target, "", run_id=turn.id, lost=left.lost))
         return tuple(said)
 
     def bare(self, end: End) -> tuple[OutboundMessage, ...]:
@@ -116,7 +117,8 @@ class Replies:
         words = End(turn, ended, None, LeftDraft()).text
         if ended.outcome is Outcome.COMPLETED or not words:
             return ()
-        return (OutboundMessage(turn.target, words, run_id=turn.id, draft=end.left.id),)
+        left = end.left
+        return (OutboundMessage(turn.target, words, run_id=turn.id, draft=left.id, lost=left.lost),)
 
     def _files(self, end: End) -> tuple[list[OutFile], list[str]]:
         result = end.turn.progress.result

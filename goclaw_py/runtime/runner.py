@@ -326,6 +326,8 @@ class Runner:
             late = await self._drafts.end(end.turn.id)
             if end.left.id is None and late.id is not None:
                 self._signal(end.turn, signal_of(replace(end, left=late)))
+            elif end.left.lost is None and late.lost is not None:
+                await self._drafts.remove_lost(end.turn.id)
         self._drafts.forget(end.turn.id)
 
     def _write(self, end: End) -> End:

@@ -9,7 +9,7 @@ from typing import Final
 
 from goclaw_py.core import wording, wording_access
 from goclaw_py.core.ids import AgentName, JobId, NodeId, RunId, SessionKey
-from goclaw_py.core.messages import InboundMessage, OutboundMessage, Target
+from goclaw_py.core.messages import InboundMessage, LostDraft, OutboundMessage, Target
 from goclaw_py.core.outcomes import FAILURES, Outcome
 from goclaw_py.core.pairing import Verdict, about_request
 from goclaw_py.core.routing import chat_session, peer_of
@@ -98,8 +98,15 @@ def apologies(
     ]
 
 
-def closing(run_id: RunId, target: Target, draft: str, outcome: Outcome) -> OutboundMessage:
-    """What finishes a draft of which nobody knows what it shows; it goes if there is an answer."""
+def closing(
+    run_id: RunId, target: Target, draft: str | LostDraft, outcome: Outcome
+) -> OutboundMessage:
+    """What finishes a draft of which nobody knows what it shows; it goes if there is an answer.
+
+    So does one whose id nobody knows: people have read little of it.
+    """
+    if isinstance(draft, LostDraft):
+        return OutboundMessage(target, "", run_id=run_id, lost=draft)
     text = "" if outcome is Outcome.COMPLETED else wording.cut_draft(outcome)
     return OutboundMessage(target, text, run_id=run_id, draft=draft)
 

@@ -12,14 +12,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from goclaw_py.core.errors import NotSent, StoreUnavailable, Undeliverable
 from goclaw_py.core.events import RunEnded, RunSignal, RunText
 from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import Attachment, Inbound, OutboundMessage, PeerKind, Target
+from goclaw_py.core.messages import (
+    Attachment,
+    Inbound,
+    LostDraft,
+    OutboundMessage,
+    PeerKind,
+    Target,
+)
 from goclaw_py.core.pacing import UNPACED, Pace
 from goclaw_py.core.text import split_text
 from goclaw_py.ports.channel import Intake, Plain
@@ -75,6 +82,8 @@ class RecordingChannel(Plain):
     """Drafts that somebody has deleted, or that a message without text has removed."""
     drafted: dict[str, list[str]] = field(default_factory=dict)
     """By id: what each draft showed, one text after the other; the last may be its message."""
+    stoppable: dict[str, RunId] = field(default_factory=dict)
+    """By id: the run that a draft's stop button names."""
     receiving: int = 0
     """How many ``receive`` calls are active."""
     closed: bool = False
@@ -211,6 +220,26 @@ class RecordingChannel(Plain):
             raise Undeliverable("somebody has deleted this draft")
         await self._take(so_far, self._draft)
 
+    async def find_draft(
+        self,
+        target: Target,
+        lost: LostDraft,
+        *,
+        before: str | None,  # noqa: ARG002
+        known: Collection[str],
+    ) -> str | None:
+        """Find it if it arrived; fails as ``send``."""
+        if (failure := self._next_failure(target.chat)) is not None:
+            raise failure.error
+        return next(
+            (
+                draft
+                for draft, run_id in self.stoppable.items()
+                if run_id == lost.run_id and draft not in known and lost.id in (None, draft)
+            ),
+            None,
+        )
+
     async def fetch(self, attachment: Attachment, to: Path) -> None:
         """Write what ``files`` holds."""
         await asyncio.sleep(self.slow_files_s)
@@ -246,6 +275,9 @@ class RecordingChannel(Plain):
     ) -> None:
         if draft := new or message.draft:
             self.drafted.setdefault(draft, []).append(message.text)
+            self.stoppable.pop(draft, None)
+            if keep == self._draft and message.run_id is not None:
+                self.stoppable[draft] = message.run_id
         keep(message)
         self._changed.set()
 
@@ -258,6 +290,8 @@ class RecordingChannel(Plain):
 
     def signal(self, signal: RunSignal) -> None:
         """Keep it."""
+        if isinstance(signal, RunEnded) and signal.draft is not None:
+            self.stoppable.pop(signal.draft, None)
         if not self.cut:
             self.signals.append(signal)
             self._changed.set()

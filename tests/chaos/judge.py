@@ -2,20 +2,22 @@
 
 The law (SPEC IO-2, IO-4, IO-5, CMD-3): every message has exactly one answer; answers first appear
 in the order of asking; no answer is ever seen twice unless its row says that this may have
-happened; no draft stays open unless its reply says so; nothing is left half done.
+happened, and a line below the second one; no draft stays open; nothing is left half done.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tests.botapi.records import Sighting
 from tests.chaos.agent import Task
 from tests.chaos.law import DEMOTED_AFTER, TO_STOP
+from tests.support.again import unmarked
 
 _OPEN = " …"
+_GIVEN_UP = "dropped"
 _MARKS = ("\n\n⏹ Stopped.", "\n\n⚠️ This answer was cut off.")
 _BARE_MARKS = tuple(mark.strip() for mark in _MARKS)
 
@@ -27,6 +29,7 @@ class Wrong(StrEnum):
     OUT_OF_ORDER = "out of order"
     DOUBLED_STREAM = "streamed answer seen twice"
     DOUBLED_UNRECORDED = "answer seen twice without a record"
+    DOUBLED_UNMARKED = "answer seen twice without a line that says so"
     DOUBLED_DRAFT = "draft with a whole answer beside it, without a record"
     OPEN_DRAFT = "draft left open"
     STOPPED_UNASKED = "stopped though nobody asked"
@@ -101,7 +104,6 @@ class Verdict:
     Args:
         recorded: Answers without draft that were seen twice, as their rows say.
         demoted: Answers that crashed twice, whose place in the order is free.
-        strays: Drafts left open beside an answer whose row says so.
         undone: Chats whose user read that something was stopped, and got all answers later.
     """
 
@@ -110,7 +112,6 @@ class Verdict:
     stopped: int = 0
     recorded: int = 0
     demoted: int = 0
-    strays: int = 0
     undone: int = 0
     violations: tuple[Violation, ...] = ()
 
@@ -121,7 +122,6 @@ class Verdict:
             self.stopped + other.stopped,
             self.recorded + other.recorded,
             self.demoted + other.demoted,
-            self.strays + other.strays,
             self.undone + other.undone,
             self.violations + other.violations,
         )
@@ -142,13 +142,15 @@ def judge(chats: Sequence[Chat], left: Left) -> Verdict:
 def last_answer_at(chat: Chat) -> float | None:
     """When the last of a chat's answers first appeared, on the emulator's clock."""
     texts = {task.text for task in chat.asked}
-    return max((one.since for one in chat.seen if one.text in texts), default=None)
+    return max((one.since for one in chat.seen if unmarked(one.text) in texts), default=None)
 
 
 class _Case:
     """One chat before the judge."""
 
     def __init__(self, chat: Chat) -> None:
+        self._bare = {(one.text, one.message_id) for one in chat.seen}
+        chat = replace(chat, seen=[replace(one, text=unmarked(one.text)) for one in chat.seen])
         self._chat = chat
         self._taken = {row.text: row for row in chat.taken}
         self._replies = {row.text: row for row in chat.replies}
@@ -175,7 +177,6 @@ class _Case:
             stopped=len(stopped),
             recorded=recorded,
             demoted=sum(self._demoted(task) for task in chat.asked),
-            strays=sum(self._is_excused(one) for one in self._open()),
             undone=not stopped and any(one.text.startswith("Stopped") for one in chat.seen),
             violations=tuple(violations),
         )
@@ -199,6 +200,8 @@ class _Case:
                 yield self._violation(Wrong.DOUBLED_STREAM, words)
             elif reply is None or not reply.possible_duplicate:
                 yield self._violation(Wrong.DOUBLED_UNRECORDED, words)
+            elif sum(text == task.text for text, _ in self._bare) > 1:
+                yield self._violation(Wrong.DOUBLED_UNMARKED, words)
 
     def _disorder(self) -> Iterator[Violation]:
         """An answer that came before the answer to an earlier question."""
@@ -218,8 +221,6 @@ class _Case:
         for one in self._open():
             task = self._task_of(one.text)
             whole = task is not None and one.text.removesuffix(_OPEN) == task.text
-            if self._is_excused(one):
-                continue
             wrong = Wrong.DOUBLED_DRAFT if whole else Wrong.OPEN_DRAFT
             outcome = None if task is None else self._outcome(task)
             yield self._violation(wrong, f"message {one.message_id}, {one.text!r}, run {outcome}")
@@ -240,7 +241,7 @@ class _Case:
                 words = f"{task.name} ended {outcome}, answered: {answered}"
                 yield self._violation(Wrong.UNEXPECTED_END, words)
         for reply in self._chat.replies:
-            if reply.state != "sent":
+            if reply.state not in ("sent", _GIVEN_UP):
                 yield self._violation(Wrong.LEFT_OVER, str(reply))
 
     # ------------------------------------------------------------------ what there is
@@ -253,7 +254,10 @@ class _Case:
         return {one.message_id for one in self._chat.seen if one.text == task.text}
 
     def _outcome(self, task: Task) -> str | None:
-        taken = self._taken.get(task.prompt)
+        """A ``/stop`` also gives up an answer that is written and waits (SPEC CMD-2)."""
+        taken, reply = self._taken.get(task.prompt), self._replies.get(task.text)
+        if reply is not None and reply.state == _GIVEN_UP:
+            return "cancelled"
         return None if taken is None else taken.outcome
 
     def _demoted(self, task: Task) -> bool:
@@ -270,10 +274,6 @@ class _Case:
 
     def _open(self) -> list[Sighting]:
         return [one for one in self._standing() if one.text.endswith(_OPEN)]
-
-    def _is_excused(self, draft: Sighting) -> bool:
-        task = self._task_of(draft.text)
-        return task is not None and self._may_be_double(task)
 
     def _task_of(self, text: str) -> Task | None:
         # A mark stands in a paragraph of its own, also behind the first word.

@@ -28,6 +28,7 @@ from tests.chaos.law_of_times import (
     occurrence_skipped,
     occurrence_told,
 )
+from tests.support.again import unmarked
 
 __all__ = ["DEMOTED_AFTER", "TO_STOP", "Breach", "Rule", "broken"]
 
@@ -251,11 +252,15 @@ def _overlaps(spans: Sequence[_Span[T]], *, open_ends: bool) -> Iterator[tuple[T
 def _seen_twice(facts: Facts) -> Iterator[Breach]:
     """SPEC IO-5."""
     posts = grouped(facts.posts, _words)
+    bare = _messages(one for one in facts.seen if one.text == unmarked(one.text))
     for key, messages in _messages(facts.seen).items():
         rows = posts.get(key, [])
         allowed = sum(post.sends if post.possible_duplicate else 1 for post in rows)
         if len(messages) > allowed > 0:
             yield Breach(Rule.SEEN_TWICE, key[0], f"{key[1]!r} in {sorted(messages)}: {rows}")
+        elif rows and len(bare.get(key, ())) > len(rows):
+            words = f"{key[1]!r} without a line that it is sent again in {sorted(bare[key])}"
+            yield Breach(Rule.SEEN_TWICE, key[0], f"{words}: {rows}")
 
 
 def _seen_unsaid(facts: Facts) -> Iterator[Breach]:
@@ -279,7 +284,7 @@ def _sent_in_order(facts: Facts) -> Iterator[Breach]:
     """SPEC IO-4. Texts that come more than once say nothing of the order."""
     first: dict[tuple[str, str], float] = {}
     for sight in facts.seen:
-        key = sight.chat, sight.text
+        key = sight.chat, unmarked(sight.text)
         first[key] = min(sight.at, first.get(key, sight.at))
     often = Counter(map(_words, facts.posts))
     posts = [post for post in facts.posts if _words(post) in first and often[_words(post)] == 1]
@@ -294,10 +299,10 @@ def _words(of: Post) -> tuple[str, str]:
 
 
 def _messages(seen: Iterable[Seen]) -> dict[tuple[str, str], set[str]]:
-    """In how many messages a text stood in a chat."""
+    """In how many messages a text stood in a chat, with or without a line that it is repeated."""
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
     for one in seen:
-        found[one.chat, one.text].add(one.message)
+        found[one.chat, unmarked(one.text)].add(one.message)
     return found
 
 

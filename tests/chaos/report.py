@@ -55,7 +55,6 @@ class Tally:
         for name, wrongs in _COLUMNS:
             yield f"  {name:22} {verdict.count(*wrongs)}"
         yield f"  {'others, recorded':22} {verdict.recorded}"
-        yield f"  {'stray drafts, recorded':22} {verdict.strays}"
         yield f"  {'demoted by two crashes':22} {verdict.demoted}"
         yield f"  {'stops undone by kills':22} {verdict.undone}"
         yield f"  start to ready         {_spread([one.ready_s for one in rounds])}"
@@ -72,6 +71,7 @@ _COLUMNS: Sequence[tuple[str, Sequence[Wrong]]] = (
     ("out of order", [Wrong.OUT_OF_ORDER]),
     ("duplicates: streamed", [Wrong.DOUBLED_STREAM]),
     ("others, unrecorded", [Wrong.DOUBLED_UNRECORDED, Wrong.DOUBLED_DRAFT]),
+    ("others, unmarked", [Wrong.DOUBLED_UNMARKED]),
     ("drafts left open", [Wrong.OPEN_DRAFT]),
     (
         "other breaches",

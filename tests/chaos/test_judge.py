@@ -10,6 +10,7 @@ import pytest
 from tests.botapi.records import Sighting
 from tests.chaos.agent import Task
 from tests.chaos.judge import Chat, Left, Reply, Taken, Verdict, Wrong, judge, last_answer_at
+from tests.support.again import SENT_AGAIN
 
 ANN = 7
 LONG = Task(1, 12, 100)
@@ -95,11 +96,13 @@ def test_a_streamed_answer_in_two_messages_is_a_breach_whatever_its_row_says() -
     assert wrongs(marked) == [Wrong.DOUBLED_STREAM]
 
 
-def test_a_short_answer_may_come_twice_only_if_its_row_says_so() -> None:
-    chat = with_seen(*GOOD.seen, seen(14, SHORT.text, 4.0))
+def test_a_short_answer_may_come_twice_only_if_its_row_and_a_line_of_it_say_so() -> None:
+    chat = with_seen(*GOOD.seen, seen(14, SHORT.text + SENT_AGAIN, 4.0))
     assert wrongs(chat) == [Wrong.DOUBLED_UNRECORDED]
-    marked = replace(chat, replies=(GOOD.replies[0], reply(SHORT, double=True), GOOD.replies[2]))
-    assert of(marked) == Verdict(asked=3, answered=3, recorded=1)
+    recorded = replace(chat, replies=(GOOD.replies[0], reply(SHORT, double=True), GOOD.replies[2]))
+    assert of(recorded) == Verdict(asked=3, answered=3, recorded=1)
+    bare = replace(recorded, seen=(*GOOD.seen, seen(14, SHORT.text, 4.0)))
+    assert wrongs(bare) == [Wrong.DOUBLED_UNMARKED]
 
 
 def test_a_double_that_was_removed_again_counts_all_the_same() -> None:
@@ -131,11 +134,22 @@ def test_a_message_that_crashed_twice_may_come_last() -> None:
 # ---------------------------------------------------------------------------- drafts, texts
 
 
-def test_a_draft_that_stays_open_is_a_breach_unless_its_reply_is_recorded() -> None:
+def test_a_draft_that_stays_open_is_a_breach_whatever_its_reply_says() -> None:
     chat = with_seen(seen(10, "m1 1 2 …", 1.0), *GOOD.seen)
     assert wrongs(chat) == [Wrong.OPEN_DRAFT]
     marked = replace(chat, replies=(reply(LONG, double=True), *GOOD.replies[1:]))
-    assert of(marked) == Verdict(asked=3, answered=3, strays=1)
+    assert wrongs(marked) == [Wrong.OPEN_DRAFT]
+
+
+def test_an_answer_that_a_stop_gives_up_is_stopped() -> None:
+    """SPEC CMD-2."""
+    given_up = replace(GOOD.replies[1], state="dropped")
+    chat = replace(GOOD, replies=(GOOD.replies[0], given_up, GOOD.replies[2]), stops=1)
+    others = [one for one in chat.seen if one.text != SHORT.text]
+    chat = replace(
+        chat, seen=(*others, seen(14, "⏹ Stopped. 1 part of my answer is not sent.", 5.0))
+    )
+    assert of(chat) == Verdict(asked=3, answered=2, stopped=1)
 
 
 @pytest.mark.parametrize(

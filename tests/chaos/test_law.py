@@ -22,6 +22,7 @@ from tests.chaos.facts import (
     names,
 )
 from tests.chaos.law import Rule, broken
+from tests.support.again import SENT_AGAIN
 
 ANN, DAY_S = "ann", 24 * 3600.0
 SESSION = "agent:main:telegram:direct:ann"
@@ -348,6 +349,14 @@ BREACHES = {
             ),
         ),
     ),
+    "a repeated message without a line that says so": (
+        Rule.SEEN_TWICE,
+        replace(
+            GOOD,
+            posts=(replace(GOOD.posts[0], possible_duplicate=True, sends=2), *GOOD.posts[1:]),
+            seen=(*GOOD.seen, Seen(ANN, "14", "re: m1", 4.0)),
+        ),
+    ),
     "a second message with the same text": (
         Rule.SEEN_TWICE,
         replace(GOOD, seen=(*GOOD.seen, Seen(ANN, "14", "re: m1", 4.0))),
@@ -451,10 +460,10 @@ ALLOWED = {
         seen=(Seen(ANN, "11", "re: m1\nm2", 2.1), GOOD.seen[3]),
         nobody_fell=False,
     ),
-    "a second message whose row says so": replace(
+    "a second message whose row and last line say so": replace(
         GOOD,
         posts=(replace(GOOD.posts[0], possible_duplicate=True, sends=2), *GOOD.posts[1:]),
-        seen=(*GOOD.seen, Seen(ANN, "14", "re: m1", 4.0)),
+        seen=(*GOOD.seen, Seen(ANN, "14", "re: m1" + SENT_AGAIN, 4.0)),
     ),
     "a run that takes no time before another one": replace(
         GOOD,

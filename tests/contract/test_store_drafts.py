@@ -10,7 +10,7 @@ import pytest
 from goclaw_py.core import wording
 from goclaw_py.core.errors import NeverBegan
 from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.messages import LostDraft, OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.ports.store import Begun, Draft, InboxKind, InboxRow, Stops
 from tests.support.stores import (
@@ -25,11 +25,13 @@ from tests.support.stores import (
     end,
     inbox,
     new_run,
+    say,
 )
 
 pytestmark = pytest.mark.real_time
 
 R1, R2, R3 = RunId("r1"), RunId("r2"), RunId("r3")
+LOST = LostDraft(R1, "1")
 
 
 async def draft_of(world: World, run: RunId, external_id: str | None = None) -> None:
@@ -144,25 +146,25 @@ async def test_a_node_that_leaves_leaves_its_drafts_to_the_next_runs(world: Worl
     assert (await world.b.begin_run(new_run("r2", row), node=B)).draft == "55"
 
 
-async def test_a_draft_of_which_nobody_knows_the_id_makes_the_next_run_unsure(
+async def test_the_next_run_is_told_how_a_draft_is_found_of_which_nobody_knows_the_id(
     world: World,
 ) -> None:
     (row,) = await world.accept(ANN)
     await world.a.begin_run(new_run("r1", row), node=A)
     await draft_of(world, R1)
     await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
-    assert await world.a.begin_run(new_run("r2", row), node=A) == Begun(unsure=True)
+    assert await world.a.begin_run(new_run("r2", row), node=A) == Begun(lost=LOST)
 
 
-async def test_it_stays_unsure_when_the_next_run_is_cut_too(world: World) -> None:
-    """The draft of the first run may still be in the chat."""
+async def test_so_is_the_run_after_one_that_is_cut_too(world: World) -> None:
+    """The draft of the first run may still be in the chat, with its button."""
     (row,) = await world.accept(ANN)
     await world.a.begin_run(new_run("r1", row), node=A)
     await draft_of(world, R1)
     await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
     await world.a.begin_run(new_run("r2", row), node=A)
     await world.a.finish_run(end("r2", Outcome.INTERRUPTED), node=A)
-    assert (await world.a.begin_run(new_run("r3", row), node=A)).unsure
+    assert (await world.a.begin_run(new_run("r3", row), node=A)).lost == LOST
 
 
 @pytest.mark.parametrize("known", ["55", None])
@@ -175,7 +177,7 @@ async def test_a_beginning_whose_answer_was_lost_can_be_repeated(
     await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
     first = await world.a.begin_run(new_run("r2", row), node=A)
     assert await world.a.begin_run(new_run("r2", row), node=A) == first
-    assert first == Begun(draft=known, unsure=known is None)
+    assert first == Begun(draft=known, lost=None if known else LOST)
 
 
 async def test_an_id_that_comes_late_is_kept_for_the_next_run(world: World) -> None:
@@ -255,8 +257,10 @@ async def test_of_several_drafts_a_run_gets_the_newest_with_an_id(world: World) 
             await world.a.draft_posted(run_id, known)
         await world.a.finish_run(end(run_id, Outcome.INTERRUPTED), node=A)
     begun = await world.a.begin_run(new_run("all", *rows), node=A)
-    assert begun == Begun(draft="52", unsure=True)
+    assert begun == Begun(draft="52")
     assert await world.a.drafts() == [Draft(RunId("all"), ANN, "52")]
+    said = [row.message for row in await world.a.outbox()]
+    assert [(one.text, one.lost) for one in said if one.lost] == [("", LostDraft(R2, "3"))]
 
 
 async def test_a_draft_without_messages_that_wait_ends_with_a_cut_run(world: World) -> None:
@@ -297,13 +301,33 @@ async def test_the_draft_of_messages_that_are_given_up_is_closed_by_a_message(
     assert await world.b.drafts() == []
 
 
-async def test_a_draft_whose_id_nobody_knows_ends_without_a_word(world: World) -> None:
+async def test_a_draft_that_nobody_finishes_and_whose_id_nobody_knows_is_looked_for(
+    world: World,
+) -> None:
     (row,) = await world.accept(ANN)
     await world.a.begin_run(new_run("r1", row), node=A)
     await draft_of(world, R1)
     await world.a.settle([row.id], Outcome.CANCELLED, now=T0)
     await recovered(world)
-    assert (await world.b.drafts(), await closings(world)) == ([], [])
+    assert await world.b.drafts() == []
+    (out,) = await world.b.outbox()
+    assert out.message == OutboundMessage(ANN, "", run_id=R1, lost=LOST)
+
+
+async def test_the_own_messages_of_a_chat_are_those_that_were_sent_and_drafts(
+    world: World,
+) -> None:
+    await world.put(say("to ann", replace(ANN, thread="4")), say("to bob", BOB))
+    for number, target in enumerate((ANN, BOB), start=11):
+        row = await world.claimed(target=target)
+        await world.a.mark_sent(row, str(number), now=T0)
+    await world.put(say("not sent"))
+    await world.a.begin_run(new_run("r1"), node=A)
+    await draft_of(world, R1, "55")
+    await world.a.begin_run(new_run("r2"), node=A)
+    await draft_of(world, R2)
+    assert await world.b.own_messages(ANN) == {"11", "55"}
+    assert await world.b.own_messages(BOB) == {"12"}
 
 
 @pytest.mark.parametrize("by", ["settle", "stop"])

@@ -14,7 +14,7 @@ import pytest
 from goclaw_py.core.errors import Fenced, NeverBegan
 from goclaw_py.core.events import Usage
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
-from goclaw_py.core.messages import Target
+from goclaw_py.core.messages import LostDraft, Target
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.store import Accepted, Begun, NewInbox, OutboxState, Store
@@ -230,7 +230,12 @@ async def test_runs_that_begin_at_once_go_on_with_the_drafts_of_their_own_messag
         world.a.begin_run(new_run("bob", rows[2], target=BOB), node=A),
         world.a.begin_run(new_run("new", rows[3], target=chat(3)), node=A),
     )
-    assert list(begun) == [Begun(draft="51"), Begun(), Begun(unsure=True), Begun()]
+    assert list(begun) == [
+        Begun(draft="51"),
+        Begun(),
+        Begun(lost=LostDraft(of_bob.id, "3")),
+        Begun(),
+    ]
     drafts = {draft.run_id: draft.external_id for draft in await world.a.drafts()}
     assert drafts == {"first": "51", "bob": None}
 

@@ -9,7 +9,7 @@ import pytest
 
 from goclaw_py.core.errors import Fenced
 from goclaw_py.core.ids import NodeId, OccurrenceId, RunId
-from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.messages import LostDraft, OutboundMessage, Target
 from goclaw_py.ports.store import Notice, OutboxState
 from tests.support.stores import (
     ANN,
@@ -293,7 +293,7 @@ async def test_a_message_that_may_be_in_the_chat_is_a_possible_duplicate_from_th
     world: World,
 ) -> None:
     """IO-5."""
-    rows = await world.put(say("sure"), replace(say("unsure"), unsure=True))
+    rows = await world.put(say("sure"), replace(say("unsure"), lost=LostDraft(RunId("r1"))))
     assert [row.possible_duplicate for row in rows] == [False, True]
 
 

@@ -216,5 +216,5 @@ async def test_what_a_move_that_failed_left_can_be_worked_on(
     await _finish(busy)
     begun = await busy.store.begin_run(new_run("r2", busy.cut), node=A)
     assert [stored.text for stored in begun.history] == ["before", "done"]
-    assert begun.unsure
+    assert begun.lost is not None
     assert await busy.store.drafts() == [Draft(R2, ANN, None)]

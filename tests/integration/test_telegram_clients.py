@@ -229,6 +229,21 @@ async def test_buttons_are_taken_away(api: BotApi, client: BotClient) -> None:
     await client.remove_buttons(ANN, 999)  # a message that is gone
 
 
+async def test_buttons_that_are_set_again_change_nothing(api: BotApi, client: BotClient) -> None:
+    """SPEC IO-5: so a message is found by its buttons."""
+    number = await client.send_message(HERE, HELLO, buttons=[[("Stop", "stop:1")]])
+    other = await client.send_message(HERE, HELLO)
+    assert not await client.set_buttons(ANN, number, [[("Stop", "stop:1")]])
+    assert await client.set_buttons(ANN, other, [[("Stop", "stop:1")]])
+    theirs = api.view(ANN)[0].message_id
+    for wrong in (theirs, 999):
+        with pytest.raises(MessageGone):
+            await client.set_buttons(ANN, wrong, [[("Stop", "stop:1")]])
+    api.fault(Fault("editMessageReplyMarkup", FaultKind.RESET_AFTER))
+    with pytest.raises(MaybeSent):
+        await client.set_buttons(ANN, other, [[("Other", "x")]])
+
+
 async def test_the_command_menu_is_published(api: BotApi, client: BotClient) -> None:
     """SPEC CMD-5."""
     await client.set_commands({"stop": "Stop", "status": "What is going on"})

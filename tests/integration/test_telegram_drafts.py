@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from channels.telegram.settings import Library
+from goclaw_py.core.errors import MaybeSent, NotSent
 from goclaw_py.core.events import RunEnded, RunStarted, RunText
 from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.messages import Button, LostDraft, OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.ports.channel import Channel
 from tests.botapi import BotApi, Fault, FaultKind
@@ -157,6 +159,82 @@ async def test_a_draft_that_is_closed_when_the_channel_closes_is_marked(
     channel.signal(RunEnded(RUN, CHAT, Outcome.CANCELLED, draft=draft, shown="one"))
     await channel.close()
     assert ours(api).text == "one\n\n⏹ Stopped."
+
+
+# ---------------------------------------------------------------------------- lost answers
+
+
+async def lose_a_draft(api: BotApi, channel: Channel, target: Target = CHAT) -> LostDraft:
+    """Post a draft whose answer is lost, after the last message that is there."""
+    after = str(api.view(int(target.chat))[-1].message_id)
+    api.fault(Fault("sendMessage", FaultKind.RESET_AFTER))
+    with pytest.raises(MaybeSent):
+        await channel.post_draft(replace(said("The answer"), target=target, reply_to=None))
+    return LostDraft(RUN, after)
+
+
+async def test_a_draft_whose_answer_is_lost_is_found_by_its_button(
+    api: BotApi, channel: Channel
+) -> None:
+    """SPEC IO-5: looking for it changes nothing."""
+    lost = await lose_a_draft(api, channel)
+    before = api.view(ANN)
+    found = await channel.find_draft(CHAT, lost, before=None, known=())
+    assert (found, api.view(ANN)) == (str(ours(api).message_id), before)
+    await channel.edit_draft(said("The answer is", found))
+    await channel.send(said("The answer is 5.", found))
+    assert (ours(api).text, buttons(ours(api))) == ("The answer is 5.", [])
+    assert await channel.find_draft(CHAT, lost, before=None, known=()) is None
+
+
+async def test_a_lost_draft_is_found_among_what_others_write(api: BotApi, channel: Channel) -> None:
+    """Nothing of theirs is changed, nor what is known to be another message of ours."""
+    api.add_group(GROUP, "Team")
+    api.say(ANN, "hello", chat_id=GROUP)
+    after = str(api.view(GROUP)[-1].message_id)
+    reminder = OutboundMessage(TEAM, "a reminder", buttons=((Button("Done", "d:1"),),))
+    known = await channel.send(reminder)
+    api.say(ANN, "anybody?", chat_id=GROUP)
+    lost = replace(await lose_a_draft(api, channel, TEAM), after=after)
+    api.say(ANN, "?", chat_id=GROUP)
+    before = api.view(GROUP)
+    found = await channel.find_draft(TEAM, lost, before=None, known={known})
+    assert (found, api.view(GROUP)) == (str(before[-2].message_id), before)
+
+
+async def test_a_lost_draft_is_found_just_before_the_reply(api: BotApi, channel: Channel) -> None:
+    """Many others have written meanwhile."""
+    api.add_group(GROUP, "Team")
+    for number in range(30):
+        api.say(ANN, str(number), chat_id=GROUP)
+    lost = replace(await lose_a_draft(api, channel, TEAM), after="1")
+    assert await channel.find_draft(TEAM, lost, before=None, known=()) is None
+    reply = await channel.send(OutboundMessage(TEAM, "5."))
+    assert await channel.find_draft(TEAM, lost, before=reply, known={reply}) == "31"
+
+
+async def test_another_message_of_ours_that_nobody_knew_keeps_its_text_and_gets_no_button(
+    api: BotApi, channel: Channel
+) -> None:
+    """It is not taken for the draft later, either."""
+    lost = LostDraft(RUN, str(api.view(ANN)[-1].message_id))
+    await channel.send(OutboundMessage(CHAT, "Nothing was running."))
+    assert await channel.find_draft(CHAT, lost, before=None, known=()) is None
+    await eventually(lambda: not buttons(ours(api)))
+    assert await channel.find_draft(CHAT, lost, before=None, known=()) is None
+    assert (ours(api).text, buttons(ours(api))) == ("Nothing was running.", [])
+
+
+async def test_a_look_whose_answer_is_lost_takes_no_other_message_for_the_draft(
+    api: BotApi, channel: Channel
+) -> None:
+    lost = LostDraft(RUN, str(api.view(ANN)[-1].message_id))
+    await channel.send(OutboundMessage(CHAT, "Nothing was running."))
+    api.fault(Fault("editMessageReplyMarkup", FaultKind.RESET_AFTER))
+    with pytest.raises(NotSent):
+        await channel.find_draft(CHAT, lost, before=None, known=())
+    assert await channel.find_draft(CHAT, lost, before=None, known=()) is None
+    await eventually(lambda: not buttons(ours(api)))
 
 
 # ---------------------------------------------------------------------------- Telegram's own

@@ -89,6 +89,13 @@ FAULTS = {
         Rule.SEEN_TWICE,
         scenes.SENT_UNHEARD,
     ),
+    "a message that is sent again does not say so": Fault(
+        Outbox,
+        "_deliver",
+        (("_told_if_again(channel, row)", "row.message"),),
+        Rule.SEEN_TWICE,
+        scenes.SENT_UNHEARD,
+    ),
     "what a dead node was sending may be sent again without a record": Fault(
         MemoryDatabase,
         "free",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Self
 
 from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.outcomes import Outcome
@@ -26,6 +27,12 @@ class DraftingChannel(RecordingChannel):
         """How long the answer takes then."""
         self.before_post: Callable[[], object] = lambda: None
         self.before_edit: Callable[[], object] = lambda: None
+
+    def beside(self, other: DraftingChannel) -> Self:
+        """The same, in the chats of another process's channel."""
+        self.drafted, self.sent = other.drafted, other.sent
+        self.stoppable, self.deleted = other.stoppable, other.deleted
+        return self
 
     async def post_draft(self, beginning: OutboundMessage) -> str:
         self.before_post()

@@ -14,6 +14,7 @@ from goclaw_py.core.messages import (
     Button,
     FileKind,
     InboundMessage,
+    LostDraft,
     OutboundMessage,
     OutFile,
     PeerKind,
@@ -72,7 +73,7 @@ OUTBOUND = {
     "buttons": st.lists(
         st.lists(st.builds(Button, words, words), max_size=2).map(tuple), max_size=2
     ).map(tuple),
-    "unsure": st.booleans(),
+    "lost": st.none() | st.builds(LostDraft, words, maybe, maybe),
     "occurrence": maybe,
     "beat": maybe,
     "alert": words,

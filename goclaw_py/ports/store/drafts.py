@@ -40,5 +40,11 @@ class DraftStore(Protocol):
         draft, nor is there a message that finishes it. Again is harmless.
         """
 
+    async def own_messages(self, chat: Target) -> frozenset[str]:
+        """The channel's ids of our own messages in a chat, as far back as a lost draft may be.
+
+        Those that were sent by the outbox, and drafts. The thread of ``chat`` is ignored.
+        """
+
     async def drafts(self) -> list[Draft]:
         """All of them, the oldest first."""

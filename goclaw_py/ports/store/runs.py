@@ -11,7 +11,7 @@ from typing import Protocol
 from goclaw_py.core.beats import BeatEnd
 from goclaw_py.core.events import Usage
 from goclaw_py.core.ids import AgentName, BeatId, LaneName, NodeId, OccurrenceId, RunId, SessionKey
-from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.messages import LostDraft, OutboundMessage, Target
 from goclaw_py.core.occurrence import OccurrenceEnd
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.core.pages import Cursor
@@ -68,7 +68,7 @@ class Begun:
     """A run that has begun.
 
     ``draft`` is the channel's id of the draft that an earlier run for the same messages left, to go
-    on with. ``unsure``: that run may have posted one whose id nobody knows.
+    on with. ``lost``: that run may have posted one whose id nobody knows.
 
     Args:
         history: The entries since the last reset that ``summary`` does not stand for.
@@ -82,7 +82,7 @@ class Begun:
 
     history: tuple[HistoryEntry, ...] = ()
     draft: str | None = None
-    unsure: bool = False
+    lost: LostDraft | None = None
     places: tuple[int, ...] = ()
     summary: str = ""
     pinned: tuple[str, ...] = ()

@@ -22,8 +22,11 @@ class Drafts(Part):
         if run is None or run.end is not None:
             raise NeverBegan(f"run {run_id} never began, or has ended")
         if run_id not in self._db.drafts:
-            rows = frozenset(row.id for row in self._db.rows_of({run_id}))
-            self._db.drafts[run_id] = DraftRecord(run_id, storable(target), rows, now)
+            rows = {row.id: row.message.message_id for row in self._db.rows_of({run_id})}
+            after = next((rows[row] for row in sorted(rows) if rows[row]), None)
+            inbox = frozenset(rows)
+            draft = DraftRecord(run_id, storable(target), inbox, now, run_id, after)
+            self._db.drafts[run_id] = draft
 
     async def draft_posted(self, run_id: RunId, external_id: str) -> bool:
         """True after a cut run too, as long as its messages wait: the next run finishes it."""
@@ -48,6 +51,18 @@ class Drafts(Part):
         open_ones = {one.external_id for one in self._db.drafts.values() if one.run_id in later}
         said = (row.message for row in self._db.outbox.values())
         return open_ones | {one.draft for one in said if one.run_id in later and one.draft}
+
+    async def own_messages(self, chat: Target) -> frozenset[str]:
+        """Of all that was ever sent."""
+        place = storable((chat.channel, chat.account, chat.chat))
+        drafts = self._db.drafts.values()
+        ids = [row.external_id for row in self._db.outbox.values() if row.chat == place]
+        ids += [
+            one.external_id
+            for one in drafts
+            if (one.target.channel, one.target.account, one.target.chat) == place
+        ]
+        return frozenset(filter(None, ids))
 
     async def drafts(self) -> list[Draft]:
         """Also those of cut runs that wait for the next run."""

@@ -173,7 +173,7 @@ class Moves:
         moved = self._db.unsent.pop(old, {})
         for row in moved.values():
             target = self._moved(row.message.target)
-            row.message = replace(row.message, target=target, reply_to=None, draft=None)
+            row.message = replace(row.message, target=target, reply_to=None, draft=None, lost=None)
             if row.session is not None:
                 row.session = renamed.get(row.session, row.session)
         if moved:

@@ -198,4 +198,4 @@ def _is_answer(row: OutboxRecord, session: SessionKey) -> bool:
     waits = row.state is OutboxState.PENDING and row.session == session
     is_others = said.run_id is None or said.occurrence is not None or said.beat is not None
     # What finishes a growing reply is sent, or that would stay open.
-    return waits and not is_others and said.draft is None
+    return waits and not is_others and said.draft is None and said.lost is None

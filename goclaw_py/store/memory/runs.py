@@ -25,7 +25,7 @@ from goclaw_py.ports.store import (
 )
 from goclaw_py.store import beat_rules, job_rules, rules
 from goclaw_py.store.memory import beats, occurrences
-from goclaw_py.store.memory.tables import Part, RunRecord, SessionRecord
+from goclaw_py.store.memory.tables import DraftRecord, Part, RunRecord, SessionRecord
 from goclaw_py.store.text import storable
 
 
@@ -63,18 +63,15 @@ class Runs(Part):
                 passed = self._db.pending.get(dropped.row)
                 if passed is not None and passed.run_id is None:
                     passed.dropped = dropped
-            unsure = self._take_draft(run)
+            self._take_draft(run)
         elif known.node != node or known.end is not None:
             raise Fenced(f"run {run.id} is not this node's any more")
-        else:
-            own = self._db.drafts.get(run.id)
-            unsure = own is not None and own.external_id is None
         draft = self._db.drafts.get(run.id)
         read = [one for one in session.current() if one.id > session.summarized_upto]
         return Begun(
             tuple(one.entry.entry for one in read),
             draft=None if draft is None else draft.external_id,
-            unsure=unsure,
+            lost=None if draft is None else draft.lost,
             places=tuple(one.id for one in read),
             summary=session.summary,
             pinned=session.pinned,
@@ -140,8 +137,10 @@ class Runs(Part):
             for row in self._db.rows_of({end.id}):
                 self._db.end_row(row, end.outcome, end.reason, end.finished_at)
         draft = self._db.drafts.get(end.id)
-        finished = [message.draft for message in end.say if message.draft]
-        if draft is not None and draft.external_id in finished:
+        finished = [None, *(message.draft for message in end.say)]
+        waits = end.outcome is Outcome.INTERRUPTED and bool(draft and self._waits(draft))
+        if draft is not None and draft.external_id in finished and not waits:
+            # Of one without id the run itself knows best whether it was posted.
             del self._db.drafts[end.id]
         asked_at = run.new.submitted_at or run.new.started_at
         written = (
@@ -248,8 +247,8 @@ class Runs(Part):
         row = self._db.cron.logs.get(run.occurrence)
         return row is not None and row.node == node
 
-    def _take_draft(self, run: NewRun) -> bool:
-        """Give a run the draft that an earlier one for its messages left; whether one is unsure."""
+    def _take_draft(self, run: NewRun) -> None:
+        """Give a run the draft that an earlier one for its messages left."""
         found = [draft for draft in self._db.drafts.values() if draft.inbox & set(run.inbox)]
         # Of several the newest whose id is known. Sorting twice: instants cannot be negated.
         found.sort(key=lambda draft: draft.run_id)
@@ -261,12 +260,14 @@ class Runs(Part):
             taken = replace(found[0], run_id=run.id, inbox=frozenset(run.inbox))
             self._db.drafts[run.id] = taken
         # The others wait for no message any more, so they are closed as forsaken.
-        left_over = [draft for draft in found[1:] if draft.external_id is not None]
-        for draft in left_over:
+        for draft in found[1:]:
             self._db.drafts[draft.run_id] = replace(draft, inbox=frozenset())
-        if left_over:
+        if found[1:]:
             self._db.close_forsaken_drafts(run.started_at)
-        return any(draft.external_id is None for draft in found)
+
+    def _waits(self, draft: DraftRecord) -> bool:
+        """Whether another run will answer a draft's messages."""
+        return bool(draft.inbox & self._db.pending.keys())
 
     def _own_session(self, run: NewRun, node: NodeId) -> SessionRecord:
         """The run's session, claimed for the node.

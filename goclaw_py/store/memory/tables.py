@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from goclaw_py.core.ids import AgentName, NodeId, RunId, SessionKey
-from goclaw_py.core.messages import InboundMessage, OutboundMessage, Target
+from goclaw_py.core.messages import InboundMessage, LostDraft, OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Mode
 from goclaw_py.ports.store import (
@@ -171,7 +171,14 @@ class DraftRecord:
     target: Target
     inbox: frozenset[int]
     opened_at: datetime
+    opened_by: RunId
+    after: str | None
     external_id: str | None = None
+
+    @property
+    def lost(self) -> LostDraft | None:
+        """How it is looked for, if nobody knows its id."""
+        return LostDraft(self.opened_by, self.after) if self.external_id is None else None
 
 
 @dataclass(slots=True)
@@ -329,12 +336,10 @@ class MemoryDatabase:
         ]
         for draft in forsaken:
             del self.drafts[draft.run_id]
-            if draft.external_id is not None:
-                run = self.runs[draft.run_id]
-                closing = rules.closing(
-                    draft.run_id, draft.target, draft.external_id, self._became_of(draft)
-                )
-                self.enqueue([closing], session=run.new.session, now=now)
+            run = self.runs[draft.run_id]
+            left = draft.external_id or LostDraft(draft.opened_by, draft.after)
+            closing = rules.closing(draft.run_id, draft.target, left, self._became_of(draft))
+            self.enqueue([closing], session=run.new.session, now=now)
 
     def _became_of(self, draft: DraftRecord) -> Outcome:
         """Of its messages, or of its run if it had none."""
@@ -405,7 +410,7 @@ class MemoryDatabase:
         for message in messages:
             self.last_outbox_id += 1
             row = OutboxRecord(self.last_outbox_id, message, session, now, now)
-            row.possible_duplicate = message.unsure
+            row.possible_duplicate = message.lost is not None
             self.outbox[row.id] = row
             self.unsent.setdefault(row.chat, {})[row.id] = row
             self.beats.queued(row.id, message)

@@ -9,6 +9,7 @@ import orjson
 
 from goclaw_py.core.errors import Fenced, LeaseEnded, StoreUnavailable
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
+from goclaw_py.core.messages import LostDraft
 from goclaw_py.ports.store import Begun, NewRun, ToolCall
 from goclaw_py.store.postgres import rows, tools
 from goclaw_py.store.postgres.part import claim
@@ -162,13 +163,20 @@ async def _begun(connection: Connection, told: Sequence[Row]) -> Begun:
     return Begun(
         tuple(map(rows.entry, entries)),
         draft=first["draft"],
-        unsure=first["unsure"],
+        lost=_lost(first),
         places=tuple(row["place"] for row in entries),
         summary=first["summary"],
         pinned=tuple(first["pinned"]),
         ended=frozenset(first["ended"]),
         cut_calls=cut,
     )
+
+
+def _lost(row: Row) -> LostDraft | None:
+    """The draft of which nobody knows the id, if the one of the run is such."""
+    if row["opened_by"] is None or row["draft"] is not None:
+        return None
+    return LostDraft(RunId(row["opened_by"]), row["after_message"])
 
 
 def _line(run: NewRun) -> dict[str, object]:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from goclaw_py.core.errors import NeverBegan
 from goclaw_py.core.ids import RunId, SessionKey
-from goclaw_py.core.messages import Target
+from goclaw_py.core.messages import LostDraft, Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.ports.store import Draft
 from goclaw_py.store import rules
@@ -19,13 +19,13 @@ _SQL = queries("drafts")
 
 
 async def close_forsaken(connection: Connection, *, now: datetime) -> None:
-    """Close the drafts that nobody will finish, so far as they are known to be in a chat."""
+    """Close the drafts that nobody will finish, and those that may be in a chat."""
     for row in await connection.fetch(_SQL["forsaken"]):
-        if row["external_id"] is not None:
-            run_id, target = RunId(row["run_id"]), rows.target(row)
-            assert target is not None
-            closing = rules.closing(run_id, target, row["external_id"], Outcome(row["outcome"]))
-            await enqueue(connection, [closing], session=SessionKey(row["session"]), now=now)
+        run_id, target = RunId(row["run_id"]), rows.target(row)
+        assert target is not None
+        left = row["external_id"] or LostDraft(RunId(row["opened_by"]), row["after_message"])
+        closing = rules.closing(run_id, target, left, Outcome(row["outcome"]))
+        await enqueue(connection, [closing], session=SessionKey(row["session"]), now=now)
 
 
 class Drafts(Part):
@@ -53,6 +53,14 @@ class Drafts(Part):
                 return True
             row = await connection.row(_SQL["is_known"], run_id, external_id)
             return row is not None and bool(row["known"])
+
+    async def own_messages(self, chat: Target) -> frozenset[str]:
+        """Of the newest 5,000 rows of the outbox."""
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(
+                _SQL["own_messages"], chat.channel, chat.account, chat.chat
+            )
+        return frozenset(row["external_id"] for row in found)
 
     async def drafts(self) -> list[Draft]:
         """Also those of cut runs that wait for the next run."""

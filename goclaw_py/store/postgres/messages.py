@@ -20,6 +20,7 @@ from goclaw_py.core.messages import (
     Button,
     FileKind,
     InboundMessage,
+    LostDraft,
     OutboundMessage,
     OutFile,
     PeerKind,
@@ -109,7 +110,7 @@ def outbound(text: str) -> OutboundMessage:
     given: _Json = orjson.loads(text)
     get = given.get
     run_id, file, occurrence = get("run_id"), get("file"), get("occurrence")
-    beat = get("beat")
+    beat, lost = get("beat"), get("lost")
     return OutboundMessage(
         target=_target(given["target"]),
         text=given["text"],
@@ -119,7 +120,7 @@ def outbound(text: str) -> OutboundMessage:
         draft=get("draft"),
         file=None if file is None else _file(file),
         buttons=tuple(tuple(map(_button, row)) for row in get("buttons", ())),
-        unsure=get("unsure", False),
+        lost=None if lost is None else LostDraft(RunId(lost["run_id"]), lost["after"], lost["id"]),
         occurrence=None if occurrence is None else OccurrenceId(occurrence),
         beat=None if beat is None else BeatId(beat),
         alert=get("alert", ""),

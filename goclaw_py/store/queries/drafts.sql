@@ -3,7 +3,8 @@
 
 -- name: open
 -- Enters the draft of a run that works; returns nothing if it does not. Locks the session, so that
--- the run ends before or sees the draft, and the run, to see whether it has ended meanwhile.
+-- the run ends before or sees the draft, and the run, to see whether it has ended meanwhile. Opening
+-- it again changes nothing.
 with run as (
     select r.id
     from runs as r
@@ -11,11 +12,20 @@ with run as (
     where r.id = $1 and r.outcome is null
     for share of s, r
 )
-insert into drafts (run_id, inbox, channel, account, chat, thread, opened_at)
+insert into drafts (
+    run_id, inbox, channel, account, chat, thread, opened_at, opened_by, after_message
+)
 select
     run.id,
     array(select i.id from inbox as i where i.run_id = $1 and i.state = 'pending'),
-    $2, $3, $4, $5, $6
+    $2, $3, $4, $5, $6, run.id,
+    (
+        select i.message ->> 'message_id'
+        from inbox as i
+        where i.run_id = $1 and i.state = 'pending' and i.message ->> 'message_id' is not null
+        order by i.id
+        limit 1
+    )
 from run
 on conflict (run_id) do update set run_id = excluded.run_id
 returning run_id;
@@ -44,6 +54,18 @@ select
         join outbox as o on o.message ->> 'run_id' = later.id
         where o.message ->> 'draft' = $2
     ) as known;
+
+-- name: own_messages
+-- The ids of our own messages in a chat, of those that were to be sent lately and of drafts. Sent
+-- messages have no index by chat, so only the newest of all chats are looked at.
+select external_id
+from outbox
+where id > (select coalesce(max(id), 0) from outbox) - 5000
+  and channel = $1 and account = $2 and chat = $3 and external_id is not null
+union
+select external_id
+from drafts
+where channel = $1 and account = $2 and chat = $3 and external_id is not null;
 
 -- name: drafts
 -- All drafts, the oldest first.
@@ -78,5 +100,5 @@ delete from drafts as d
 using left_over
 where d.run_id = left_over.run_id
 returning
-    d.run_id, d.channel, d.account, d.chat, d.thread, d.external_id, left_over.session,
-    left_over.outcome;
+    d.run_id, d.channel, d.account, d.chat, d.thread, d.external_id, d.opened_by, d.after_message,
+    left_over.session, left_over.outcome;

@@ -179,7 +179,7 @@ with unsent as (
 update outbox
 set chat = $4,
     message = jsonb_set(
-        message - 'reply_to' - 'draft', '{target,chat}', to_jsonb($4::text)
+        message - 'reply_to' - 'draft' - 'lost', '{target,chat}', to_jsonb($4::text)
     ),
     session = coalesce(
         (

@@ -9,7 +9,7 @@ insert into outbox (
 select
     m.channel, m.account, m.chat, m.message, $1, m.message ->> 'occurrence',
     m.message ->> 'beat', m.message ->> 'alert',
-    coalesce((m.message -> 'unsure')::boolean, false), $2, $2
+    m.message ? 'lost', $2, $2
 from unnest($3::text[], $4::text[], $5::text[], $6::jsonb[])
     with ordinality as m (channel, account, chat, message, ordinal)
 order by m.ordinal;
@@ -25,7 +25,7 @@ with said as (
     select
         m.channel, m.account, m.chat, m.message, m.message ->> 'occurrence',
         m.message ->> 'beat', m.message ->> 'alert',
-        coalesce((m.message -> 'unsure')::boolean, false), m.at, m.at
+        m.message ? 'lost', m.at, m.at
     from unnest($2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::jsonb[])
         with ordinality as m (at, channel, account, chat, message, ordinal)
     order by m.ordinal
@@ -185,6 +185,7 @@ with waiting as (
     where channel = $1 and account = $2 and chat = $3 and state in ('pending', 'sending')
       and state = 'pending' and session = $4 and occurrence is null and beat is null
       and message ->> 'run_id' is not null and message ->> 'draft' is null
+      and not message ? 'lost'
     order by id
     for update
 )

@@ -204,26 +204,17 @@ with asked as (
     set run_id = ranked.id, inbox = ranked.inbox
     from ranked
     where drafts.run_id = ranked.run_id and ranked.place = 1
-    returning drafts.run_id, drafts.external_id
-), unknown as (
-    delete from drafts
-    using ranked
-    where drafts.run_id = ranked.run_id and ranked.place > 1 and drafts.external_id is null
-    returning ranked.id as run_id
+    returning drafts.run_id, drafts.external_id, drafts.opened_by, drafts.after_message
 ), left_over as (
     -- No message waits for it any more, so it is closed as forsaken.
     update drafts
     set inbox = '{}'
     from ranked
-    where drafts.run_id = ranked.run_id and ranked.place > 1 and drafts.external_id is not null
+    where drafts.run_id = ranked.run_id and ranked.place > 1
     returning ranked.id as run_id
-), unsure as (
-    select run_id from taken where external_id is null
-    union
-    select run_id from unknown
 )
 select
-    begun.id, taken.external_id as draft, unsure.run_id is not null as unsure,
+    begun.id, taken.external_id as draft, taken.opened_by, taken.after_message,
     exists (select from left_over) as left_over, mine.summary, mine.pinned,
     array (
         select row_id
@@ -235,10 +226,10 @@ select
 from begun
 join mine on mine.key = begun.session
 left join taken on taken.run_id = begun.id
-left join unsure on unsure.run_id = begun.id
 union all
 select
-    begun.id, null, null, null, null, null, null, null, h.id, h.role, h.text, h.native, h.format
+    begun.id, null, null, null, null, null, null, null, null, h.id, h.role, h.text, h.native,
+    h.format
 from begun
 join mine on mine.key = begun.session
 join history as h
@@ -262,7 +253,7 @@ where (select l.node from heartbeat_run_logs as l where l.id = asked.id) is dist
 -- session's history now. $3 are its rows.
 select
     r.node, r.outcome, d.external_id as draft,
-    d.run_id is not null and d.external_id is null as unsure, s.summary, s.pinned,
+    d.opened_by, d.after_message, s.summary, s.pinned,
     array (
         select row_id
         from unnest($3::bigint[]) as row_id
@@ -406,7 +397,7 @@ with asked as (
     select
         m.channel, m.account, m.chat, m.message, ended.session, m.message ->> 'occurrence',
         m.message ->> 'beat', m.message ->> 'alert',
-        coalesce((m.message -> 'unsure')::boolean, false), ended.finished_at, ended.finished_at
+        m.message ? 'lost', ended.finished_at, ended.finished_at
     from messages as m
     join ended on ended.id = m.run_id
     order by m.ordinal

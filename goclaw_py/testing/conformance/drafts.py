@@ -7,7 +7,7 @@ from dataclasses import replace
 from goclaw_py.core.errors import MaybeSent, NotSent, Undeliverable
 from goclaw_py.core.events import RunEnded, RunStarted
 from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import OutboundMessage, PeerKind
+from goclaw_py.core.messages import LostDraft, OutboundMessage, PeerKind
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.testing.conformance.check import check
 from goclaw_py.testing.conformance.rig import Offer, Trouble
@@ -15,6 +15,7 @@ from goclaw_py.testing.conformance.scene import Scene, require
 from goclaw_py.testing.conformance.sending import arrives, shown, texts
 
 RUN = RunId("0190d2a4-7a2b-7c3d-8e4f-123456789abc")
+OTHER_RUN = RunId("0190d2a4-7a2b-7c3d-8e4f-abcdef123456")
 
 
 def _said(scene: Scene, text: str, draft: str | None = None) -> OutboundMessage:
@@ -111,13 +112,22 @@ async def an_edit_whose_answer_is_lost_is_not_sent(scene: Scene) -> None:
 
 @check("IO-5", Offer.DRAFTS, Trouble.ANSWER_LOST)
 async def a_first_post_whose_answer_is_lost_is_maybe_sent(scene: Scene) -> None:
-    """Nobody knows its id; the reply will be a new message."""
+    """Nobody knows its id: the channel finds it, or the reply will be a new message."""
     rig = scene.rig
+    before = (await arrives(scene, "before")).id
     await rig.cause(Trouble.ANSWER_LOST)
     error = await scene.fails(rig.channel.post_draft(_said(scene, "one")))
     require(isinstance(error, MaybeSent), f"it is MaybeSent, not {error!r}")
     await rig.calm()
-    await arrives(scene, "one two three")
+    for lost in (LostDraft(RUN, before), LostDraft(OTHER_RUN, before)):
+        look = rig.channel.find_draft(rig.ann, lost, before=None, known={before})
+        found = await scene.call(look)
+        require(found is None or lost.run_id == RUN, "no other run's draft is taken for it")
+        if found is not None:
+            await scene.call(rig.channel.send(_said(scene, "one two three", found)))
+            seen = texts(scene)
+            require(seen == ["before", "one two three"], f"people see the reply once, not {seen}")
+    await arrives(scene, "next")
 
 
 @check("IO-4", Offer.DRAFTS)

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Say, ScriptedAgent, Stream
-from tests.support.drafting import DraftingChannel
+from tests.support.drafting import DraftingChannel, outbox
 from tests.support.harness import GatewayProcess, Ways, a_process, until
 
 NARROW = Ways(QueuePolicy(), main_lane=1)
@@ -34,8 +33,7 @@ class Cut:
 
     def said(self, text: str) -> list[str | None]:
         """In which drafts that was said, or None; any gateway sends what is due."""
-        sent = [*self.first.channel.sent, *self.second.channel.sent]
-        return [one.draft for one in sent if one.text == text]
+        return [one.draft for one in self.shows.sent if one.text == text]
 
 
 @asynccontextmanager
@@ -48,12 +46,13 @@ async def cut_off(
     to tell the id of the draft; ``keeps``: the database keeps that, and its answer is lost.
     """
     database, shows = MemoryDatabase(), DraftingChannel()
+    beside = DraftingChannel().beside(shows)
     shows.answer_slow_s = answer_s
     async with (
         a_process(
             ScriptedAgent(otherwise=lambda _: SLOW), NARROW, database=database, channels=(shows,)
         ) as first,
-        a_process(second, NARROW, database=database, channels=(DraftingChannel(),)) as other,
+        a_process(second, NARROW, database=database, channels=(beside,)) as other,
     ):
         await other.say("busy", chat="bob")
         await second.until_active(1)
@@ -77,27 +76,26 @@ def let_in(gateway: GatewayProcess) -> None:
 
 
 @pytest.mark.parametrize("answer_s", [0.0, 3.0])
-async def test_the_draft_of_a_message_that_was_stopped_elsewhere_is_closed(answer_s: float) -> None:
+async def test_the_draft_of_a_message_that_was_stopped_elsewhere_is_removed(
+    answer_s: float,
+) -> None:
     async with cut_off(ScriptedAgent(Block()), answer_s=answer_s) as cut:
         await asyncio.sleep(3)
         await cut.second.say("/stop")
         let_in(cut.first)
-        await until(lambda: bool(cut.shows.closed_drafts()), within_s=30)
+        await until(lambda: cut.shows.deleted == {"draft-1"}, within_s=30)
         await asyncio.sleep(60)
-        shown = cut.shows.drafted["draft-1"][-1]
-        assert shown.startswith("0")
-        assert cut.shows.closed_drafts() == [("draft-1", Outcome.INTERRUPTED, shown)]
+        assert [row.message.text for row in await outbox(cut.second)] == ["", ""]
 
 
-async def test_the_draft_of_a_message_that_is_answered_elsewhere_is_closed() -> None:
+async def test_the_run_of_another_gateway_finds_the_draft_of_its_message() -> None:
+    """SPEC IO-5: the gateway that posted it does not come between."""
     async with cut_off(ScriptedAgent(Block(), Say("done"))) as cut:
         await cut.second.say("/stop", chat="bob")
-        await until(lambda: cut.said("done") == [None])
+        await until(lambda: cut.said("done") == ["draft-1"])
         let_in(cut.first)
-        await until(lambda: bool(cut.shows.closed_drafts()), within_s=30)
         await asyncio.sleep(60)
-        closed = [(draft, outcome) for draft, outcome, _ in cut.shows.closed_drafts()]
-        assert closed == [("draft-1", Outcome.INTERRUPTED)]
+        assert cut.shows.deleted == set()
 
 
 async def test_the_next_run_goes_on_in_the_draft_if_it_hears_of_it_in_time() -> None:
@@ -107,7 +105,7 @@ async def test_the_next_run_goes_on_in_the_draft_if_it_hears_of_it_in_time() -> 
         await cut.second.say("/stop", chat="bob")
         await until(lambda: bool(cut.said("done")))
         assert cut.said("done") == ["draft-1"]
-        assert cut.shows.closed_drafts() == []
+        assert cut.shows.deleted == set()
 
 
 async def test_a_draft_in_which_another_run_has_answered_is_left_alone() -> None:
@@ -117,4 +115,4 @@ async def test_a_draft_in_which_another_run_has_answered_is_left_alone() -> None
         await until(lambda: cut.said("done") == ["draft-1"])
         let_in(cut.first)
         await asyncio.sleep(60)
-        assert cut.shows.closed_drafts() == []
+        assert cut.shows.deleted == set()

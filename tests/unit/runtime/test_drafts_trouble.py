@@ -47,8 +47,21 @@ async def test_a_post_that_hangs_as_the_run_ends_costs_five_seconds_and_is_remov
         (row,) = await outbox(gateway)
         assert (row.message.draft, row.possible_duplicate) == (None, True)
         await asyncio.sleep(120)
-        assert channel.closed_drafts() == [("draft-1", Outcome.COMPLETED, "one ")]
+        assert channel.deleted == {"draft-1"}
         assert channel.visible() == ["one two"]
+
+
+async def test_a_reply_finishes_a_draft_whose_answer_comes_after_it() -> None:
+    """SPEC IO-5: the late answer does not remove the reply."""
+    channel = DraftingChannel()
+    channel.answer_slow_s = 60.0
+    agent = ScriptedAgent(Stream(("one ", "two"), every_s=2))
+    async with a_process(agent, AT_ONCE, channels=(channel,)) as gateway:
+        await gateway.say("hello")
+        await channel.until_sent(1)
+        await asyncio.sleep(120)
+        assert channel.visible() == ["one two"]
+        assert channel.deleted == set()
 
 
 async def test_a_post_that_ends_shortly_after_its_run_is_finished_all_the_same() -> None:
@@ -76,17 +89,56 @@ async def test_an_edit_that_hangs_cannot_undo_the_final_one() -> None:
         assert channel.drafted["draft-1"] == ["one ", "one two three"]
 
 
-async def test_a_lost_answer_to_the_post_is_recorded_and_nothing_more_is_shown() -> None:
+async def test_a_draft_whose_answer_was_lost_is_found_and_grows_on() -> None:
     """SPEC IO-5."""
     channel = DraftingChannel()
     channel.draft_failures = [Failure(MaybeSent("no answer"), arrives=True)]
     async with a_process(ScriptedAgent(SLOW), AT_ONCE, channels=(channel,)) as gateway:
         await gateway.say("hello")
         await channel.until_sent(1)
+        assert len(channel.drafted["draft-1"]) > 2
+        assert channel.visible() == [SLOW_TEXT]
+        (row,) = await outbox(gateway)
+        assert (row.message.draft, row.possible_duplicate) == ("draft-1", False)
+
+
+async def test_a_draft_that_is_not_found_is_recorded_and_nothing_more_is_shown() -> None:
+    """SPEC IO-5: the reply is no repeat, so no line says so."""
+    channel = DraftingChannel()
+    channel.draft_failures = [Failure(MaybeSent("no answer"))]
+    async with a_process(ScriptedAgent(SLOW), AT_ONCE, channels=(channel,)) as gateway:
+        await gateway.say("hello")
+        await channel.until_sent(1)
         assert len(channel.asked) == 1
+        assert channel.visible() == [SLOW_TEXT]
         (row,) = await outbox(gateway)
         assert (row.message.draft, row.possible_duplicate) == (None, True)
         assert row.attempts == 1
+
+
+async def test_a_draft_that_cannot_be_looked_for_until_the_end_becomes_the_reply() -> None:
+    channel = DraftingChannel()
+    channel.draft_failures = [Failure(MaybeSent("no answer"), arrives=True)]
+    agent = ScriptedAgent(Stream(("one ", "two"), every_s=3))
+    async with a_process(agent, AT_ONCE, channels=(channel,)) as gateway:
+        await gateway.say("hello")
+        await until(lambda: bool(channel.drafted))
+        channel.fail(NotSent("no route"))
+        await channel.until_sent(1)
+        assert channel.visible() == ["one two"]
+        (row,) = await outbox(gateway)
+        assert (row.external_id, row.attempts) == ("draft-1", 1)
+
+
+async def test_the_lost_draft_of_a_run_that_is_stopped_is_removed() -> None:
+    """SPEC CMD-3."""
+    channel = DraftingChannel()
+    channel.draft_failures = [Failure(MaybeSent("no answer"), arrives=True)]
+    async with a_process(ScriptedAgent(BLOCKED), AT_ONCE, channels=(channel,)) as gateway:
+        await gateway.say("hello")
+        await until(lambda: bool(channel.drafted))
+        await gateway.say("/stop", apart_s=60)
+        assert channel.visible() == ["Stopped."]
 
 
 @pytest.mark.parametrize("error", [NotSent("no route"), RateLimited("slow down", 2.5)])

@@ -27,9 +27,17 @@ from goclaw_py.runtime.retry import send_delay_s
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Say, ScriptedAgent
 from goclaw_py.testing.channel import Failure, RecordingChannel
+from tests.support.again import SENT_AGAIN
 from tests.support.harness import GatewayProcess, Ways, a_process, until
 
 AT_ONCE = Ways(QueuePolicy())
+
+
+class Shouting(RecordingChannel):
+    """Its markup is capitals."""
+
+    def parts(self, text: str) -> list[str]:
+        return [text.upper()]
 
 
 def to(chat: str, text: str, *, channel: str = "telegram") -> OutboundMessage:
@@ -184,15 +192,47 @@ async def test_what_was_certainly_not_sent_is_tried_again_freely() -> None:
         assert gateway.channel.texts() == ["hello"]
 
 
-async def test_what_was_perhaps_sent_is_sent_again_and_marked() -> None:
-    """SPEC IO-5."""
+async def test_what_was_perhaps_sent_is_sent_again_with_a_line_that_says_so() -> None:
+    """SPEC IO-5: only what may be there twice; the stored text stays as it is."""
     async with a_process() as gateway:
         gateway.channel.fail(Failure(MaybeSent("no answer"), arrives=True))
-        await put(gateway, to("ann", "hello"))
-        await ends(gateway, OutboxState.SENT)
-        row = await the_row(gateway)
+        await put(gateway, to("ann", "hello"), to("ann", "part two"))
+        await ends(gateway, OutboxState.SENT, OutboxState.SENT)
+        row, _ = await rows(gateway)
         assert (row.attempts, row.possible_duplicate) == (2, True)
+        assert row.message.text == "hello"
+        again = "hello\n\n(sent again: Telegram did not confirm the first)"
+        assert gateway.channel.texts() == ["hello", again, "part two"]
+
+
+async def test_a_line_that_something_is_sent_again_is_written_as_the_channel_takes_it() -> None:
+    async with a_process(channels=(Shouting(name="matrix"),)) as gateway:
+        gateway.channel.fail(MaybeSent("no answer"))
+        target = Target("matrix", "default", "ann")
+        await put(gateway, OutboundMessage(target, "HELLO", rich=True))
+        await ends(gateway, OutboxState.SENT)
+        line = "(SENT AGAIN: MATRIX DID NOT CONFIRM THE FIRST)"
+        assert gateway.channel.texts() == [f"HELLO\n\n{line}"]
+
+
+async def test_a_repeated_edit_says_nothing_of_that() -> None:
+    """SPEC IO-5: it is seen once."""
+    async with a_process() as gateway:
+        gateway.channel.fail(Failure(MaybeSent("no answer"), arrives=True))
+        await put(gateway, replace(to("ann", "hello"), draft="5"))
+        await ends(gateway, OutboxState.SENT)
         assert gateway.channel.texts() == ["hello", "hello"]
+
+
+async def test_what_was_perhaps_sent_an_hour_ago_says_so_when_it_is_sent_by_hand() -> None:
+    async with a_process() as gateway:
+        gateway.channel.fail(*(MaybeSent("no answer") for _ in range(100)))
+        await put(gateway, to("ann", "hello"))
+        await ends(gateway, OutboxState.DEAD)
+        gateway.channel.heal()
+        await gateway.control.retry_outbox([(await the_row(gateway)).id])
+        await ends(gateway, OutboxState.SENT)
+        assert gateway.channel.texts() == ["hello" + SENT_AGAIN]
 
 
 async def test_a_flooded_chat_waits_as_long_as_the_server_says() -> None:
@@ -235,7 +275,7 @@ async def test_an_outage_of_minutes_kills_no_message() -> None:
         gateway.channel.fail(*(MaybeSent("502") for _ in range(8)))
         await put(gateway, to("ann", "hello"))
         await ends(gateway, OutboxState.SENT, OutboxState.DEAD)
-        assert gateway.channel.texts() == ["hello"]
+        assert gateway.channel.texts() == ["hello" + SENT_AGAIN]
         assert (await the_row(gateway)).possible_duplicate
 
 
@@ -282,7 +322,7 @@ async def test_a_bug_in_a_channel_does_not_block_the_chat_for_ever(
         gateway.channel.fail(KeyError("a bug"))
         await put(gateway, to("ann", "one"), to("ann", "two"))
         await ends(gateway, OutboxState.SENT)
-        assert gateway.channel.texts() == ["one", "two"]
+        assert gateway.channel.texts() == ["one" + SENT_AGAIN, "two"]
         first, _ = await rows(gateway)
         assert first.possible_duplicate
         assert "channel_send_crashed" in caplog.messages
@@ -302,7 +342,7 @@ async def test_a_crash_while_sending_is_repeated_and_marked() -> None:
         await asyncio.sleep(20)
         async with a_process(database=database) as second:
             await second.channel.until_sent(2)
-            assert second.channel.texts() == ["hello", "next"]
+            assert second.channel.texts() == ["hello" + SENT_AGAIN, "next"]
             marks = [row.possible_duplicate for row in await rows(second)]
             assert marks == [True, False]
 

@@ -20,6 +20,7 @@ from goclaw_py.ports.store import OutboxState
 from goclaw_py.runtime.outbox import UNSURE_FOR
 from goclaw_py.testing.agents import Block, Ignore, Say, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
+from tests.support.again import SENT_AGAIN
 from tests.support.harness import GatewayProcess, Ways, a_process, session_of, until
 
 AT_ONCE = Ways(QueuePolicy())
@@ -184,7 +185,7 @@ async def test_a_message_that_cannot_be_marked_is_sent_again_as_a_possible_dupli
         await put(gateway, "one", "two")
         await gateway.channel.until_sent(3)
         await asyncio.sleep(60)
-        assert gateway.channel.texts() == ["one", "one", "two"]
+        assert gateway.channel.texts() == ["one", "one" + SENT_AGAIN, "two"]
         two, one = await gateway.store.outbox()
         assert (one.state, one.possible_duplicate) == (OutboxState.SENT, True)
         assert (two.state, two.possible_duplicate) == (OutboxState.SENT, False)
@@ -196,7 +197,7 @@ async def test_a_message_whose_failure_cannot_be_marked_does_not_block_its_chat(
         refuse(gateway, "mark_failed", times=6)
         await put(gateway, "one", "two")
         await gateway.channel.until_sent(2)
-        assert gateway.channel.texts() == ["one", "two"]
+        assert gateway.channel.texts() == ["one" + SENT_AGAIN, "two"]
 
 
 async def test_an_old_message_that_cannot_be_marked_is_dead_instead_of_sent_for_ever() -> None:
@@ -220,7 +221,7 @@ async def test_a_message_that_cannot_be_marked_dead_leaves_the_chat_free() -> No
         refuse(gateway, "mark_dead", times=3)
         await put(gateway, "one", "two")
         await gateway.channel.until_sent(2)
-        assert gateway.channel.texts() == ["one", "two"]
+        assert gateway.channel.texts() == ["one" + SENT_AGAIN, "two"]
 
 
 async def test_an_outage_costs_a_mark_none_of_its_tries() -> None:

@@ -20,7 +20,16 @@ from pathlib import Path
 import pytest
 
 from channels.telegram.adapter import TelegramChannel
-from channels.telegram.client import Bot, BotClient, Buttons, Place, Text, Upload, Webhook
+from channels.telegram.client import (
+    Bot,
+    BotClient,
+    Buttons,
+    MessageGone,
+    Place,
+    Text,
+    Upload,
+    Webhook,
+)
 from channels.telegram.settings import Settings
 from goclaw_py.core.errors import ChannelError, StoreUnavailable
 from goclaw_py.core.messages import Inbound, InboundMessage
@@ -119,6 +128,8 @@ class ScriptedClient:
     toasts: list[str] = field(default_factory=list)
     bare: list[tuple[int, int]] = field(default_factory=list)
     """Messages whose buttons were taken away."""
+    looked: list[int] = field(default_factory=list)
+    """Messages below which buttons were set."""
     hooks: list[HookSet] = field(default_factory=list)
     menu: Mapping[str, str] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
@@ -223,9 +234,20 @@ class ScriptedClient:
         self.presses.append((now(), press_id))
         self.toasts.append(text)
 
+    async def set_buttons(self, chat_id: int, message_id: int, buttons: Buttons) -> bool:
+        await self._begin("set_buttons")
+        self.looked.append(message_id)
+        message = self.messages.get(message_id)
+        if message is None:
+            raise MessageGone("message to edit not found")
+        self.messages[message_id] = replace(message, buttons=_rows(buttons))
+        return message.buttons != _rows(buttons)
+
     async def remove_buttons(self, chat_id: int, message_id: int) -> None:
         await self._begin("remove_buttons")
         self.bare.append((chat_id, message_id))
+        if message_id in self.messages:
+            self.messages[message_id] = replace(self.messages[message_id], buttons=())
 
     async def set_commands(self, commands: Mapping[str, str]) -> None:
         await self._begin("set_commands")

@@ -14,6 +14,7 @@ from goclaw_py.core.outcomes import Outcome
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Ignore
 from goclaw_py.testing.channel import RecordingChannel
+from tests.support.again import SENT_AGAIN
 from tests.support.beats import (
     EVERY,
     after,
@@ -131,7 +132,7 @@ async def test_an_alert_whose_process_dies_before_it_is_sent_is_sent_once() -> N
         write(second)
         await until_ended(second, 2)
         await asyncio.sleep(60)
-        assert channel.texts() == [ALERT]
+        assert channel.texts() == [ALERT + SENT_AGAIN]
         assert await outcomes(second) == ["alerted", "duplicate"]
 
 

@@ -1,0 +1,61 @@
+"""Where a lost draft is looked for (SPEC IO-5)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from channels.telegram.lost_drafts import LOOKED_AT, numbers_between
+from goclaw_py.core.errors import NotSent
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import LostDraft, OutboundMessage, Target
+from tests.unit.channels.telegram.scripted import ScriptedClient, over
+
+ANN = Target("telegram", "default", "7")
+RUN = RunId("0190d2a4-7a2b-7c3d-8e4f-123456789abc")
+
+
+@pytest.mark.parametrize(
+    ("after", "before", "numbers"),
+    [
+        (4, None, list(range(5, 5 + LOOKED_AT))),
+        (4, 7, [5, 6]),
+        (4, 5, []),
+        (9, 5, []),
+        (4, 15, [*range(5, 13), 14, 13]),
+        (1, 100, [*range(2, 10), *range(99, 91, -1)]),
+        (None, 4, [3, 2, 1]),
+        (None, None, []),
+    ],
+)
+def test_it_is_looked_for_behind_the_question_and_before_the_reply(
+    after: int | None, before: int | None, numbers: list[int]
+) -> None:
+    assert list(numbers_between(after, before)) == numbers
+
+
+async def test_a_draft_whose_id_came_late_is_looked_for_there_only() -> None:
+    client = ScriptedClient()
+    async with over(client) as channel:
+        number = await channel.post_draft(OutboundMessage(ANN, "one", run_id=RUN))
+        lost = LostDraft(RUN, "90", number)
+        assert await channel.find_draft(ANN, lost, before=None, known=()) == number
+        assert client.looked == [101]
+        assert await channel.find_draft(ANN, lost, before=None, known={number}) is None
+
+
+async def test_a_look_that_is_cut_off_leaves_no_button_behind() -> None:
+    client = ScriptedClient()
+    client.takes_s["set_buttons"] = 1.0
+    client.fail("remove_buttons", NotSent("reset"))
+    async with over(client) as channel:
+        await channel.send(OutboundMessage(ANN, "Nothing was running."))
+        look = asyncio.ensure_future(
+            channel.find_draft(ANN, LostDraft(RUN, "100"), before=None, known=())
+        )
+        await asyncio.sleep(0.5)
+        look.cancel()
+        await asyncio.sleep(10)
+    assert client.messages[101].buttons == ()
+    assert client.looked == [101]
