@@ -255,9 +255,9 @@ class Outbox:
             if found is not None:
                 await channel.send(OutboundMessage(message.target, "", draft=found))
         except ChannelError as error:
-            log.info("draft_search_failed", extra={"outbox": row.id, "error": str(error)})
+            log.info("draft_search_failed", extra={"run_id": message.run_id, "error": str(error)})
         except Exception:
-            log.exception("draft_search_crashed", extra={"outbox": row.id})
+            log.exception("draft_search_crashed", extra={"run_id": message.run_id})
 
     async def _mark(
         self, row: OutboxRow, result: Delivery, mark: Callable[[], Awaitable[None]]
