@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -35,7 +35,15 @@ from goclaw_py.core.events import (
     RunText,
     RunWaits,
 )
-from goclaw_py.core.messages import Attachment, LostDraft, OutboundMessage, PeerKind, Target
+from goclaw_py.core.messages import (
+    Attachment,
+    FileKind,
+    LostDraft,
+    OutboundMessage,
+    OutFile,
+    PeerKind,
+    Target,
+)
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.pacing import Pace
 from goclaw_py.core.status import HEALTHY, ChannelHealth, ChannelState
@@ -58,6 +66,13 @@ _REFUSED_FOR_S = 300.0
 _TOKEN_LOOK_S = 5.0
 _ASK_AGAIN_S = 60.0
 """How often a channel that has stopped asks the server about its token."""
+_ALBUMS = {
+    FileKind.PHOTO: "seen",
+    FileKind.VIDEO: "seen",
+    FileKind.AUDIO: "heard",
+    FileKind.DOCUMENT: "documents",
+}
+"""Which kinds of files an album may hold together, by the Bot API."""
 _CURE = "get a token from @BotFather and write it into token_file, which is read again"
 
 
@@ -191,6 +206,14 @@ class TelegramChannel:
     async def send(self, message: OutboundMessage) -> str:
         """Send a message or finish a draft; the message's number in its chat."""
         return await self._noting_refusal(self._sending.send(message))
+
+    def album(self, file: OutFile) -> str:
+        """Pictures with videos, documents among themselves, music too; a voice message is alone."""
+        return _ALBUMS.get(file.kind, "")
+
+    async def send_album(self, messages: Sequence[OutboundMessage]) -> list[str]:
+        """Send files as one; the numbers of its messages in their chat."""
+        return await self._noting_refusal(self._sending.send_album(messages))
 
     def drafts(self, target: Target, peer: PeerKind) -> bool:
         """Whether a reply grows by edits there."""

@@ -11,7 +11,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Coroutine, Mapping
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from urllib.parse import quote
 
@@ -23,7 +23,6 @@ from channels.telegram.client import (
     MessageGone,
     PollConflict,
     TextTooLong,
-    TopicGone,
 )
 from goclaw_py.core.errors import (
     ChannelError,
@@ -33,6 +32,7 @@ from goclaw_py.core.errors import (
     MaybeSent,
     NotSent,
     RateLimited,
+    TopicGone,
     Undeliverable,
 )
 
@@ -52,7 +52,7 @@ class KindRefused(Undeliverable):
     """A file is not taken as what it was sent as (a picture); as a document it may be."""
 
 
-_BY_WORDS: tuple[tuple[type[Undeliverable], tuple[str, ...]], ...] = (
+_BY_WORDS: tuple[tuple[Callable[[str], Undeliverable], tuple[str, ...]], ...] = (
     # First: its words quote the text that was refused.
     (MarkupRefused, ("can't parse entities", "entity_", "entities_")),
     (TextTooLong, ("message is too long", "message_too_long")),
@@ -76,7 +76,8 @@ _BY_WORDS: tuple[tuple[type[Undeliverable], tuple[str, ...]], ...] = (
     ),
     (FileTooBig, ("file is too big", "request entity too large")),
     # Before the chats that are gone: a 403 of this kind says nothing about the whole chat.
-    (TopicGone, ("topic_closed", "topic_deleted", "message thread not found")),
+    (TopicGone, ("topic_closed",)),
+    (partial(TopicGone, closed=False), ("topic_deleted", "message thread not found")),
     (Undeliverable, ("not enough rights", "have no rights")),
     (
         ChatGone,
@@ -121,6 +122,13 @@ def sent_id(result: object) -> int:
     if not isinstance(number, int) or isinstance(number, bool):
         raise MaybeSent("an answer of the Bot API is not understood: it names no message")
     return number
+
+
+def sent_ids(result: object) -> list[int]:
+    """The ids of the messages of an album. Raises ``MaybeSent`` if one has none."""
+    if not isinstance(result, list):
+        raise MaybeSent("an answer of the Bot API is not understood: it names no messages")
+    return [sent_id(message) for message in result]
 
 
 def file_path(result: object, *, limit_bytes: int) -> str:

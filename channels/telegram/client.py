@@ -31,10 +31,6 @@ class MarkupRefused(Undeliverable):
     """The server cannot read the HTML of a text; without it the text may pass."""
 
 
-class TopicGone(Undeliverable):
-    """The topic is closed or deleted; its group may be written to all the same."""
-
-
 class TextTooLong(Undeliverable):
     """The server counts a text as longer than we do; in smaller pieces it may pass."""
 
@@ -114,9 +110,9 @@ class BotClient(Protocol):
 
     Every method raises a ``ChannelError`` whose class says what is known: ``ChannelRefused`` only
     for the Bot API's own word, never for a proxy's 404; ``ChatGone`` for a chat that cannot be
-    written to; ``ChatMoved`` for a group that became a supergroup. Neither its text nor anything
-    chained to it holds the token (SPEC CHAN-8), though the server or a library may have quoted it.
-    Cancelling a call leaves its outcome unknown.
+    written to; ``TopicGone`` for a topic of it; ``ChatMoved`` for a group that became a supergroup.
+    Neither its text nor anything chained to it holds the token (SPEC CHAN-8), though the server or
+    a library may have quoted it. Cancelling a call leaves its outcome unknown.
     """
 
     async def get_me(self) -> Bot:
@@ -173,6 +169,20 @@ class BotClient(Protocol):
 
         A picture that the server does not take as one is sent as a document. Raises ``FileTooBig``
         and ``MarkupRefused`` besides, ``Undeliverable`` for a file that cannot be read.
+        """
+
+    async def send_album(
+        self,
+        place: Place,
+        uploads: Sequence[Upload],
+        *,
+        captions: Sequence[Text | None],
+        reply_to: int | None,
+    ) -> list[int]:
+        """Send 2 to 10 files as an album and return the ids of its messages, in order.
+
+        Each is shown as what it is. Raises as ``send_file``, but sends nothing in another way: for
+        any file that is not taken the whole is refused.
         """
 
     async def fetch_file(self, file_id: str, to: Path, *, limit_bytes: int) -> int:

@@ -11,8 +11,16 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NoReturn
@@ -239,6 +247,23 @@ async def send_opened(upload: Upload, send: Callable[[FileKind, FilePart], Await
     # Opened again: the first request may have closed it.
     with opened(upload) as part:
         return await send(FileKind.DOCUMENT, part)
+
+
+@contextmanager
+def opened_together(uploads: Sequence[Upload]) -> Iterator[list[FilePart]]:
+    """Open the files of an album.
+
+    Raises ``Undeliverable`` for what the server would refuse, before the first byte leaves.
+    """
+    with ExitStack() as stack:
+        parts = [stack.enter_context(opened(upload)) for upload in uploads]
+        sizes = [os.fstat(part.content.fileno()).st_size for part in parts]
+        if sum(sizes) > UPLOAD_LIMIT:
+            raise FileTooBig(f"an album of {sum(sizes)} bytes; {UPLOAD_LIMIT} may be sent")
+        for upload, size in zip(uploads, sizes, strict=True):
+            if upload.kind is FileKind.PHOTO and size > PICTURE_LIMIT:
+                raise KindRefused(f"{upload.name}: {size} bytes are too many for a picture")
+        yield parts
 
 
 async def save(pieces: AsyncGenerator[bytes, None], to: Path, *, limit_bytes: int) -> int:

@@ -30,6 +30,7 @@ from channels.telegram.inbound_chat import (
     real_reply,
 )
 from channels.telegram.inbound_content import Content, read_content, read_quote
+from channels.telegram.inbound_topic import read_topic, topic_name
 from goclaw_py.core.messages import ChatMigrated, Inbound, InboundMessage, PeerKind, Sender
 from goclaw_py.core.text import utf16_len
 
@@ -43,7 +44,11 @@ def read_message(message: Fields, arrival: Arrival, *, edited: bool = False) -> 
     peer = read_peer(chat)
     if moved := _migrated(message, chat, arrival.account):
         return moved
-    if peer is None or is_for_nobody(message, arrival.bot):
+    if peer is None:
+        return None
+    if changed := read_topic(message, peer, arrival.account):
+        return changed
+    if is_for_nobody(message, arrival.bot):
         return None
     content = read_content(message, direct=peer is PeerKind.DIRECT)
     # A shared position is edited every few seconds, for hours: nobody is told of that again.
@@ -96,6 +101,7 @@ def _said(
         edits=external_id if edited else None,
         unsupported=content.unsupported,
         place_name=name_of(chat),
+        topic_name=topic_name(message, thread),
     )
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from weakref import WeakValueDictionary
 
@@ -21,7 +20,6 @@ from channels.telegram.client import (
     Place,
     Text,
     TextTooLong,
-    TopicGone,
     Upload,
 )
 from channels.telegram.format import plain, render
@@ -30,8 +28,6 @@ from goclaw_py.core.errors import ChannelError, MaybeSent, Undeliverable
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.text import split_text, well_formed
-
-log = logging.getLogger(__name__)
 
 _STOP = "⏹ Stop"
 _GROWING = " …"
@@ -135,17 +131,14 @@ class Sending:
     async def _post(self, place: Place, text: Text, reply_to: str | None, buttons: Buttons) -> int:
         client = await self._client()
         reply = number_of(reply_to)
-
-        async def post(there: Place) -> int:
-            try:
-                return await client.send_message(there, text, reply_to=reply, buttons=buttons)
-            except MarkupRefused:
-                if not text.html:
-                    raise
-                bare = _as_plain(text)
-                return await client.send_message(there, bare, reply_to=reply, buttons=buttons)
-
-        return await _in_topic(place, post)
+        try:
+            return await client.send_message(place, text, reply_to=reply, buttons=buttons)
+        except MarkupRefused:
+            if not text.html:
+                raise
+            return await client.send_message(
+                place, _as_plain(text), reply_to=reply, buttons=buttons
+            )
 
     async def _edit(self, place: Place, draft: str, text: Text, buttons: Buttons) -> None:
         client = await self._client()
@@ -171,30 +164,28 @@ class Sending:
             if len(self._shown) > _DRAFTS:
                 self._shown.popitem(last=False)
 
+    async def send_album(self, messages: Sequence[OutboundMessage]) -> list[str]:
+        """See ``Channel.send_album``."""
+        client = await self._client()
+        place, reply = place_or_raise(messages[0].target), number_of(messages[0].reply_to)
+        uploads, captions = map(list, zip(*map(_upload, messages), strict=True))
+        ids = await client.send_album(place, uploads, captions=captions, reply_to=reply)
+        return [str(number) for number in ids]
+
     async def _send_file(self, place: Place, message: OutboundMessage) -> int:
         client = await self._client()
-        file = message.file
-        assert file is not None
-        upload = Upload(file.kind, Path(file.path), file.name, file.mime)
-        caption = None
-        if message.text:
-            short = split_text(well_formed(message.text), CAPTION_LIMIT)
-            caption = Text(short[0]) if short else None
+        upload, caption = _upload(message)
         reply = number_of(message.reply_to)
-        return await _in_topic(
-            place, lambda there: client.send_file(there, upload, caption=caption, reply_to=reply)
-        )
+        return await client.send_file(place, upload, caption=caption, reply_to=reply)
 
 
-async def _in_topic(place: Place, send: Callable[[Place], Awaitable[int]]) -> int:
-    """Send to a topic, or to the general one of its group if it is closed or deleted."""
-    try:
-        return await send(place)
-    except TopicGone as error:
-        if place.thread_id is None:
-            raise
-        log.info("topic_gone", extra={"error": str(error)})
-        return await send(Place(place.chat_id))
+def _upload(message: OutboundMessage) -> tuple[Upload, Text | None]:
+    """The file of a message, and what stands under it."""
+    file = message.file
+    assert file is not None
+    short = split_text(well_formed(message.text), CAPTION_LIMIT)
+    caption = Text(short[0]) if short else None
+    return Upload(file.kind, Path(file.path), file.name, file.mime), caption
 
 
 def draft_text(markdown: str) -> Text:

@@ -30,6 +30,7 @@ from aiogram.methods import (
     GetWebhookInfo,
     SendChatAction,
     SendDocument,
+    SendMediaGroup,
     SendMessage,
     SendMessageDraft,
     SendPhoto,
@@ -44,6 +45,10 @@ from aiogram.types import (
     InlineKeyboardButton,
     InlineKeyboardMarkup,
     InputFile,
+    InputMediaAudio,
+    InputMediaDocument,
+    InputMediaPhoto,
+    InputMediaVideo,
     LinkPreviewOptions,
     ReactionTypeEmoji,
     ReplyParameters,
@@ -59,14 +64,22 @@ from channels.telegram.answers import (
     poll_timeout_s,
     read_answer,
     sent_id,
+    sent_ids,
     silence,
     updates,
 )
 from channels.telegram.client import Bot, Buttons, MessageGone, Place, Text, Upload, Webhook
-from channels.telegram.http import FilePart, Pool, Pools, save, send_opened
+from channels.telegram.http import FilePart, Pool, Pools, opened_together, save, send_opened
 from channels.telegram.settings import Settings
 from goclaw_py.core.messages import FileKind
 
+_Media = InputMediaAudio | InputMediaDocument | InputMediaPhoto | InputMediaVideo
+_MEDIA: Mapping[FileKind, type[_Media]] = {
+    FileKind.PHOTO: InputMediaPhoto,
+    FileKind.VIDEO: InputMediaVideo,
+    FileKind.AUDIO: InputMediaAudio,
+    FileKind.DOCUMENT: InputMediaDocument,
+}
 _NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
 
 
@@ -114,7 +127,9 @@ class _Session(BaseSession):
                 files[name] = value.part
             else:
                 # Plain values, not texts of JSON: they are written as JSON together.
-                parameters[name] = self.prepare_value(value, bot, {}, _dumps_json=False)
+                within: dict[str, Any] = {}
+                parameters[name] = self.prepare_value(value, bot, within, _dumps_json=False)
+                files |= {field: file.part for field, file in within.items()}
         status, body = await self._pool.post(
             self.api.api_url(bot.token, method.__api_method__),
             parameters,
@@ -264,6 +279,32 @@ class AiogramClient:
             return sent_id(await _call(self._carrier, method))
 
         return await send_opened(upload, send)
+
+    @guarded(repeatable=False)
+    async def send_album(
+        self,
+        place: Place,
+        uploads: Sequence[Upload],
+        *,
+        captions: Sequence[Text | None],
+        reply_to: int | None,
+    ) -> list[int]:
+        """Send files as an album."""
+        with opened_together(uploads) as parts:
+            album = SendMediaGroup(
+                chat_id=place.chat_id,
+                media=[
+                    _MEDIA[upload.kind](
+                        media=_File(part),
+                        caption=caption.text if caption else None,
+                        parse_mode=_mode(caption) if caption else None,
+                    )
+                    for part, upload, caption in zip(parts, uploads, captions, strict=True)
+                ],
+                message_thread_id=place.thread_id,
+                reply_parameters=_reply(reply_to),
+            )
+            return sent_ids(await _call(self._carrier, album))
 
     @guarded()
     async def fetch_file(self, file_id: str, to: Path, *, limit_bytes: int) -> int:

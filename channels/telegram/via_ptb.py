@@ -24,11 +24,12 @@ from channels.telegram.answers import (
     poll_timeout_s,
     read_answer,
     sent_id,
+    sent_ids,
     silence,
     updates,
 )
 from channels.telegram.client import Bot, Buttons, MessageGone, Place, Text, Upload, Webhook
-from channels.telegram.http import FilePart, Pool, Pools, save, send_opened
+from channels.telegram.http import FilePart, Pool, Pools, opened_together, save, send_opened
 from channels.telegram.settings import Settings
 from goclaw_py.core.errors import ChannelError
 from goclaw_py.core.messages import FileKind
@@ -38,6 +39,18 @@ _WAYS = {
     FileKind.VOICE: ("voice", "send_Voice"),
 }
 _AS_DOCUMENT = ("document", "send_Document")
+_Media = (
+    telegram.InputMediaAudio
+    | telegram.InputMediaDocument
+    | telegram.InputMediaPhoto
+    | telegram.InputMediaVideo
+)
+_MEDIA: Mapping[FileKind, type[_Media]] = {
+    FileKind.PHOTO: telegram.InputMediaPhoto,
+    FileKind.VIDEO: telegram.InputMediaVideo,
+    FileKind.AUDIO: telegram.InputMediaAudio,
+    FileKind.DOCUMENT: telegram.InputMediaDocument,
+}
 _NO_PREVIEW = telegram.LinkPreviewOptions(is_disabled=True)
 
 _T = TypeVar("_T")
@@ -233,12 +246,10 @@ class PtbClient:
         """Send a file."""
 
         async def send(kind: FileKind, part: FilePart) -> int:
-            file = telegram.InputFile(part.content, part.name, read_file_handle=False)
-            file.mimetype = part.mime
             field, method = _WAYS.get(kind, _AS_DOCUMENT)
             parameters = {
                 "chat_id": place.chat_id,
-                field: file,
+                field: _input_file(part),
                 "caption": caption.text if caption else None,
                 "parse_mode": _mode(caption) if caption else None,
                 "message_thread_id": place.thread_id,
@@ -247,6 +258,33 @@ class PtbClient:
             return sent_id(await _raw(self._carrier, method, parameters))
 
         return await send_opened(upload, send)
+
+    @guarded(repeatable=False)
+    async def send_album(
+        self,
+        place: Place,
+        uploads: Sequence[Upload],
+        *,
+        captions: Sequence[Text | None],
+        reply_to: int | None,
+    ) -> list[int]:
+        """Send files as an album."""
+        with opened_together(uploads) as parts:
+            media = [
+                _MEDIA[upload.kind](
+                    _input_file(part, attach=True),
+                    caption=caption.text if caption else None,
+                    parse_mode=_mode(caption) if caption else None,
+                )
+                for part, upload, caption in zip(parts, uploads, captions, strict=True)
+            ]
+            parameters = {
+                "chat_id": place.chat_id,
+                "media": media,
+                "message_thread_id": place.thread_id,
+                "reply_parameters": _reply(reply_to),
+            }
+            return sent_ids(await _raw(self._carrier, "send_Media_Group", parameters))
 
     @guarded()
     async def fetch_file(self, file_id: str, to: Path, *, limit_bytes: int) -> int:
@@ -311,6 +349,12 @@ class PtbClient:
     async def close(self) -> None:
         """Close all connections."""
         await self._pools.close()
+
+
+def _input_file(part: FilePart, *, attach: bool = False) -> telegram.InputFile:
+    file = telegram.InputFile(part.content, part.name, attach, read_file_handle=False)
+    file.mimetype = part.mime
+    return file
 
 
 def _bot(settings: Settings, pool: Pool, polling: Pool | None = None) -> telegram.Bot:

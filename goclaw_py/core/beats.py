@@ -10,7 +10,7 @@ from typing import Final
 
 from goclaw_py.core.events import Usage
 from goclaw_py.core.ids import AgentName, BeatId, NodeId, RunId
-from goclaw_py.core.messages import Target
+from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.pages import Cursor
 
 WAKES_APART: Final = timedelta(seconds=30)
@@ -231,14 +231,14 @@ class Undelivered:
     """An alert that its channel will never take, and of which nobody was told.
 
     Args:
-        texts: Its messages, in order.
+        said: Its messages, in order.
         why: What the channel said.
     """
 
     beat: BeatId
     agent: AgentName
     target: Target
-    texts: tuple[str, ...]
+    said: tuple[OutboundMessage, ...]
     why: str
 
 

@@ -45,7 +45,8 @@
         ├── RateLimited         certainly not sent; the server names the wait
         ├── ChatMoved           certainly not sent; the chat has another id now
         └── Undeliverable       will never be accepted: the message is dead
-            └── ChatGone        nothing can be sent to this chat until somebody writes in it
+            ├── ChatGone        nothing can be sent to this chat until somebody writes in it
+            └── TopicGone       the topic is closed or deleted; its general topic may take it
 
 A class knows its message and carries its facts; ask the class, never the text.
 """
@@ -174,6 +175,17 @@ class Undeliverable(ChannelError):
 
 class ChatGone(Undeliverable):
     """The chat vanished or its people do not want us: blocked, kicked, deleted (SPEC CHAN-7)."""
+
+
+class TopicGone(Undeliverable):
+    """The topic of a chat takes no messages: it is closed, else deleted (SPEC CHAN-6).
+
+    Nothing was sent. The general topic of the chat may take it.
+    """
+
+    def __init__(self, message: str, *, closed: bool = True) -> None:
+        super().__init__(message)
+        self.closed = closed
 
 
 class BackupError(GoclawError):

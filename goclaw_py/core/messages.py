@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
@@ -38,6 +38,14 @@ class Sender:
 
 SELF: Final = Sender("self")
 """The bot, where a message quotes or forwards what it said."""
+
+
+class TopicState(StrEnum):
+    """Whether a topic takes messages."""
+
+    OPEN = ""
+    CLOSED = "closed"
+    DELETED = "deleted"
 
 
 class FileKind(StrEnum):
@@ -91,6 +99,7 @@ class InboundMessage:
         press: The data of the button that was pressed; ``text`` is what the button says.
         unsupported: The kind of content that cannot be given to an agent, in plain words.
         place_name: What people call the chat, for operators.
+        topic_name: What they called its topic when they made it, "" if the channel did not say.
         source: What has brought it, if no person has: ``subagent``.
     """
 
@@ -114,6 +123,7 @@ class InboundMessage:
     press: str | None = None
     unsupported: str = ""
     place_name: str = ""
+    topic_name: str = ""
     source: str = ""
 
 
@@ -149,7 +159,26 @@ class ChatReached:
     place_name: str = ""
 
 
-Inbound = InboundMessage | ChatMigrated | ChatReached
+@dataclass(frozen=True, slots=True)
+class TopicChanged:
+    """A topic was made, named, closed or opened (SPEC CHAN-6).
+
+    Args:
+        target: The chat and the thread; without a thread it is the general topic.
+        name: What people call it; "" if that was not told.
+        renamed: It is called so now; else it was when it was made.
+        state: Whether it takes messages now; None if that was not told.
+    """
+
+    target: Target
+    peer: PeerKind
+    name: str = ""
+    renamed: bool = False
+    state: TopicState | None = None
+    place_name: str = ""
+
+
+Inbound = InboundMessage | ChatMigrated | ChatReached | TopicChanged
 """What a channel hands over."""
 
 
@@ -204,6 +233,7 @@ class OutboundMessage:
         beat: The beat of which it tells, if it tells of one.
         alert: Equal for alerts that say the same there (SPEC HB-7), and for messages by which
             owners are asked about one request for access (SPEC CHAN-5); "" for all others.
+        album: Equal for files that are sent together as one album (SPEC CHAN-6), "" for the rest.
     """
 
     target: Target
@@ -218,3 +248,10 @@ class OutboundMessage:
     occurrence: OccurrenceId | None = None
     beat: BeatId | None = None
     alert: str = ""
+    album: str = ""
+
+    @property
+    def in_general(self) -> OutboundMessage:
+        """The same for the general topic of its chat, where it replies to nothing."""
+        target = replace(self.target, thread=None)
+        return replace(self, target=target, reply_to=None, draft=None)

@@ -39,24 +39,26 @@ class _Window:
     all: deque[float] = field(default_factory=deque)
     drafts: deque[float] = field(default_factory=deque)
 
-    def ready_at(self, most: int | None, span_s: float, now: float, *, draft: bool) -> float:
+    def ready_at(
+        self, most: int | None, span_s: float, now: float, *, draft: bool, count: int
+    ) -> float:
         if most is None:
             return now
-        at = _free_at(self.all, most, span_s, now)
+        at = _free_at(self.all, most - min(count, most) + 1, span_s, now)
         return max(at, _free_at(self.drafts, max(1, most // 2), span_s, now)) if draft else at
 
-    def add(self, now: float, span_s: float, *, draft: bool) -> None:
+    def add(self, now: float, span_s: float, *, draft: bool, count: int) -> None:
         for instants in (self.all, self.drafts):
             while instants and instants[0] <= now - span_s:
                 instants.popleft()
-        self.all.append(now)
+        self.all.extend([now] * count)
         if draft:
             self.drafts.append(now)
 
-    def take_back(self, at: float, *, draft: bool) -> None:
-        for instants in (self.all, self.drafts) if draft else (self.all,):
-            if at in instants:
-                instants.remove(at)
+    def take_back(self, ticket: Ticket) -> None:
+        for instants in (self.all, self.drafts) if ticket.draft else (self.all,):
+            for _ in range(min(ticket.count, instants.count(ticket.at))):
+                instants.remove(ticket.at)
 
 
 def _free_at(instants: deque[float], most: int, span_s: float, now: float) -> float:
@@ -73,10 +75,15 @@ class Ticket:
     draft: bool
     gap_until: float
     """Until when its chat had to wait before it."""
+    count: int = 1
+    """How many messages it is."""
 
 
 class Pacer:
-    """Paces one account. Instants are in seconds of any clock that never goes back."""
+    """Paces one account. Instants are in seconds of any clock that never goes back.
+
+    ``count``: an album counts as many messages as it has files; the gap comes once.
+    """
 
     def __init__(self) -> None:
         self._account = _Window()
@@ -85,28 +92,34 @@ class Pacer:
         """Until when each chat must not be written to."""
         self._count = 0
 
-    def chat_ready_at(self, chat: str, pace: Pace, now: float, *, draft: bool = False) -> float:
+    def chat_ready_at(
+        self, chat: str, pace: Pace, now: float, *, draft: bool = False, count: int = 1
+    ) -> float:
         """When a chat may be written to, as far as it alone is concerned; ``now`` if at once."""
         at = max(now, self._gaps.get(chat, -math.inf))
         window = self._chats.get(chat)
         if window is None:
             return at
-        return max(at, window.ready_at(pace.per_minute, _MINUTE_S, now, draft=draft))
+        return max(at, window.ready_at(pace.per_minute, _MINUTE_S, now, draft=draft, count=count))
 
-    def account_ready_at(self, pace: Pace, now: float, *, draft: bool = False) -> float:
+    def account_ready_at(
+        self, pace: Pace, now: float, *, draft: bool = False, count: int = 1
+    ) -> float:
         """When anything may be written, as far as the account is concerned; ``now`` if at once."""
-        return self._account.ready_at(pace.account_per_s, _SECOND_S, now, draft=draft)
+        return self._account.ready_at(pace.account_per_s, _SECOND_S, now, draft=draft, count=count)
 
-    def take(self, chat: str, pace: Pace, now: float, *, draft: bool = False) -> Ticket:
+    def take(
+        self, chat: str, pace: Pace, now: float, *, draft: bool = False, count: int = 1
+    ) -> Ticket:
         """Count a message, which should be ready."""
-        ticket = Ticket(chat, now, draft, self._gaps.get(chat, -math.inf))
+        ticket = Ticket(chat, now, draft, self._gaps.get(chat, -math.inf), count)
         if pace.gap_s > 0:
             self._gaps[chat] = now + pace.gap_s
         if pace.per_minute is not None:
             window = self._chats.setdefault(chat, _Window())
-            window.add(now, _MINUTE_S, draft=draft)
+            window.add(now, _MINUTE_S, draft=draft, count=count)
         if pace.account_per_s is not None:
-            self._account.add(now, _SECOND_S, draft=draft)
+            self._account.add(now, _SECOND_S, draft=draft, count=count)
         self._count += 1
         if self._count % _LOOK_EVERY == 0:
             self._forget_silent(now)
@@ -118,8 +131,8 @@ class Pacer:
             self._gaps[ticket.chat] = ticket.gap_until
         window = self._chats.get(ticket.chat)
         if window is not None:
-            window.take_back(ticket.at, draft=ticket.draft)
-        self._account.take_back(ticket.at, draft=ticket.draft)
+            window.take_back(ticket)
+        self._account.take_back(ticket)
 
     def _forget_silent(self, now: float) -> None:
         self._gaps = {chat: until for chat, until in self._gaps.items() if until > now}

@@ -185,12 +185,20 @@ def access(
     return Access.IGNORED
 
 
-def _group_access(message: InboundMessage, rules: AccessRules, *, decided: bool | None) -> Access:
+def hears_group(rules: AccessRules, *, decided: bool | None) -> bool | None:
+    """Whether the agent listens in a group; None if nobody has decided. As for ``access``."""
+    if rules.trusted:
+        return True
     if rules.group is GroupPolicy.DISABLED:
-        return Access.IGNORED
+        return False
     allowed = decided if rules.listed is None else rules.listed
-    if allowed is None and rules.group is GroupPolicy.ALLOWLIST:
+    return True if allowed is None and rules.group is GroupPolicy.OPEN else allowed
+
+
+def _group_access(message: InboundMessage, rules: AccessRules, *, decided: bool | None) -> Access:
+    heard = hears_group(rules, decided=decided)
+    if heard is None:
         return Access.UNKNOWN_GROUP
-    if allowed is False:
+    if not heard:
         return Access.IGNORED
     return Access.ALLOWED if message.addressed or not rules.mention else Access.UNMENTIONED

@@ -317,6 +317,11 @@ _MEANING: Mapping[Mode, str] = {
 _WAITING = (RunState.COLLECTING, RunState.QUEUED, RunState.READY)
 
 
+def topic_gone(place: str, *, closed: bool) -> str:
+    """What the general topic reads once below what was for another one (SPEC CHAN-6)."""
+    return f"This was for {place}, which {'is closed' if closed else 'was deleted'}."
+
+
 def not_delivered(file: str, why: str, number: int) -> str:
     """What a chat reads of a part of a reply, or a file, that its channel refuses (SPEC IO-3)."""
     what = f"the file “{cut_text(file, 60)}”" if file else "a part of my answer"

@@ -13,17 +13,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from goclaw_py.core.errors import Undeliverable
 from goclaw_py.core.events import RunSignal
 from goclaw_py.core.messages import (
     Attachment,
     Inbound,
     LostDraft,
     OutboundMessage,
+    OutFile,
     PeerKind,
     Target,
 )
 from goclaw_py.core.pacing import UNPACED, Pace
 from goclaw_py.core.status import HEALTHY, ChannelHealth
+
+MOST_IN_ALBUM = 10
+"""How many files one album has at most, on any channel."""
 
 
 class Intake(Protocol):
@@ -151,6 +156,16 @@ class Channel(Protocol):
         ``ChannelRefused``; after ``close`` ``NotSent``. Cancelling it leaves the outcome unknown.
         """
 
+    def album(self, file: OutFile) -> str:
+        """Which files it may share an album with: those with the same answer; "" is none."""
+
+    async def send_album(self, messages: Sequence[OutboundMessage]) -> list[str]:
+        """Send 2 to 10 files, which share one answer of ``album``, as one; their ids, in order.
+
+        All go where the first one goes, as a reply to what that replies to. Raises as ``send``;
+        ``Undeliverable`` if one of them is refused, and nothing is sent then.
+        """
+
     def drafts(self, target: Target, peer: PeerKind) -> bool:
         """Whether ``post_draft`` and ``edit_draft`` may show a growing reply there."""
 
@@ -218,6 +233,14 @@ class Plain:
     def readable(self, part: str) -> str:
         """It has no markup."""
         return part
+
+    def album(self, file: OutFile) -> str:  # noqa: ARG002
+        """It has no albums: files are sent one by one."""
+        return ""
+
+    async def send_album(self, messages: Sequence[OutboundMessage]) -> list[str]:  # noqa: ARG002
+        """Refused, so that the files are sent one by one."""
+        raise Undeliverable("this channel has no albums")
 
     def drafts(self, target: Target, peer: PeerKind) -> bool:  # noqa: ARG002
         """It shows no drafts; the other two are never called then."""

@@ -29,7 +29,7 @@ from goclaw_py.core.commands import (
     WhoAmI,
     our_command_of,
 )
-from goclaw_py.core.errors import ChannelError, StoreUnavailable
+from goclaw_py.core.errors import ChannelError, StoreUnavailable, TopicGone
 from goclaw_py.core.events import ButtonsUsed, PressAnswered
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, Target
@@ -347,6 +347,11 @@ class Commands:
         for _ in range(_ANSWER_TRIES):
             try:
                 await channel.send(message)
+            except TopicGone as error:
+                log.info("stop_answer_redirected", extra={"error": str(error)})
+                if message.target.thread is None:
+                    return
+                message = message.in_general
             except ChannelError as error:
                 log.warning("stop_answer_failed", extra={"error": str(error)})
                 if not error.retryable:

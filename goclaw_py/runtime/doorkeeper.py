@@ -48,20 +48,23 @@ class Doorkeeper:
         self._owners: dict[Place, frozenset[str]] = {}
         self._decided: dict[_ChatId, bool] = {}
         self._gone: set[_ChatId] = set()
+        self._gone_topics: frozenset[Target] = frozenset()
         self._asked: dict[Place, dict[str, datetime]] = {}
         """Strangers who have a code, until when."""
         self._greeted: Recent[_ChatId, str] = Recent(_REMEMBERED)
         """Chats in which a stranger got a code, with the stranger's id."""
 
     async def refresh(self) -> None:
-        """Load the approved people, groups that were decided about and chats that are gone."""
+        """Load the approved people, groups that were decided about, what is gone."""
         people = await self._store.people()
         chats = await self._store.marked_chats()
+        topics = await self._store.gone_topics()
         requests = await self._store.pairing_requests(now=self._clock.now())
         self._known = _by_place(people)
         self._owners = _by_place(p for p in people if p.standing is Standing.OWNER)
         self._decided = {_chat_id(c): c.allowed for c in chats if c.allowed is not None}
         self._gone = {_chat_id(chat) for chat in chats if chat.gone}
+        self._gone_topics = frozenset(topic.target for topic in topics)
         # Some may have been approved, and their people forgotten since.
         self._asked = {}
         for request in requests:
@@ -93,6 +96,10 @@ class Doorkeeper:
     def is_gone(self, target: Target) -> bool:
         """Whether a chat could not be written to."""
         return _chat_id(target) in self._gone
+
+    def is_topic_gone(self, target: Target) -> bool:
+        """Whether a topic was closed or deleted; without a thread the general one of its chat."""
+        return target in self._gone_topics
 
     def is_owner(self, target: Target, sender_id: str, rules: AccessRules) -> bool:
         """Whether somebody was let in by the operator, and not as a guest (SPEC CMD-5)."""

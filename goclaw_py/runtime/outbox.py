@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -23,17 +23,20 @@ from goclaw_py.core.errors import (
     Fenced,
     MaybeSent,
     StoreUnavailable,
+    TopicGone,
     Undeliverable,
 )
 from goclaw_py.core.ids import NodeId
-from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
+from goclaw_py.core.messages import OutboundMessage, PeerKind, Target, TopicState
 from goclaw_py.core.routing import peer_of
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import OutboxRow, Place, Store
 from goclaw_py.runtime.about import work_on
 from goclaw_py.runtime.meter import NO_METER, Delivery, Meter
+from goclaw_py.runtime.outbox_texts import told_if_again, refusal_told
 from goclaw_py.runtime.pacing import Pacing
+from goclaw_py.runtime.post import place_name
 from goclaw_py.runtime.retry import send_delay_s, until_available, until_stored
 from goclaw_py.runtime.wake import Wake
 
@@ -79,6 +82,7 @@ class Outbox:
         self._node = node
         self._goes_last = goes_last
         self._meter: Meter = NO_METER
+        self._is_topic_gone: Callable[[Target], bool] = lambda _: False
         self.wake = Wake()
         self._pacing = pacing
         self._store = store
@@ -91,9 +95,13 @@ class Outbox:
         """Chats with a sender that a look found due: there may be more than it sends."""
         self._closed = False
 
-    def connect(self, meter: Meter) -> None:
-        """Give it who counts. Call it once, before anything is sent."""
+    def connect(self, meter: Meter, is_topic_gone: Callable[[Target], bool]) -> None:
+        """Give it who counts, and who knows closed topics. Call it once, before anything is sent.
+
+        What is not known yet to be closed is tried there first.
+        """
         self._meter = meter
+        self._is_topic_gone = is_topic_gone
 
     async def run(self) -> None:
         """Start a sender for each chat that has something due. Runs until cancelled."""
@@ -150,17 +158,18 @@ class Outbox:
 
     async def _look(self) -> float:
         places = list(self._channels)
-        for chat in await self._store.chats_due(places, now=self._clock.now()):
+        due = await self._store.chats_due(places, now=self._clock.now())
+        for chat, count in due.items():
             if chat in self._senders:
                 self._overlooked.add(chat)
             elif self._reaches(chat) and not self._closed:
-                task = asyncio.create_task(self._serve(chat), name=f"send {chat.chat}")
+                task = asyncio.create_task(self._serve(chat, count), name=f"send {chat.chat}")
                 self._senders[chat] = task
                 task.add_done_callback(partial(self._done, chat))
-        due = await self._store.next_due(places)
-        if due is None:
+        next_due = await self._store.next_due(places)
+        if next_due is None:
             return POLL_S
-        seconds = (due - self._clock.now()).total_seconds()
+        seconds = (next_due - self._clock.now()).total_seconds()
         # A row that is due already is being worked on, or becomes free by a notice.
         return min(POLL_S, seconds) if seconds > 0 else POLL_S
 
@@ -176,66 +185,91 @@ class Outbox:
             self._overlooked.discard(chat)
             self.wake.call()
 
-    async def _serve(self, chat: Target) -> bool:
-        """Send the oldest message of a chat, once it may be sent; False if there is none."""
+    async def _serve(self, chat: Target, count: int) -> bool:
+        """Send the oldest message of a chat, once it may be sent; False if there is none.
+
+        ``count``: of how many messages it was when it was looked at, the files of an album.
+        """
         # Claimed after the wait: what is claimed counts as being sent if we die.
-        ticket = await self._pacing.message(chat, last=self._goes_last(chat))
-        row = None
+        ticket = await self._pacing.message(chat, count=count, last=self._goes_last(chat))
+        rows: list[OutboxRow] = []
         try:
             if self._reaches(chat):
                 # Repeated until there is an answer: a claim whose answer was lost is a claim.
-                row = await until_available(partial(self._claim, chat))
+                rows = await until_available(partial(self._claim, chat))
         finally:
-            if row is None:
+            if not rows:
                 self._pacing.give_back(chat, ticket)
-        if row is None:
+        if not rows:
             return False
         self._overlooked.add(chat)
-        _work_on(row)
+        _work_on(rows[0])
         try:
-            await self._send(self._channels[chat.channel, chat.account], row)
+            await self._send(self._channels[chat.channel, chat.account], rows)
         except Fenced:
             log.warning("outbox_message_taken_over", extra={"chat": chat})
         return True
 
-    async def _claim(self, chat: Target) -> OutboxRow | None:
-        return await self._store.claim_next(chat, node=self._node(), now=self._clock.now())
+    async def _claim(self, chat: Target) -> list[OutboxRow]:
+        """Claim the oldest message of a chat, and with a file of an album the others of it."""
+        node = self._node()
+        row = await self._store.claim_next(chat, node=node, now=self._clock.now())
+        if row is None:
+            return []
+        return [row, *(await self._store.claim_album(row, node=node) if row.message.album else ())]
 
-    async def _send(self, channel: Channel, row: OutboxRow) -> None:
+    async def _send(self, channel: Channel, rows: Sequence[OutboxRow]) -> None:
         try:
-            external_id = await self._deliver(channel, row)
+            ids = await self._deliver(channel, rows)
         except ChannelError as error:
-            await self._failed(row, error)
+            await self._all_failed(rows, error)
         except asyncio.CancelledError:
-            await self._cut_off(row)
+            for row in rows:
+                await self._cut_off(row)
             raise
         except Exception as error:
             # A channel is a boundary: its bug must not leave the chat behind this row waiting.
-            log.exception("channel_send_crashed", extra={"outbox": row.id})
-            await self._failed(row, MaybeSent(f"{type(error).__name__}: {error}"))
+            log.exception("channel_send_crashed", extra={"outbox": rows[0].id})
+            await self._all_failed(rows, MaybeSent(f"{type(error).__name__}: {error}"))
         else:
-            await self._mark(
-                row,
-                Delivery.SENT,
-                lambda: self._store.mark_sent(row, external_id, now=self._clock.now()),
-            )
-            await self._remove_lost(channel, row.message, external_id)
+            self._in_found.pop(rows[0].id, None)
+            for row, external_id in zip(rows, ids, strict=True):
+                await self._mark(
+                    row,
+                    Delivery.SENT,
+                    partial(self._store.mark_sent, row, external_id, now=self._clock.now()),
+                )
+            await self._remove_lost(channel, rows[0].message, ids[0])
 
-    async def _deliver(self, channel: Channel, row: OutboxRow) -> str:
-        """Send a message, in the draft that it finishes if that is found; returns the id of it."""
+    async def _deliver(self, channel: Channel, rows: Sequence[OutboxRow]) -> list[str]:
+        """Send to the topic or, if that is gone, to the general one; ids. Raises as ``send``."""
+        first = await self._with_draft(channel, rows[0])
+        if not (first.text or first.draft or first.file):
+            return [""]  # it would only remove a draft, and there is none
+        messages = [first, *(row.message for row in rows[1:])]
+        target = first.target
+        # A draft may still be finished where it is.
+        if target.thread is None or messages[0].draft or not self._is_topic_gone(target):
+            try:
+                return await self._try(channel, rows[0], messages)
+            except TopicGone:
+                if target.thread is None:
+                    raise
+        ids = await self._try(channel, rows[0], [message.in_general for message in messages])
+        await self._learn(rows[0], partial(self._say_topic_gone, target))
+        return ids
+
+    async def _with_draft(self, channel: Channel, row: OutboxRow) -> OutboundMessage:
+        """The message as it is sent, in the draft that it finishes if that is found."""
         message = self._in_found.get(row.id)
         if message is None:
-            message = _told_if_again(channel, row)
+            message = told_if_again(channel, row)
             if message.draft is None and message.lost is not None:
                 found = await self._find_draft(channel, message)
                 message = replace(message, draft=found)
                 if found is not None:
                     self._in_found[row.id] = message
-        if not (message.text or message.draft or message.file):
-            return ""  # it would only remove a draft, and there is none
-        external_id = await channel.send(message)
-        self._in_found.pop(row.id, None)
-        return external_id
+        return message
 
     async def _find_draft(
         self, channel: Channel, message: OutboundMessage, before: str | None = None
@@ -258,6 +292,57 @@ class Outbox:
             log.info("draft_search_failed", extra={"run_id": message.run_id, "error": str(error)})
         except Exception:
             log.exception("draft_search_crashed", extra={"run_id": message.run_id})
+
+    async def _try(
+        self, channel: Channel, row: OutboxRow, messages: Sequence[OutboundMessage]
+    ) -> list[str]:
+        """Send, and note whether the topic takes messages. Raises as ``send``."""
+        target = messages[0].target
+        try:
+            ids = await _sent_by(channel, messages)
+        except TopicGone as error:
+            log.info("topic_gone", extra={"outbox": row.id, "error": str(error)})
+            state = TopicState.CLOSED if error.closed else TopicState.DELETED
+            await self._learn(row, partial(self._store.note_topic, target, state=state))
+            if target.thread is None:
+                words = f"the general topic is {state.value}"
+                raise TopicGone(words, closed=error.closed) from None
+            raise
+        if self._is_topic_gone(target) and not messages[0].draft:
+            # Nobody has told that it was opened again.
+            await self._learn(row, partial(self._store.note_topic, target, state=TopicState.OPEN))
+        return ids
+
+    async def _say_topic_gone(self, target: Target) -> None:
+        """Say once in the general topic for which one the last message was."""
+        topic = await self._store.topic(target)
+        if topic.told or not topic.state:
+            return
+        place = await place_name(self._store, target)
+        text = wording.topic_gone(place, closed=topic.state is TopicState.CLOSED)
+        say = [OutboundMessage(target, text).in_general]
+        await self._store.tell_topic_gone(target, say, now=self._clock.now())
+
+    async def _all_failed(self, rows: Sequence[OutboxRow], error: ChannelError) -> None:
+        for_all = isinstance(error, ChatGone | TopicGone)
+        if len(rows) > 1 and isinstance(error, Undeliverable) and not for_all:
+            # One of the files may be what is refused: sent alone, each has an end of its own.
+            log.info("album_taken_apart", extra={"outbox": rows[0].id, "error": str(error)})
+            for row in rows:
+                await self._release(row, str(error), alone=True)
+            return
+        for row in rows:
+            await self._failed(row, error)
+
+    async def _release(self, row: OutboxRow, error: str, *, alone: bool = False) -> None:
+        """Let a message that was certainly not sent be claimed again at once."""
+        await self._mark(
+            row,
+            Delivery.RETRIED,
+            lambda: self._store.mark_failed(
+                row, error, retry_at=self._clock.now(), maybe_sent=False, alone=alone
+            ),
+        )
 
     async def _mark(
         self, row: OutboxRow, result: Delivery, mark: Callable[[], Awaitable[None]]
@@ -310,7 +395,9 @@ class Outbox:
             await self._mark(
                 row,
                 Delivery.FAILED,
-                lambda: self._store.mark_dead(row, str(error), now=now, say=_words(row, error)),
+                lambda: self._store.mark_dead(
+                    row, str(error), now=now, say=refusal_told(row, error)
+                ),
             )
             return
         delay_s = error.retry_after_s
@@ -374,34 +461,14 @@ class Outbox:
             log.exception("chat_state_not_stored", extra=facts)
 
 
-def _told_if_again(channel: Channel, row: OutboxRow) -> OutboundMessage:
-    """The message, with a line that tells if an earlier try of it may be in the chat (SPEC IO-5).
-
-    What is repeated by an edit is seen once. A lost draft makes a row doubtful before its first.
-    """
-    message = row.message
-    first = message.lost is not None and row.attempts <= 1
-    if message.draft is not None or not row.possible_duplicate or first:
-        return message
-    line = wording.sent_again(channel.name)
-    lines = channel.parts(line) if message.rich else [line]
-    return replace(message, text="\n\n".join(filter(None, [message.text, *lines])))
-
-
-def _words(row: OutboxRow, error: ChannelError) -> tuple[OutboundMessage, ...]:
-    """What the chat reads of a part of a reply that its channel refuses for good (SPEC IO-3).
-
-    Nothing if it reads nothing any more, or if who looks after heartbeats and jobs tells it.
-    """
-    message = row.message
-    of_others = message.beat is not None or message.occurrence is not None
-    if message.run_id is None or of_others or not isinstance(error, Undeliverable):
-        return ()
-    if isinstance(error, ChatGone):
-        return ()
-    name = "" if message.file is None else message.file.name
-    text = wording.not_delivered(name, str(error), row.id)
-    return (OutboundMessage(message.target, text, reply_to=message.reply_to),)
+async def _sent_by(channel: Channel, messages: Sequence[OutboundMessage]) -> list[str]:
+    """Send a message, or several as an album; their ids at the channel. Raises ``ChannelError``."""
+    if len(messages) == 1:
+        return [await channel.send(messages[0])]
+    ids = await channel.send_album(messages)
+    if len(ids) != len(messages):
+        raise MaybeSent(f"{len(ids)} ids for an album of {len(messages)}")
+    return ids
 
 
 def _work_on(row: OutboxRow) -> None:

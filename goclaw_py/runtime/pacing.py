@@ -38,11 +38,11 @@ class Pacing:
         self._channels = channels
         self._accounts = {place: _Account() for place in channels}
 
-    async def message(self, target: Target, *, last: bool = False) -> Ticket:
+    async def message(self, target: Target, *, count: int = 1, last: bool = False) -> Ticket:
         """Wait until a message may go to a chat, and count it. First come, first served.
 
-        One that goes ``last`` lets those to other chats go before it. Give the ticket back if
-        nothing was sent.
+        An album counts as ``count`` messages. One that goes ``last`` lets those to other chats go
+        before it. Give the ticket back if nothing was sent.
         """
         account = self._accounts[target.channel, target.account]
         pace = self._pace(target)
@@ -50,12 +50,13 @@ class Pacing:
         account.waiting[target.chat] += 1
         try:
             while True:
-                await _until(account.pacer.chat_ready_at(target.chat, pace, loop.time()))
-                await (_give_way(account, pace) if last else _line_up(account, pace))
+                ready_at = account.pacer.chat_ready_at(target.chat, pace, loop.time(), count=count)
+                await _until(ready_at)
+                await (_give_way if last else _line_up)(account, pace, count)
                 now = loop.time()
                 # Another message to the same chat may have been quicker.
-                if account.pacer.chat_ready_at(target.chat, pace, now) <= now:
-                    return account.pacer.take(target.chat, pace, now)
+                if account.pacer.chat_ready_at(target.chat, pace, now, count=count) <= now:
+                    return account.pacer.take(target.chat, pace, now, count=count)
         finally:
             account.waiting[target.chat] -= 1
             if not account.waiting[target.chat]:
@@ -85,23 +86,24 @@ class Pacing:
         return self._channels[target.channel, target.account].pace(target.chat)
 
 
-async def _line_up(account: _Account, pace: Pace) -> None:
+async def _line_up(account: _Account, pace: Pace, count: int) -> None:
     """Wait for the account, in the line."""
     account.messages += 1
     try:
         async with account.first:
-            await _until(account.pacer.account_ready_at(pace, asyncio.get_running_loop().time()))
+            now = asyncio.get_running_loop().time()
+            await _until(account.pacer.account_ready_at(pace, now, count=count))
     finally:
         account.messages -= 1
 
 
-async def _give_way(account: _Account, pace: Pace) -> None:
+async def _give_way(account: _Account, pace: Pace, count: int) -> None:
     """Wait for the account until nobody is in the line."""
     loop = asyncio.get_running_loop()
     async with account.last:
         while True:
             now = loop.time()
-            at = account.pacer.account_ready_at(pace, now)
+            at = account.pacer.account_ready_at(pace, now, count=count)
             if at <= now and not account.messages:
                 return
             await _until(at if at > now else now + _LOOK_S)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 from goclaw_py.core import wording
@@ -15,12 +15,11 @@ from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
 from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.routing import chat_session
-from goclaw_py.core.targets import target_text
 from goclaw_py.core.text import is_blank
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import Chat, NewRun, Place, Store
+from goclaw_py.ports.store import ChatStore, NewRun, Place, Store
 from goclaw_py.runtime.policies import Policies
 
 log = logging.getLogger(__name__)
@@ -36,11 +35,25 @@ def sessions_of(agent: AgentName, target: Target) -> list[SessionKey]:
     return [chat_session(agent, target, peer) for peer in PeerKind]
 
 
-def place_text(target: Target, chats: Sequence[Chat] = ()) -> str:
-    """A chat as people know it."""
+async def place_name(store: ChatStore, target: Target) -> str:
+    """A chat or a topic as people know it, by its name. Raises ``StoreUnavailable``."""
     place = (target.channel, target.account, target.chat)
-    names = (chat.name for chat in chats if (chat.channel, chat.account, chat.chat) == place)
-    return next(filter(None, names), "") or target_text(target)
+    chats = await store.chats()
+    found = next((one for one in chats if (one.channel, one.account, one.chat) == place), None)
+    name = found.name if found else ""
+    is_direct = found is not None and found.peer is PeerKind.DIRECT
+    if target.thread is None:
+        return name or ("a private chat" if is_direct else "another chat")
+    topic = (await store.topic(target)).name
+    which = f"the topic {topic}" if topic else "a topic"
+    return f"{which} in {name}" if name and not is_direct else which
+
+
+async def where_read(store: ChatStore, target: Target) -> Target:
+    """The topic in which people read what is for ``target``. Raises ``StoreUnavailable``."""
+    if target.thread is None or not (await store.topic(target)).state:
+        return target
+    return replace(target, thread=None)
 
 
 class Mail:
@@ -95,7 +108,7 @@ class Mail:
         """Write it into the history of that chat, so that an answer to it is understood."""
         agent = self._policies.rules(target).agent
         entry = HistoryEntry(Role.ASSISTANT, wording.sent_from(run.session, text))
-        for session in sessions_of(agent, target):
+        for session in sessions_of(agent, await where_read(self._store, target)):
             # The run's own history tells that it called the tool. A session that was never
             # spoken in does not exist, and nothing is noted in it.
             if session != run.session:

@@ -16,9 +16,11 @@ from goclaw_py.core.messages import (
     InboundMessage,
     PeerKind,
     Target,
+    TopicChanged,
+    TopicState,
     external_id,
 )
-from goclaw_py.core.routing import Access, AccessRules, access, chat_session
+from goclaw_py.core.routing import Access, AccessRules, access, chat_session, hears_group
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import (
     BackgroundStore,
@@ -55,7 +57,7 @@ class Sorted:
     """Presses of buttons by people who may not talk."""
     pairings: list[NewPairing] = field(default_factory=list)
     """The requests that ``asking`` comes to, once the batch is entered."""
-    events: list[ChatMigrated | ChatReached] = field(default_factory=list)
+    events: list[ChatMigrated | ChatReached | TopicChanged] = field(default_factory=list)
     seen: list[SeenChat] = field(default_factory=list)
     unmentioned: list[Unmentioned] = field(default_factory=list)
 
@@ -90,6 +92,8 @@ class Reception:
         """The next pieces that came; after a failed commit they come again."""
         self._noted: Recent[Target, datetime] = Recent(_REMEMBERED)
         self._unmentioned: Recent[Target, datetime] = Recent(_REMEMBERED)
+        self._topics: Recent[Target, None] = Recent(_REMEMBERED)
+        """Topics whose name is stored."""
 
     def sort(self, batch: Sequence[Inbound]) -> Sorted:
         """Decide about each; nothing is stored yet."""
@@ -116,6 +120,12 @@ class Reception:
                 result.events.append(arrived)
             case ChatReached():
                 result.events.append(arrived)
+            case TopicChanged(target):
+                # What happens in the groups of strangers is not stored.
+                rules = self._policies.rules(target).access
+                decided = self._doorkeeper.decided(target)
+                if arrived.peer is PeerKind.GROUP and hears_group(rules, decided=decided):
+                    result.events.append(arrived)
             case _:
                 assert_never(arrived)
 
@@ -130,6 +140,8 @@ class Reception:
                     if name:
                         await self._store.note_chats([SeenChat(target, peer, name)], now=now)
                     await self._store.mark_chat(target, peer, gone=gone, now=now)
+                case TopicChanged():
+                    await self._note_topic(event, now)
                 case _:
                     assert_never(event)
         if batch.seen:
@@ -137,6 +149,15 @@ class Reception:
         if batch.unmentioned:
             await self._store.note_unmentioned(batch.unmentioned, now=now)
         batch.pairings = await self._requests.of(batch.asking)
+
+    async def _note_topic(self, event: TopicChanged, now: datetime) -> None:
+        target = event.target
+        if event.place_name:
+            seen = SeenChat(replace(target, thread=None), event.peer, event.place_name)
+            await self._store.note_chats([seen], now=now)
+        await self._store.note_topic(
+            target, name=event.name, renamed=event.renamed, state=event.state
+        )
 
     async def _move(self, event: ChatMigrated, now: datetime) -> None:
         """Let all that belongs to a chat follow it. What the settings allow under the old id too.
@@ -167,6 +188,9 @@ class Reception:
         self._requests.refuse(batch.refused)
         for seen in batch.seen:
             self._noted[seen.target] = self._clock.now()
+        for event in batch.events:
+            if isinstance(event, TopicChanged):
+                self._topics[event.target] = None
 
     def _sort(self, message: InboundMessage, result: Sorted) -> None:
         rules = self._policies.rules(message.target)
@@ -183,6 +207,7 @@ class Reception:
                     self._note_talk(message, rules.access, known, result)
                 if self._doorkeeper.is_gone(chat):
                     result.events.append(ChatReached(chat, message.peer))
+                self._note_topic_of(message, result)
                 result.admitted.append((message, rules))
             case Access.PAIR:
                 result.asking.append(message)
@@ -199,6 +224,15 @@ class Reception:
         """Whether the agent may be told of it later: not where somebody was denied (CHAN-12)."""
         sender = replace(message.target, chat=message.sender.id, thread=None)
         return rules.context_messages > 0 and self._doorkeeper.decided(sender) is not False
+
+    def _note_topic_of(self, message: InboundMessage, result: Sorted) -> None:
+        """A topic in which somebody speaks is open, and bears a name."""
+        target = message.target
+        was_gone = self._doorkeeper.is_topic_gone(target)
+        if was_gone or (message.topic_name and target not in self._topics):
+            state = TopicState.OPEN if was_gone else None
+            event = TopicChanged(target, message.peer, message.topic_name, state=state)
+            result.events.append(event)
 
     def _note_talk(
         self, message: InboundMessage, rules: AccessRules, known: Container[str], result: Sorted

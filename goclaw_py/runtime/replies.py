@@ -17,6 +17,7 @@ from goclaw_py.core.messages import OutboundMessage, OutFile
 from goclaw_py.core.outcomes import Ending, Outcome, Reason
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.store import Place
+from goclaw_py.runtime.albums import in_albums
 from goclaw_py.runtime.drafts import LeftDraft
 from goclaw_py.runtime.outages import Held
 from goclaw_py.runtime.turn import Turn
@@ -97,7 +98,8 @@ class Replies:
         said = [OutboundMessage(turn.target, part, run_id=turn.id, rich=rich) for part in parts]
         if said:
             said[0] = replace(said[0], draft=left.id, lost=left.lost)
-        said += [OutboundMessage(turn.target, "", run_id=turn.id, file=file) for file in files]
+        attached = [OutboundMessage(turn.target, "", run_id=turn.id, file=file) for file in files]
+        said += in_albums(attached, channel)
         if said:
             said[0] = replace(said[0], reply_to=turn.reply_to)
             if parts and end.may_be_retried:

@@ -152,7 +152,7 @@ class Works:
         self.outbox = Outbox(
             store, clock, channels, pacing, node, goes_last=self.doorkeeper.is_strangers
         )
-        self.outbox.connect(around.meter)
+        self.outbox.connect(around.meter, self.doorkeeper.is_topic_gone)
         self.supervisor = Supervisor(store, clock, around.channels.values(), node)
         self.incidents = Incidents(store, clock, policies, self.doorkeeper, self.supervisor.views)
         self._connect(self._equipment(around, received))

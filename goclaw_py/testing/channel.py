@@ -24,6 +24,7 @@ from goclaw_py.core.messages import (
     Inbound,
     LostDraft,
     OutboundMessage,
+    OutFile,
     PeerKind,
     Target,
 )
@@ -71,6 +72,10 @@ class RecordingChannel(Plain):
     """By chat: how long a ``send`` takes."""
     drafting: bool = False
     """Whether it shows drafts."""
+    albums: bool = False
+    """Whether files of one kind may be an album."""
+    sent_albums: list[tuple[OutboundMessage, ...]] = field(default_factory=list)
+    """What arrived as an album; ``sent`` holds it too."""
     limits: Pace = UNPACED
     files: dict[str, bytes | Exception] = field(default_factory=dict)
     """What can be downloaded, by the attachment's ``ref``; anything else never comes."""
@@ -201,6 +206,23 @@ class RecordingChannel(Plain):
         if content is not None:
             self.uploads[number] = content
         return number
+
+    def album(self, file: OutFile) -> str:
+        """Files of one kind, if there are albums."""
+        return file.kind.value if self.albums else ""
+
+    async def send_album(self, messages: Sequence[OutboundMessage]) -> list[str]:
+        """As slow and as faulty as one ``send``; refused if one of the files cannot be read."""
+        self.attempts += messages
+        contents = [_content(Path(message.file.path)) for message in messages if message.file]
+        last = int(await self._take(messages[0], lambda _: self._keep_album(messages)))
+        numbers = [str(last - len(messages) + place + 1) for place in range(len(messages))]
+        self.uploads.update(zip(numbers, contents, strict=True))
+        return numbers
+
+    def _keep_album(self, messages: Sequence[OutboundMessage]) -> None:
+        self.sent += messages
+        self.sent_albums.append(tuple(messages))
 
     def pace(self, chat: str) -> Pace:  # noqa: ARG002
         """The same for all chats."""

@@ -97,6 +97,10 @@ class Places(People):
         chat.forum = True
         self.world.updates.tell("message", dict(self._open(chat, thread, name)))
 
+    def rename_topic(self, chat_id: int, thread: int, name: str) -> None:
+        """Give a topic another name; the service message of its beginning keeps the first one."""
+        self.service(chat_id, {"forum_topic_edited": {"name": name}}, thread=thread)
+
     def close_topic(self, chat_id: int, thread: int) -> None:
         """Close a topic; 1 is General."""
         chat = self._chat(chat_id)

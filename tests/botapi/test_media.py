@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import aiohttp
 import pytest
 
@@ -149,6 +151,21 @@ async def test_a_wrong_album_is_refused(chat: Wire, media: list[Json], words: st
     chat.api.send(ANN, FileKind.PHOTO)
     chat.api.send(ANN, FileKind.DOCUMENT)
     assert words in await chat.refusal("sendMediaGroup", chat_id=ANN, media=media)
+
+
+async def test_an_album_has_at_least_two_files_each_named_by_its_field(chat: Wire) -> None:
+    files = {"a": ("a.png", png()), "b": ("b.png", png())}
+
+    async def answer(*names: str) -> str:
+        media = json.dumps([{"type": "photo", "media": name} for name in names])
+        said = await chat.upload("sendMediaGroup", files, chat_id=ANN, media=media)
+        return str(said.get("description", ""))
+
+    assert "at least two" in await answer("attach://a")
+    assert "wrong file identifier" in await answer("attach://a", "b")
+    assert "there is no photo" in await answer("attach://a", "attach://c")
+    assert len(chat.api.view(ANN)) == 1, "nothing of a refused album is sent"
+    assert not await answer("attach://a", "attach://b")
 
 
 async def test_a_file_over_20_mb_cannot_be_fetched(api: BotApi, wire: Wire) -> None:

@@ -16,7 +16,6 @@ from goclaw_py.core.beats import (
     ClaimedBeat,
     Event,
     Looks,
-    Undelivered,
 )
 from goclaw_py.core.errors import TooManyEvents, UnknownAgent
 from goclaw_py.core.events import Usage
@@ -325,8 +324,14 @@ async def test_an_alert_that_has_died_is_told_once(world: World) -> None:
     assert await world.b.undelivered([AGENT], since=T0) == []
     await sent(world)
     await dead(world, now=at(5))
-    found = [Undelivered(claimed.id, AGENT, place, texts, "blocked")]
-    assert await world.b.undelivered([AGENT, OTHER], since=at(5)) == found
+    (found,) = await world.b.undelivered([AGENT, OTHER], since=at(5))
+    assert (found.beat, found.agent, found.target, found.why) == (
+        claimed.id,
+        AGENT,
+        place,
+        "blocked",
+    )
+    assert [(one.text, one.alert) for one in found.said] == [(text, "k") for text in texts]
     assert await world.b.undelivered([AGENT], since=at(5.001)) == []
     assert await world.b.undelivered([OTHER], since=T0) == []
     calls = [

@@ -8,10 +8,10 @@ from datetime import datetime
 import pytest
 
 from goclaw_py.core.ids import AgentName
-from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.messages import PeerKind, Target, TopicState
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.routing import chat_session
-from goclaw_py.ports.store import Chat, InboxKind, NewInbox, Notice, SeenChat
+from goclaw_py.ports.store import Chat, InboxKind, NewInbox, Notice, SeenChat, Topic
 from goclaw_py.ports.store import Heard as HeardThere
 from tests.support.stores import (
     AGENT,
@@ -281,3 +281,73 @@ async def test_groups_that_nobody_has_decided_about_are_counted(world: World) ->
     assert await world.b.undecided([]) == 0
     await world.a.mark_chat(groups[2], PeerKind.GROUP, gone="", now=T0)
     assert await world.b.undecided([here]) == 4
+
+
+# -------------------------------------------------------------------------------- topics
+
+PLANS = replace(CREW, thread="5")
+
+
+async def test_a_topic_has_its_first_name_until_it_is_renamed(world: World) -> None:
+    """CHAN-6: messages tell what a topic was called when it was made."""
+    assert await world.a.topic(PLANS) == Topic(PLANS)
+    await world.a.note_topic(PLANS)
+    await world.a.note_topic(PLANS, name="Plans")
+    await world.a.note_topic(PLANS, name="Later")
+    assert (await world.b.topic(PLANS)).name == "Plans"
+    await world.a.note_topic(PLANS, name="New plans", renamed=True)
+    await world.a.note_topic(PLANS, name="Plans")
+    await world.a.note_topic(PLANS, renamed=True)
+    assert await world.b.topic(PLANS) == Topic(PLANS, "New plans")
+    assert await world.b.topic(CREW) == Topic(CREW)
+    assert await world.b.gone_topics() == []
+
+
+async def test_a_topic_that_is_gone_is_known_until_it_is_open_again(world: World) -> None:
+    """CHAN-6: the general topic of its chat is one like any other."""
+    heard = Heard()
+    world.b.on_notice(heard.append)
+    await world.a.note_topic(PLANS, state=TopicState.OPEN)
+    assert not heard
+    await world.a.note_topic(PLANS, state=TopicState.CLOSED)
+    await until(heard.expect(Notice.PEOPLE))
+    await world.a.note_topic(PLANS, name="Plans", state=TopicState.DELETED)
+    await world.a.note_topic(CREW, state=TopicState.CLOSED)
+    assert await world.b.gone_topics() == [
+        Topic(CREW, state=TopicState.CLOSED),
+        Topic(PLANS, "Plans", TopicState.DELETED),
+    ]
+    await world.a.note_topic(PLANS, state=TopicState.OPEN)
+    assert await world.b.gone_topics() == [Topic(CREW, state=TopicState.CLOSED)]
+
+
+async def test_what_is_for_a_topic_that_is_gone_is_told_once(world: World) -> None:
+    """CHAN-6: until it is open and gone once more."""
+    told = [say("closed", CREW)]
+    assert not await world.a.tell_topic_gone(PLANS, told, now=T0), "it is open"
+    await world.a.note_topic(PLANS, state=TopicState.CLOSED)
+    assert await world.a.tell_topic_gone(PLANS, told, now=T0)
+    assert not await world.b.tell_topic_gone(PLANS, told, now=T0)
+    await world.a.note_topic(PLANS, state=TopicState.DELETED)
+    assert (await world.b.topic(PLANS)).told
+    assert not await world.b.tell_topic_gone(PLANS, told, now=T0)
+    assert [row.message.text for row in await world.a.outbox()] == ["closed"]
+    await world.a.note_topic(PLANS, state=TopicState.OPEN)
+    await world.a.note_topic(PLANS, state=TopicState.CLOSED)
+    assert await world.a.tell_topic_gone(PLANS, [], now=T0)
+
+
+async def test_a_name_of_a_topic_may_hold_anything(world: World) -> None:
+    await world.a.note_topic(replace(PLANS, thread="a\0"), name="P\0\ud800")
+    assert (await world.b.topic(replace(PLANS, thread="a\ufffd"))).name == "P\ufffd\ufffd"
+
+
+async def test_the_topics_of_a_chat_move_with_it(world: World) -> None:
+    """CHAN-7."""
+    moved = replace(PLANS, chat="-1009")
+    await world.a.note_topic(PLANS, name="Plans", state=TopicState.CLOSED)
+    await world.a.note_topic(CREW, name="Old", state=TopicState.CLOSED)
+    await world.a.note_topic(replace(moved, thread=None), name="General")
+    assert await world.a.move_chat("telegram", "default", old="-100", new="-1009", now=T0)
+    assert await world.b.gone_topics() == [Topic(moved, "Plans", TopicState.CLOSED)]
+    assert (await world.b.topic(replace(moved, thread=None))).name == "General"

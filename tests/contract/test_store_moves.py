@@ -235,7 +235,7 @@ async def test_what_was_not_sent_goes_to_the_new_chat_in_its_order(world: World)
         "2": OutboundMessage(NEW, "2", reply_to="8"),
         "3": OutboundMessage(replace(NEW, thread="4"), "3", rich=True),
     }
-    assert await world.a.chats_due(PLACES, now=T0) == [NEW]
+    assert await world.a.chats_due(PLACES, now=T0) == {NEW: 1}
     for text in ("1", "2", "3"):
         row = await world.claimed(target=NEW)
         assert row.message.text == text

@@ -9,8 +9,8 @@ import pytest
 
 from goclaw_py.core.errors import Fenced
 from goclaw_py.core.ids import NodeId, OccurrenceId, RunId
-from goclaw_py.core.messages import LostDraft, OutboundMessage, Target
-from goclaw_py.ports.store import Notice, OutboxState
+from goclaw_py.core.messages import FileKind, LostDraft, OutboundMessage, OutFile, Target
+from goclaw_py.ports.store import Notice, OutboxRow, OutboxState
 from tests.support.stores import (
     ANN,
     BOB,
@@ -54,24 +54,24 @@ async def test_putting_a_message_in_is_noticed_by_every_process(world: World) ->
 
 async def test_chats_that_are_due_are_named_once_and_without_thread(world: World) -> None:
     await world.put(say("1", TOPIC), say("2", ANN), say("3", BOB))
-    assert await world.b.chats_due(PLACES, now=T0) == [ANN, BOB]
+    assert list(await world.b.chats_due(PLACES, now=T0)) == [ANN, BOB]
 
 
 async def test_only_chats_of_the_places_asked_for_are_named(world: World) -> None:
     console = Target("console", "default", "1")
     other_bot = Target("telegram", "second", "100")
     await world.put(say("1", console), say("2", other_bot), say("3", ANN))
-    assert await world.a.chats_due(PLACES, now=T0) == [ANN]
+    assert list(await world.a.chats_due(PLACES, now=T0)) == [ANN]
     both = [("telegram", "second"), ("console", "default"), ("console", "default")]
     assert set(await world.a.chats_due(both, now=T0)) == {console, other_bot}
-    assert await world.a.chats_due([], now=T0) == []
+    assert list(await world.a.chats_due([], now=T0)) == []
 
 
 async def test_the_chat_that_is_longest_due_comes_first(world: World) -> None:
     await world.put(say("young", ANN), now=at(5))
     await world.put(say("old", BOB), now=at(2))
-    assert await world.a.chats_due(PLACES, now=at(9)) == [BOB, ANN]
-    assert await world.a.chats_due(PLACES, now=at(3)) == [BOB]
+    assert list(await world.a.chats_due(PLACES, now=at(9))) == [BOB, ANN]
+    assert list(await world.a.chats_due(PLACES, now=at(3))) == [BOB]
 
 
 async def test_a_chats_messages_are_claimed_in_order_one_by_one(world: World) -> None:
@@ -86,6 +86,59 @@ async def test_a_chats_messages_are_claimed_in_order_one_by_one(world: World) ->
         sent.append(row.message.text)
     assert sent == ["1", "2", "3"]
     assert await world.a.claim_next(ANN, node=A, now=T0) is None
+
+
+def photos(*names: str, album: str = "r/1") -> list[OutboundMessage]:
+    files = [OutFile(FileKind.PHOTO, f"/{name}", name) for name in names]
+    return [OutboundMessage(TOPIC, "", file=file, album=album) for file in files]
+
+
+def named(rows: list[OutboxRow]) -> list[str]:
+    return [row.message.file.name for row in rows if row.message.file]
+
+
+async def test_the_files_of_an_album_are_claimed_together(world: World) -> None:
+    """CHAN-6: in their order, and no row of anything else."""
+    await world.put(*photos("a", "b", "c"), say("words"), *photos("d", "e", album="r/2"))
+    assert await world.a.chats_due(PLACES, now=T0) == {ANN: 3}
+    head = await world.claimed()
+    others = await world.a.claim_album(head, node=A)
+    assert named([head, *others]) == ["a", "b", "c"]
+    assert {(row.state, row.attempts) for row in others} == {(OutboxState.SENDING, 1)}
+    for row in (head, *others):
+        await world.a.mark_sent(row, row.message.text, now=at(1))
+    assert await world.a.chats_due(PLACES, now=T0) == {ANN: 1}
+    words = await world.claimed()
+    assert await world.a.claim_album(words, node=A) == []
+
+
+async def test_an_album_is_claimed_whole_whenever_its_files_are_due(world: World) -> None:
+    """And again if the answer to the claim was lost; not by a node that is dead."""
+    await world.put(*photos("a", "b"))
+    head = await world.claimed()
+    (other,) = await world.a.claim_album(head, node=A)
+    await world.a.mark_failed(other, "x", retry_at=at(99), maybe_sent=False)
+    lost = await world.a.claim_album(head, node=A)
+    (again,) = await world.a.claim_album(head, node=A)
+    assert named(lost) == ["b"]
+    assert (again.attempts, again.fence) == (2, lost[0].fence + 1)
+    with pytest.raises(Fenced):
+        await world.a.mark_sent(lost[0], "m", now=T0)
+    assert await world.b.claim_album(head, node=B) == []
+    assert await world.a.claim_album(head, node=NodeId("unknown")) == []
+
+
+async def test_an_album_can_be_taken_apart(world: World) -> None:
+    await world.put(*photos("a", "b"))
+    head = await world.claimed()
+    for row in (head, *await world.a.claim_album(head, node=A)):
+        await world.a.mark_failed(row, "x", retry_at=T0, maybe_sent=False, alone=True)
+    assert await world.a.chats_due(PLACES, now=T0) == {ANN: 1}
+    for name in ("a", "b"):
+        row = await world.claimed()
+        assert (named([row]), row.message.album) == ([name], "")
+        assert await world.a.claim_album(row, node=A) == []
+        await world.a.mark_sent(row, "m", now=T0)
 
 
 async def test_one_chat_does_not_block_another(world: World) -> None:
@@ -105,7 +158,7 @@ async def test_a_message_that_is_not_due_blocks_those_behind_it(world: World) ->
     row = await world.claimed()
     await world.a.mark_failed(row, "flood", retry_at=at(30), maybe_sent=False)
     assert await world.a.claim_next(ANN, node=A, now=at(29)) is None
-    assert await world.a.chats_due(PLACES, now=at(29)) == []
+    assert list(await world.a.chats_due(PLACES, now=at(29))) == []
     assert (await world.claimed(now=at(30))).message.text == "1"
 
 

@@ -20,7 +20,6 @@ from channels.telegram.client import (
     Place,
     PollConflict,
     Text,
-    TopicGone,
     Webhook,
 )
 from channels.telegram.settings import Library
@@ -32,6 +31,7 @@ from goclaw_py.core.errors import (
     MaybeSent,
     NotSent,
     RateLimited,
+    TopicGone,
     Undeliverable,
 )
 from tests.botapi import BotApi, Fault, FaultKind

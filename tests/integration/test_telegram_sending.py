@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -17,11 +18,12 @@ from goclaw_py.core.errors import (
     MaybeSent,
     NotSent,
     RateLimited,
+    TopicGone,
     Undeliverable,
 )
 from goclaw_py.core.events import RunEnded, RunStarted, RunWaits
 from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import Button, OutboundMessage, Target
+from goclaw_py.core.messages import Button, FileKind, OutboundMessage, OutFile, Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.ports.channel import Channel
 from tests.botapi import BotApi, Fault, FaultKind
@@ -171,21 +173,40 @@ async def test_a_private_topic_keeps_its_answers(api: BotApi, channel: Channel) 
 
 
 @pytest.mark.parametrize("what", ["closed", "deleted", "never there"])
-async def test_what_is_for_a_topic_that_is_no_more_goes_to_the_general_one(
-    api: BotApi, channel: Channel, what: str
+async def test_a_topic_that_takes_no_messages_is_told_as_gone(
+    api: BotApi, channel: Channel, what: str, tmp_path: Path
 ) -> None:
-    """SPEC CHAN-6: replies and alerts are read there, and lost in a topic that is gone."""
+    """SPEC CHAN-6: and the general topic of its group is still there."""
     api.add_group(GROUP, "Team", topics=[TOPIC])
     if what == "closed":
         api.close_topic(GROUP, TOPIC)
     elif what == "deleted":
         api.delete_topic(GROUP, TOPIC)
     target = FORUM if what != "never there" else replace(FORUM, thread="56")
-    await channel.send(OutboundMessage(target, "x"))
-    draft = await channel.post_draft(OutboundMessage(target, "y"))
-    await channel.send(OutboundMessage(target, "yes", draft=draft))
-    mine = [one for one in api.view(GROUP) if one.mine]
-    assert [(one.text, one.thread) for one in mine] == [("x", None), ("yes", None)]
+    path = tmp_path / "a.txt"
+    path.write_text("x")
+    message = OutboundMessage(target, "x", reply_to="3")
+    with_file = replace(message, file=OutFile(FileKind.DOCUMENT, str(path), "a.txt"))
+    for send in (
+        channel.send(message),
+        channel.post_draft(message),
+        channel.send(with_file),
+        channel.send_album([with_file, with_file]),
+    ):
+        with pytest.raises(TopicGone) as caught:
+            await send
+        assert caught.value.closed == (what == "closed")
+    assert not [one for one in api.view(GROUP) if one.mine]
+    await channel.send(message.in_general)
+    (seen,) = [one for one in api.view(GROUP) if one.mine]
+    assert (seen.text, seen.thread) == ("x", None)
+
+
+async def test_the_general_topic_may_be_closed_too(api: BotApi, channel: Channel) -> None:
+    api.add_group(GROUP, "Team", topics=[TOPIC])
+    api.close_topic(GROUP, 1)
+    with pytest.raises(TopicGone):
+        await channel.send(OutboundMessage(FORUM, "x").in_general)
 
 
 async def test_an_unknown_chat_is_gone(channel: Channel) -> None:

@@ -39,6 +39,7 @@ insert into people values ('c', 'a', '7', 'Ann', null, 'owner', '-infinity');
 insert into pairing_requests values ('c', 'a', '8', 'Ben', 'ben', 'abc', 'epoch', 'infinity');
 insert into chats (channel, account, chat, peer, first_seen_at, last_seen_at)
 values ('c', 'a', '1', 'direct', 'epoch', 'epoch');
+insert into topics values ('c', 'a', '1', '5', E'Plans\t"', 'closed', true);
 insert into moved_sessions values ('old', 's1');
 insert into drafts values ('r1', '{1,2}', 'c', 'a', '1', null, null, 'epoch');
 insert into incidents values ('k', 'text', 'epoch');

@@ -60,6 +60,7 @@ INBOUND = {
     "press": maybe,
     "unsupported": words,
     "place_name": words,
+    "topic_name": words,
     "source": words,
 }
 OUTBOUND = {
@@ -77,6 +78,7 @@ OUTBOUND = {
     "occurrence": maybe,
     "beat": maybe,
     "alert": words,
+    "album": words,
 }
 
 

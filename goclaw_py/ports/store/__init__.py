@@ -20,7 +20,7 @@ from goclaw_py.core.status import Backlog
 from goclaw_py.ports.store.background import BackgroundStore, Unmentioned, UnmentionedRow
 from goclaw_py.ports.store.beats import BeatStore
 from goclaw_py.ports.store.calls import CallStore, NodeCall
-from goclaw_py.ports.store.chats import Chat, ChatStore, Heard, SeenChat
+from goclaw_py.ports.store.chats import Chat, ChatStore, Heard, SeenChat, Topic
 from goclaw_py.ports.store.drafts import Draft, DraftStore
 from goclaw_py.ports.store.inbox import (
     Accepted,
@@ -141,6 +141,7 @@ __all__ = [
     "Summary",
     "Swept",
     "ToolCall",
+    "Topic",
     "Unanswered",
     "Unmentioned",
     "UnmentionedRow",

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from goclaw_py.core.ids import AgentName
-from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.messages import OutboundMessage, PeerKind, Target, TopicState
 from goclaw_py.core.pages import Cursor
 from goclaw_py.ports.store.nodes import Place
 
@@ -50,6 +50,19 @@ class SeenChat:
     peer: PeerKind
     name: str
     unmentioned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic that something is known about; without a thread it is the general one of its chat.
+
+    ``told``: people were told that what is for it goes elsewhere.
+    """
+
+    target: Target
+    name: str = ""
+    state: TopicState = TopicState.OPEN
+    told: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +120,31 @@ class ChatStore(Protocol):
 
         Sends ``Notice.PEOPLE``. Nothing is written if it is so already.
         """
+
+    async def topic(self, target: Target) -> Topic:
+        """What is known of a topic; one that nothing is known about is open."""
+
+    async def gone_topics(self) -> list[Topic]:
+        """All that are closed or deleted."""
+
+    async def note_topic(
+        self,
+        target: Target,
+        *,
+        name: str = "",
+        renamed: bool = False,
+        state: TopicState | None = None,
+    ) -> None:
+        """Know a topic: a first name or, if ``renamed``, another one, and its state unless None.
+
+        A topic that is open again may be told of once more. Sends ``Notice.PEOPLE`` if the state
+        is news.
+        """
+
+    async def tell_topic_gone(
+        self, target: Target, say: Sequence[OutboundMessage], *, now: datetime
+    ) -> bool:
+        """Say once that what is for a topic goes elsewhere; False if it was told, or is open."""
 
     async def move_chat(
         self, channel: str, account: str, *, old: str, new: str, now: datetime

@@ -50,8 +50,11 @@ class OutboxRow:
 class OutboxStore(Protocol):
     """Messages on their way to the channel. Order holds per (channel, account, chat)."""
 
-    async def chats_due(self, places: Collection[Place], *, now: datetime) -> list[Target]:
-        """Chats (thread None) whose oldest unsent row is pending and due, the longest due first."""
+    async def chats_due(self, places: Collection[Place], *, now: datetime) -> dict[Target, int]:
+        """Chats (thread None) whose oldest unsent row is pending and due, the longest due first.
+
+        With how many messages are sent then: as many as there are rows of its album, else 1.
+        """
 
     async def claim_next(self, chat: Target, *, node: NodeId, now: datetime) -> OutboxRow | None:
         """Claim the oldest unsent row of a chat if it is pending and due; state ``sending``.
@@ -62,13 +65,27 @@ class OutboxStore(Protocol):
         while you are sending. The thread of ``chat`` is ignored.
         """
 
+    async def claim_album(self, row: OutboxRow, *, node: NodeId) -> list[OutboxRow]:
+        """Claim the other waiting rows of the album of a claimed row, whenever they are due.
+
+        In their order. As for ``claim_next`` the answer may be lost: call it again.
+        """
+
     async def mark_sent(self, row: OutboxRow, external_id: str, *, now: datetime) -> None:
         """The channel confirmed it. Raises ``Fenced`` if the claim is no longer ours."""
 
     async def mark_failed(
-        self, row: OutboxRow, error: str, *, retry_at: datetime, maybe_sent: bool
+        self,
+        row: OutboxRow,
+        error: str,
+        *,
+        retry_at: datetime,
+        maybe_sent: bool,
+        alone: bool = False,
     ) -> None:
         """Back to pending with one more attempt. ``maybe_sent`` marks it ``possible_duplicate``.
+
+        ``alone`` takes it out of its album: it is sent by itself from now on.
 
         Raises ``Fenced`` if the claim is no longer ours.
         """

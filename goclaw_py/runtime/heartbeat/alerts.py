@@ -20,12 +20,13 @@ from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import OutboxState, Place, Store
+from goclaw_py.runtime.albums import in_albums
 from goclaw_py.runtime.heartbeat.beats import Told
 from goclaw_py.runtime.heartbeat.held import Held
 from goclaw_py.runtime.heartbeat.routes import NOWHERE, Found, Routes
 from goclaw_py.runtime.incidents import Incidents
 from goclaw_py.runtime.jobs.ends import Said
-from goclaw_py.runtime.post import place_text, sessions_of
+from goclaw_py.runtime.post import place_name, sessions_of, where_read
 from goclaw_py.runtime.replies import Replies
 from goclaw_py.runtime.retry import until_available
 
@@ -77,18 +78,23 @@ class Alerts:
             return Told(BeatStatus.ALERTED, NOWHERE, said.text)
         if target is None:
             return Told(BeatStatus.NO_ROUTE, found.route.problem, said.text)
-        key = alert_key(agent, target_text(target), _said_with(text, [f.name for f in files]))
+        there = target_text(found.wanted or target)
+        key = alert_key(agent, there, _said_with(text, [f.name for f in files]))
         since = self._clock.now() - SAME_FOR
         known = await self._store.alert_known(key, since=since)
         if known is not None:
             detail = "it was told before" if known is OutboxState.SENT else SAME_WAITS
             return Told(BeatStatus.DUPLICATE, detail, said.text, target)
         say = self._messages(held, target, self._whole(text, found), key)
-        say += [
+        attached = [
             OutboundMessage(target, "", run_id=held.run, file=file, beat=held.id, alert=key)
             for file in files
         ]
-        return Told(BeatStatus.ALERTED, found.route.detail, said.text, target, tuple(say), text)
+        say += in_albums(attached, self._channels.get((target.channel, target.account)))
+        gone = found.wanted if found.instead_of else None
+        return Told(
+            BeatStatus.ALERTED, found.route.detail, said.text, target, tuple(say), text, gone
+        )
 
     def _whole(self, text: str, found: Found) -> str:
         """An alert with a line about why it does not come where it would be looked for."""
@@ -121,6 +127,8 @@ class Alerts:
         agent = held.claimed.agent
         if told.say and told.target is not None and told.text:
             await self._remember(agent, told.target, told.text)
+        if told.gone is not None:
+            await self._store.tell_topic_gone(told.gone, (), now=self._clock.now())
         failures = held.claimed.heartbeat.failures
         if end.failed and failures + 1 >= _THIRD:
             text = wording_heartbeat.failed_thrice(
@@ -139,14 +147,11 @@ class Alerts:
     async def _remember(self, agent: AgentName, target: Target, text: str) -> None:
         """Write an alert into the history of its chat, so that answers to it are understood."""
         entry = HistoryEntry(Role.ASSISTANT, wording_heartbeat.alerted_from(text))
-        for session in sessions_of(agent, target):
-            try:
+        try:
+            for session in sessions_of(agent, await where_read(self._store, target)):
                 await self._store.note(session, entry, rows=(), now=self._clock.now())
-            except StoreError as error:
-                log.warning(
-                    "history_not_updated",
-                    extra={"error": str(error), "agent": agent, "session": session},
-                )
+        except StoreError as error:
+            log.warning("history_not_updated", extra={"error": str(error), "agent": agent})
 
     async def tell_undelivered(
         self, policies: Mapping[AgentName, HeartbeatPolicy], places: Collection[Place]
@@ -170,19 +175,39 @@ class Alerts:
         target = found.route.target
         if target is None:
             return False
-        said = "\n\n".join(filter(None, lost.texts))
-        place = place_text(lost.target, await self._store.chats())
-        text = wording_heartbeat.undelivered(place, lost.why, said)
-        key = alert_key(lost.agent, target_text(target), said)
-        say = [
-            OutboundMessage(target, part, rich=rich, alert=key)
-            for part, rich in self._parts(target, text)
-        ]
-        if await self._store.tell_undelivered(lost.beat, say, now=self._clock.now()):
+        now = self._clock.now()
+        place = await place_name(self._store, lost.target)
+        texts = [self._readable(message) for message in lost.said]
+        said = "\n\n".join(filter(None, texts))
+        key = await self._next_key(lost, policy, said)
+        say = []
+        if await self._store.alert_known(key, since=now - SAME_FOR) is None:
+            # As it stands: what one channel has written as its own is no Markdown.
+            head = wording_heartbeat.undelivered(place, lost.why, texts[0] if texts else "")
+            parts = [head, *filter(None, texts[1:])]
+            say = [OutboundMessage(target, part, alert=key) for part in parts]
+        if await self._store.tell_undelivered(lost.beat, say, now=now):
             facts = {"heartbeat_run": lost.beat, "agent": lost.agent, "error": lost.why}
             log.warning("alert_redirected", extra=facts)
-            await self._remember(lost.agent, target, text)
+            await self._store.tell_topic_gone(lost.target, (), now=now)
+            if say:
+                text = wording_heartbeat.undelivered(place, lost.why, said)
+                await self._remember(lost.agent, target, text)
         return True
+
+    async def _next_key(self, lost: Undelivered, policy: HeartbeatPolicy, said: str) -> str:
+        """The key that the same alert would have now: it is told only once (SPEC HB-7)."""
+        found = await self._routes.find(lost.agent, policy)
+        there = found.wanted or found.route.target
+        if there == lost.target and lost.said:
+            return lost.said[0].alert
+        return alert_key(lost.agent, target_text(there or lost.target), said)
+
+    def _readable(self, message: OutboundMessage) -> str:
+        """What a person would have read of a message."""
+        place = message.target.channel, message.target.account
+        channel = self._channels.get(place) if message.rich else None
+        return message.text if channel is None else channel.readable(message.text)
 
 
 def _left_out(reply: str) -> str:

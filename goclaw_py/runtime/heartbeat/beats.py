@@ -55,6 +55,7 @@ class Told:
     Args:
         reply: What the agent said, token and all.
         text: What the history of the chat is to hold of it.
+        gone: The topic of which it says that nothing can be written there.
     """
 
     status: BeatStatus
@@ -63,6 +64,7 @@ class Told:
     target: Target | None = None
     say: tuple[OutboundMessage, ...] = ()
     text: str = ""
+    gone: Target | None = None
 
 
 class Performer(Protocol):

@@ -14,6 +14,7 @@ from goclaw_py.core.routing import chat_session
 from goclaw_py.core.targets import target_text
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.store import Chat, ChatStore, Heard, Place, Session
+from goclaw_py.runtime.post import place_name
 
 _LOOKED_AT: Final = 50
 
@@ -26,10 +27,12 @@ class Found:
 
     Args:
         instead_of: The chat used last, if that cannot be written to; "" if it can.
+        wanted: The topic that should have it, if nothing can be written in its whole chat.
     """
 
     route: Route
     instead_of: str = ""
+    wanted: Target | None = None
 
 
 class PlaceStore(ChatStore, Protocol):
@@ -70,17 +73,23 @@ class Routes:
             case Target():
                 if without is not None and _chat(wanted) == _chat(without):
                     return await self._last(agent, LastUsed(), policy.last_scope, without)
-                return Found(await self._explicit(wanted))
+                return await self._explicit(agent, wanted, policy.last_scope)
             case _:
                 assert_never(wanted)
 
-    async def _explicit(self, target: Target) -> Route:
+    async def _explicit(self, agent: AgentName, target: Target, scope: LastScope) -> Found:
+        how = "by the settings"
         if (target.channel, target.account) not in self._places:
-            return Route(target, "by the settings", "this channel is not set up")
+            return Found(Route(target, how, "this channel is not set up"))
         for chat in await self._store.marked_chats():
             if chat.gone and _is(chat, target):
-                return Route(target, "by the settings", chat.gone)
-        return Route(target, "by the settings")
+                return Found(Route(target, how, chat.gone))
+        gone = await self._gone_topics()
+        if _takes_nothing(target, gone):
+            other = await self._last(agent, LastUsed(), scope, target)
+            if other.route.target is not None:
+                return await self._instead(other.route.target, target)
+        return Found(Route(target, f"{how}{_diverted(target, gone)}"))
 
     async def _last(
         self, agent: AgentName, wanted: LastUsed, scope: LastScope, without: Target | None
@@ -94,14 +103,28 @@ class Routes:
         ]
         if not heard:
             return Found(Route(None, NOBODY, NOBODY))
-        last = next((each for each in heard if self._reaches(each.target)), None)
-        if last is None:
+        here = [each for each in heard if self._reaches(each.target)]
+        if not here:
             # Its messages wait until somebody comes there.
             return Found(Route(heard[0].target, "the chat used last, where nobody is now"))
+        topics = await self._gone_topics()
+        last = next((each for each in here if not _takes_nothing(each.target, topics)), here[0])
+        if last is not here[0]:
+            return await self._instead(last.target, here[0].target)
         gone = await self._gone_since(agent, last, wanted, scope)
         if gone:
             return Found(Route(last.target, f"used last but for {gone}, which is gone"), gone)
-        return Found(Route(last.target, "the chat used last"))
+        return Found(Route(last.target, f"the chat used last{_diverted(last.target, topics)}"))
+
+    async def _instead(self, target: Target, wanted: Target) -> Found:
+        """The way to a chat instead of a topic in whose chat nothing can be written."""
+        name = await place_name(self._store, wanted)
+        route = Route(target, f"used last but for {name}, which is closed")
+        told = (await self._store.topic(wanted)).told
+        return Found(route, "" if told else name, wanted)
+
+    async def _gone_topics(self) -> set[Target]:
+        return {topic.target for topic in await self._store.gone_topics()}
 
     async def _gone_since(
         self, agent: AgentName, last: Heard, wanted: LastUsed, scope: LastScope
@@ -130,6 +153,16 @@ class Routes:
             return True
         channel = self._channels.get((target.channel, target.account))
         return channel is not None and channel.reaches(target.chat)
+
+
+def _takes_nothing(target: Target, gone: Collection[Target]) -> bool:
+    """Whether neither a topic nor the general one, to which it would go, takes messages."""
+    return target in gone and _chat(target) in gone
+
+
+def _diverted(target: Target, gone: Collection[Target]) -> str:
+    """What operators read of a topic from which messages go to the general one."""
+    return "; its topic is gone, so it goes to the general topic" if target in gone else ""
 
 
 def _is(chat: Chat, target: Target) -> bool:

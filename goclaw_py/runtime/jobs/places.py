@@ -15,7 +15,7 @@ from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.core.routing import chat_session
 from goclaw_py.ports.store import ChatStore, Place
 from goclaw_py.runtime.policies import Policies, as_it_stands
-from goclaw_py.runtime.post import place_text
+from goclaw_py.runtime.post import place_name
 
 _LOOKED_AT: Final = 50
 _LOOKED_AT_FOR_THREADS: Final = 1000
@@ -89,7 +89,7 @@ class Places:
 
     async def name_of(self, target: Target) -> str:
         """A chat as people know it. Raises ``StoreUnavailable``."""
-        return place_text(target, await self._store.chats())
+        return await place_name(self._store, target)
 
     def policy_of(self, job: Job, session: SessionKey) -> QueuePolicy:
         """How a job queues in its conversation: it takes no place of any message there."""

@@ -22,10 +22,11 @@ from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import Place, Store
+from goclaw_py.runtime.albums import in_albums
 from goclaw_py.runtime.jobs.ends import Report, Said
 from goclaw_py.runtime.jobs.held import Held, facts_of
 from goclaw_py.runtime.jobs.places import Places
-from goclaw_py.runtime.post import sessions_of
+from goclaw_py.runtime.post import sessions_of, where_read
 from goclaw_py.runtime.replies import Replies
 
 log = logging.getLogger(__name__)
@@ -99,7 +100,9 @@ class Telling:
         if messages and isinstance(job.spec.schedule, At):
             buttons = job_buttons(held.id)
             messages[-1] = replace(messages[-1], buttons=buttons)
-        messages += [OutboundMessage(target, "", run_id=held.run, file=file) for file in files]
+        channel = self._channels.get((target.channel, target.account))
+        attached = [OutboundMessage(target, "", run_id=held.run, file=file) for file in files]
+        messages += in_albums(attached, channel)
         return Report(tuple(messages))
 
     async def _failure(
@@ -144,16 +147,13 @@ class Telling:
         target = say[0].target
         text = "\n".join(message.text for message in say)
         entry = HistoryEntry(Role.ASSISTANT, wording_jobs.delivered_from(job.spec.title, text))
-        for session in sessions_of(job.spec.agent, target):
-            if session == besides:
-                continue
-            try:
-                await self._store.note(session, entry, rows=(), now=self._clock.now())
-            except StoreError as error:
-                log.warning(
-                    "history_not_updated",
-                    extra={"error": str(error), "job": job.id, "session": session},
-                )
+        try:
+            read_in = await where_read(self._store, target)
+            for session in sessions_of(job.spec.agent, read_in):
+                if session != besides:
+                    await self._store.note(session, entry, rows=(), now=self._clock.now())
+        except StoreError as error:
+            log.warning("history_not_updated", extra={"error": str(error), "job": job.id})
 
     # ------------------------------------------------------------------ what reached nobody
 

@@ -156,7 +156,7 @@ class Beats(Part):
             row.id,
             row.agent,
             row.target or dead[0].message.target,
-            tuple(one.message.text for one in said),
+            tuple(one.message for one in said),
             dead[0].error or "",
         )
 

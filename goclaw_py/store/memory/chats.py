@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from goclaw_py.core.ids import AgentName
-from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.messages import OutboundMessage, PeerKind, Target, TopicState
 from goclaw_py.core.pages import Cursor
 from goclaw_py.core.pairing import Verdict
-from goclaw_py.ports.store import Chat, Heard, Notice, Place, SeenChat
+from goclaw_py.ports.store import Chat, Heard, Notice, Place, SeenChat, Topic
 from goclaw_py.store.memory import requests
 from goclaw_py.store.memory.moves import Moves
 from goclaw_py.store.memory.pages import newest
@@ -83,6 +83,48 @@ class Chats(Part):
         if known.gone != storable(gone):
             self._db.chats[key] = replace(known, gone=storable(gone))
             self._db.notify(Notice.PEOPLE)
+
+    async def topic(self, target: Target) -> Topic:
+        """From a dictionary."""
+        target = storable(target)
+        return self._db.topics.get(target, Topic(target))
+
+    async def gone_topics(self) -> list[Topic]:
+        """Looks at all topics."""
+        gone = [topic for topic in self._db.topics.values() if topic.state]
+        return sorted(gone, key=lambda topic: (*_key(topic.target), topic.target.thread or ""))
+
+    async def note_topic(
+        self,
+        target: Target,
+        *,
+        name: str = "",
+        renamed: bool = False,
+        state: TopicState | None = None,
+    ) -> None:
+        """A topic that nothing is known about is open and has no name."""
+        target, name = storable((target, name))
+        known = await self.topic(target)
+        new = replace(
+            known,
+            name=name if name and (renamed or not known.name) else known.name,
+            state=known.state if state is None else state,
+        )
+        if new != known:
+            self._db.topics[target] = replace(new, told=new.told and bool(new.state))
+        if new.state is not known.state:
+            self._db.notify(Notice.PEOPLE)
+
+    async def tell_topic_gone(
+        self, target: Target, say: Sequence[OutboundMessage], *, now: datetime
+    ) -> bool:
+        """What is said belongs to no session."""
+        topic = await self.topic(target)
+        if topic.told or not topic.state:
+            return False
+        self._db.topics[topic.target] = replace(topic, told=True)
+        self._db.enqueue(storable(tuple(say)), session=None, now=now)
+        return True
 
     async def move_chat(
         self, channel: str, account: str, *, old: str, new: str, now: datetime

@@ -43,6 +43,7 @@ class Moves:
             self._drop_drafts(),
             self._move_chat(),
             self._move_request(),
+            self._move_topics(),
             self._move_jobs(now),
             self._move_beats(),
         ]
@@ -221,6 +222,14 @@ class Moves:
         self._db.requests.setdefault((*place, self._new), moved)
         self._db.kept.setdefault((*place, self._new), [])
         return True
+
+    def _move_topics(self) -> bool:
+        old = [topic for topic in self._db.topics.values() if self._is_here(topic.target)]
+        for topic in old:
+            del self._db.topics[topic.target]
+            target = self._moved(topic.target)
+            self._db.topics.setdefault(target, replace(topic, target=target))
+        return bool(old)
 
     def _move_beats(self) -> bool:
         """Where beats have alerted. Alerts keep their keys, which name the old chat."""

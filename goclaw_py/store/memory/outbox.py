@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from goclaw_py.core.errors import Fenced
@@ -17,11 +18,11 @@ from goclaw_py.store.text import storable
 class Outbox(Part):
     """Implements ``OutboxStore``."""
 
-    async def chats_due(self, places: Collection[Place], *, now: datetime) -> list[Target]:
+    async def chats_due(self, places: Collection[Place], *, now: datetime) -> dict[Target, int]:
         """Costs as much as there are chats with unsent rows."""
         heads = [head for head in self._heads(places) if head.next_attempt_at <= now]
         heads.sort(key=lambda head: (head.next_attempt_at, head.id))
-        return [Target(*head.chat) for head in heads]
+        return {Target(*head.chat): len(self._together(head)) for head in heads}
 
     async def claim_next(self, chat: Target, *, node: NodeId, now: datetime) -> OutboxRow | None:
         """A node that has not joined, or was declared dead, gets nothing."""
@@ -32,11 +33,17 @@ class Outbox(Part):
         due = head.state is OutboxState.PENDING and head.next_attempt_at <= now
         if not due and head.owner != node:
             return None
-        head.attempts += head.state is OutboxState.PENDING
-        head.state = OutboxState.SENDING
-        head.owner = node
-        head.fence += 1
-        return head.row()
+        return _taken(head, node)
+
+    async def claim_album(self, row: OutboxRow, *, node: NodeId) -> list[OutboxRow]:
+        """Looks at the rows of its chat that are not sent."""
+        head = self._db.outbox[row.id]
+        others = [
+            other
+            for other in self._together(head)
+            if other.id > row.id and (other.state is OutboxState.PENDING or other.owner == node)
+        ]
+        return [_taken(other, node) for other in others if node in self._db.nodes]
 
     async def mark_sent(self, row: OutboxRow, external_id: str, *, now: datetime) -> None:
         """Clears the error of earlier attempts."""
@@ -47,7 +54,13 @@ class Outbox(Part):
             record.error = None
 
     async def mark_failed(
-        self, row: OutboxRow, error: str, *, retry_at: datetime, maybe_sent: bool
+        self,
+        row: OutboxRow,
+        error: str,
+        *,
+        retry_at: datetime,
+        maybe_sent: bool,
+        alone: bool = False,
     ) -> None:
         """A mark as possible duplicate is never taken away again."""
         if (record := self._claimed(row, OutboxState.PENDING)) is not None:
@@ -56,6 +69,8 @@ class Outbox(Part):
             record.error = storable(error)
             record.next_attempt_at = retry_at
             record.possible_duplicate = record.possible_duplicate or maybe_sent
+            if alone:
+                record.message = replace(record.message, album="")
 
     async def mark_dead(
         self,
@@ -165,6 +180,14 @@ class Outbox(Part):
             if (channel, account) in wanted and head.state is OutboxState.PENDING:
                 yield head
 
+    def _together(self, head: OutboxRecord) -> list[OutboxRecord]:
+        """A row with the other unsent ones of its album."""
+        album = head.message.album
+        if not album:
+            return [head]
+        line = self._db.unsent.get(head.chat, {})
+        return [row for row in line.values() if row.message.album == album]
+
     def _claimed(self, row: OutboxRow, wanted: OutboxState) -> OutboxRecord | None:
         """The record to be marked; None if this claim has marked it so before.
 
@@ -190,6 +213,15 @@ class Outbox(Part):
 def _head(line: dict[int, OutboxRecord]) -> OutboxRecord:
     """The oldest row of a line, which is kept in order of ids."""
     return next(iter(line.values()))
+
+
+def _taken(row: OutboxRecord, node: NodeId) -> OutboxRow:
+    """Claim a row, or claim it again."""
+    row.attempts += row.state is OutboxState.PENDING
+    row.state = OutboxState.SENDING
+    row.owner = node
+    row.fence += 1
+    return row.row()
 
 
 def _is_answer(row: OutboxRecord, session: SessionKey) -> bool:

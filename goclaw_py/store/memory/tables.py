@@ -29,6 +29,7 @@ from goclaw_py.ports.store import (
     RunEnd,
     RunSoFar,
     StoredEntry,
+    Topic,
     Unanswered,
     UnmentionedRow,
 )
@@ -243,6 +244,7 @@ class MemoryDatabase:
         self.moved: dict[SessionKey, SessionKey] = {}
         self.drafts: dict[RunId, DraftRecord] = {}
         self.chats: dict[ChatKey, Chat] = {}
+        self.topics: dict[Target, Topic] = {}
         self.incidents: dict[str, Incident] = {}
         self.runs: dict[RunId, RunRecord] = {}
         self.outbox: dict[int, OutboxRecord] = {}

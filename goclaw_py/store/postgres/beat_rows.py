@@ -152,6 +152,6 @@ def undelivered(row: Row) -> Undelivered:
         beat=BeatId(row["id"]),
         agent=AgentName(row["agent"]),
         target=rows.target(row) or outbound(row["message"]).target,
-        texts=tuple(row["texts"]),
+        said=tuple(map(outbound, row["said"])),
         why=row["error"] or "",
     )

@@ -6,14 +6,14 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from goclaw_py.core.ids import AgentName
-from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.messages import OutboundMessage, PeerKind, Target, TopicState
 from goclaw_py.core.pages import Cursor
 from goclaw_py.core.pairing import Verdict
-from goclaw_py.ports.store import Chat, Heard, Notice, Place, SeenChat
+from goclaw_py.ports.store import Chat, Heard, Notice, Place, SeenChat, Topic
 from goclaw_py.store.postgres import requests, rows
 from goclaw_py.store.postgres.moves import move
 from goclaw_py.store.postgres.pages import place
-from goclaw_py.store.postgres.part import Part, notify, place_columns
+from goclaw_py.store.postgres.part import Part, enqueue, notify, place_columns
 from goclaw_py.store.rules import last_sight_of_each
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
@@ -98,6 +98,41 @@ class Chats(Part):
             if news is not None:
                 await notify(connection, [Notice.PEOPLE])
 
+    async def topic(self, target: Target) -> Topic:
+        """By its key."""
+        async with self._pool.connection() as connection:
+            row = await connection.row(_SQL["topic"], *_topic_key(target))
+        return Topic(target) if row is None else rows.topic(row)
+
+    async def gone_topics(self) -> list[Topic]:
+        """From an index that holds no other topics."""
+        async with self._pool.connection() as connection:
+            return [rows.topic(row) for row in await connection.fetch(_SQL["gone_topics"])]
+
+    async def note_topic(
+        self,
+        target: Target,
+        *,
+        name: str = "",
+        renamed: bool = False,
+        state: TopicState | None = None,
+    ) -> None:
+        """A topic that nothing is known about is open and has no name."""
+        async with self._pool.transaction() as connection:
+            key = _topic_key(target)
+            if await connection.row(_SQL["note_topic"], *key, name, renamed, state) is not None:
+                await notify(connection, [Notice.PEOPLE])
+
+    async def tell_topic_gone(
+        self, target: Target, say: Sequence[OutboundMessage], *, now: datetime
+    ) -> bool:
+        """What is said belongs to no session."""
+        async with self._pool.transaction() as connection:
+            if await connection.row(_SQL["tell_topic"], *_topic_key(target)) is None:
+                return False
+            await enqueue(connection, say, session=None, now=now)
+        return True
+
     async def move_chat(
         self, channel: str, account: str, *, old: str, new: str, now: datetime
     ) -> bool:
@@ -129,3 +164,7 @@ class Chats(Part):
         async with self._pool.connection() as connection:
             found = await connection.fetch(_SQL["heard"], agent, direct, limit, *there)
         return [rows.heard(row) for row in found]
+
+
+def _topic_key(target: Target) -> tuple[str, str, str, str]:
+    return target.channel, target.account, target.chat, target.thread or ""

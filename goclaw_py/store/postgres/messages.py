@@ -101,6 +101,7 @@ def inbound(text: str) -> InboundMessage:
         press=get("press"),
         unsupported=get("unsupported", ""),
         place_name=get("place_name", ""),
+        topic_name=get("topic_name", ""),
         source=get("source", ""),
     )
 
@@ -124,6 +125,7 @@ def outbound(text: str) -> OutboundMessage:
         occurrence=None if occurrence is None else OccurrenceId(occurrence),
         beat=None if beat is None else BeatId(beat),
         alert=get("alert", ""),
+        album=get("album", ""),
     )
 
 

@@ -56,11 +56,11 @@ class Outbox(Part):
         self._claiming = self._ending(Group(self._claim, kind=attrgetter("node")))
         self._marking = self._ending(Group(self._mark_sent))
 
-    async def chats_due(self, places: Collection[Place], *, now: datetime) -> list[Target]:
+    async def chats_due(self, places: Collection[Place], *, now: datetime) -> dict[Target, int]:
         """Costs as much as there are chats with unsent rows, however long their lines are."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(_SQL["chats_due"], *place_columns(places), now)
-        return [Target(row["channel"], row["account"], row["chat"]) for row in found]
+        return {Target(row["channel"], row["account"], row["chat"]): row["size"] for row in found}
 
     async def claim_next(self, chat: Target, *, node: NodeId, now: datetime) -> OutboxRow | None:
         """A node that has not joined, or was declared dead, gets nothing."""
@@ -84,6 +84,12 @@ class Outbox(Part):
                     found[place] = rows.outbox_row(row)
         return found
 
+    async def claim_album(self, row: OutboxRow, *, node: NodeId) -> list[OutboxRow]:
+        """Looks at the rows of its chat that are not sent."""
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(_SQL["claim_album"], node, row.id)
+        return [rows.outbox_row(one) for one in found]
+
     async def mark_sent(self, row: OutboxRow, external_id: str, *, now: datetime) -> None:
         """Clears the error of earlier attempts."""
         await self._marking(_Sent(row, external_id, now))
@@ -106,12 +112,18 @@ class Outbox(Part):
             ]
 
     async def mark_failed(
-        self, row: OutboxRow, error: str, *, retry_at: datetime, maybe_sent: bool
+        self,
+        row: OutboxRow,
+        error: str,
+        *,
+        retry_at: datetime,
+        maybe_sent: bool,
+        alone: bool = False,
     ) -> None:
         """A mark as possible duplicate is never taken away again."""
         async with self._pool.transaction() as connection:
             marked = await connection.row(
-                _SQL["mark_failed"], row.id, row.fence, error, retry_at, maybe_sent
+                _SQL["mark_failed"], row.id, row.fence, error, retry_at, maybe_sent, alone
             )
             await _check(connection, marked, row, OutboxState.PENDING)
 

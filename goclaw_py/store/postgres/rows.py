@@ -9,7 +9,7 @@ import orjson
 
 from goclaw_py.core.events import Usage
 from goclaw_py.core.ids import AgentName, LaneName, NodeId, OccurrenceId, RunId, SessionKey
-from goclaw_py.core.messages import OutboundMessage, PeerKind, Sender, Target
+from goclaw_py.core.messages import OutboundMessage, PeerKind, Sender, Target, TopicState
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.core.requests import Mode
 from goclaw_py.ports.agent import HistoryEntry, Role
@@ -33,6 +33,7 @@ from goclaw_py.ports.store import (
     Session,
     Standing,
     StoredEntry,
+    Topic,
     Unanswered,
 )
 from goclaw_py.store.postgres.messages import inbound, outbound, packed
@@ -334,6 +335,16 @@ def chat(row: Row) -> Chat:
         first_seen_at=row["first_seen_at"],
         last_seen_at=row["last_seen_at"],
         unmentioned_at=row["unmentioned_at"],
+    )
+
+
+def topic(row: Row) -> Topic:
+    """A row of ``topics``."""
+    return Topic(
+        Target(row["channel"], row["account"], row["chat"], row["thread"] or None),
+        row["name"],
+        TopicState(row["gone"]),
+        row["told"],
     )
 
 

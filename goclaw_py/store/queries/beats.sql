@@ -565,9 +565,7 @@ with died as (
 )
 select
     l.id, l.agent, l.channel, l.account, l.chat, l.thread, dead.error, dead.message,
-    array(
-        select o.message ->> 'text' from outbox as o where o.beat = l.id order by o.id
-    ) as texts
+    array(select o.message from outbox as o where o.beat = l.id order by o.id) as said
 from died
 join heartbeat_run_logs as l on l.id = died.beat
 cross join lateral (

@@ -74,6 +74,48 @@ set gone = excluded.gone
 where c.gone <> excluded.gone
 returning c.chat;
 
+-- name: topic
+-- What is known of a topic.
+select channel, account, chat, thread, name, gone, told
+from topics
+where channel = $1 and account = $2 and chat = $3 and thread = $4;
+
+-- name: gone_topics
+-- Those that are closed or deleted, from an index that holds no others.
+select channel, account, chat, thread, name, gone, told
+from topics
+where gone <> ''
+order by channel, account, chat, thread;
+
+-- name: note_topic
+-- Knows a topic, with another name ($5) if it has none or was renamed ($6), and its state ($7) unless
+-- that is null. Returns it if its state is news.
+with before as (
+    select name, gone, told
+    from topics
+    where channel = $1 and account = $2 and chat = $3 and thread = $4
+    for update
+), noted as (
+    insert into topics as t (channel, account, chat, thread, name, gone)
+    select $1, $2, $3, $4, $5, coalesce($7, '')
+    where $5 <> '' or coalesce($7, '') <> '' or exists (select from before)
+    on conflict (channel, account, chat, thread) do update
+    set name = case when $5 <> '' and ($6 or t.name = '') then $5 else t.name end,
+        gone = coalesce($7, t.gone),
+        told = t.told and coalesce($7, t.gone) <> ''
+    returning gone
+)
+select noted.gone
+from noted
+where noted.gone <> coalesce((select gone from before), '');
+
+-- name: tell_topic
+-- Notes that people were told that a topic is gone; returns it unless that was noted before.
+update topics
+set told = true
+where channel = $1 and account = $2 and chat = $3 and thread = $4 and gone <> '' and not told
+returning thread;
+
 -- name: heard
 -- Where people spoke last, before a place, except for chats that cannot be written to or are
 -- denied. For the order see the list of sessions.

@@ -210,6 +210,20 @@ where channel = $1 and account = $2 and sender_id = $3 and peer = 'group'
   )
 returning p.id;
 
+-- name: move_topics
+-- Gives what is known of the topics of the old chat to the new one; what is known of its own stays.
+with old as (
+    delete from topics
+    where channel = $1 and account = $2 and chat = $3
+    returning thread, name, gone, told
+), put as (
+    insert into topics (channel, account, chat, thread, name, gone, told)
+    select $1, $2, $4, thread, name, gone, told
+    from old
+    on conflict (channel, account, chat, thread) do nothing
+)
+select thread from old;
+
 -- name: move_chat
 -- Gives what is known of the old chat to the new one; what was decided about that stays.
 with old as (

@@ -34,12 +34,24 @@ with said as (
 select case when exists (select from said) then pg_notify($1, '') end;
 
 -- name: chats_due
--- Chats whose oldest unsent row may be sent now, the longest due first.
-select channel, account, chat
-from outbox_heads
+-- Chats whose oldest unsent row may be sent now, the longest due first, with the size of its album.
+select
+    h.channel, h.account, h.chat,
+    case
+        when head.message ->> 'album' is null then 1
+        else (
+            select count(*)
+            from outbox as o
+            where o.channel = h.channel and o.account = h.account and o.chat = h.chat
+              and o.state in ('pending', 'sending')
+              and o.message ->> 'album' = head.message ->> 'album'
+        )
+    end as size
+from outbox_heads as h
 join unnest($1::text[], $2::text[]) as place (channel, account) using (channel, account)
-where state = 'pending' and next_attempt_at <= $3
-order by next_attempt_at, id;
+join outbox as head on head.id = h.id
+where h.state = 'pending' and h.next_attempt_at <= $3
+order by h.next_attempt_at, h.id;
 
 -- name: next_due
 -- When the oldest unsent row of some chat may be sent.
@@ -83,6 +95,34 @@ where o.id = any (array(
 ))
 returning o.*;
 
+-- name: claim_album
+-- Takes the other unsent rows of the album of a row that a node has claimed, for a node that exists.
+-- They need not be due: what holds the claimed row back holds them back too. Rows that this node
+-- itself has claimed are given again, as in claim_next.
+with me as (
+    select id from nodes where id = $1 for key share
+), taken as (
+    update outbox as o
+    set state = 'sending', owner = $1, fence = o.fence + 1,
+        attempts = o.attempts + (o.state = 'pending')::integer
+    where o.id = any (array(
+        select other.id
+        from outbox as first
+        join outbox as other
+            on other.channel = first.channel and other.account = first.account
+            and other.chat = first.chat
+        cross join me
+        where first.id = $2 and other.id > $2
+          and other.message ->> 'album' = first.message ->> 'album'
+          and other.state in ('pending', 'sending')
+          and (other.state = 'pending' or other.owner = me.id)
+        order by other.id
+        for update of other
+    ))
+    returning o.*
+)
+select * from taken order by id;
+
 -- name: mark_sent
 -- Ends claimed rows as delivered; returns those that were.
 with locked as (
@@ -104,7 +144,8 @@ returning o.id, o.fence;
 -- Puts a claimed row back, to be tried later.
 update outbox
 set state = 'pending', owner = null, error = $3, next_attempt_at = $4,
-    possible_duplicate = possible_duplicate or $5
+    possible_duplicate = possible_duplicate or $5,
+    message = case when $6 then message - 'album' else message end
 where id = $1 and fence = $2 and state = 'sending'
 returning id;
 

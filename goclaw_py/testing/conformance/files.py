@@ -99,6 +99,29 @@ async def a_file_that_is_missing_is_undeliverable(scene: Scene) -> None:
     require(len(rig.seen(rig.ann)) == 1, "nothing of it was sent")
 
 
+@check("CHAN-6", Offer.SENDS_FILES)
+async def an_album_arrives_whole_or_not_at_all(scene: Scene) -> None:
+    """Each file of it has an id; a channel without albums is never asked for one."""
+    rig = scene.rig
+    with _folder() as folder:
+        files = [_written(folder, name, CONTENT + name.encode()) for name in "abc"]
+        if not rig.channel.album(files[0]):
+            return
+        album = [OutboundMessage(rig.ann, "", file=file) for file in files]
+        album[0] = replace(album[0], text="the reports")
+        numbers = await scene.call(rig.channel.send_album(album))
+        require(len(numbers) == len(files), f"an id for each file, not {numbers}")
+        for name, number in zip("abc", numbers, strict=True):
+            seen = await shown(scene, rig.ann, number)
+            require(seen.file == CONTENT + name.encode(), f"{name} arrives byte for byte")
+        first = await shown(scene, rig.ann, numbers[0])
+        require("the reports" in first.text, f"with its text, not {first.text!r}")
+        (folder / "b").unlink()
+        error = await scene.fails(rig.channel.send_album(album))
+        require(isinstance(error, Undeliverable), f"it is Undeliverable, not {error!r}")
+        require(len(rig.seen(rig.ann)) == len(files), "nothing of it was sent")
+
+
 @check("CHAN-6", without=Offer.SENDS_FILES)
 async def a_file_that_cannot_be_sent_is_not_lost_in_silence(scene: Scene) -> None:
     """It is refused for good, or people are told its name."""

@@ -14,7 +14,8 @@ _RIGHTS = {
     FileKind.VIDEO: "videos",
     FileKind.AUDIO: "music",
 }
-_MOST_IN_ALBUM = 10
+_LEAST_IN_ALBUM, _MOST_IN_ALBUM = 2, 10
+"""As documented; the real server takes one as well, and sends it as an ordinary message."""
 _ALONE = frozenset([FileKind.DOCUMENT, FileKind.AUDIO])
 """Kinds that an album holds only by themselves."""
 
@@ -50,6 +51,8 @@ def send_media_group(world: World, call: Parameters) -> object:
         raise bad_request("too many messages to send as an album")
     album = f"album{world.number()}"
     contents = [_item(world, call, item) for item in items]
+    if len(contents) < _LEAST_IN_ALBUM:
+        raise bad_request("an album needs at least two media")
     kinds = {kind for kind, _ in contents}
     if len(kinds) > 1 and kinds & _ALONE:
         raise bad_request("can't use the media of the specified type in the album")
@@ -68,8 +71,25 @@ def _item(world: World, call: Parameters, item: object) -> tuple[FileKind, Json]
     caption = read(fields.text("caption"), fields.text("parse_mode"), marked)
     if len(caption.text) > CAPTION_LIMIT:
         raise bad_request("message caption is too long")
-    file = _file(world, call, "media", fields.text("media"), kind)
+    value = fields.text("media")
+    file = _attached(world, call, value, kind) or world.files.known(value, kind)
     return kind, {kind.value: file.json(), **with_text(caption, caption=True)}
+
+
+def _attached(world: World, call: Parameters, value: str, kind: FileKind) -> StoredFile | None:
+    """The uploaded file that an item of an album names; None if it names none. Raises ``Refusal``.
+
+    Nothing but ``attach://`` and the name of its field finds it, and it is shown as what it is sent
+    as, or not at all.
+    """
+    if value and not value.startswith("attach://"):
+        return None
+    upload = call.uploads.get(value.removeprefix("attach://"))
+    if upload is None:
+        raise bad_request(f"there is no {kind.value} in the request")
+    return world.files.keep(
+        checked(kind, upload), upload.content, name=upload.name, mime=upload.mime
+    )
 
 
 def _file(world: World, call: Parameters, name: str, value: str, kind: FileKind) -> StoredFile:

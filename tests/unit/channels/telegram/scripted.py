@@ -216,6 +216,19 @@ class ScriptedClient:
         self.files.append((place, upload, caption, reply_to))
         return 500 + len(self.files)
 
+    async def send_album(
+        self,
+        place: Place,
+        uploads: Sequence[Upload],
+        *,
+        captions: Sequence[Text | None],
+        reply_to: int | None,
+    ) -> list[int]:
+        await self._begin("send_album")
+        for upload, caption in zip(uploads, captions, strict=True):
+            self.files.append((place, upload, caption, reply_to))
+        return [500 + len(self.files) - len(uploads) + place for place in range(len(uploads))]
+
     async def fetch_file(self, file_id: str, to: Path, *, limit_bytes: int) -> int:
         await self._begin("fetch_file")
         self.fetched.append((file_id, to, limit_bytes))

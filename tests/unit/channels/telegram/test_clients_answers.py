@@ -24,7 +24,6 @@ from channels.telegram.client import (
     MessageGone,
     PollConflict,
     TextTooLong,
-    TopicGone,
 )
 from goclaw_py.core.errors import (
     ChannelError,
@@ -34,6 +33,7 @@ from goclaw_py.core.errors import (
     MaybeSent,
     NotSent,
     RateLimited,
+    TopicGone,
     Undeliverable,
 )
 

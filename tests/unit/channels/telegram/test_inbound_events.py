@@ -15,6 +15,8 @@ from goclaw_py.core.messages import (
     PeerKind,
     Sender,
     Target,
+    TopicChanged,
+    TopicState,
 )
 from tests.unit.channels.telegram.updates import (
     ANN,
@@ -36,6 +38,8 @@ from tests.unit.channels.telegram.updates import (
     reached,
     read,
     said,
+    said_in,
+    said_in_topic,
     update,
 )
 
@@ -263,3 +267,47 @@ def test_both_chats_tell_the_same_migration() -> None:
 def test_a_migration_to_nowhere_is_malformed(field: str) -> None:
     with pytest.raises(Malformed, match=field):
         read(said(None, chat=GROUP, **{field: "-1001007"}))
+
+
+# ---------------------------------------------------------------------------- topics
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "state"),
+    [
+        (
+            {"forum_topic_created": {"name": "Bud\nget", "icon_color": 5}},
+            "Bud get",
+            TopicState.OPEN,
+        ),
+        ({"forum_topic_edited": {"name": "Money"}}, "Money", None),
+        ({"forum_topic_edited": {}}, "", None),
+        ({"forum_topic_edited": {"name": 7}}, "", None),
+        ({"forum_topic_closed": {}}, "", TopicState.CLOSED),
+        ({"forum_topic_reopened": True}, "", TopicState.OPEN),
+    ],
+)
+def test_what_happens_to_a_topic_is_told(
+    content: Json, name: str, state: TopicState | None
+) -> None:
+    """SPEC CHAN-6: also if the bot itself has done it."""
+    topic = {"chat": FORUM, "message_thread_id": 55, "is_topic_message": True, "text": None}
+    raw = update(content=message(**{**topic, **content}))
+    place = Target("telegram", "default", str(FORUM["id"]), "55")
+    expected = TopicChanged(place, PeerKind.GROUP, name, bool(name), state, "Plans")
+    assert read(raw) == expected
+
+
+def test_what_happens_to_the_general_topic_has_no_thread() -> None:
+    raw = update(content=message(chat=FORUM, text=None, forum_topic_closed={}))
+    changed = read(raw)
+    assert isinstance(changed, TopicChanged)
+    assert changed.target.thread is None
+
+
+def test_a_message_in_a_topic_tells_what_that_was_called_first() -> None:
+    assert parsed(said_in_topic()).topic_name == "Budget"
+    other = message("yes", message_id=9)
+    in_topic = {"message_thread_id": 55, "is_topic_message": True, "reply_to_message": other}
+    assert parsed(said_in(FORUM, **in_topic)).topic_name == ""
+    assert parsed(said()).topic_name == ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.core.messages import SELF, Sender, Target
+from goclaw_py.core.messages import SELF, Sender, Target, TopicChanged
 from tests.unit.channels.telegram.updates import (
     FORUM,
     NEWS,
@@ -106,7 +106,7 @@ def test_a_quote_is_cut() -> None:
 
 
 def test_the_beginning_of_a_topic_is_no_message() -> None:
-    assert read(update("message", TOPIC_BEGAN)) is None
+    assert isinstance(read(update("message", TOPIC_BEGAN)), TopicChanged)
 
 
 # ---------------------------------------------------------------------------- whose words (CHAN-11)
