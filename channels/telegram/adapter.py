@@ -247,6 +247,14 @@ class TelegramChannel:
         limit_bytes = self._settings.download_mb << 20
         await client.fetch_file(attachment.ref, to, limit_bytes=limit_bytes)
 
+    async def administrators(self, chat: str) -> frozenset[str]:
+        """The ids of the users who administer a group."""
+        number = number_of(chat)
+        if number is None:
+            return frozenset()
+        client = await self._open()
+        return frozenset(map(str, await client.administrators(number)))
+
     def signal(self, signal: RunSignal) -> None:
         """Show "typing…" while a run works, and marks on messages that wait or failed."""
         place = place_of(signal.target)

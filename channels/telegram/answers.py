@@ -131,6 +131,17 @@ def sent_ids(result: object) -> list[int]:
     return [sent_id(message) for message in result]
 
 
+def member_ids(result: object) -> frozenset[int]:
+    """The ids of the users in a list of members. Raises ``NotSent`` if it is none."""
+    members = result if isinstance(result, list) else []
+    users = [one.get("user") for one in members if isinstance(one, dict)]
+    ids = [user.get("id") for user in users if isinstance(user, dict)]
+    found = frozenset(number for number in ids if type(number) is int)
+    if not found:  # each group has a creator
+        raise NotSent("an answer of the Bot API is not understood: it names no member")
+    return found
+
+
 def file_path(result: object, *, limit_bytes: int) -> str:
     """The address, below the token, of a file that ``getFile`` tells of. Raises ``FileTooBig``."""
     told = result if isinstance(result, dict) else {}

@@ -203,6 +203,9 @@ class BotClient(Protocol):
         Uses connections of its own.
         """
 
+    async def administrators(self, chat_id: int) -> frozenset[int]:
+        """The users who administer a group, the bot perhaps among them."""
+
     async def set_commands(self, commands: Mapping[str, str]) -> None:
         """Publish the command menu: name without slash, description."""
 

@@ -24,6 +24,7 @@ from aiogram.methods import (
     DeleteWebhook,
     EditMessageReplyMarkup,
     EditMessageText,
+    GetChatAdministrators,
     GetFile,
     GetMe,
     GetUpdates,
@@ -61,6 +62,7 @@ from channels.telegram.answers import (
     Scrubber,
     file_path,
     guarded,
+    member_ids,
     poll_timeout_s,
     read_answer,
     sent_id,
@@ -337,6 +339,11 @@ class AiogramClient:
     async def answer_press(self, press_id: str, text: str = "") -> None:
         """Tell the server that the press of a button was taken."""
         await _call(self._actor, AnswerCallbackQuery(callback_query_id=press_id, text=text or None))
+
+    @guarded()
+    async def administrators(self, chat_id: int) -> frozenset[int]:
+        """Who administers a group."""
+        return member_ids(await _call(self._actor, GetChatAdministrators(chat_id=chat_id)))
 
     @guarded()
     async def set_commands(self, commands: Mapping[str, str]) -> None:

@@ -21,6 +21,7 @@ from channels.telegram.answers import (
     Scrubber,
     file_path,
     guarded,
+    member_ids,
     poll_timeout_s,
     read_answer,
     sent_id,
@@ -309,6 +310,12 @@ class PtbClient:
     async def answer_press(self, press_id: str, text: str = "") -> None:
         """Tell the server that the press of a button was taken."""
         await _ours(self._actor.answer_callback_query(press_id, text or None))
+
+    @guarded()
+    async def administrators(self, chat_id: int) -> frozenset[int]:
+        """Who administers a group."""
+        parameters = {"chat_id": chat_id}
+        return member_ids(await _raw(self._actor, "get_Chat_Administrators", parameters))
 
     @guarded()
     async def set_commands(self, commands: Mapping[str, str]) -> None:

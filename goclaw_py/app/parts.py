@@ -226,6 +226,7 @@ class _Level:
             mention=mention[-1] if mention else account.mention,
             trusted=self.channel.trusted,
         )
+        stop = [own.stop for own in self.own if own.stop is not None]
         within = [own.queue for own in self.own]
         policies = {
             peer: queue_policy(settings, agent, account.channel, account.name, peer, within)
@@ -240,6 +241,7 @@ class _Level:
             deadline_s=settings.runs.deadline_s,
             stop_words=knows_stop_words(settings, agent, account.channel, account.name, within),
             context_messages=context[-1] if context else account.context_messages,
+            stop=stop[-1] if stop else account.stop,
             narrower=narrower or {},
         )
 

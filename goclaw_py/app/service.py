@@ -295,7 +295,7 @@ class Service:
             log.warning(
                 "run_ends_not_stored", extra={"hint": "they are recovered at the next start"}
             )
-        await self._works.commands.close()
+        await self._works.commands.stop_answers.close()
         await self._works.outbox.close(_LAST_WORDS_S)
         self._works.feed.close()
 

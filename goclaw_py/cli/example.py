@@ -90,6 +90,8 @@ EXAMPLE: Final = """\
 #                         # or open, disabled
 # mention = true          # in groups it answers only where the bot is mentioned
 # context_messages = 50   # and is told so many of the messages before that; 0: none
+# stop = "own"            # what a member of a group may stop: own runs, or "anyone"'s; owners and
+#                         # admins of the group stop everything
 # library = "python-telegram-bot"   # or aiogram
 # streaming = "edit"      # how replies grow: edit, native (Telegram's own drafts) or off
 # reactions = true        # marks on messages that wait or failed

@@ -9,6 +9,7 @@ import typer
 
 from goclaw_py.cli.context import AsJson, Asks, SessionName, Watch, cli, look
 from goclaw_py.cli.output import duration, plain, show_facts, show_json, show_table
+from goclaw_py.core.text import count
 
 if TYPE_CHECKING:
     from goclaw_py.core.status import Backlog, Status, StopReport
@@ -155,11 +156,11 @@ def stop(
 
 def words(report: StopReport) -> str:
     """Say what a stop did."""
-    if report.already_stopping:
-        return "already stopping"
-    parts = []
+    parts = ["already stopping"] if report.already_stopping else []
     if report.stopped:
         parts.append(f"stopped {', '.join(report.stopped)}")
     if report.dropped:
         parts.append(f"dropped {len(report.dropped)} waiting")
+    if report.unsent:
+        parts.append(f"gave up {count(report.unsent, 'unsent part')} of an answer")
     return "; ".join(parts) or "nothing was running"

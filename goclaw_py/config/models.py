@@ -28,7 +28,7 @@ from goclaw_py.config.web import Web
 from goclaw_py.config.work_sources import WorkSourceSettings
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, LaneName
 from goclaw_py.core.requests import Drop, Mode
-from goclaw_py.core.routing import DEFAULT_ACCOUNT, DirectPolicy, GroupPolicy
+from goclaw_py.core.routing import DEFAULT_ACCOUNT, DirectPolicy, GroupPolicy, StopPolicy
 
 NameKey = Annotated[
     str,
@@ -168,6 +168,9 @@ class Thread(Section):
     context_messages: Annotated[int | None, Whole(0, 500)] = Field(
         default=None, description="in groups: so many messages without a mention are context"
     )
+    stop: StopPolicy | None = Field(
+        default=None, description="in groups: what a member may stop, own or anyone"
+    )
     queue: Queue = Field(default_factory=Queue)
 
 
@@ -211,6 +214,11 @@ class Account(Section):
         default=50,
         description="in groups: so many of the last messages without a mention are told to the "
         "agent with the next one that has it; 0: none",
+    )
+    stop: StopPolicy = Field(
+        default=StopPolicy.OWN,
+        description="own (default): in groups a member stops only what answers them; owners and "
+        "admins of the group stop everything; anyone: so does each member",
     )
     chats: dict[ChatKey, Chat] = Field(default_factory=dict)
     queue: Queue = Field(default_factory=Queue)

@@ -18,7 +18,7 @@ from goclaw_py.core.errors import SettingError
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.requests import DEFAULT_POLICY, Drop, Mode, QueuePolicy
-from goclaw_py.core.routing import DEFAULT_ACCOUNT, DirectPolicy, GroupPolicy
+from goclaw_py.core.routing import DEFAULT_ACCOUNT, DirectPolicy, GroupPolicy, StopPolicy
 
 _CAPACITY = 10
 _DEBOUNCE_MS = 800
@@ -43,6 +43,7 @@ class ChannelAccount:
     groups: GroupPolicy = GroupPolicy.ALLOWLIST
     mention: bool = True
     context_messages: int = 50
+    stop: StopPolicy = StopPolicy.OWN
     chats: Mapping[str, Chat] = field(default_factory=dict)
 
 
@@ -69,6 +70,7 @@ def _account(
             account.groups,
             account.mention,
             account.context_messages,
+            account.stop,
             account.chats,
         )
 

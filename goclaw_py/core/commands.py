@@ -314,7 +314,7 @@ def toast(data: str) -> str | None:
     """
     match _pressed(data):
         case Stop():
-            return "⏹ Stopping…"
+            return "⏹ Asked to stop…"
         case JobButton(action):
             return _TOASTS[action]
         case Retry():

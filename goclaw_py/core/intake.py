@@ -49,7 +49,7 @@ class Intake:
             request.overflowed |= into is not None
         machine.enter(request, lane, now)
         window_s = _window_s(request)
-        if window_s and (session is None or request.cut):
+        if window_s and (session is None or _goes_on_typing(session, request, now)):
             machine.collector.begin(request, window_s, now)
         else:
             machine.enqueue(request, now)
@@ -176,6 +176,18 @@ def _joinable(session: SessionQueue, request: Request, lane: Lane, now: float) -
         return None
     window_s = request.policy.debounce_s
     return into if into.cut or (window_s and now - into.last_at <= window_s) else None
+
+
+def _goes_on_typing(session: SessionQueue, request: Request, now: float) -> bool:
+    """Whether a message that joins none continues what its sender is typing (SPEC QUEUE-6).
+
+    Then more of it may come at once. If it did not wait for that, each short run would be followed
+    by one for the few messages that came meanwhile.
+    """
+    if request.cut or request.overflowed:
+        return True
+    last_at = session.last_active_at(request.sender)
+    return last_at is not None and now - last_at <= request.policy.debounce_s
 
 
 def _window_s(request: Request) -> float:

@@ -151,6 +151,7 @@ class Job:
         runs: How many occurrences have ended in a run.
         coalesced: How many firings came while it could not run.
         last_error: Why the last run failed, "" if it did not.
+        creator: Who asked for it in a chat (``person_at``), "" if nobody there has.
     """
 
     id: JobId
@@ -169,6 +170,7 @@ class Job:
     failures: int = 0
     runs: int = 0
     coalesced: int = 0
+    creator: str = ""
 
     def policy(self, base: JobPolicy) -> JobPolicy:
         """How it behaves, where ``base`` is what the settings say."""

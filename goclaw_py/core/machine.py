@@ -52,12 +52,17 @@ _COMPLETED, _FAILED = Outcome.COMPLETED, Outcome.FAILED
 
 @dataclass(slots=True)
 class Stop:
-    """What a stop did. ``already_stopping``: the only run left had been stopped before."""
+    """What a stop did. ``already_stopping``: the only run left had been stopped before.
+
+    ``spared`` are what it would have stopped as well, or instead, if it had not been for what is of
+    one sender only.
+    """
 
     effects: list[Effect] = field(default_factory=list)
     stopped: list[RunId] = field(default_factory=list)
     dropped: list[RunId] = field(default_factory=list)
     already_stopping: bool = False
+    spared: list[RunId] = field(default_factory=list)
 
 
 class Machine:
@@ -250,6 +255,9 @@ class Machine:
         request.state = DONE
         into.pieces += request.pieces
         into.chars += request.chars
+        if request.senders or into.senders or request.sender != into.sender:
+            mine, others = into.senders or {into.sender}, request.senders or {request.sender}
+            into.senders = mine | others
         self.alias(request.id, into)
         self.effects.append(Join(request, into))
 

@@ -101,6 +101,7 @@ class InboundMessage:
         place_name: What people call the chat, for operators.
         topic_name: What they called its topic when they made it, "" if the channel did not say.
         source: What has brought it, if no person has: ``subagent``.
+        asker: The sender whose task has brought it then, "" if that is not known.
     """
 
     external_id: str
@@ -125,6 +126,12 @@ class InboundMessage:
     place_name: str = ""
     topic_name: str = ""
     source: str = ""
+    asker: str = ""
+
+    @property
+    def of_whom(self) -> str:
+        """The id of the sender whose message it is, or whose task has brought it."""
+        return self.asker or self.sender.id
 
 
 ExternalId = tuple[str, str, str]
@@ -134,6 +141,11 @@ ExternalId = tuple[str, str, str]
 def external_id(message: InboundMessage) -> ExternalId:
     """What makes it the same message."""
     return message.target.channel, message.target.account, message.external_id
+
+
+def person_at(target: Target, sender: str) -> str:
+    """A sender as one text that names nobody of another channel or account."""
+    return f"{target.channel}/{target.account}/{sender}"
 
 
 @dataclass(frozen=True, slots=True)

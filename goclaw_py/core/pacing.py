@@ -125,6 +125,14 @@ class Pacer:
             self._forget_silent(now)
         return ticket
 
+    def sent(self, chat: str, pace: Pace, now: float) -> None:
+        """A message has reached the server by now: the gap to the next one counts from here.
+
+        How long a request is under way varies: two that leave a gap apart may arrive sooner.
+        """
+        if pace.gap_s > 0:
+            self._gaps[chat] = max(self._gaps.get(chat, -math.inf), now + pace.gap_s)
+
     def give_back(self, ticket: Ticket) -> None:
         """It was not sent after all. Call it before the next ``take`` for its chat."""
         if ticket.chat in self._gaps:

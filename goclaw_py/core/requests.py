@@ -7,6 +7,7 @@ They hold state and answer questions about it. Every change of a state is made i
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Set
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import UnionType
@@ -121,6 +122,7 @@ class Request:
     from the start of the run; None is no limit. ``parent`` is the live run that asked for this
     one; ``awaited`` says that it works no further until this one has ended (SPEC LANE-8).
     ``pieces`` (messages) and ``chars`` are how much it says; both grow by what joins it.
+    ``senders`` are those who may stop it as their own, None: the ``sender``; they grow too.
     """
 
     id: RunId
@@ -136,6 +138,7 @@ class Request:
     awaited: bool = False
     pieces: int = 1
     chars: int = 0
+    senders: Set[str] | None = None
 
     state: RunState = field(default=RunState.COLLECTING, init=False)
     since: float = field(default=0.0, init=False)
@@ -180,6 +183,12 @@ class Request:
             self.pieces + other.pieces <= limits.turn_messages
             and self.chars + other.chars <= limits.turn_chars
         )
+
+    def is_of(self, sender: str | None) -> bool:
+        """Whether it answers a message of this sender, or is for a run that does; None: anybody."""
+        if sender is None or sender in (self.senders or (self.sender,)):
+            return True
+        return any(above.is_of(sender) for above in self.family.ancestors) if self.family else False
 
     def works_in(self, lane: Lane) -> bool:
         """Whether it uses a slot of this lane, its own or its host's."""
@@ -246,18 +255,22 @@ class SessionQueue:
                 return request
         return None
 
-    def oldest_running(self) -> Request | None:
-        """The run that started first and is not stopping."""
-        running = [r for r in self.active.values() if r.state is RunState.RUNNING]
-        return min(running, key=lambda r: r.started, default=None)
+    def last_active_at(self, sender: str) -> float | None:
+        """When the newest message of this sender came that is active; a child is none."""
+        active = self.active.values()
+        mine = (r.last_at for r in active if r.sender == sender and r.parent is None)
+        return max(mine, default=None)
 
-    def oldest_ready(self) -> Request | None:
-        """The first run that waits for its lane."""
-        return next((r for r in self.active.values() if r.state is RunState.READY), None)
+    def oldest_active(self, sender: str | None) -> Request | None:
+        """The run of this sender that started first and is not stopping, else the first ready."""
+        mine = [r for r in self.active.values() if r.is_of(sender)]
+        running = [r for r in mine if r.state is RunState.RUNNING]
+        ready = next((r for r in mine if r.state is RunState.READY), None)
+        return min(running, key=lambda r: r.started, default=ready)
 
-    def is_stopping(self) -> bool:
-        """Whether a run that was stopped has not been put away yet."""
-        return any(r.stop_outcome is not None for r in self.active.values())
+    def is_stopping(self, sender: str | None) -> bool:
+        """Whether a run of this sender that was stopped has not been put away yet."""
+        return any(r.stop_outcome is not None and r.is_of(sender) for r in self.active.values())
 
 
 class AgentSlots:

@@ -134,6 +134,15 @@ class GroupPolicy(StrEnum):
     DISABLED = "disabled"
 
 
+class StopPolicy(StrEnum):
+    """What a member of a group may stop there; owners and admins stop everything (SPEC CMD-6)."""
+
+    OWN = "own"
+    """Runs that answer their own messages, and those messages."""
+    ANYONE = "anyone"
+    """Everything."""
+
+
 @dataclass(frozen=True, slots=True)
 class AccessRules:
     """The rules of one account of a channel, or of one of its chats.

@@ -147,31 +147,42 @@ class Scheduler:
 
     # ------------------------------------------------------------------ stopping
 
-    def stop_oldest(self, session_key: SessionKey, now: float) -> Stop:
+    # With a ``sender`` a stop leaves alone what answers no message of theirs (SPEC CMD-6).
+
+    def stop_oldest(self, session_key: SessionKey, now: float, sender: str | None = None) -> Stop:
         """Cancel the oldest run, or else the oldest that waits (SPEC QUEUE-8, ``cancel_one``)."""
         machine = self._machine
+        target = self._oldest(session_key, sender)
+        if target is not None:
+            family = with_descendants(target, machine.kin)
+            return self._cut(family, Outcome.CANCELLED, Reason.STOPPED, now)
         session = machine.sessions.get(session_key)
-        target: Request | None = None
-        if session is not None:
-            target = session.oldest_running() or session.oldest_ready()
-            if target is None and session.is_stopping():
-                return Stop(already_stopping=True)
-        if target is None:
-            waiting = [burst.leader for burst in machine.collector.of(session_key)]
-            if session is not None and session.waiting:
-                waiting.append(session.waiting[0])
-            target = min(waiting, key=_seq, default=None)
-        if target is None:
-            return Stop()
-        family = with_descendants(target, machine.kin)
-        return self._cut(family, Outcome.CANCELLED, Reason.STOPPED, now)
+        if session is not None and session.is_stopping(sender):
+            return Stop(already_stopping=True)
+        spared = None if sender is None else self._oldest(session_key, None)
+        return Stop(spared=[] if spared is None else [spared.id])
 
-    def stop_one(self, run_id: RunId, now: float) -> Stop:
+    def _oldest(self, session_key: SessionKey, sender: str | None) -> Request | None:
+        """What a stop of one thing means, None if nothing of that sender can be stopped."""
+        machine = self._machine
+        session = machine.sessions.get(session_key)
+        waiting = [burst.leader for burst in machine.collector.of(session_key)]
+        waiting = [request for request in waiting if request.is_of(sender)]
+        if session is not None:
+            active = session.oldest_active(sender)
+            if active is not None or session.is_stopping(sender):
+                return active
+            waiting += [request for request in session.waiting if request.is_of(sender)][:1]
+        return min(waiting, key=_seq, default=None)
+
+    def stop_one(self, run_id: RunId, now: float, sender: str | None = None) -> Stop:
         """Cancel one request, wherever it is on its way, with its descendants (SPEC CMD-2)."""
         machine = self._machine
         request = machine.requests.get(run_id) or machine.aliases.get(run_id)
         if request is None:
             return Stop()
+        if not request.is_of(sender):
+            return Stop(spared=[request.id])
         if request.state in (STOPPING, ABANDONED):
             return Stop(already_stopping=True)
         family = with_descendants(request, machine.kin)
@@ -187,7 +198,7 @@ class Scheduler:
             return []
         return self._cut([request], Outcome.FAILED, reason, now).effects
 
-    def stop_all(self, session_key: SessionKey, now: float) -> Stop:
+    def stop_all(self, session_key: SessionKey, now: float, sender: str | None = None) -> Stop:
         """Cancel all of a session: runs, queue, debounce buffer, children (``cancel_all``)."""
         machine = self._machine
         requests = [burst.leader for burst in machine.collector.of(session_key)]
@@ -195,11 +206,14 @@ class Scheduler:
         stopping = False
         if session is not None:
             requests += [*session.waiting, *session.active.values()]
-            stopping = session.is_stopping()
+            stopping = session.is_stopping(sender)
         requests += machine.kin.get(session_key, {}).values()
         requests.sort(key=_seq)
-        stop = self._cut(requests, Outcome.CANCELLED, Reason.STOPPED_ALL, now)
+        mine = [request for request in requests if request.is_of(sender)]
+        live = dict.fromkeys(r for r in requests if r.waits or r.state is RUNNING)
+        stop = self._cut(mine, Outcome.CANCELLED, Reason.STOPPED_ALL, now)
         stop.already_stopping = stopping and not stop.stopped
+        stop.spared = [request.id for request in live if not request.is_of(sender)]
         return stop
 
     # ------------------------------------------------------------------ time

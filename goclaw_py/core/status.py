@@ -93,11 +93,15 @@ class RunView:
 
 @dataclass(frozen=True, slots=True)
 class StopReport:
-    """What a stop did. ``already_stopping``: the only run left had been stopped before."""
+    """What a stop did. ``already_stopping``: the only run left had been stopped before.
+
+    ``unsent``: so many messages of answers that were written already are not sent any more.
+    """
 
     stopped: tuple[RunId, ...] = ()
     dropped: tuple[RunId, ...] = ()
     already_stopping: bool = False
+    unsent: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,6 +106,13 @@ def stopped(runs: int, dropped: int, *, already: bool, jobs: int = 0, parts: int
     return ALREADY_STOPPING if already else NOTHING_RUNNING
 
 
+def not_yours(names: Sequence[str]) -> str:
+    """The answer to a stop of what others have asked for; ``names`` of those who have them."""
+    who = " and ".join(cut_text(name, _SNIPPET) for name in names[:2]) or "somebody else"
+    who = f"{who} and others" if len(names) > 2 else who
+    return f"That was started by {who}; only they, an owner or an admin of this group can stop it."
+
+
 def dropped(texts: Sequence[str], reason: Reason | None) -> str:
     """One line about messages that will not be answered (SPEC QUEUE-3, QUEUE-5)."""
     named = [f"“{snippet(text)}”" for text in texts[:_MAX_SNIPPETS]]

@@ -198,6 +198,13 @@ class Channel(Protocol):
         Nothing is left at ``to`` then, nor after a cancellation.
         """
 
+    async def administrators(self, chat: str) -> frozenset[str]:
+        """The ids of those senders who administer a group, as far as the channel has such.
+
+        Who writes in the name of the group itself is one without being listed. Raises a
+        ``ChannelError``.
+        """
+
     def signal(self, signal: RunSignal) -> None:
         """Tell what happens to a run. Returns at once; never raises; showing it is optional."""
 
@@ -241,6 +248,10 @@ class Plain:
     async def send_album(self, messages: Sequence[OutboundMessage]) -> list[str]:  # noqa: ARG002
         """Refused, so that the files are sent one by one."""
         raise Undeliverable("this channel has no albums")
+
+    async def administrators(self, chat: str) -> frozenset[str]:  # noqa: ARG002
+        """It has no groups."""
+        return frozenset()
 
     def drafts(self, target: Target, peer: PeerKind) -> bool:  # noqa: ARG002
         """It shows no drafts; the other two are never called then."""

@@ -227,7 +227,10 @@ class Control(Protocol):
         """The session with this key or unique part of a key, from near. Raises ``NotFound``."""
 
     async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
-        """Like ``/stop`` or ``/stopall`` in that session's chat. Raises ``NoGateway``."""
+        """Like ``/stop`` or ``/stopall`` of an owner in that session's chat.
+
+        What is not sent yet of an answer is given up as well. Raises ``NoGateway``.
+        """
 
     async def sessions(self, *, limit: int = 50, before: Cursor | None = None) -> list[Session]:
         """Sessions, the last active first."""

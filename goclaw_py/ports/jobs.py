@@ -29,6 +29,7 @@ class Asker:
         owner: Whose jobs they may see and change; None: everybody's, for operators.
         chat: Where they ask, if that is a chat: what they make tells its results there.
         agent: For what they make and do not say for which agent.
+        creator: Which person in a chat asks (``person_at``), "" if none does.
     """
 
     owner: Owner | None
@@ -36,6 +37,7 @@ class Asker:
     agent: AgentName | None = None
     chat: Target | None = None
     peer: PeerKind = PeerKind.DIRECT
+    creator: str = ""
 
 
 @dataclass(frozen=True, slots=True)

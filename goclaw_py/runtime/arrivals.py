@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from goclaw_py.core.commands import Command, Stop
@@ -13,9 +13,9 @@ from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Mode
 from goclaw_py.core.text import is_blank
 from goclaw_py.ports.store import Accepted, InboxKind, InboxRow, NewInbox, Stops
-from goclaw_py.runtime.commands import Commands
 from goclaw_py.runtime.policies import Policies
 from goclaw_py.runtime.recent import Recent
+from goclaw_py.runtime.stop_answers import StopAnswers
 from goclaw_py.runtime.stopper import Stopped, Stopper
 from goclaw_py.runtime.turn import goes_on
 
@@ -93,7 +93,7 @@ class Arrivals:
     def __init__(
         self,
         policies: Policies,
-        commands: Commands,
+        answers: StopAnswers,
         stopper: Stopper,
         meant: Callable[[SessionKey, InboundMessage, Stop], RunId | None],
         hold: Callable[[SessionKey], Hold],
@@ -102,7 +102,7 @@ class Arrivals:
         self._hold = hold
         self._is_known = is_known
         self._policies = policies
-        self._commands = commands
+        self._answers = answers
         self._stopper = stopper
         self._meant = meant
         self._here: list[Arrival] = []
@@ -218,12 +218,12 @@ class Arrivals:
             await self._stopper.keep()  # if it could not store before what it has stopped
             return
         self._acted[key] = None
-        run = self._meant(session, message, command)
-        stopped = self._stopper.stop(session, everything=command.everything, run=run)
+        run, by = self._meant(session, message, command), self._stopper.rights.limit(message)
+        stopped = self._stopper.stop(session, everything=command.everything, run=run, by=by)
         stopped = self._stopper.stop_jobs(
             message.target, stopped, everything=command.everything, run=run
         )
-        self._commands.answer_stop(message, stopped, command)
+        self._answers.tell(message, stopped, command)
         await self._stopper.keep(stopped)
 
     def _act_at_once(self, arrival: Arrival) -> None:
@@ -239,12 +239,15 @@ class Arrivals:
             return  # The commit tells who works on it, if anybody does (SPEC NODE-1).
         arrival.acted = True
         run = self._meant(session, arrival.message, command)
-        stopped = self._stopper.stop(session, everything=command.everything, run=run)
+        by = self._stopper.rights.limit(arrival.message)
+        stopped = self._stopper.stop(session, everything=command.everything, run=run, by=by)
+        mine = [message for message in waiting if by in (None, message.of_whom)]
         covered: Sequence[InboundMessage] = ()
         if command.everything:
-            covered = waiting
+            covered = mine
         elif run is None and stopped.nothing:
-            covered = self._oldest_turn(session, waiting)
+            covered = self._oldest_turn(session, mine)
+        stopped = _with_others(stopped, command, covered, waiting)
         keys = {external_id(message) for message in covered}
         for key in keys:
             self._covered[key], self._met[key] = stopped.reason, None
@@ -274,7 +277,7 @@ class Arrivals:
             stopped = self._stopper.stop_jobs(
                 message.target, stopped, everything=command.everything, run=run
             )
-        self._commands.answer_stop(message, stopped, command, covered=covered)
+        self._answers.tell(message, stopped, command, covered=covered)
 
     def _uncommitted_in(self, session: SessionKey) -> list[Arrival]:
         """Messages of a session that have arrived, but that the dispatcher does not know yet.
@@ -303,6 +306,21 @@ class Arrivals:
             if policy.mode is Mode.INTERRUPT or (same_sender and joins):
                 turn.append(message)
         return turn
+
+
+def _with_others(
+    stopped: Stopped,
+    command: Stop,
+    covered: Sequence[InboundMessage],
+    waiting: Sequence[InboundMessage],
+) -> Stopped:
+    """Note whose messages, not known to anything else yet, a stop has spared."""
+    if not command.everything and covered:
+        return replace(stopped, spared=(), of_others=())  # it has met something of its sender
+    if command.everything or (stopped.run is None and stopped.nothing):
+        others = [one for one in waiting if stopped.by not in (None, one.of_whom)]
+        return replace(stopped, of_others=(*stopped.of_others, *others))
+    return stopped
 
 
 def _finish(arrival: Arrival) -> None:

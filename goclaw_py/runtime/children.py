@@ -51,12 +51,14 @@ class Asker:
     Args:
         payer: The session whose daily budget they use.
         chat: Where the result of one that nobody waits for is told; None: nowhere.
+        sender: Who has asked the run, "" if nobody in a chat has.
     """
 
     run_id: RunId
     agent: AgentName
     payer: SessionKey
     chat: Target | None
+    sender: str = ""
 
 
 @dataclass(slots=True, eq=False)
@@ -258,7 +260,8 @@ class ChildRuns:
         for run in runs:
             assert run.target is not None
             text = wording.subagent_lost()
-            await self._bring([self._message(run.id, run.agent, run.payer, run.target, text)])
+            asker = Asker(run.id, run.agent, run.payer, run.target)
+            await self._bring([self._message(run.id, asker, run.target, text)])
 
     async def _announce(
         self, child: Child, ended: Ending, done: Done, facts: Mapping[str, object]
@@ -270,23 +273,22 @@ class ChildRuns:
             return
         text = wording.subagent_said(child.label, done.outcome, done.text)
         asker = child.asker
-        row = self._message(child.id, asker.agent, asker.payer, child.run.target, text)
+        row = self._message(child.id, asker, child.run.target, text)
         await _stored_or_logged(lambda: self._bring([row]), facts)
 
-    def _message(
-        self, run_id: RunId, agent: AgentName, session: SessionKey, target: Target, text: str
-    ) -> NewInbox:
+    def _message(self, run_id: RunId, asker: Asker, target: Target, text: str) -> NewInbox:
         """What a subagent's result is in its parent's chat."""
         message = InboundMessage(
             external_id=announcement_id(run_id),
             target=target,
-            peer=peer_of(session),
+            peer=peer_of(asker.payer),
             sender=Sender("subagent", "Subagent"),
             text=text,
             sent_at=self._clock.now(),
             source="subagent",
+            asker=asker.sender,
         )
-        return NewInbox(message, session, agent)
+        return NewInbox(message, asker.payer, asker.agent)
 
     async def _store_end(
         self,

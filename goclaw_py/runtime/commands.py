@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -29,10 +28,9 @@ from goclaw_py.core.commands import (
     WhoAmI,
     our_command_of,
 )
-from goclaw_py.core.errors import ChannelError, StoreUnavailable, TopicGone
 from goclaw_py.core.events import ButtonsUsed, PressAnswered
-from goclaw_py.core.ids import NodeId, RunId, SessionKey
-from goclaw_py.core.messages import InboundMessage, OutboundMessage, Target
+from goclaw_py.core.ids import NodeId, SessionKey
+from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.requests import Mode
 from goclaw_py.ports.channel import Channel
@@ -47,15 +45,13 @@ from goclaw_py.runtime.heartbeat_commands import HeartbeatCommands
 from goclaw_py.runtime.job_commands import JobCommands, Pressed
 from goclaw_py.runtime.ledger import Ledger, Payer
 from goclaw_py.runtime.policies import Policies
-from goclaw_py.runtime.stopper import Stopped, Stopper
+from goclaw_py.runtime.stop_answers import StopAnswers
+from goclaw_py.runtime.stopper import Stopper
 
 log = logging.getLogger(__name__)
 
 _LATELY = 10
 """Among how many runs ``/status`` looks for the model that has answered last."""
-
-_ANSWER_TRIES = 3
-_ANSWER_APART_S = 1.0
 
 _MODES: Mapping[str, Mode | None] = {**{mode.value: mode for mode in Mode}, "default": None}
 """What may follow ``/queue``."""
@@ -100,75 +96,10 @@ class Commands:
         self._heartbeats = HeartbeatCommands(
             means.heartbeats, means.policies, means.doorkeeper, store.zone_of
         )
-        self._answers: set[asyncio.Task[None]] = set()
 
-    def connect(self, shows_stop: Callable[[RunId], Awaitable[bool]]) -> None:
-        """Give it who knows whether a growing reply shows that its run was stopped."""
-        self._shows_stop = shows_stop
-
-    def answer_stop(
-        self, message: InboundMessage, stopped: Stopped, command: Stop, *, covered: int = 0
-    ) -> None:
-        """Say what was stopped, straight through the channel, past outbox and pacing.
-
-        If ``command`` means more than was found here, other nodes are asked before. ``covered``: so
-        many messages were stopped before anything knew of them.
-        """
-        asks = command.everything or (stopped.nothing and not covered)
-        answer = self._answer_stop(message, stopped, command, covered, asks=asks)
-        task = asyncio.create_task(answer)
-        self._answers.add(task)
-        task.add_done_callback(self._answers.discard)
-
-    async def _answer_stop(
-        self, message: InboundMessage, stopped: Stopped, command: Stop, covered: int, *, asks: bool
-    ) -> None:
-        chat, jobs = message.target, len(stopped.jobs)
-        if asks:
-            try:
-                jobs += await self._elsewhere.stop_jobs(chat, command)
-            except StoreUnavailable as error:
-                log.warning("remote_jobs_not_stopped", extra={"error": str(error)})
-        report = stopped.report
-        only = report.stopped[0] if len(report.stopped) == 1 else None
-        is_all = not (stopped.dropped or covered or jobs)
-        if only is not None and is_all and await self._shows_stop(only):
-            return  # its growing reply says so
-        nothing = stopped.nothing and not (covered or jobs)
-        if nothing and command.run is not None and message.reply_to is not None:
-            await self._remove_button(chat, message.reply_to)
-        parts = await self._cut_answers(chat, stopped, command) if nothing or asks else 0
-        text = wording.stopped(
-            len(report.stopped),
-            stopped.dropped + covered,
-            already=report.already_stopping,
-            jobs=jobs,
-            parts=parts,
-        )
-        await self._send_directly(OutboundMessage(chat, text))
-
-    async def _remove_button(self, chat: Target, below: str) -> None:
-        """Remove a stop button that stops nothing: that of a draft whose id nobody knew."""
-        try:
-            known = await self._store.own_messages(chat)
-        except StoreUnavailable as error:
-            log.warning("stop_button_not_removed", extra={"error": str(error)})
-            return
-        if below not in known:
-            self._channels[chat.channel, chat.account].signal(ButtonsUsed(chat, below))
-
-    async def _cut_answers(self, chat: Target, stopped: Stopped, command: Stop) -> int:
-        """Give up what waits to be sent of an answer that is written already (SPEC CMD-2)."""
-        if stopped.session is None:
-            return 0
-        everything, now = command.everything, self._clock.now()
-        try:
-            return await self._store.cut_answers(
-                stopped.session, chat, everything=everything, run=stopped.run, now=now
-            )
-        except StoreUnavailable as error:
-            log.warning("queued_answers_not_cancelled", extra={"error": str(error)})
-            return 0
+    def connect(self, stop_answers: StopAnswers) -> None:
+        """Give it what answers stops. Call it once, before anything arrives."""
+        self.stop_answers = stop_answers
 
     async def begin_anew_anywhere(self, session: SessionKey) -> None:
         """The same where the session is worked on. Raises ``NodeSilent`` too."""
@@ -227,13 +158,6 @@ class Commands:
     ) -> None:
         now, node = self._clock.now(), self._node()
         await self._store.settle([row.id], outcome, now=now, reason=reason, say=say, node=node)
-
-    async def close(self) -> None:
-        """Let the last answers leave, for a moment."""
-        if self._answers:
-            await asyncio.wait(self._answers, timeout=2.0)
-        for task in self._answers:
-            task.cancel()
 
     async def _do(self, command: Command, row: InboxRow) -> str:
         match command:
@@ -341,21 +265,3 @@ class Commands:
         now = policies.policy(session, message).mode
         log.info("queue_mode_changed", extra={"session": session, "mode": word})
         return wording.queue_changed(now, chosen=mode is not None)
-
-    async def _send_directly(self, message: OutboundMessage) -> None:
-        channel = self._channels[message.target.channel, message.target.account]
-        for _ in range(_ANSWER_TRIES):
-            try:
-                await channel.send(message)
-            except TopicGone as error:
-                log.info("stop_answer_redirected", extra={"error": str(error)})
-                if message.target.thread is None:
-                    return
-                message = message.in_general
-            except ChannelError as error:
-                log.warning("stop_answer_failed", extra={"error": str(error)})
-                if not error.retryable:
-                    return
-                await asyncio.sleep(error.retry_after_s or _ANSWER_APART_S)
-            else:
-                return

@@ -321,14 +321,26 @@ class GatewayControl(StoreControl):
     async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
         """See ``Control``."""
         stopped = self._stopper.stop(session, everything=everything)
+        report = stopped.report
         if stopped.nothing:
-            return await self._elsewhere.stop(session, everything=everything) or stopped.report
+            report = await self._elsewhere.stop(session, everything=everything) or report
         try:
             await self._stopper.keep(stopped)
+            unsent = 0
+            if everything or report == StopReport():
+                unsent = await self._cut_answers(session, everything=everything)
         except StoreUnavailable as error:
             # It has stopped. It is stored as soon as the database is back.
             log.warning("stop_not_stored", extra={"session": session, "error": str(error)})
-        return stopped.report
+            return report
+        return replace(report, unsent=unsent)
+
+    async def _cut_answers(self, session: SessionKey, *, everything: bool) -> int:
+        """Give up what waits to be sent of answers that are written already (SPEC CMD-2)."""
+        found = await self._store.session(session)
+        if found is None or found.target is None:
+            return 0
+        return await self._stopper.cut_answers(session, found.target, everything=everything)
 
     async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
         """See ``Control``."""

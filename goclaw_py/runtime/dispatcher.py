@@ -87,19 +87,17 @@ class Dispatcher:
         """Let so many runs of a session work at once (SPEC QUEUE-7)."""
         self._carry_out(self._scheduler.set_concurrency(session, concurrency, self._loop.time()))
 
-    def stop_oldest(self, session: SessionKey) -> Stop:
+    def stop_oldest(self, session: SessionKey, sender: str | None = None) -> Stop:
         """``/stop``: takes effect before this returns."""
-        return self._stop(self._scheduler.stop_oldest, session)
+        return self._stopped(self._scheduler.stop_oldest(session, self._loop.time(), sender))
 
-    def stop_all(self, session: SessionKey) -> Stop:
+    def stop_all(self, session: SessionKey, sender: str | None = None) -> Stop:
         """``/stopall``: takes effect before this returns."""
-        return self._stop(self._scheduler.stop_all, session)
+        return self._stopped(self._scheduler.stop_all(session, self._loop.time(), sender))
 
-    def stop_one(self, run_id: RunId) -> Stop:
+    def stop_one(self, run_id: RunId, sender: str | None = None) -> Stop:
         """``/stop`` of one request; takes effect before this returns."""
-        stop = self._scheduler.stop_one(run_id, self._loop.time())
-        self._carry_out(stop.effects)
-        return stop
+        return self._stopped(self._scheduler.stop_one(run_id, self._loop.time(), sender))
 
     def fail(self, run_id: RunId, reason: Reason) -> None:
         """End a run as failed, with the children that it waits for; before this returns."""
@@ -170,10 +168,9 @@ class Dispatcher:
 
     # ------------------------------------------------------------------ inside
 
-    def _stop(self, stop: Callable[[SessionKey, float], Stop], session: SessionKey) -> Stop:
-        result = stop(session, self._loop.time())
-        self._carry_out(result.effects)
-        return result
+    def _stopped(self, stop: Stop) -> Stop:
+        self._carry_out(stop.effects)
+        return stop
 
     def _carry_out(self, effects: list[Effect], error: BaseException | None = None) -> None:
         for effect in effects:

@@ -299,7 +299,8 @@ class Drafts:
             return EDIT_EVERY_S if live is None else None
         ask = self._look(draft) if draft.unsure else _request(draft)
         draft.request = asyncio.create_task(ask, name=f"draft {draft.run_id}")
-        error = await asyncio.shield(draft.request)
+        with self._pacing.sending(draft.target):
+            error = await asyncio.shield(draft.request)
         if error is not None:
             return _pause_after(draft, error)
         if draft.unsure:

@@ -60,29 +60,31 @@ class Elsewhere:
         """Stop and begin anew there; False if no other node works on the session."""
         return await self._ask_owner(session, _RESET) is not None
 
-    async def stop_jobs(self, chat: Target, command: Stop) -> int:
+    async def stop_jobs(self, chat: Target, command: Stop, by: str | None) -> int:
         """Stop runs of jobs that tell their results in a chat: the one that is meant, or all.
 
-        How many were stopped. A node that does not answer is left out: it is logged.
+        With ``by`` only of jobs that this sender has asked for. How many were stopped. A node that
+        does not answer is left out: it is logged.
         """
         others, stopped = await self._others(), 0
         if command.everything:
-            asked = (self._stop_jobs_of(node, chat, command) for node in others)
+            asked = (self._stop_jobs_of(node, chat, command, by) for node in others)
             stopped = sum(await asyncio.gather(*asked))
         else:
             for node in others:
-                if await self._stop_jobs_of(node, chat, command):
+                if await self._stop_jobs_of(node, chat, command, by):
                     return 1
-        # What no node has in hand: it waits for its session.
+        # What no node has claimed: it waits for its session.
         return stopped + await self._stopper.stop_waiting_jobs(
-            chat, everything=command.everything, run=command.run
+            chat, everything=command.everything, run=command.run, by=by
         )
 
-    async def _stop_jobs_of(self, node: NodeId, chat: Target, command: Stop) -> int:
+    async def _stop_jobs_of(self, node: NodeId, chat: Target, command: Stop, by: str | None) -> int:
         facts = {
             "chat": [chat.channel, chat.account, chat.chat, chat.thread],
             "everything": command.everything,
             "run": command.run,
+            "by": by,
         }
         try:
             answer = await self._calls.ask(node, _STOP_JOBS, **facts)
@@ -121,7 +123,8 @@ class Elsewhere:
     async def _on_stop_jobs(self, facts: Facts) -> Facts:
         everything, run = bool(facts["everything"]), facts["run"]
         channel, account, chat, thread = facts["chat"]
-        nothing = Stopped(StopReport(), self._stopper.reason(everything=everything))
+        reason, by = self._stopper.reason(everything=everything), facts.get("by")
+        nothing = Stopped(StopReport(), reason, by=by)
         stopped = self._stopper.stop_jobs(
             Target(channel, account, chat, thread),
             nothing,

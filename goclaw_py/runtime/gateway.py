@@ -80,7 +80,12 @@ class Gateway:
         self._commands, self._stopper = commands, stopper
         self._outages = outages
         self._arrivals = Arrivals(
-            self._policies, commands, stopper, self._meant, self._hold, runner.has
+            self._policies,
+            commands.stop_answers,
+            stopper,
+            self._meant,
+            self._hold,
+            runner.has,
         )
 
     # ------------------------------------------------------------------ arriving
@@ -90,6 +95,7 @@ class Gateway:
         sorted_batch = self._reception.sort(batch)
         arrivals: list[Arrival] = []
         for message, rules in sorted_batch.admitted:
+            self._stopper.rights.look(message)
             if (arrival := self._arrive(message, rules.agent)) is not None:
                 arrivals.append(arrival)
                 self._arrivals.enter(arrival)
@@ -386,6 +392,7 @@ class Gateway:
             run_timeout_s=rules.run_timeout_s,
             pieces=len(turn.rows),
             chars=sum(len(row.message.text) + len(row.message.quote) for row in turn.rows),
+            senders=turn.senders,
         )
         self._dispatcher.submit(request)
         if request.overflowed:

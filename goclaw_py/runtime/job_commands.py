@@ -21,7 +21,7 @@ from goclaw_py.core.errors import (
 from goclaw_py.core.ids import JobId, OccurrenceId
 from goclaw_py.core.job_json import job_of
 from goclaw_py.core.jobs import JobSpec, JobState, Maker, Message, owner_of
-from goclaw_py.core.messages import ExternalId, Target, external_id
+from goclaw_py.core.messages import ExternalId, Target, external_id, person_at
 from goclaw_py.core.occurrence import Logged
 from goclaw_py.core.schedule import At
 from goclaw_py.core.snooze import again_at
@@ -287,6 +287,7 @@ def asker(row: InboxRow) -> Asker:
         row.agent,
         message.target,
         message.peer,
+        person_at(message.target, message.of_whom),
     )
 
 

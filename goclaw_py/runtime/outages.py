@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -205,29 +205,25 @@ class Outages:
         self._tell(turn)
         return True
 
-    def take(self, session: SessionKey, *, everything: bool) -> list[Turn]:
-        """Give away what is kept of a session, or the oldest of it: it was stopped.
-
-        What is about to be kept goes with it, or first; its messages end once its run has.
-        """
+    def of(self, session: SessionKey) -> list[Turn]:
+        """What is kept of a session, after what is about to be kept, the oldest first."""
         ending = [
             turn
             for turn in self._ending.values()
             if turn.session == session and not turn.is_stopped
         ]
-        kept = [turn for outage in self._outages.values() for turn in outage.of(session)]
-        taken = [*ending, *kept] if everything else [*ending, *kept][:1]
-        self._forget(taken)
-        return taken
+        return [*ending, *(turn for one in self._outages.values() for turn in one.of(session))]
 
-    def take_run(self, session: SessionKey, run_id: RunId) -> list[Turn]:
-        """The same for one turn, by its own id or that of the run that failed."""
-        known = [turn for outage in self._outages.values() for turn in outage.kept.values()]
-        for turn in (*self._ending.values(), *known):
-            if turn.session == session and run_id in (turn.id, turn.former):
-                self._forget([turn])
-                return [turn]
-        return []
+    def take(self, turns: Collection[Turn]) -> None:
+        """Give these away: they were stopped.
+
+        The messages of one that is about to be kept end once its run has.
+        """
+        for turn in turns:
+            turn.is_stopped = True
+            outage = self._outages.get(turn.agent)
+            if outage is not None and outage.kept.pop(turn.id, None) is not None:
+                self._go_on(outage)
 
     def has_session(self, key: SessionKey) -> bool:
         """Whether anything of a session is kept."""
@@ -317,13 +313,6 @@ class Outages:
         del self._outages[outage.agent]
         for turn in sorted(outage.kept.values(), key=_first_row):
             self._submit(turn)
-
-    def _forget(self, turns: list[Turn]) -> None:
-        for turn in turns:
-            turn.is_stopped = True
-            outage = self._outages.get(turn.agent)
-            if outage is not None and outage.kept.pop(turn.id, None) is not None:
-                self._go_on(outage)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

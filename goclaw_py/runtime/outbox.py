@@ -34,7 +34,7 @@ from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import OutboxRow, Place, Store
 from goclaw_py.runtime.about import work_on
 from goclaw_py.runtime.meter import NO_METER, Delivery, Meter
-from goclaw_py.runtime.outbox_texts import told_if_again, refusal_told
+from goclaw_py.runtime.outbox_texts import refusal_told, told_if_again
 from goclaw_py.runtime.pacing import Pacing
 from goclaw_py.runtime.post import place_name
 from goclaw_py.runtime.retry import send_delay_s, until_available, until_stored
@@ -220,7 +220,8 @@ class Outbox:
 
     async def _send(self, channel: Channel, rows: Sequence[OutboxRow]) -> None:
         try:
-            ids = await self._deliver(channel, rows)
+            with self._pacing.sending(rows[0].message.target):
+                ids = await self._deliver(channel, rows)
         except ChannelError as error:
             await self._all_failed(rows, error)
         except asyncio.CancelledError:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from goclaw_py.core.messages import Target
@@ -27,6 +28,10 @@ class _Account:
     """How many messages are in the line."""
     waiting: Counter[str] = field(default_factory=Counter)
     """How many messages of each chat wait, for their chat or in the line."""
+    urgent: Counter[str] = field(default_factory=Counter)
+    """How many of those in each chat go before all others."""
+    urgent_first: int = 0
+    """How many of those wait for the account only."""
     last: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Where messages line up that give way to the others."""
 
@@ -46,21 +51,35 @@ class Pacing:
         """
         account = self._accounts[target.channel, target.account]
         pace = self._pace(target)
-        loop = asyncio.get_running_loop()
-        account.waiting[target.chat] += 1
-        try:
+        with _counted(account.waiting, target.chat):
             while True:
-                ready_at = account.pacer.chat_ready_at(target.chat, pace, loop.time(), count=count)
+                ready_at = account.pacer.chat_ready_at(target.chat, pace, _now(), count=count)
                 await _until(ready_at)
+                if account.urgent[target.chat]:
+                    await _until(_now() + _LOOK_S)
+                    continue
                 await (_give_way if last else _line_up)(account, pace, count)
-                now = loop.time()
+                now = _now()
                 # Another message to the same chat may have been quicker.
                 if account.pacer.chat_ready_at(target.chat, pace, now, count=count) <= now:
                     return account.pacer.take(target.chat, pace, now, count=count)
-        finally:
-            account.waiting[target.chat] -= 1
-            if not account.waiting[target.chat]:
-                del account.waiting[target.chat]
+
+    async def urgent(self, target: Target) -> Ticket:
+        """The same for a message that goes before all others, of its chat and of the account."""
+        account, pace = self._accounts[target.channel, target.account], self._pace(target)
+        pacer = account.pacer
+        with _counted(account.waiting, target.chat), _counted(account.urgent, target.chat):
+            while True:
+                await _until(pacer.chat_ready_at(target.chat, pace, _now()))
+                account.urgent_first += 1
+                try:
+                    await _until(pacer.account_ready_at(pace, _now()))
+                finally:
+                    account.urgent_first -= 1
+                now = _now()
+                ready_at = pacer.chat_ready_at(target.chat, pace, now)
+                if max(ready_at, pacer.account_ready_at(pace, now)) <= now:
+                    return pacer.take(target.chat, pace, now)
 
     async def draft(self, target: Target) -> None:
         """Wait until a draft may be shown in a chat, and count it. Messages go first."""
@@ -78,6 +97,15 @@ class Pacing:
                 return
             await _until(at if at > now else now + _LOOK_S)
 
+    @contextmanager
+    def sending(self, target: Target) -> Iterator[None]:
+        """A message or draft is under way: what is next in its chat waits from its end on."""
+        try:
+            yield
+        finally:
+            account = self._accounts[target.channel, target.account]
+            account.pacer.sent(target.chat, self._pace(target), _now())
+
     def give_back(self, target: Target, ticket: Ticket) -> None:
         """Nothing was sent with this ticket."""
         self._accounts[target.channel, target.account].pacer.give_back(ticket)
@@ -91,8 +119,10 @@ async def _line_up(account: _Account, pace: Pace, count: int) -> None:
     account.messages += 1
     try:
         async with account.first:
-            now = asyncio.get_running_loop().time()
-            await _until(account.pacer.account_ready_at(pace, now, count=count))
+            while (at := account.pacer.account_ready_at(pace, _now(), count=count)) > _now() or (
+                account.urgent_first
+            ):
+                await _until(max(at, _now() + _TICK_S))
     finally:
         account.messages -= 1
 
@@ -104,14 +134,30 @@ async def _give_way(account: _Account, pace: Pace, count: int) -> None:
         while True:
             now = loop.time()
             at = account.pacer.account_ready_at(pace, now, count=count)
-            if at <= now and not account.messages:
+            if at <= now and not (account.messages or account.urgent_first):
                 return
             await _until(at if at > now else now + _LOOK_S)
 
 
+@contextmanager
+def _counted(waiting: Counter[str], chat: str) -> Iterator[None]:
+    """Count one more that waits, meanwhile."""
+    waiting[chat] += 1
+    try:
+        yield
+    finally:
+        waiting[chat] -= 1
+        if not waiting[chat]:
+            del waiting[chat]
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
 async def _until(at: float) -> None:
     """Sleep until the loop's clock shows ``at``."""
-    wait_s = at - asyncio.get_running_loop().time()
+    wait_s = at - _now()
     if wait_s > 0:
         # A timer may fire within the clock's resolution before its time: sleeping for what is left
         # then, again and again, would turn in circles.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.core.messages import InboundMessage, PeerKind, Target
 from goclaw_py.core.requests import Mode, QueuePolicy
-from goclaw_py.core.routing import AccessRules, GroupPolicy
+from goclaw_py.core.routing import AccessRules, GroupPolicy, StopPolicy
 from goclaw_py.ports.store import InboxRow, Place
 from goclaw_py.runtime.contexts import Contexts
 
@@ -31,6 +31,7 @@ class ChatRules:
     deadline_s: float | None = None
     stop_words: bool = True
     context_messages: int = 50
+    stop: StopPolicy = StopPolicy.OWN
     narrower: Mapping[str, ChatRules] = field(default_factory=dict)
 
     def policy(self, peer: PeerKind) -> QueuePolicy:

@@ -212,7 +212,8 @@ class Runner:
         await self._tell_background(turn)
         rows = list(turn.rows)
         files = await self._received.fetch(rows)
-        asker = Parent(run_id, turn.agent, turn.session, turn.chat)
+        sender = turn.rows[0].message.of_whom
+        asker = Parent(run_id, turn.agent, turn.session, turn.chat, sender)
         job = Job(
             run=run,
             parts=(*turn.context, *turn.parts(rows, files)),

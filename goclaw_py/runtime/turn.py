@@ -14,6 +14,7 @@ from goclaw_py.core.messages import (
     PeerKind,
     Target,
     external_id,
+    person_at,
 )
 from goclaw_py.core.requests import DEFAULT_POLICY, QueuePolicy
 from goclaw_py.ports.agent import MessagePart, TextPart
@@ -81,6 +82,11 @@ class Turn:
     def peer(self) -> PeerKind:
         """With whom its chat is."""
         return self.rows[0].message.peer
+
+    @property
+    def senders(self) -> frozenset[str]:
+        """Whose messages it answers, by id."""
+        return frozenset(row.message.of_whom for row in self.rows)
 
     @property
     def reply_to(self) -> str | None:
@@ -195,4 +201,5 @@ def maker_in(turn: Turn) -> Asker:
     """As whom the agent makes and changes jobs while it answers a turn."""
     message = turn.rows[0].message
     owner = owner_of(message.target, message.peer)
-    return Asker(owner, Maker.MODEL, turn.agent, message.target, message.peer)
+    creator = person_at(message.target, message.of_whom)
+    return Asker(owner, Maker.MODEL, turn.agent, message.target, message.peer, creator)

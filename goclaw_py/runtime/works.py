@@ -55,6 +55,8 @@ from goclaw_py.runtime.reception import Reception
 from goclaw_py.runtime.replies import Replies
 from goclaw_py.runtime.runner import Runner, Tools
 from goclaw_py.runtime.spans import NO_SPANS, Spans
+from goclaw_py.runtime.stop_answers import StopAnswers
+from goclaw_py.runtime.stop_rights import StopRights
 from goclaw_py.runtime.stopper import Stopper
 from goclaw_py.runtime.supervisor import Supervisor
 from goclaw_py.runtime.workshop import Equipment, Workshop
@@ -148,7 +150,11 @@ class Works:
         self.calls = Calls(store, clock, node)
         self.elsewhere = Elsewhere(store, clock, self.calls, node)
         self.commands = Commands(store, clock, channels, node, self._means())
-        self.commands.connect(self.runner.shows_stop)
+        self.commands.connect(
+            StopAnswers(
+                store, channels, pacing, self.stopper, self.elsewhere, self.runner.shows_stop
+            )
+        )
         self.outbox = Outbox(
             store, clock, channels, pacing, node, goes_last=self.doorkeeper.is_strangers
         )
@@ -179,7 +185,8 @@ class Works:
         self.requests.connect(owners)
         self.office.connect(dispatcher, workshop, owners, release_later)
         self.heartbeats.connect(dispatcher, workshop, self.incidents, release_later)
-        self.stopper.connect(self.office.runs)
+        rights = StopRights(self.policies, self.doorkeeper, self.channels)
+        self.stopper.connect(self.office.runs, rights)
         self.elsewhere.connect(self.stopper, self.commands.begin_anew)
         self.gateway.connect(dispatcher, self.runner, self.commands, self.stopper, self.outages)
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from goclaw_py.core import wording, wording_access
 from goclaw_py.core.ids import AgentName, JobId, NodeId, RunId, SessionKey
-from goclaw_py.core.messages import InboundMessage, LostDraft, OutboundMessage, Target
+from goclaw_py.core.messages import InboundMessage, LostDraft, OutboundMessage, Target, person_at
 from goclaw_py.core.outcomes import FAILURES, Outcome
 from goclaw_py.core.pairing import Verdict, about_request
 from goclaw_py.core.routing import chat_session, peer_of
@@ -127,10 +127,9 @@ API_SENDER: Final = "api"
 
 def sender_of(message: InboundMessage) -> str:
     """Who has sent a message, as one text."""
-    target = message.target
     if message.source == "api":
         return API_SENDER
-    return f"{target.channel}/{target.account}/{message.sender.id}"
+    return person_at(message.target, message.sender.id)
 
 
 LETTERS: Final = FAILURES | {Outcome.DROPPED, Outcome.REJECTED}

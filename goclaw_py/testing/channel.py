@@ -89,6 +89,10 @@ class RecordingChannel(Plain):
     """By id: what each draft showed, one text after the other; the last may be its message."""
     stoppable: dict[str, RunId] = field(default_factory=dict)
     """By id: the run that a draft's stop button names."""
+    admins: dict[str, frozenset[str] | Exception] = field(default_factory=dict)
+    """By group: who administers it, or why that is not told."""
+    slow_admins_s: float = 0.0
+    """How long telling it takes."""
     receiving: int = 0
     """How many ``receive`` calls are active."""
     closed: bool = False
@@ -261,6 +265,14 @@ class RecordingChannel(Plain):
             ),
             None,
         )
+
+    async def administrators(self, chat: str) -> frozenset[str]:
+        """As the test says."""
+        await asyncio.sleep(self.slow_admins_s)
+        admins = self.admins.get(chat, frozenset())
+        if isinstance(admins, Exception):
+            raise admins
+        return admins
 
     async def fetch(self, attachment: Attachment, to: Path) -> None:
         """Write what ``files`` holds."""

@@ -151,7 +151,10 @@ def session_routes(control: Control) -> APIRouter:
 
     @api.post("/{key:path}/stop", response_model=StopReport)
     async def stop(key: KeyPath, body: StopBody) -> Response:
-        """Like `/stop` or `/stopall` in that session's chat."""
+        """Like `/stop` or `/stopall` in that session's chat, of an owner.
+
+        `unsent` is how many messages of answers that were written already are given up.
+        """
         report = await control.stop(SessionKey(key), everything=body.everything)
         return answer(StopReport, report)
 

@@ -48,6 +48,14 @@ class Places(People):
         """Give it back."""
         self._stand(self._chat(chat_id), user(by, "Ada", None), Standing.MEMBER)
 
+    def promote(self, chat_id: int, user_id: int, *, name: str = "Ann") -> None:
+        """Make a user an administrator of a group; the bot is not told."""
+        self._chat(chat_id).admins[user_id] = name
+
+    def demote(self, chat_id: int, user_id: int) -> None:
+        """Make them a plain member again."""
+        del self._chat(chat_id).admins[user_id]
+
     def vanish(self, chat_id: int) -> None:
         """Let a chat be gone for the bot, which is not told."""
         self._chat(chat_id).standing = Standing.VANISHED

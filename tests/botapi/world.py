@@ -94,6 +94,8 @@ class Chat:
     """By thread; 0 is none."""
     last_message: int = 0
     forum: bool = False
+    admins: dict[int, str] = field(default_factory=lambda: {1: "Ada"})
+    """Who administers a group, by id with their name; the first one has made it."""
 
     @property
     def private(self) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 from goclaw_py.core.errors import Fenced
 from goclaw_py.core.ids import NodeId, OccurrenceId, RunId
-from goclaw_py.core.messages import FileKind, LostDraft, OutboundMessage, OutFile, Target
+from goclaw_py.core.messages import FileKind, LostDraft, OutboundMessage, OutFile, Target, person_at
 from goclaw_py.ports.store import Notice, OutboxRow, OutboxState
 from tests.support.stores import (
     ANN,
@@ -22,6 +22,7 @@ from tests.support.stores import (
     World,
     at,
     end,
+    inbox,
     key_of,
     new_run,
     say,
@@ -365,10 +366,13 @@ async def test_what_waits_of_an_answer_can_be_given_up(world: World) -> None:
     session = key_of(ANN)
 
     async def cut(**how: object) -> int:
-        given = {"everything": False, "run": None, "now": at(3)} | how
+        given = {"everything": False, "run": None, "sender": None, "now": at(3)} | how
         return await world.b.cut_answers(session, ANN, **given)  # type: ignore[arg-type]
 
-    assert await world.b.cut_answers(key_of(BOB), ANN, everything=True, run=None, now=T0) == 0
+    elsewhere = await world.b.cut_answers(
+        key_of(BOB), ANN, everything=True, run=None, sender=None, now=T0
+    )
+    assert elsewhere == 0
     assert await cut() == 2  # b and c; a is on its way
     assert await cut(run=RunId("r1")) == 0
     assert await cut(run=RunId("r2")) == 2
@@ -378,3 +382,23 @@ async def test_what_waits_of_an_answer_can_be_given_up(world: World) -> None:
     assert {text for text, state in states.items() if state == dropped} == {*"bcde"}
     assert states["job"] == states["notice"] == (OutboxState.PENDING, None)
     await world.a.mark_sent(sending, "m", now=at(4))
+
+
+async def test_of_what_waits_only_what_answers_one_sender_can_be_given_up(world: World) -> None:
+    """CMD-6."""
+    for number, sender in enumerate(["7", "8"]):
+        asked = [inbox(number, sender=sender)]
+        (row,) = (await world.a.accept(asked, node=A, now=T0)).rows
+        name = f"r{sender}"
+        await world.a.begin_run(new_run(name, row), node=A)
+        parts = tuple(replace(say(text), run_id=RunId(name)) for text in (sender, sender))
+        await world.a.finish_run(replace(end(name), say=parts), node=A)
+
+    async def cut(sender: str) -> int:
+        return await world.b.cut_answers(
+            key_of(ANN), ANN, everything=True, run=None, sender=person_at(ANN, sender), now=at(3)
+        )
+
+    assert [await cut(sender) for sender in ("9", "8", "8")] == [0, 2, 0]
+    pending = [row.message.text for row in await world.b.outbox(state=OutboxState.PENDING)]
+    assert pending == ["7", "7"]

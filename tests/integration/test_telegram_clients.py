@@ -256,6 +256,20 @@ async def test_the_command_menu_is_published(api: BotApi, client: BotClient) -> 
 # ---------------------------------------------------------------------------- updates
 
 
+async def test_who_administers_a_group_is_told(api: BotApi, client: BotClient) -> None:
+    """CMD-6."""
+    api.add_group(GROUP, "Friends")
+    api.promote(GROUP, ANN)
+    assert await client.administrators(GROUP) == {1, ANN}
+    api.demote(GROUP, ANN)
+    assert await client.administrators(GROUP) == {1}
+    with pytest.raises(Undeliverable):
+        await client.administrators(ANN)
+    api.kick(GROUP)
+    with pytest.raises(ChatGone):
+        await client.administrators(GROUP)
+
+
 async def test_updates_come_as_they_are_and_are_confirmed_by_the_offset(
     api: BotApi, client: BotClient
 ) -> None:

@@ -40,6 +40,7 @@ class Halt:
     stopped: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
     already_stopping: bool = False
+    spared: list[str] = field(default_factory=list)
 
 
 class Naive(World):
@@ -80,6 +81,7 @@ class Naive(World):
     def enter(self, wish: Wish, lane: str) -> Record:
         record = Record(wish, self.next(), lane, self.now, self.now, wish.cut)
         self.live.append(record)
+        self.senders[record.number] = {wish.sender}
         if wish.deadline_s is not None:
             self.set_timer(self.now + wish.deadline_s, "deadline", record)
         return record
@@ -93,6 +95,7 @@ class Naive(World):
         return burst.alone
 
     def message(self, wish: Wish, lane: str) -> None:
+        too_much = self.burst_of(wish) is not None
         follows_alone = self.overflow(wish)
         burst = self.burst_of(wish)
         if burst is not None:
@@ -107,10 +110,12 @@ class Naive(World):
         if into is not None and self.fits(wish.chars, 0, into):
             self.join(wish, into)
             return
+        too_much = too_much or into is not None
         busy = bool(self.of(wish.session, QUEUED, *ACTIVE))
+        typing = too_much or self.types_on(wish)
         record = self.enter(wish, lane)
         record.alone = follows_alone
-        if wish.cut or (wish.debounce_s and not busy):
+        if wish.cut or (wish.debounce_s and (typing or not busy)):
             self.begin_burst(record)
         else:
             self.enqueue(record)
@@ -153,8 +158,14 @@ class Naive(World):
         in_time = wish.debounce_s and self.now - mine[-1].last_at <= wish.debounce_s
         return mine[-1] if mine[-1].cut or in_time else None
 
+    def types_on(self, wish: Wish) -> bool:
+        """Whether the sender's last message that is active came within the window."""
+        mine = [r for r in self.active(wish.session) if r.wish.sender == wish.sender]
+        return any(self.now - r.last_at <= wish.debounce_s for r in mine if not r.ancestors)
+
     def join(self, wish: Wish, into: Record) -> None:
         into.joined = (*into.joined, wish.id)
+        self.senders[into.number].add(wish.sender)
         into.last_at = self.now
         into.cut = wish.cut
         into.chars += wish.chars
@@ -246,24 +257,37 @@ class Naive(World):
 
     # ------------------------------------------------------------------ stopping
 
-    def stop_oldest(self, session: str, now: float) -> Halt:
+    def stop_oldest(self, session: str, now: float, sender: str | None = None) -> Halt:
         self.now = now
-        running = sorted(self.of(session, RUNNING), key=lambda r: r.started)
-        candidates = running + [r for r in self.active(session) if r.state is READY]
-        if not candidates:
-            if self.is_stopping(session):
-                return Halt(already_stopping=True)
-            candidates = [*self.of(session, COLLECTING), *self.session_line(session)[:1]]
-            candidates.sort(key=lambda r: r.number)
-        if not candidates:
-            return Halt()
-        return self.stop_with_all_below(candidates[0])
+        target = self.oldest(session, sender)
+        if target is not None:
+            return self.stop_with_all_below(target)
+        if self.is_stopping(session, sender):
+            return Halt(already_stopping=True)
+        anybodys = self.oldest(session, None)
+        return Halt(spared=[anybodys.id] if anybodys is not None else [])
 
-    def stop_one(self, run_id: str, now: float) -> Halt:
+    def oldest(self, session: str, sender: str | None) -> Record | None:
+        mine = [r for r in self.live if r.session == session and self.is_of(r, sender)]
+        running = sorted([r for r in mine if r.state is RUNNING], key=lambda r: r.started)
+        ready = [r for r in self.active(session) if r.state is READY and r in mine]
+        line = [r for r in self.session_line(session) if r in mine]
+        waiting = [r for r in mine if r.state is COLLECTING] + line[:1]
+        if not self.is_stopping(session, sender):
+            ready += sorted(waiting, key=lambda r: r.number)
+        return next(iter(running + ready), None)
+
+    def is_of(self, record: Record, sender: str | None) -> bool:
+        family = (record.number, *record.ancestors)
+        return sender is None or any(sender in self.senders[number] for number in family)
+
+    def stop_one(self, run_id: str, now: float, sender: str | None = None) -> Halt:
         self.now = now
         found = [r for r in self.live if run_id in (r.id, *r.joined)]
         if not found:
             return Halt()
+        if not self.is_of(found[0], sender):
+            return Halt(spared=[found[0].id])
         if found[0].state in (STOPPING, ABANDONED):
             return Halt(already_stopping=True)
         return self.stop_with_all_below(found[0])
@@ -273,15 +297,19 @@ class Naive(World):
         stopped, dropped = self.cut([target, *below], Outcome.CANCELLED, Reason.STOPPED)
         return Halt(self.done(), stopped, dropped)
 
-    def stop_all(self, session: str, now: float) -> Halt:
+    def stop_all(self, session: str, now: float, sender: str | None = None) -> Halt:
         self.now = now
-        already = self.is_stopping(session)
+        already = self.is_stopping(session, sender)
         records = [r for r in self.live if session in (r.session, *r.ancestors_sessions)]
-        stopped, dropped = self.cut(records, Outcome.CANCELLED, Reason.STOPPED_ALL)
-        return Halt(self.done(), stopped, dropped, already and not stopped)
+        mine = [r for r in records if self.is_of(r, sender)]
+        stopped, dropped = self.cut(mine, Outcome.CANCELLED, Reason.STOPPED_ALL)
+        told = self.done()
+        left = [r for r in records if r.state in (*WAITING, RUNNING) and r not in mine]
+        return Halt(told, stopped, dropped, already and not stopped, [r.id for r in left])
 
-    def is_stopping(self, session: str) -> bool:
-        return any(r.stop is not None for r in self.of(session, *ACTIVE))
+    def is_stopping(self, session: str, sender: str | None) -> bool:
+        active = self.of(session, *ACTIVE)
+        return any(r.stop is not None and self.is_of(r, sender) for r in active)
 
     # ------------------------------------------------------------------ time
 

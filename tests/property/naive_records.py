@@ -119,6 +119,8 @@ class Register:
         self.turns: dict[str, list[str]] = {name: [] for name in agents}
         """For each limited agent the sessions that wait for it."""
         self.concurrency: dict[str, int] = {}
+        self.senders: dict[int, set[str]] = {}
+        """Whose messages each record answers, also when it is done."""
         self.timers: list[tuple[float, int, str, Record | str]] = []
         self.told: list[Told] = []
         self.attention: list[tuple[str, str]] = []

@@ -180,6 +180,7 @@ class World(Register):
         self.attention.insert(0, ("session", record.session))
         self.told.append(("join", record.id, into.id))
         into.joined = (*into.joined, record.id, *record.joined)
+        self.senders[into.number] |= self.senders[record.number]
         into.chars += record.chars
 
     def nobody_may_wait_any_more(self, lane: str) -> None:

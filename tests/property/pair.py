@@ -150,14 +150,18 @@ class Pair:
             self.tell("take_in", *dice.pick(self.offers[::-1]))
 
     def happens_stop(self, dice: Dice) -> None:
-        self.tell("stop_oldest", dice.pick(list(self.setting.sessions)))
+        self.stop(dice, "stop_oldest", dice.pick(list(self.setting.sessions)))
 
     def happens_stop_one(self, dice: Dice) -> None:
         known = [run_id for r in self.naive.live for run_id in (r.id, *r.joined)]
-        self.tell("stop_one", dice.pick([*known, "nobody"]))
+        self.stop(dice, "stop_one", dice.pick([*known, "nobody"]))
 
     def happens_stop_all(self, dice: Dice) -> None:
-        self.tell("stop_all", dice.pick(list(self.setting.sessions)))
+        self.stop(dice, "stop_all", dice.pick(list(self.setting.sessions)))
+
+    def stop(self, dice: Dice, what: str, whom: str) -> None:
+        """Stop what anybody may stop, or only what is of one sender."""
+        self.tell(what, whom, sender=dice.pick([None, *self.setting.senders]))
 
     def happens_time(self, dice: Dice) -> None:
         self.time_passes(dice.pick(self.setting.delays_s))
@@ -243,12 +247,12 @@ class Pair:
             lambda: self.naive.submit(wish, now),
         )
 
-    def tell(self, what: str, *words: object) -> None:
+    def tell(self, what: str, *words: object, **more: object) -> None:
         arguments = (*words, self.now)
         self.both(
-            " ".join(map(str, (what, *arguments))),
-            lambda: getattr(self.real, what)(*arguments),
-            lambda: getattr(self.naive, what)(*arguments),
+            " ".join(map(str, (what, *arguments, *more.values()))),
+            lambda: getattr(self.real, what)(*arguments, **more),
+            lambda: getattr(self.naive, what)(*arguments, **more),
         )
 
     def both(self, line: str, real: Callable[[], Any], naive: Callable[[], object]) -> None:
@@ -363,7 +367,8 @@ def answer_of(call: Callable[[], Any]) -> object:
     if isinstance(given, list):
         return [effect if isinstance(effect, tuple) else in_words(effect) for effect in given]
     told = [in_words(effect) for effect in given.effects]
-    return Halt(told, list(given.stopped), list(given.dropped), given.already_stopping)
+    stopped, dropped, spared = (list(x) for x in (given.stopped, given.dropped, given.spared))
+    return Halt(told, stopped, dropped, given.already_stopping, spared)
 
 
 def in_words(effect: Any) -> Told:

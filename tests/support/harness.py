@@ -35,7 +35,13 @@ from goclaw_py.core.ids import (
 from goclaw_py.core.messages import InboundMessage, PeerKind, Sender, Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.requests import QueuePolicy
-from goclaw_py.core.routing import AccessRules, DirectPolicy, GroupPolicy, chat_session
+from goclaw_py.core.routing import (
+    AccessRules,
+    DirectPolicy,
+    GroupPolicy,
+    StopPolicy,
+    chat_session,
+)
 from goclaw_py.core.scheduler import Scheduler
 from goclaw_py.ports.agent import AgentLoop, Role, RunRequest
 from goclaw_py.ports.store import Notice, Place, Recovery
@@ -124,6 +130,7 @@ class Ways:
     run_timeout_s: float | None = None
     deadline_s: float | None = None
     stop_words: bool = True
+    stop: StopPolicy = StopPolicy.OWN
     context_window: int = 1000
     groups: GroupPolicy = GroupPolicy.ALLOWLIST
     mention: bool = True
@@ -279,7 +286,7 @@ class GatewayProcess:
         self._pending.call()
         await self.works.drain(wait_s, hurry or asyncio.Event())
         await self.runner.notices.flush()
-        await self.commands.close()
+        await self.commands.stop_answers.close()
         await self.outbox.close(5.0)
         self.works.feed.close()
         await self._cancel(*self._tasks)
@@ -303,7 +310,9 @@ class GatewayProcess:
         """Wait until nothing of a killed process is left in the loop."""
         for tasks in (self.dispatcher._tasks, self.dispatcher._records, self.outbox._senders):
             await self._cancel(*tasks.values())
-        await self._cancel(*self.commands._answers, *self.runner.notices._tasks, *self._tasks)
+        await self._cancel(
+            *self.commands.stop_answers._tasks, *self.runner.notices._tasks, *self._tasks
+        )
         side = self.works.office.occurrences._side, self.works.heartbeats.beats._side
         await self._cancel(*self.runner._drafts._late, *(one for s in side for one in s._tasks))
 
@@ -364,6 +373,7 @@ class GatewayProcess:
             deadline_s=ways.deadline_s,
             stop_words=ways.stop_words,
             context_messages=ways.context_messages,
+            stop=ways.stop,
         )
 
     async def _receive(self) -> None:

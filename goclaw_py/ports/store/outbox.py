@@ -123,12 +123,14 @@ class OutboxStore(Protocol):
         *,
         everything: bool,
         run: RunId | None,
+        sender: str | None,
         now: datetime,
     ) -> int:
         """Give up what waits of answers in a chat, whatever the thread; how many messages.
 
         Of ``everything`` that a session says there, else of one ``run``; None: of the one whose
-        message is the oldest. What is being sent is let go on. What jobs and heartbeats say stays.
+        message is the oldest. With a ``sender`` (``person_at``) only of runs that answer them, by
+        their first message. What is being sent is let go on. What jobs and heartbeats say stays.
         Sends ``Notice.OUTBOX``.
         """
 

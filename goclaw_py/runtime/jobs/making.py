@@ -90,6 +90,7 @@ def made(
         spec=spec,
         created_at=now,
         updated_at=now,
+        creator=by.creator,
     )
     permit(spec, rules.base, by)
     _reachable(rules, spec)

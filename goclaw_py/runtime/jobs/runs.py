@@ -131,16 +131,19 @@ class JobRuns:
         run = self._runs.get(run_id)
         return None if run is None else run.progress
 
-    def delivering_to(self, target: Target) -> list[RunId]:
+    def delivering_to(self, target: Target, creator: str | None = None) -> list[RunId]:
         """Runs of jobs that tell their result in this chat, the first claimed first.
 
+        With a ``creator`` only of the jobs that this person has asked for.
         Of a job that waits for its next attempt it is the run of the last one; one that has not
         begun any goes by the id of its occurrence.
         """
         return [
             _stopped_by(held)
             for held in self._occurrences.all()
-            if not held.is_over and target == (held.target or held.claimed.job.spec.target)
+            if not held.is_over
+            and target == (held.target or held.claimed.job.spec.target)
+            and creator in (None, held.claimed.job.creator)
         ]
 
     def stop_run(self, run_id: RunId) -> Stop:
@@ -154,15 +157,23 @@ class JobRuns:
         return stopped
 
     async def stop_waiting(
-        self, target: Target, *, everything: bool, run: RunId | None = None
+        self,
+        target: Target,
+        *,
+        everything: bool,
+        run: RunId | None = None,
+        creator: str | None = None,
     ) -> int:
         """Stop what waits for its session and is claimed by no node; how many were stopped.
 
         The one that ``run`` names, else the first due, or ``everything`` that tells its result in
-        this chat. Raises ``StoreUnavailable``.
+        this chat; with a ``creator`` only of jobs that this person has asked for. Raises
+        ``StoreUnavailable``.
         """
         stopped = 0
         for one in await self._store.waiting_occurrences():
+            if creator not in (None, one.job.creator):
+                continue
             if run in (None, RunId(one.id)) and await self._places.target_of(one.job) == target:
                 stopped += await self._occurrences.end_waiting(one)
                 if stopped and not everything:
@@ -340,7 +351,7 @@ class JobRuns:
             model=payload.model if isinstance(payload, Prompt) else "",
             loop=loop,
             jobs=self._shop.desk if schedules else None,
-            asker=Asker(job.owner, Maker.MODEL, run.agent, held.target, job.spec.peer),
+            asker=Asker(job.owner, Maker.MODEL, run.agent, held.target, job.spec.peer, job.creator),
         )
 
     def _prompt(self, held: Held) -> str:

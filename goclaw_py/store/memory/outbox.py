@@ -112,6 +112,10 @@ class Outbox(Part):
         found = self._db.outbox.get(row_id)
         return None if found is None else found.row()
 
+    def _sender_of(self, row: OutboxRecord) -> str | None:
+        run = self._db.runs.get(row.message.run_id or RunId(""))
+        return None if run is None else run.asked.sender
+
     async def cut_answers(
         self,
         session: SessionKey,
@@ -119,11 +123,14 @@ class Outbox(Part):
         *,
         everything: bool,
         run: RunId | None,
+        sender: str | None,
         now: datetime,
     ) -> int:
         """The rows are dropped, with the error ``stopped``."""
         line = self._db.unsent.get(storable((chat.channel, chat.account, chat.chat)), {})
         waiting = [row for row in line.values() if _is_answer(row, storable(session))]
+        if sender is not None:
+            waiting = [row for row in waiting if self._sender_of(row) == storable(sender)]
         waiting.sort(key=lambda row: row.id)
         first = waiting[0].message.run_id if waiting else None
         cut = [row for row in waiting if everything or row.message.run_id == (run or first)]

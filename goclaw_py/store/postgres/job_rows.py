@@ -97,6 +97,7 @@ def _job(row: Row, spec: JobSpec, maker: Maker) -> Job:
         failures=row["failures"],
         runs=row["runs"],
         coalesced=row["coalesced"],
+        creator=row["creator"],
     )
 
 

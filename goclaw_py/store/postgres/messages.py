@@ -103,6 +103,7 @@ def inbound(text: str) -> InboundMessage:
         place_name=get("place_name", ""),
         topic_name=get("topic_name", ""),
         source=get("source", ""),
+        asker=get("asker", ""),
     )
 
 

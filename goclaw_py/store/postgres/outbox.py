@@ -172,12 +172,14 @@ class Outbox(Part):
         *,
         everything: bool,
         run: RunId | None,
+        sender: str | None,
         now: datetime,
     ) -> int:
         """The rows are dropped, with the error ``stopped``."""
         place = (chat.channel, chat.account, chat.chat)
+        given = (*place, session, now, everything, run, sender)
         async with self._pool.transaction() as connection:
-            cut = await connection.fetch(_SQL["cut_answers"], *place, session, now, everything, run)
+            cut = await connection.fetch(_SQL["cut_answers"], *given)
             if cut:
                 await notify(connection, [Notice.OUTBOX])
         return len(cut)

@@ -13,18 +13,18 @@ select pg_advisory_xact_lock(10, hashtext($1));
 insert into cron_jobs (
     id, owner, slug, name, words, agent, kind, spec, maker, notify, channel, account, chat, state,
     revision, created_at, updated_at, next_run_at, running, last_run_at, last_status, last_error,
-    failures, runs, coalesced
+    failures, runs, coalesced, creator
 )
 select
     id, owner, slug, name, words, agent, kind, spec, maker, notify, channel, account, chat, state,
     revision, created_at, updated_at, next_run_at, running, last_run_at, last_status, last_error,
-    failures, runs, coalesced
+    failures, runs, coalesced, creator
 from jsonb_to_record($1::jsonb) as j (
     id text, owner text, slug text, name text, words text, agent text, kind text, spec jsonb,
     maker text, notify text, channel text, account text, chat text, state text, revision integer,
     created_at timestamptz, updated_at timestamptz, next_run_at timestamptz, running text,
     last_run_at timestamptz, last_status text, last_error text, failures integer, runs bigint,
-    coalesced bigint
+    coalesced bigint, creator text
 )
 where not exists (select from cron_jobs where owner = $2 and slug = $3)
   and ($5::integer is null or (

@@ -218,7 +218,7 @@ where id = $1;
 
 -- name: cut_answers
 -- Gives up what waits of the answers of a session in a chat: of all with $6, else of the run $7, or of
--- the one whose part is the oldest if that is null. What jobs and heartbeats say is no answer; what
+-- the one whose part is the oldest if that is null; with $8 only of answers to this sender. What jobs and heartbeats say is no answer; what
 -- finishes a growing reply is sent, or that would stay open.
 with waiting as (
     select id, message ->> 'run_id' as run
@@ -227,6 +227,10 @@ with waiting as (
       and state = 'pending' and session = $4 and occurrence is null and beat is null
       and message ->> 'run_id' is not null and message ->> 'draft' is null
       and not message ? 'lost'
+      and (
+          $8::text is null
+          or $8 = (select sender from runs where runs.id = message ->> 'run_id')
+      )
     order by id
     for update
 )

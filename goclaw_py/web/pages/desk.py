@@ -30,6 +30,7 @@ Look = Callable[[Query], Awaitable[Facts]]
 
 NOTICES: Final = {
     "stopped": "Stopped.",
+    "unsent": "Stopped. What was not sent yet of the answer is not sent any more.",
     "nothing": "There was nothing to do.",
     "saved": "Saved.",
     "asked": "Asked for; it begins as soon as it may.",

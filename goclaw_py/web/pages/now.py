@@ -84,7 +84,8 @@ def routes(desk: Desk) -> list[Route]:
             SessionKey(session), everything=fields.get("everything") == "yes"
         )
         did = report.stopped or report.dropped or report.already_stopping
-        return _back(fields, "stopped" if did else "nothing")
+        otherwise = "unsent" if report.unsent else "nothing"
+        return _back(fields, "stopped" if did else otherwise)
 
     page = Page("/", "now", "Now", look)
     return [*desk.routes(page), Route("/stop", stop, methods=["POST"])]

@@ -26,6 +26,7 @@ METHODS: dict[str, Callable[[World, Parameters], object]] = {
     "setMessageReaction": chats.set_message_reaction,
     "answerCallbackQuery": chats.answer_callback_query,
     "getChat": chats.get_chat,
+    "getChatAdministrators": chats.get_chat_administrators,
     "leaveChat": chats.leave_chat,
     "setMyCommands": settings.set_my_commands,
     "getMyCommands": settings.get_my_commands,

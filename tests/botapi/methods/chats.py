@@ -89,6 +89,39 @@ def get_chat(world: World, call: Parameters) -> object:
     return full
 
 
+def get_chat_administrators(world: World, call: Parameters) -> object:
+    chat = chat_of(world, call)
+    if chat.private:
+        raise bad_request("there are no administrators in the private chat")
+    rights = dict.fromkeys(
+        [
+            "can_be_edited",
+            "can_manage_chat",
+            "can_change_info",
+            "can_delete_messages",
+            "can_invite_users",
+            "can_restrict_members",
+            "can_promote_members",
+            "can_manage_video_chats",
+            "can_post_stories",
+            "can_edit_stories",
+            "can_delete_stories",
+        ],
+        False,
+    )
+    creator, *_ = chat.admins
+    owner: Json = {"status": "creator"}
+    other: Json = {"status": "administrator", **rights}
+    return [
+        {
+            "user": {"id": user_id, "is_bot": False, "first_name": name},
+            "is_anonymous": False,
+            **(owner if user_id == creator else other),
+        }
+        for user_id, name in chat.admins.items()
+    ]
+
+
 def leave_chat(world: World, call: Parameters) -> object:
     chat = chat_of(world, call)
     if chat.private:

@@ -113,6 +113,21 @@ def test_the_narrowest_level_wins_key_by_key(
         assert policy.concurrency == 2
 
 
+def test_who_may_stop_what_is_set_for_an_account_a_chat_and_a_thread(tmp_path: Path) -> None:
+    """SPEC CMD-6."""
+    text = """
+[channels.telegram.chats."-1"]
+stop = "anyone"
+[channels.telegram.chats."-1".threads."7"]
+stop = "own"
+"""
+    policies = rules_of(tmp_path, text)
+    places = [("-2", None), ("-1", None), ("-1", "8"), ("-1", "7")]
+    assert [at(policies, *place).stop for place in places] == ["own", "anyone", "anyone", "own"]
+    policies = rules_of(tmp_path, text, GOCLAW_CHANNELS__TELEGRAM__STOP="anyone")
+    assert at(policies, "-2", None).stop == "anyone"
+
+
 def test_a_thread_is_allowed_as_its_group_is(tmp_path: Path) -> None:
     policies = rules_of(tmp_path, TREE)
     assert at(policies, "-100", "7").access.listed is True
@@ -151,6 +166,7 @@ def test_an_unknown_agent_is_named_with_the_path_where_it_stands(
     [
         ('groups = "some"', "channels.telegram.groups = 'some'"),
         ("mention = 2", "channels.telegram.mention = 2"),
+        ('stop = "admins"', "channels.telegram.stop = 'admins'"),
         ('[channels.telegram.chats."-1"]\nmention = "x"', "chats.-1.mention = 'x'"),
         ('[channels.telegram.chats."-1"]\nmentoin = true', "did you mean mention?"),
         ('[channels.telegram.chats."-1"]\nenabled = 3', "chats.-1.enabled = 3"),

@@ -252,6 +252,7 @@ def test_what_was_done_is_told_to_programs(goclaw: Shell, gateway: ThreadGateway
         "stopped": [fakes.RUN_ID],
         "dropped": ["d1", "d2"],
         "already_stopping": False,
+        "unsent": 0,
     }
     assert json.loads(goclaw("sessions", "reset", "console", "--json").out) == {
         "reset": fakes.SESSION

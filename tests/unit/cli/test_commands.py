@@ -179,6 +179,11 @@ def test_json_is_what_the_api_answers(goclaw: Shell, gateway: ThreadGateway) -> 
         (StopReport((fakes.RUN_ID,), (fakes.RUN_ID,)), "stopped 0190-aaaa; dropped 1 waiting\n"),
         (StopReport(already_stopping=True), "already stopping\n"),
         (StopReport(), "nothing was running\n"),
+        (StopReport(unsent=1), "gave up 1 unsent part of an answer\n"),
+        (
+            StopReport((fakes.RUN_ID,), unsent=2),
+            "stopped 0190-aaaa; gave up 2 unsent parts of an answer\n",
+        ),
     ],
 )
 def test_stop_says_what_it_did(report: StopReport, words: str) -> None:

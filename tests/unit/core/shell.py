@@ -93,11 +93,11 @@ class Shell:
     def done(self, run_id: str, outcome: Outcome = Outcome.COMPLETED) -> list[Effect]:
         return self._note(self.scheduler.finished(RunId(run_id), outcome, self.now))
 
-    def stop(self, session: str = CHAT) -> Stop:
-        return self._noted(self.scheduler.stop_oldest(SessionKey(session), self.now))
+    def stop(self, session: str = CHAT, sender: str | None = None) -> Stop:
+        return self._noted(self.scheduler.stop_oldest(SessionKey(session), self.now, sender))
 
-    def stop_all(self, session: str = CHAT) -> Stop:
-        return self._noted(self.scheduler.stop_all(SessionKey(session), self.now))
+    def stop_all(self, session: str = CHAT, sender: str | None = None) -> Stop:
+        return self._noted(self.scheduler.stop_all(SessionKey(session), self.now, sender))
 
     def release_waiting(self, *among: str) -> list[Effect]:
         chosen = frozenset(map(RunId, among)) or None

@@ -62,6 +62,19 @@ def test_a_steady_typist_is_served_after_four_windows() -> None:
     assert len(shell.joined) == 5
 
 
+def test_a_steady_typist_is_collected_again_while_a_run_works() -> None:
+    """SPEC QUEUE-6: else each run would take what came in the moment that the one before took."""
+    shell = Shell()
+    for number in range(10):
+        says(shell, str(number))
+        if number == 6:
+            shell.done("0")
+        shell.wait(0.6)
+    assert shell.started == ["0"]
+    assert shell.state("6") is RunState.COLLECTING
+    assert [name for name, into in shell.joined.items() if into == "6"] == ["7", "8", "9"]
+
+
 def test_a_window_of_zero_delays_nothing() -> None:
     """SPEC QUEUE-6."""
     shell = Shell()

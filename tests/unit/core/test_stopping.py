@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from goclaw_py.core.ids import LaneName
 from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.requests import Mode
 from goclaw_py.core.status import RunState
 from tests.unit.core.shell import GROUP, TYPING, Shell
 
@@ -297,3 +300,33 @@ def test_a_second_stop_does_not_prolong_the_grace_period() -> None:
     shell.stop_all()
     shell.wait(1)
     assert shell.state("deaf") is RunState.ABANDONED
+
+
+# ---------------------------------------------------------------------- whose
+
+
+def test_a_stop_of_one_sender_leaves_what_others_wrote() -> None:
+    """SPEC CMD-6."""
+    shell = Shell({"main": 1})
+    shell.submit("anns", sender="ann", policy=GROUP)
+    shell.submit("bobs", sender="bob", policy=GROUP)
+    assert shell.stop(sender="cat").spared == ["anns"]
+    stop = shell.stop(sender="bob")
+    assert (stop.stopped, stop.dropped, stop.spared) == ([], ["bobs"], [])
+    assert shell.stop_all(sender="bob").spared == ["anns"]
+    assert shell.stop_all(sender="ann").stopped == ["anns"]
+    assert shell.stop(sender="bob").already_stopping is False
+    assert shell.stop(sender="ann").already_stopping
+
+
+def test_each_sender_of_a_turn_may_stop_it_and_what_it_has_asked_for() -> None:
+    """SPEC CMD-6, QUEUE-4."""
+    collect = replace(GROUP, mode=Mode.COLLECT, concurrency=1)
+    shell = Shell()
+    for name, sender in {"runs": "ann", "bobs": "bob", "cats": "cat"}.items():
+        shell.submit(name, sender=sender, policy=collect)
+    shell.done("runs")
+    shell.submit("child", "child of bobs", lane=SUB, parent="bobs", awaited=True)
+    assert shell.joined == {"cats": "bobs"}
+    assert shell.stop_all(sender="ann").stopped == []
+    assert shell.stop_all(sender="cat").stopped == ["bobs", "child"]

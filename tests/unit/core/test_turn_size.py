@@ -95,3 +95,16 @@ def test_a_turn_takes_fifty_messages_unless_something_else_is_set() -> None:
     shell.wait(2)
     shell.done("0")
     assert shell.started == ["0", "50"]
+
+
+def test_what_was_too_much_for_a_turn_is_collected_like_the_turn_before() -> None:
+    """SPEC QUEUE-6: as many turns, however short the runs are and however slowly messages come."""
+    shell = Shell()
+    for name in "abcdefgh":
+        shell.submit(name, sender="ann", policy=replace(TWO, turn_messages=4))
+        shell.wait(0.1)
+        if shell.started:
+            shell.done("a")
+    shell.wait(2)
+    assert shell.started == ["a", "e"]
+    assert [name for name, into in shell.joined.items() if into == "e"] == ["f", "g", "h"]

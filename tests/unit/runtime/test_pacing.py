@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from goclaw_py.core import wording
 from goclaw_py.core.errors import NotSent, RateLimited
+from goclaw_py.core.events import TextDelta
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.pacing import Pace
@@ -18,7 +20,7 @@ from goclaw_py.core.requests import QueuePolicy
 from goclaw_py.ports.store import OutboxRow, OutboxState
 from goclaw_py.runtime.pacing import Pacing
 from goclaw_py.store.memory import MemoryDatabase
-from goclaw_py.testing.agents import Block, ScriptedAgent
+from goclaw_py.testing.agents import Block, Emitting, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.loop import VirtualLoop
 from tests.support.harness import GatewayProcess, Ways, a_process, message, until
@@ -73,6 +75,20 @@ async def test_a_chat_gets_one_message_a_second_in_their_order() -> None:
         await channel.until_sent(5)
         assert channel.texts() == list("12345")
         assert [round(at) for at in channel.sent_at] == [0, 1, 2, 3, 4]
+
+
+async def test_the_gap_between_two_messages_begins_when_the_first_one_has_arrived() -> None:
+    """SPEC IO-4: the server counts arrivals, and a request may be under way for long."""
+    channel = PacedChannel()
+    async with a_process(channels=(channel,)) as gateway:
+        channel.slow_s["ann"] = 0.5
+        await put(gateway, *to("ann", "1", "2"))
+        await until(lambda: len(channel.attempts) == 1)
+        channel.slow_s["ann"] = 0.0
+        await gateway.say("/stop")
+        await channel.until_sent(3)
+        assert channel.texts() == ["1", wording.NOTHING_RUNNING, "2"]
+        assert min(b - a for a, b in pairwise(channel.sent_at)) > 1 - JITTER_S
 
 
 async def test_a_group_gets_twenty_messages_a_minute() -> None:
@@ -154,8 +170,8 @@ async def test_a_chat_that_became_unreachable_while_it_waited_is_not_claimed() -
         await channel.until_sent(2)
 
 
-async def test_the_answer_to_a_stop_does_not_wait_for_anything() -> None:
-    """SPEC CMD-1: past outbox and pacing."""
+async def test_the_answer_to_a_stop_goes_before_all_other_messages() -> None:
+    """SPEC CMD-1: of its chat and of the account, as soon as its chat takes one."""
     agent = ScriptedAgent(Block())
     async with a_process(agent, AT_ONCE, channels=(PacedChannel(),)) as gateway:
         await gateway.say("work")
@@ -164,7 +180,36 @@ async def test_the_answer_to_a_stop_does_not_wait_for_anything() -> None:
         await put(gateway, *(one for chat in range(300) for one in to(f"p{chat}", "hi")))
         await asyncio.sleep(0.1)
         await gateway.say("/stop")
-        await until(lambda: "Stopped." in gateway.channel.texts("ann"), within_s=0.2)
+        assert agent.active == set()
+        await until(lambda: "Stopped." in gateway.channel.texts("ann"), within_s=1.1)
+        assert gateway.channel.texts("ann").index("Stopped.") <= 1
+
+
+@pytest.mark.parametrize("chat", ["ann", "-100"])
+async def test_the_answers_to_many_stops_obey_the_pace_and_are_said_together(chat: str) -> None:
+    """SPEC CMD-1, IO-4."""
+    channel = PacedChannel()
+    agent = ScriptedAgent(otherwise=lambda _: Block())
+    async with a_process(agent, AT_ONCE, channels=(channel,)) as gateway:
+        await gateway.say(*(f"work {number}" for number in range(9)), chat=chat)
+        await agent.until_active(1)
+        await gateway.say(*("/stop" for _ in range(20)), chat=chat, apart_s=0.1)
+        await asyncio.sleep(100)
+        assert channel.texts() == ["Stopped.", "Stopped 8 tasks.", wording.NOTHING_RUNNING]
+        assert min(b - a for a, b in pairwise(channel.sent_at)) > 1 - JITTER_S
+
+
+async def test_a_second_stop_says_nothing_where_the_reply_shows_that_it_was_stopped() -> None:
+    """SPEC CMD-1."""
+    channel = PacedChannel()
+    channel.drafting = True
+    agent = ScriptedAgent(Emitting((TextDelta("so far"),), Block()))
+    async with a_process(agent, AT_ONCE, channels=(channel,)) as gateway:
+        await gateway.say("work")
+        await channel.until(lambda: bool(channel.drafted))
+        await gateway.say("/stop", "/stop", "/stop")
+        await asyncio.sleep(100)
+        assert channel.texts() == ["so far\n\n⏹ Stopped."]
 
 
 async def test_a_shutdown_is_not_delayed_by_pace_and_leaves_no_doubt() -> None:

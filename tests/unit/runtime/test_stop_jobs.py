@@ -22,8 +22,12 @@ from goclaw_py.core.schedule import At
 from goclaw_py.core.scheduler import Scheduler
 from goclaw_py.core.status import StopReport
 from goclaw_py.ports.jobs import Asker, JobDraft
+from goclaw_py.runtime.contexts import Contexts
 from goclaw_py.runtime.dispatcher import Dispatcher
+from goclaw_py.runtime.doorkeeper import Doorkeeper
 from goclaw_py.runtime.outages import Outages
+from goclaw_py.runtime.policies import Policies
+from goclaw_py.runtime.stop_rights import StopRights
 from goclaw_py.runtime.stopper import Stopped, Stopper
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.agents import Block, Emitting, Ignore, ScriptedAgent
@@ -76,16 +80,22 @@ class Scene:
         store, clock = MemoryStore(), LoopClock()
         outages = Outages(store, clock, lambda: HERE, 60.0, lambda _: None, lambda *_: None)
         self.stopper = Stopper(store, clock, lambda: HERE, self.dispatcher, lambda _: [], outages)
-        self.stopper.connect(self)
+        rights = StopRights(Policies({}, Contexts({})), Doorkeeper(store, clock), {})
+        self.stopper.connect(self, rights)
 
-    def delivering_to(self, target: Target) -> list[RunId]:
-        return list(self.telling[target])
+    def delivering_to(self, target: Target, creator: str | None = None) -> list[RunId]:
+        return list(self.telling[target]) if creator is None else []
 
     def stop_run(self, run_id: RunId) -> Stop:
         return self.dispatcher.stop_one(run_id)
 
     async def stop_waiting(
-        self, target: Target, *, everything: bool, run: RunId | None = None
+        self,
+        target: Target,
+        *,
+        everything: bool,
+        run: RunId | None = None,
+        creator: str | None = None,
     ) -> int:
         return 0
 

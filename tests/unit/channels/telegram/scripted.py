@@ -262,6 +262,10 @@ class ScriptedClient:
         if message_id in self.messages:
             self.messages[message_id] = replace(self.messages[message_id], buttons=())
 
+    async def administrators(self, chat_id: int) -> frozenset[int]:
+        await self._begin("administrators")
+        return frozenset({chat_id})
+
     async def set_commands(self, commands: Mapping[str, str]) -> None:
         await self._begin("set_commands")
         self.menu = commands

@@ -1,0 +1,1 @@
+alter table cron_jobs drop column creator;
