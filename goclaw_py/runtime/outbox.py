@@ -22,6 +22,7 @@ from goclaw_py.core.errors import (
     ChatMoved,
     Fenced,
     MaybeSent,
+    NotSent,
     StoreUnavailable,
     TopicGone,
     Undeliverable,
@@ -275,11 +276,25 @@ class Outbox:
     async def _find_draft(
         self, channel: Channel, message: OutboundMessage, before: str | None = None
     ) -> str | None:
-        """Look for the lost draft of a message. Raises ``ChannelError``: nothing was sent."""
+        """Look for the lost draft of a message, for as long as that makes sense.
+
+        Raises a ``ChannelError`` that is no ``MaybeSent``: nothing was sent.
+        """
         assert message.lost is not None
         target = message.target
-        own = await until_available(lambda: self._store.own_messages(target))
-        return await channel.find_draft(target, message.lost, before=before, known=own)
+        try:
+            own = await until_available(lambda: self._store.own_messages(target))
+            return await channel.find_draft(target, message.lost, before=before, known=own)
+        except Undeliverable:
+            return None
+        except MaybeSent as error:
+            raise NotSent(str(error)) from error
+        except ChannelError:
+            raise
+        except Exception:
+            # A boundary: a bug here must not cost the message.
+            log.exception("draft_search_crashed", extra={"run_id": message.run_id})
+            return None
 
     async def _remove_lost(self, channel: Channel, message: OutboundMessage, sent: str) -> None:
         """Remove a lost draft that was not found before its message was sent beside it."""
@@ -290,9 +305,9 @@ class Outbox:
             if found is not None:
                 await channel.send(OutboundMessage(message.target, "", draft=found))
         except ChannelError as error:
-            log.info("draft_search_failed", extra={"run_id": message.run_id, "error": str(error)})
-        except Exception:
-            log.exception("draft_search_crashed", extra={"run_id": message.run_id})
+            log.info(
+                "lost_draft_not_removed", extra={"run_id": message.run_id, "error": str(error)}
+            )
 
     async def _try(
         self, channel: Channel, row: OutboxRow, messages: Sequence[OutboundMessage]

@@ -168,11 +168,20 @@ def _order(facts: Facts) -> Iterator[Breach]:
 
 
 def _runs_overlap(facts: Facts) -> Iterator[Breach]:
-    """SPEC QUEUE-2, CRON-5, HB-12."""
+    """SPEC QUEUE-2, CRON-5, HB-12.
+
+    A run of a job may take its session from another node, and its begin, with the time at which it
+    was asked of the database, wait there for the end of that one's run: then its agent tells when.
+    """
+    noted = {work.run: work.began for work in facts.worked}
+
+    def began(run: Run) -> float:
+        return max(run.started, noted.get(run.id, 0.0)) if run.trigger == "cron" else run.started
+
     for about in (_session, _occurrence, _beat):
         for key, runs in grouped(facts.runs, about).items():
             if key is not None:
-                spans = _in_order((run, run.started, run.ended) for run in runs)
+                spans = _in_order((run, began(run), run.ended) for run in runs)
                 for one, other in _overlaps(spans, open_ends=True):
                     yield Breach(Rule.RUNS_OVERLAP, key, f"{one} and {other}")
 

@@ -96,6 +96,7 @@ async def test_a_job_is_read_as_it_was_stored(world: World, spec: JobSpec) -> No
     job = replace(
         a_job(spec.slug, spec=spec),
         maker=Maker.MODEL,
+        creator="telegram/default/7",
         state=JobState.PAUSED,
         next_run_at=None,
         failures=2,

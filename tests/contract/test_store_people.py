@@ -118,9 +118,7 @@ async def test_of_two_requests_with_one_code_the_older_is_approved(world: World)
     assert len(await world.a.pairing_requests(now=at(3))) == 1
 
 
-async def test_a_person_who_is_revoked_and_approved_again_gets_the_new_standing(
-    world: World,
-) -> None:
+async def test_who_is_revoked_and_approved_again_gets_the_new_standing(world: World) -> None:
     await ask(world, "1", "2")
     await world.a.approve("code 1", guest=False, now=T0)
     await world.a.approve("code 2", guest=True, now=T0)

@@ -321,12 +321,12 @@ class JobRuns:
         """Run the agent loop."""
         mine = self._runs[run_id]
         held = mine.held
+        self._shop.feed.started(mine.run)
+        if not await self._occurrences.is_wanted(held):
+            raise Withdrawn(held.id)
         # It may have waited for its session, its agent or its lane since it was asked for.
         began_at = max(self._clock.now(), held.claimed.due_at)
         run = mine.run = replace(mine.run, started_at=began_at)
-        self._shop.feed.started(run)
-        if not await self._occurrences.is_wanted(held):
-            raise Withdrawn(held.id)
         mine.beginning = Beginning(self._store, run, held.node)
         mine.progress.begun = await mine.beginning.begin()
         await held.until_due(self._clock)

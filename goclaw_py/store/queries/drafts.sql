@@ -100,5 +100,5 @@ delete from drafts as d
 using left_over
 where d.run_id = left_over.run_id
 returning
-    d.run_id, d.channel, d.account, d.chat, d.thread, d.external_id, d.opened_by, d.after_message,
-    left_over.session, left_over.outcome;
+    d.run_id, d.channel, d.account, d.chat, d.thread, d.external_id, d.after_message,
+    coalesce(d.opened_by, d.run_id) as opened_by, left_over.session, left_over.outcome;

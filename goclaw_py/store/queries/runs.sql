@@ -204,7 +204,9 @@ with asked as (
     set run_id = ranked.id, inbox = ranked.inbox
     from ranked
     where drafts.run_id = ranked.run_id and ranked.place = 1
-    returning drafts.run_id, drafts.external_id, drafts.opened_by, drafts.after_message
+    returning
+        drafts.run_id, drafts.external_id, drafts.after_message,
+        coalesce(drafts.opened_by, drafts.run_id) as opened_by
 ), left_over as (
     -- No message waits for it any more, so it is closed as forsaken.
     update drafts
@@ -253,7 +255,7 @@ where (select l.node from heartbeat_run_logs as l where l.id = asked.id) is dist
 -- session's history now. $3 are its rows.
 select
     r.node, r.outcome, d.external_id as draft,
-    d.opened_by, d.after_message, s.summary, s.pinned,
+    coalesce(d.opened_by, d.run_id) as opened_by, d.after_message, s.summary, s.pinned,
     array (
         select row_id
         from unnest($3::bigint[]) as row_id

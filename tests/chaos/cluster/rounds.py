@@ -378,7 +378,10 @@ def _chat_of(job: int) -> int:
 
 
 def _job(number: int) -> dict[str, object]:
-    """Half of them deliver a text, half of them ask the agent; some are due more often."""
+    """Half of them deliver a text, half of them ask the agent; some are due more often.
+
+    What they ask, they ask in the session of somebody who writes, on whatever node that is.
+    """
     text = {"kind": "message", "text": f"tick {number}"}
     work = {"kind": "prompt", "text": f"work {200 * number} ms"}
     return {
@@ -386,7 +389,8 @@ def _job(number: int) -> dict[str, object]:
         "schedule": {"kind": "every", "every_ms": 2000 + 500 * number},
         "payload": work if number % 2 else text,
         "target": {"channel": "telegram", "account": "default", "chat": str(_chat_of(number))},
-        "policy": {"anchor": "grid"},
+        "session": f"agent:main:telegram:direct:{FIRST_USER + number}",
+        "policy": {"anchor": "grid", "session": "key"},
     }
 
 

@@ -82,6 +82,7 @@ jobs = st.builds(
     id=texts.map(JobId),
     owner=texts.map(Owner),
     maker=st.sampled_from(Maker),
+    creator=st.sampled_from(["", "telegram/default/7"]),
     spec=specs,
     created_at=instants,
     updated_at=instants,
