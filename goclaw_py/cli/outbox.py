@@ -180,6 +180,8 @@ def _message(message: OutboundMessage) -> Iterator[tuple[str, str]]:
         file = message.file
         about = ", ".join(filter(None, (file.kind.value, post.cell(file.mime))))
         yield "file", f"{post.cell(file.name)} ({about}) from {post.cell(file.path)}"
+    if message.album:
+        yield "album", f"sent together with the other files of {post.cell(message.album)}"
     for line in message.buttons:
         yield "buttons", " | ".join(post.cell(button.text) for button in line)
 

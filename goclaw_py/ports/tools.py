@@ -7,6 +7,7 @@ and through it what the runtime does for tools: run other agents, send messages,
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -127,6 +128,8 @@ class Here:
         heartbeats: Where its agent's checklist is kept; None: there are no heartbeats here.
         beat_done: Takes whether people are to be told of this heartbeat, and what; None: it is no
             heartbeat.
+        attaching: Held from the look at a file until it is attached: calls of a model run beside
+            each other, and people read its files in the order of the calls.
     """
 
     run_id: RunId
@@ -143,6 +146,7 @@ class Here:
     asker: Asker | None = None
     heartbeats: HeartbeatDesk | None = None
     beat_done: Callable[[bool, str], None] | None = None
+    attaching: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class Toolmaker(Protocol):

@@ -43,7 +43,8 @@ async def place_name(store: ChatStore, target: Target) -> str:
     name = found.name if found else ""
     is_direct = found is not None and found.peer is PeerKind.DIRECT
     if target.thread is None:
-        return name or ("a private chat" if is_direct else "another chat")
+        kind = "a private chat" if is_direct else "another chat"
+        return name or f"{kind} on {target.channel.title()}"
     topic = (await store.topic(target)).name
     which = f"the topic {topic}" if topic else "a topic"
     return f"{which} in {name}" if name and not is_direct else which

@@ -205,8 +205,9 @@ class SendFile(Tool[Sending]):
             kind, mime = _kind(path, size_bytes)
             return OutFile(kind, str(path), arguments.name or path.name, mime)
 
-        file = await in_workspace(here, look)
-        here.attach(file)
+        async with here.attaching:
+            file = await in_workspace(here, look)
+            here.attach(file)
         return f"{file.name} will be sent with your answer."
 
 

@@ -268,6 +268,23 @@ async def test_files_of_the_agent_follow_its_text() -> None:
         assert [file.file.name for file in files if file.file] == ["a.txt", "b.txt"]
 
 
+async def test_files_of_the_agent_are_an_album_below_its_text() -> None:
+    """SPEC CHAN-6: without a text the album is the reply to the question."""
+    for text, before in (("here", 1), ("", 0)):
+        channel = RecordingChannel(albums=True)
+        agent = sends("a.txt", "b.txt", text=text)
+        async with a_process(agent, AT_ONCE, channels=(channel,)) as gateway:
+            for name in ("a.txt", "b.txt"):
+                (gateway.workspace / name).write_text("x")
+            asked = message("hello", peer=PeerKind.GROUP)
+            await gateway.gateway.accept([asked])
+            await channel.until_sent(before + 2)
+            (album,) = channel.sent_albums
+            assert [one.file.name for one in album if one.file] == ["a.txt", "b.txt"]
+            replies = [one.reply_to for one in channel.sent]
+            assert replies == [asked.message_id, *[None] * (before + 1)]
+
+
 async def test_a_file_alone_is_the_reply_to_the_question() -> None:
     """SPEC CHAN-3: only the first part is a reply."""
     async with a_process(sends("a.txt", "a.txt", text=""), AT_ONCE) as gateway:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -187,6 +188,16 @@ async def test_people_may_see_another_name(desk: Desk) -> None:
     put(desk, "a.txt", "x")
     await desk.call("send_file", path="./a.txt", name="Über uns.txt")
     assert [file.name for file in desk.attached] == ["Über uns.txt"]
+
+
+async def test_files_that_a_model_sends_at_once_keep_their_order(desk: Desk) -> None:
+    """SPEC CHAN-6: people see them as an album."""
+    names = [f"{number}.png" for number in range(40)]
+    for name in names:
+        put(desk, name, "x")
+    tools = desk.tools()
+    await asyncio.gather(*(tools.call("send_file", {"path": name}) for name in names))
+    assert [file.name for file in desk.attached] == names
 
 
 async def test_a_picture_that_is_too_big_for_one_goes_as_a_document(desk: Desk) -> None:

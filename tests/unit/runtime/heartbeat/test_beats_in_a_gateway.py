@@ -13,11 +13,12 @@ from goclaw_py.core.errors import AgentError, ChatGone, Undeliverable
 from goclaw_py.core.events import Usage
 from goclaw_py.core.heartbeat import HeartbeatPolicy, LastScope, LastUsed, Nowhere
 from goclaw_py.core.ids import MAIN_AGENT
-from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.messages import FileKind, OutFile, PeerKind, Target
+from goclaw_py.core.outcomes import Trigger
 from goclaw_py.core.wording_heartbeat_view import SAME_WAITS, outcome_words
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
 from goclaw_py.ports.heartbeat import BeatBegun, NoBeat
-from goclaw_py.testing.agents import Block, Do, Fail, Return, Stream
+from goclaw_py.testing.agents import Block, Do, Fail, Return, Say, ScriptedAgent, Stream
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import START
 from tests.support.beats import (
@@ -376,6 +377,31 @@ async def test_nobody_to_tell_is_a_problem_that_is_seen() -> None:
         (beat,) = await until_ended(gateway, 1)
         assert beat.outcome == "no_route"
         assert "main" in gateway.works.heartbeats.warnings()[0]
+
+
+async def test_files_of_an_alert_are_an_album() -> None:
+    """SPEC CHAN-6."""
+    channel = RecordingChannel(albums=True)
+
+    def files(request: RunRequest) -> AgentResult:
+        found = [request.workspace / name for name in ("a.txt", "b.txt")]
+        sent = tuple(OutFile(FileKind.DOCUMENT, str(path), path.name) for path in found)
+        return AgentResult(ALERT, files=sent)
+
+    agent = ScriptedAgent(
+        otherwise=lambda request: (
+            Return(files(request)) if request.trigger is Trigger.HEARTBEAT else Say("hi")
+        )
+    )
+    async with a_process(agent, beating(), channels=(channel,)) as gateway:
+        for name in ("a.txt", "b.txt"):
+            (gateway.workspace / name).write_text("x")
+        write(gateway)
+        await gateway.ask("hello", chat="ann")
+        await until_ended(gateway, 1)
+        await channel.until_sent(4)
+        (album,) = channel.sent_albums
+        assert {one.alert for one in album} == {channel.sent[1].alert}
 
 
 async def test_a_target_of_none_only_logs() -> None:

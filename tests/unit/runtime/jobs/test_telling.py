@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core.errors import AgentError, ChatGone
+from goclaw_py.core.errors import AgentError, ChatGone, TopicGone
 from goclaw_py.core.ids import Owner
 from goclaw_py.core.jobs import Job, JobState, JobTarget, Maker, Notify, TargetKind, owner_of
-from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.messages import PeerKind, Target, TopicChanged, TopicState
 from goclaw_py.core.occurrence import Logged, Status, Why
 from goclaw_py.core.schedule import Schedule
 from goclaw_py.ports.agent import RunRequest
@@ -169,10 +170,31 @@ async def test_a_result_that_its_chat_refuses_is_told_in_another_one(
         assert row.status is Status.UNDELIVERED
         assert "blocked" in row.error
         (text,) = told(gateway, "bob")
-        assert "could not be delivered to telegram" in text
+        assert "could not be delivered to a private chat on Telegram" in text
         assert ("Tea!" in text) is with_text
         assert await gateway.store.job(job.id) is not None
         assert told(gateway, "ann") == []
+
+
+async def test_a_result_for_a_topic_that_is_closed_comes_in_the_general_one_and_says_so_once() -> (
+    None
+):
+    """SPEC CHAN-6; CRON-13: if that is closed too it is told elsewhere, by the topic's name."""
+    topic = replace(CREW, thread="5")
+    made = TopicChanged(topic, PeerKind.GROUP, "Plans", True, TopicState.OPEN, "Crew")
+    closed = replace(made, name="", renamed=False, state=TopicState.CLOSED)
+    async with a_process() as gateway:
+        await gateway.ask("hello", chat="bob")
+        await gateway.gateway.accept([made, closed])
+        await make(gateway, Wanted(every(600), "Tea!", message=True, target=topic), OPERATOR)
+        await asyncio.sleep(1300)
+        sent = [(one.target, one.text) for one in gateway.channel.sent[1:]]
+        note = (CREW, "This was for the topic Plans in Crew, which is closed.")
+        assert sent == [(CREW, sent[0][1]), note, (CREW, sent[0][1])]
+        gateway.channel.fail(TopicGone("TOPIC_CLOSED"), chat=CREW.chat)
+        await asyncio.sleep(600)
+        (elsewhere,) = told(gateway, "bob")
+        assert "to the topic Plans in Crew (the general topic is closed)" in elsewhere
 
 
 async def test_a_result_that_nobody_can_be_told_of_stays_a_warning() -> None:
