@@ -28,3 +28,13 @@ def in_albums(files: Sequence[OutboundMessage], channel: Channel | None) -> list
             name = f"{album[0].run_id}/{len(said)}" if len(album) > 1 else ""
             said += [replace(message, album=name) for message in album]
     return said
+
+
+async def send_together(channel: Channel, messages: Sequence[OutboundMessage]) -> list[str]:
+    """Send a message, or several as an album; their ids at the channel. Raises ``ChannelError``."""
+    if len(messages) == 1:
+        return [await channel.send(messages[0])]
+    ids = await channel.send_album(messages)
+    if len(ids) != len(messages):
+        raise MaybeSent(f"{len(ids)} ids for an album of {len(messages)}")
+    return ids

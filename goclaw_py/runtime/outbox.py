@@ -34,6 +34,7 @@ from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import OutboxRow, Place, Store
 from goclaw_py.runtime.about import work_on
+from goclaw_py.runtime.albums import send_together
 from goclaw_py.runtime.meter import NO_METER, Delivery, Meter
 from goclaw_py.runtime.outbox_texts import refusal_told, told_if_again
 from goclaw_py.runtime.pacing import Pacing
@@ -315,7 +316,7 @@ class Outbox:
         """Send, and note whether the topic takes messages. Raises as ``send``."""
         target = messages[0].target
         try:
-            ids = await _sent_by(channel, messages)
+            ids = await send_together(channel, messages)
         except TopicGone as error:
             log.info("topic_gone", extra={"outbox": row.id, "error": str(error)})
             state = TopicState.CLOSED if error.closed else TopicState.DELETED
@@ -475,16 +476,6 @@ class Outbox:
             raise
         except Exception:
             log.exception("chat_state_not_stored", extra=facts)
-
-
-async def _sent_by(channel: Channel, messages: Sequence[OutboundMessage]) -> list[str]:
-    """Send a message, or several as an album; their ids at the channel. Raises ``ChannelError``."""
-    if len(messages) == 1:
-        return [await channel.send(messages[0])]
-    ids = await channel.send_album(messages)
-    if len(ids) != len(messages):
-        raise MaybeSent(f"{len(ids)} ids for an album of {len(messages)}")
-    return ids
 
 
 def _work_on(row: OutboxRow) -> None:
