@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil
 
+from goclaw_py.core.errors import MaybeSent
 from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.ports.channel import MOST_IN_ALBUM, Channel
 

@@ -235,14 +235,22 @@ class Outbox:
             log.exception("channel_send_crashed", extra={"outbox": rows[0].id})
             await self._all_failed(rows, MaybeSent(f"{type(error).__name__}: {error}"))
         else:
-            self._in_found.pop(rows[0].id, None)
             for row, external_id in zip(rows, ids, strict=True):
-                await self._mark(
-                    row,
-                    Delivery.SENT,
-                    partial(self._store.mark_sent, row, external_id, now=self._clock.now()),
-                )
-            await self._remove_lost(channel, rows[0].message, ids[0])
+                await self._sent(channel, row, external_id)
+
+    async def _sent(self, channel: Channel, row: OutboxRow, external_id: str) -> None:
+        message, found = row.message, self._in_found.pop(row.id, None)
+        is_finished = message.lost is None or message.draft is not None or found is not None
+        beside = bool(external_id) and not is_finished
+        await self._mark(
+            row,
+            Delivery.SENT,
+            lambda: self._store.mark_sent(
+                row, external_id, now=self._clock.now(), beside_draft=beside
+            ),
+        )
+        if beside:
+            await self._remove_lost(channel, message, external_id)
 
     async def _deliver(self, channel: Channel, rows: Sequence[OutboxRow]) -> list[str]:
         """Send to the topic or, if that is gone, to the general one; ids. Raises as ``send``."""
@@ -299,16 +307,12 @@ class Outbox:
 
     async def _remove_lost(self, channel: Channel, message: OutboundMessage, sent: str) -> None:
         """Remove a lost draft that was not found before its message was sent beside it."""
-        if message.draft is not None or message.lost is None or not sent:
-            return
         try:
             found = await self._find_draft(channel, message, before=sent)
             if found is not None:
                 await channel.send(OutboundMessage(message.target, "", draft=found))
         except ChannelError as error:
-            log.info(
-                "lost_draft_not_removed", extra={"run_id": message.run_id, "error": str(error)}
-            )
+            log.info("lost_draft_not_removed", extra={"error": str(error)})
 
     async def _try(
         self, channel: Channel, row: OutboxRow, messages: Sequence[OutboundMessage]

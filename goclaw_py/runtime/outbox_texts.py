@@ -14,11 +14,10 @@ from goclaw_py.ports.store import OutboxRow
 def told_if_again(channel: Channel, row: OutboxRow) -> OutboundMessage:
     """The message, with a line that tells if an earlier try of it may be in the chat (SPEC IO-5).
 
-    What is repeated by an edit is seen once. A lost draft makes a row doubtful before its first.
+    What is repeated by an edit is seen once.
     """
     message = row.message
-    first = message.lost is not None and row.attempts <= 1
-    if message.draft is not None or not row.possible_duplicate or first:
+    if message.draft is not None or not row.possible_duplicate:
         return message
     line = wording.sent_again(channel.name)
     lines = channel.parts(line) if message.rich else [line]

@@ -9,7 +9,7 @@ import pytest
 
 from goclaw_py.core.errors import Fenced
 from goclaw_py.core.ids import NodeId, OccurrenceId, RunId
-from goclaw_py.core.messages import FileKind, LostDraft, OutboundMessage, OutFile, Target, person_at
+from goclaw_py.core.messages import FileKind, OutboundMessage, OutFile, Target, person_at
 from goclaw_py.ports.store import Notice, OutboxRow, OutboxState
 from tests.support.stores import (
     ANN,
@@ -343,12 +343,17 @@ async def test_a_dropped_row_can_be_tried_again(world: World) -> None:
     assert (await world.claimed(now=at(1))).message.text == "1"
 
 
-async def test_a_message_that_may_be_in_the_chat_is_a_possible_duplicate_from_the_start(
+async def test_a_message_that_was_sent_beside_a_lost_draft_is_a_possible_duplicate(
     world: World,
 ) -> None:
     """IO-5."""
-    rows = await world.put(say("sure"), replace(say("unsure"), lost=LostDraft(RunId("r1"))))
-    assert [row.possible_duplicate for row in rows] == [False, True]
+    await world.put(say("one"), say("two"))
+    for beside in (False, True):
+        row = await world.claimed()
+        for _ in range(2):
+            await world.a.mark_sent(row, "m", now=T0, beside_draft=beside)
+    two, one = await world.b.outbox()
+    assert [one.possible_duplicate, two.possible_duplicate] == [False, True]
 
 
 # ---------------------------------------------------------------------------- answers that are cut

@@ -71,8 +71,13 @@ class OutboxStore(Protocol):
         In their order. As for ``claim_next`` the answer may be lost: call it again.
         """
 
-    async def mark_sent(self, row: OutboxRow, external_id: str, *, now: datetime) -> None:
-        """The channel confirmed it. Raises ``Fenced`` if the claim is no longer ours."""
+    async def mark_sent(
+        self, row: OutboxRow, external_id: str, *, now: datetime, beside_draft: bool = False
+    ) -> None:
+        """The channel confirmed it. Raises ``Fenced`` if the claim is no longer ours.
+
+        ``beside_draft`` marks it ``possible_duplicate``: its lost draft was not found.
+        """
 
     async def mark_failed(
         self,

@@ -45,13 +45,16 @@ class Outbox(Part):
         ]
         return [_taken(other, node) for other in others if node in self._db.nodes]
 
-    async def mark_sent(self, row: OutboxRow, external_id: str, *, now: datetime) -> None:
+    async def mark_sent(
+        self, row: OutboxRow, external_id: str, *, now: datetime, beside_draft: bool = False
+    ) -> None:
         """Clears the error of earlier attempts."""
         if (record := self._claimed(row, OutboxState.SENT)) is not None:
             self._end(record, OutboxState.SENT)
             record.external_id = storable(external_id)
             record.finished_at = now
             record.error = None
+            record.possible_duplicate = record.possible_duplicate or beside_draft
 
     async def mark_failed(
         self,

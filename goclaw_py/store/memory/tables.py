@@ -412,7 +412,6 @@ class MemoryDatabase:
         for message in messages:
             self.last_outbox_id += 1
             row = OutboxRecord(self.last_outbox_id, message, session, now, now)
-            row.possible_duplicate = message.lost is not None
             self.outbox[row.id] = row
             self.unsent.setdefault(row.chat, {})[row.id] = row
             self.beats.queued(row.id, message)

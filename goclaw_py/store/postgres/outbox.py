@@ -42,6 +42,7 @@ class _Sent(NamedTuple):
     row: OutboxRow
     external_id: str
     at: datetime
+    beside_draft: bool
 
 
 class Outbox(Part):
@@ -90,9 +91,11 @@ class Outbox(Part):
             found = await connection.fetch(_SQL["claim_album"], node, row.id)
         return [rows.outbox_row(one) for one in found]
 
-    async def mark_sent(self, row: OutboxRow, external_id: str, *, now: datetime) -> None:
+    async def mark_sent(
+        self, row: OutboxRow, external_id: str, *, now: datetime, beside_draft: bool = False
+    ) -> None:
         """Clears the error of earlier attempts."""
-        await self._marking(_Sent(row, external_id, now))
+        await self._marking(_Sent(row, external_id, now, beside_draft))
 
     async def _mark_sent(self, sent: Sequence[_Sent]) -> list[StoreError | None]:
         async with self._pool.connection() as connection:
@@ -102,6 +105,7 @@ class Outbox(Part):
                 [one.row.fence for one in sent],
                 [one.external_id for one in sent],
                 [one.at for one in sent],
+                [one.beside_draft for one in sent],
             )
             tickets = {(row["id"], row["fence"]) for row in marked}
             return [

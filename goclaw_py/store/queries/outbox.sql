@@ -3,13 +3,11 @@
 -- name: insert
 -- Puts messages into the outbox, in the given order, due at once.
 insert into outbox (
-    channel, account, chat, message, session, occurrence, beat, alert, possible_duplicate,
-    created_at, next_attempt_at
+    channel, account, chat, message, session, occurrence, beat, alert, created_at, next_attempt_at
 )
 select
     m.channel, m.account, m.chat, m.message, $1, m.message ->> 'occurrence',
-    m.message ->> 'beat', m.message ->> 'alert',
-    m.message ? 'lost', $2, $2
+    m.message ->> 'beat', m.message ->> 'alert', $2, $2
 from unnest($3::text[], $4::text[], $5::text[], $6::jsonb[])
     with ordinality as m (channel, account, chat, message, ordinal)
 order by m.ordinal;
@@ -19,13 +17,11 @@ order by m.ordinal;
 -- tells the senders.
 with said as (
     insert into outbox (
-        channel, account, chat, message, occurrence, beat, alert, possible_duplicate, created_at,
-        next_attempt_at
+        channel, account, chat, message, occurrence, beat, alert, created_at, next_attempt_at
     )
     select
         m.channel, m.account, m.chat, m.message, m.message ->> 'occurrence',
-        m.message ->> 'beat', m.message ->> 'alert',
-        m.message ? 'lost', m.at, m.at
+        m.message ->> 'beat', m.message ->> 'alert', m.at, m.at
     from unnest($2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::jsonb[])
         with ordinality as m (at, channel, account, chat, message, ordinal)
     order by m.ordinal
@@ -133,9 +129,10 @@ with locked as (
     for update
 )
 update outbox as o
-set state = 'sent', owner = null, external_id = m.external_id, error = null, finished_at = m.at
-from unnest($1::bigint[], $2::bigint[], $3::text[], $4::timestamptz[])
-    as m (id, fence, external_id, at)
+set state = 'sent', owner = null, external_id = m.external_id, error = null, finished_at = m.at,
+    possible_duplicate = o.possible_duplicate or m.beside_draft
+from unnest($1::bigint[], $2::bigint[], $3::text[], $4::timestamptz[], $5::boolean[])
+    as m (id, fence, external_id, at, beside_draft)
 where o.id = any (array(select id from locked))
   and o.id = m.id and o.fence = m.fence and o.state = 'sending'
 returning o.id, o.fence;

@@ -393,13 +393,12 @@ with asked as (
     order by e.ordinal
 ), said as (
     insert into outbox (
-        channel, account, chat, message, session, occurrence, beat, alert, possible_duplicate,
-        created_at, next_attempt_at
+        channel, account, chat, message, session, occurrence, beat, alert, created_at,
+        next_attempt_at
     )
     select
         m.channel, m.account, m.chat, m.message, ended.session, m.message ->> 'occurrence',
-        m.message ->> 'beat', m.message ->> 'alert',
-        m.message ? 'lost', ended.finished_at, ended.finished_at
+        m.message ->> 'beat', m.message ->> 'alert', ended.finished_at, ended.finished_at
     from messages as m
     join ended on ended.id = m.run_id
     order by m.ordinal

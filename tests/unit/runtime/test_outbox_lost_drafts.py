@@ -13,7 +13,7 @@ from goclaw_py.core.events import ButtonsUsed
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import LostDraft, OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome
-from goclaw_py.ports.store import OutboxState
+from goclaw_py.ports.store import OutboxRow, OutboxState
 from goclaw_py.testing.channel import Failure, RecordingChannel
 from tests.support.again import SENT_AGAIN
 from tests.support.harness import a_process, message, until
@@ -44,27 +44,28 @@ class Looking(RecordingChannel):
         return found
 
 
-async def sent_through(channel: Looking, said: OutboundMessage = REPLY) -> tuple[int, str | None]:
-    """Send one message; how often that was tried, and its id."""
+async def sent_through(channel: Looking, said: OutboundMessage = REPLY) -> OutboxRow:
+    """Send one message."""
     async with a_process(channels=(channel,)) as gateway:
         now = gateway.clock.now()
         await gateway.store.settle((), Outcome.COMPLETED, now=now, say=[said])
-        rows = gateway.database.outbox
-        await until(lambda: all(row.state is OutboxState.SENT for row in rows.values()))
-        (row,) = rows.values()
-        return row.attempts, row.external_id
+        (row,) = gateway.database.outbox.values()
+        await until(lambda: row.state is OutboxState.SENT)
+        return row.row()
 
 
 async def test_a_reply_becomes_its_lost_draft() -> None:
     channel = Looking("55")
-    assert await sent_through(channel) == (1, "55")
+    row = await sent_through(channel)
+    assert (row.external_id, row.possible_duplicate) == ("55", False)
     assert channel.sent == [replace(REPLY, draft="55")]
     assert channel.looks == [None]
 
 
 async def test_a_draft_that_comes_after_its_reply_is_removed() -> None:
     channel = Looking(None, "55")
-    assert await sent_through(channel) == (1, "1")
+    row = await sent_through(channel)
+    assert (row.external_id, row.possible_duplicate) == ("1", True)
     assert (channel.texts(), channel.deleted) == (["the reply"], {"55"})
     assert channel.looks == [None, "1"]
 
@@ -80,22 +81,22 @@ async def test_a_draft_that_comes_after_its_reply_is_removed() -> None:
 )
 async def test_a_look_that_fails_costs_no_reply(trouble: Exception, attempts: int) -> None:
     channel = Looking(trouble, None)
-    assert (await sent_through(channel))[0] == attempts
-    assert len(channel.sent) == 1
+    assert (await sent_through(channel)).attempts == attempts
+    assert channel.texts() == ["the reply"]
 
 
 async def test_an_edit_whose_answer_is_lost_is_repeated_in_the_draft() -> None:
     """It is not looked for again: it shows the reply, and no button."""
     channel = Looking("55")
     channel.fail(Failure(NotSent("reset"), arrives=True))
-    assert await sent_through(channel) == (2, "55")
+    assert (await sent_through(channel)).external_id == "55"
     assert channel.sent == 2 * [replace(REPLY, draft="55")]
 
 
 async def test_a_reply_that_may_be_there_says_so_in_the_draft_that_is_found_later() -> None:
     channel = Looking(None, "55")
     channel.fail(Failure(MaybeSent("reset"), arrives=True))
-    assert await sent_through(channel) == (2, "55")
+    assert (await sent_through(channel)).external_id == "55"
     assert channel.texts() == ["the reply", "the reply" + SENT_AGAIN]
 
 
@@ -117,7 +118,8 @@ async def test_a_stop_button_that_stops_nothing_is_removed_unless_the_message_is
     async with a_process(channels=(channel,)) as gateway:
         said = OutboundMessage(ANN, "a failure")
         await gateway.store.settle((), Outcome.COMPLETED, now=gateway.clock.now(), say=[said])
-        await channel.until_sent(1)
+        (row,) = gateway.database.outbox.values()
+        await until(lambda: row.state is OutboxState.SENT)
         below = "1" if is_known else "55"
         pressed = replace(message("Stop"), press=stop_data(RunId("r1")), reply_to=below)
         await gateway.gateway.accept([pressed])
