@@ -176,7 +176,10 @@ def _runs_overlap(facts: Facts) -> Iterator[Breach]:
     noted = {work.run: work.began for work in facts.worked}
 
     def began(run: Run) -> float:
-        return max(run.started, noted.get(run.id, 0.0)) if run.trigger == "cron" else run.started
+        if run.trigger != "cron":
+            return run.started
+        # What the agent tells is not cut to microseconds, as the database does with the end.
+        return min(max(run.started, noted.get(run.id, 0.0)), run.ended or inf)
 
     for about in (_session, _occurrence, _beat):
         for key, runs in grouped(facts.runs, about).items():
