@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _STATUSES = (
     *("running", "ok", "failed", "timed_out", "cancelled", "skipped", "interrupted", "lost"),
-    *("no_route", "undelivered"),
+    *("no_route", "undelivered", "waiting"),
 )
 _TEXT = 60
 _LAST_RUNS = 5

@@ -57,8 +57,9 @@ class _Did:
     def text(self) -> str:
         """What is said, "" if people see it already."""
         refusal = "" if self.refused is None else wording.not_yours(self.refused)
-        if not (self.runs or self.dropped or self.jobs or self.parts or self.already):
-            return refusal or ("" if self.shown else wording.NOTHING_RUNNING)
+        nothing = not (self.runs or self.dropped or self.jobs or self.parts)
+        if nothing and (self.shown or (refusal and not self.already)):
+            return refusal
         did = wording.stopped(
             self.runs, self.dropped, already=self.already, jobs=self.jobs, parts=self.parts
         )

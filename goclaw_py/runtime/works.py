@@ -118,9 +118,8 @@ class Works:
         self._look_for_lost_at = clock.now()
         channels = self.channels = {**around.channels, history_only.PLACE: HistoryOnly()}
         self.doorkeeper = Doorkeeper(store, clock)
-        contexts = Contexts(around.context_windows)
+        contexts, pacing = Contexts(around.context_windows), Pacing(channels)
         self.policies = policies = Policies(_rules(around), contexts)
-        pacing = Pacing(channels)
         received = Received(channels, around.workspaces)
         self.ledger = Ledger(store, clock, around.limits, self._over_budget)
         self.feed = Feed(clock)

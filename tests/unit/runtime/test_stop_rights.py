@@ -24,6 +24,7 @@ from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Fail, Say, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import GatewayProcess, Ways, a_process, message, until
+from tests.unit.runtime.test_pairing import code_in
 
 TEAM = "-100"
 ONE, THREE = QueuePolicy(), QueuePolicy(concurrency=3)
@@ -62,7 +63,7 @@ async def tell(gateway: GatewayProcess, *said: InboundMessage) -> None:
 def stopped(gateway: GatewayProcess) -> list[str]:
     """The prompts of the runs that were stopped."""
     agent = gateway.scripted
-    return [request.prompt for request in agent.requests if request.run_id in agent.cancelled]
+    return [request.said for request in agent.requests if request.run_id in agent.cancelled]
 
 
 def answers(gateway: GatewayProcess) -> list[str]:
@@ -111,7 +112,7 @@ async def test_each_sender_of_a_turn_may_stop_it() -> None:
         await tell(gateway, said("/stop", "cat"))
         assert stopped(gateway) == []
         await tell(gateway, said("/stop", "bob"))
-        assert stopped(gateway) == ["Ann: anns\nBob: bobs"]
+        assert stopped(gateway) == ["anns\nbobs"]
         await asyncio.sleep(2)
         names = "That was started by Ann and Bob;"
         assert [text for text in answers(gateway) if text.startswith(names)]
@@ -149,7 +150,7 @@ async def test_what_arrives_together_with_a_stop_is_somebodys_too(
         await gateway.gateway.accept(batch)
         await asyncio.sleep(30)
         assert gateway.pending == left
-        assert gateway.scripted.prompts == left
+        assert gateway.scripted.said == left
 
 
 async def test_what_waits_for_a_provider_is_somebodys_too() -> None:
@@ -208,7 +209,7 @@ async def test_an_admin_stops_everything_at_once(sender: str, *, may: bool) -> N
 
 async def test_an_owner_stops_everything() -> None:
     async with a_group() as gateway:
-        code = (await gateway.ask("hello", chat="olga")).split("\n\n")[1]
+        code = code_in(await gateway.ask("hello", chat="olga"))
         await gateway.control.approve(code, guest=False)
         await tell(gateway, said("a1", "ann"), said("/stop", "olga"))
         assert stopped(gateway) == ["a1"]
@@ -234,7 +235,7 @@ async def test_until_the_admins_are_known_a_stop_takes_what_is_its_senders_own(w
         everything = ["a1", "adas", "a2"] if words == "/stopall" else ["adas"]
         assert stopped(gateway) == everything
         assert answers(gateway) == [wording.stopped(len(everything), 0, already=False)]
-        assert gateway.scripted.prompts == ["a1", "adas", "a2", "later"]
+        assert gateway.scripted.said == ["a1", "adas", "a2", "later"]
 
 
 async def test_an_admin_with_nothing_of_their_own_stops_the_oldest_once_that_is_known() -> None:

@@ -90,7 +90,7 @@ async def test_a_reply_for_a_topic_that_is_gone_comes_in_the_general_one(how: st
         await put(gateway, OutboundMessage(PLANS, "more"), OutboundMessage(PLANS, "and more"))
         await channel.until_sent(4)
         note = NOTE if how == "closed" else NOTE.replace("is closed", "was deleted")
-        texts = ["re: a", note, "more", "and more"]
+        texts = ["re: Ann (id ann): a", note, "more", "and more"]
         assert channel.read == [("-7", None, text) for text in texts]
         assert channel.sent[0].reply_to is None, "what it replies to is in the other topic"
         assert len(channel.attempts) == tried + 2
@@ -135,9 +135,10 @@ async def test_a_topic_that_is_open_again_gets_its_messages(by_words: bool) -> N
         else:
             await gateway.gateway.accept([replace(CLOSED, state=TopicState.OPEN)])
             await asyncio.sleep(1)
-            await put(gateway, OutboundMessage(PLANS, "re: hello"))
+            await put(gateway, OutboundMessage(PLANS, "hello"))
             await channel.until_sent(1)
-        assert channel.read == [("-7", "5", "re: hello")]
+        said = "re: Ann (id ann): hello" if by_words else "hello"
+        assert channel.read == [("-7", "5", said)]
         assert not await gateway.store.gone_topics()
 
 
