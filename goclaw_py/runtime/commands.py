@@ -45,7 +45,7 @@ from goclaw_py.runtime.heartbeat_commands import HeartbeatCommands
 from goclaw_py.runtime.job_commands import JobCommands, Pressed
 from goclaw_py.runtime.ledger import Ledger, Payer
 from goclaw_py.runtime.policies import Policies
-from goclaw_py.runtime.stop_answers import StopAnswers
+from goclaw_py.runtime.stop_answers import StopAnswers, names_of
 from goclaw_py.runtime.stopper import Stopper
 
 log = logging.getLogger(__name__)
@@ -171,8 +171,7 @@ class Commands:
                 today = await self._ledger.today(Payer(row.session, row.agent))
                 answer = wording.usage(row.agent, *today)
             case NewSession():
-                await self.begin_anew(row.session)
-                answer = wording.NEW_SESSION
+                answer = await self._new(row)
             case WhoAmI():
                 answer = self._who(row)
             case QueueMode(word):
@@ -184,6 +183,15 @@ class Commands:
             case _:
                 assert_never(command)
         return answer
+
+    async def _new(self, row: InboxRow) -> str:
+        """Begin a fresh history, unless that would stop what its sender may not (SPEC CMD-6)."""
+        by = self._stopper.rights.limit(row.message)
+        others = () if by is None else self._stopper.of_others(row.session, by)
+        if others and not await self._stopper.rights.is_admin_after_all(row.message):
+            return wording.not_yours(names_of(others))
+        await self.begin_anew(row.session)
+        return wording.NEW_SESSION
 
     async def _press(
         self, row: InboxRow, command: Jobs | Timezone | JobButton | Retry | AccessButton

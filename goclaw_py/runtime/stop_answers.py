@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from goclaw_py.core import wording
@@ -169,7 +169,7 @@ class StopAnswers:
             jobs,
             parts,
             already=report.already_stopping,
-            refused=_names(stopped) if refused else None,
+            refused=names_of(stopped.of_others) if refused else None,
         )
 
     async def _remove_button(self, chat: Target, below: str) -> None:
@@ -236,8 +236,8 @@ class StopAnswers:
                 return
 
 
-def _names(stopped: Stopped) -> tuple[str, ...]:
-    """Whose it is what a stop has spared, as far as people have names."""
-    senders = (one.sender for one in stopped.of_others if not one.source)
+def names_of(messages: Iterable[InboundMessage]) -> tuple[str, ...]:
+    """Who wrote some messages, as far as they have names."""
+    senders = (one.sender for one in messages if not one.source)
     names = (sender.name or sender.username or "" for sender in senders)
     return tuple(dict.fromkeys(" ".join(name.split()) for name in names if name.strip()))

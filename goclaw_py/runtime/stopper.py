@@ -128,6 +128,11 @@ class Stopper:
         """What runs or waits in a session."""
         return [run for run in self._dispatcher.runs() if run.session == session]
 
+    def of_others(self, session: SessionKey, by: str) -> tuple[InboundMessage, ...]:
+        """What runs or waits in a session, but for what answers this sender."""
+        turns = self._turns([run.id for run in self.runs(session)])
+        return tuple(row.message for turn in turns if by not in turn.senders for row in turn.rows)
+
     def works(self, session: SessionKey) -> dict[RunId, Work]:
         """What the runs of a session do now."""
         turns = self._turns([run.id for run in self.runs(session)])

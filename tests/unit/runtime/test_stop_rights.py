@@ -73,7 +73,7 @@ def answers(gateway: GatewayProcess) -> list[str]:
 # ---------------------------------------------------------------------------- members
 
 
-@pytest.mark.parametrize("words", ["/stop", "/stopall", "stop"])
+@pytest.mark.parametrize("words", ["/stop", "/stopall", "stop", "/new"])
 async def test_a_member_stops_no_run_of_somebody_else(words: str) -> None:
     async with a_group() as gateway:
         await tell(gateway, said("anns", "ann"), said(words, "bob"))
@@ -207,11 +207,12 @@ async def test_an_admin_stops_everything_at_once(sender: str, *, may: bool) -> N
         assert stopped(gateway) == (["a1", "b1"] if may else [])
 
 
-async def test_an_owner_stops_everything() -> None:
+@pytest.mark.parametrize("words", ["/stop", "/new"])
+async def test_an_owner_stops_everything(words: str) -> None:
     async with a_group() as gateway:
         code = code_in(await gateway.ask("hello", chat="olga"))
         await gateway.control.approve(code, guest=False)
-        await tell(gateway, said("a1", "ann"), said("/stop", "olga"))
+        await tell(gateway, said("a1", "ann"), said(words, "olga"))
         assert stopped(gateway) == ["a1"]
 
 
