@@ -92,9 +92,9 @@ class Outbox:
         self._channels = channels
         self._senders: dict[Target, asyncio.Task[bool]] = {}
         self._overlooked: set[Target] = set()
+        """Chats with a sender that a look found due: there may be more than it sends."""
         self._in_found: dict[int, OutboundMessage] = {}
         """By row: messages that become a draft which was lost; their edits are repeated."""
-        """Chats with a sender that a look found due: there may be more than it sends."""
         self._closed = False
 
     def connect(self, meter: Meter, is_topic_gone: Callable[[Target], bool]) -> None:
@@ -227,8 +227,7 @@ class Outbox:
         except ChannelError as error:
             await self._all_failed(rows, error)
         except asyncio.CancelledError:
-            for row in rows:
-                await self._cut_off(row)
+            await asyncio.gather(*map(self._cut_off, rows))
             raise
         except Exception as error:
             # A channel is a boundary: its bug must not leave the chat behind this row waiting.
@@ -273,7 +272,7 @@ class Outbox:
     async def _with_draft(self, channel: Channel, row: OutboxRow) -> OutboundMessage:
         """The message as it is sent, in the draft that it finishes if that is found."""
         message = self._in_found.get(row.id)
-        if message is None:
+        if message is None or message.target != row.message.target:
             message = told_if_again(channel, row)
             if message.draft is None and message.lost is not None:
                 found = await self._find_draft(channel, message)

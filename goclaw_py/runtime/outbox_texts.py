@@ -14,10 +14,11 @@ from goclaw_py.ports.store import OutboxRow
 def told_if_again(channel: Channel, row: OutboxRow) -> OutboundMessage:
     """The message, with a line that tells if an earlier try of it may be in the chat (SPEC IO-5).
 
-    What is repeated by an edit is seen once.
+    What is repeated by an edit is seen once, and what only removes a draft says nothing.
     """
     message = row.message
-    if message.draft is not None or not row.possible_duplicate:
+    is_empty = not message.text and message.file is None
+    if message.draft is not None or not row.possible_duplicate or is_empty:
         return message
     line = wording.sent_again(channel.name)
     lines = channel.parts(line) if message.rich else [line]

@@ -189,7 +189,7 @@ class Reception:
         for seen in batch.seen:
             self._noted[seen.target] = self._clock.now()
         for event in batch.events:
-            if isinstance(event, TopicChanged):
+            if isinstance(event, TopicChanged) and event.name:
                 self._topics[event.target] = None
 
     def _sort(self, message: InboundMessage, result: Sorted) -> None:

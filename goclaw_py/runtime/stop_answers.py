@@ -126,9 +126,11 @@ class StopAnswers:
     ) -> None:
         chat = message.target
         try:
-            if stopped.has_spared and await self._stopper.rights.is_admin_after_all(message):
-                stopped = self._stopper.stop_spared(chat, stopped, everything=command.everything)
-                await self._keep(stopped)
+            # What waits to be sent, and jobs of other nodes, are not among what was spared.
+            more = command.everything or stopped.nothing or stopped.has_spared
+            rights = self._stopper.rights
+            if stopped.by is not None and more and await rights.is_admin_after_all(message):
+                stopped = await self._stop_spared(chat, stopped, command)
             did = await self._find_out(message, stopped, command, covered)
             self._untold[chat] = self._untold.get(chat, _Did()) + did
         finally:
@@ -142,6 +144,14 @@ class StopAnswers:
                 await self._tell_all(chat)
             finally:
                 self._telling.discard(chat)
+
+    async def _stop_spared(self, chat: Target, stopped: Stopped, command: Stop) -> Stopped:
+        """The stop of an admin, who was not known to be one."""
+        if not stopped.has_spared:
+            return replace(stopped, by=None)
+        stopped = self._stopper.stop_spared(chat, stopped, everything=command.everything)
+        await self._keep(stopped)
+        return stopped
 
     async def _find_out(
         self, message: InboundMessage, stopped: Stopped, command: Stop, covered: int
@@ -217,8 +227,11 @@ class StopAnswers:
         channel = self._channels[chat.channel, chat.account]
         text, to = "", chat
         for _ in range(_TRIES):
-            await self._pacing.urgent(chat)
+            ticket = await self._pacing.urgent(chat)
             text = text or self._untold.pop(chat).text
+            if not text:
+                self._pacing.give_back(chat, ticket)
+                return
             try:
                 with self._pacing.sending(chat):
                     await channel.send(OutboundMessage(to, text))

@@ -317,7 +317,9 @@ async def test_a_topic_that_is_gone_is_known_until_it_is_open_again(world: World
         Topic(CREW, state=TopicState.CLOSED),
         Topic(PLANS, "Plans", TopicState.DELETED),
     ]
-    await world.a.note_topic(PLANS, state=TopicState.OPEN)
+    heard.clear()
+    await world.a.note_topic(PLANS, name="Plans", state=TopicState.OPEN)
+    await until(heard.expect(Notice.PEOPLE))
     assert await world.b.gone_topics() == [Topic(CREW, state=TopicState.CLOSED)]
 
 

@@ -125,7 +125,8 @@ class Occurrences:
 
         Raises ``StoreUnavailable``.
         """
-        asked = {one.id: key for one in claimed if (key := self._session(one.job)) is not None}
+        begins = (one for one in claimed if not self._ends_at_once(one))
+        asked = {one.id: key for one in begins if (key := self._session(one.job)) is not None}
         if not asked:
             return list(claimed)
         gone = await self._store.wait_for_sessions(asked, node=node, now=self._clock.now())
@@ -133,6 +134,15 @@ class Occurrences:
             if one.id in gone:
                 log.info("job_waits_for_session", extra={"job": one.job.id, "occurrence": one.id})
         return [one for one in claimed if one.id not in gone]
+
+    def _ends_at_once(self, claimed: Claimed) -> bool:
+        """Whether it does not run, wherever: what another process left behind, for instance."""
+        try:
+            return isinstance(begin(claimed, self._base, now=self._clock.now(), busy=None), End)
+        except Exception as error:
+            # A boundary: `hold` ends what cannot be made out.
+            log.debug("job_session_unknown", extra={"error": repr(error)})
+            return True
 
     def _session(self, job: Job) -> SessionKey | None:
         try:

@@ -14,7 +14,7 @@ from goclaw_py.core.errors import StoreError
 from goclaw_py.core.heartbeat_reply import without_token
 from goclaw_py.core.heartbeat_view import Route
 from goclaw_py.core.ids import RunId, SessionKey
-from goclaw_py.core.jobs import OPERATOR, Job, JobState, TargetKind
+from goclaw_py.core.jobs import OPERATOR, Job, JobState, TargetKind, chat_of
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.occurrence import ENDED_BADLY, Attempt, JobUpdate, Status, Untold, Why
 from goclaw_py.core.schedule import At
@@ -94,7 +94,7 @@ class Telling:
         shown = without_token("\n\n".join([shown, *troubles]))
         due = wording_jobs.Due(held.claimed.due_at, self._clock.now(), job.spec.zone)
         if due.is_late:
-            due = await self._due(job, due.at)
+            due = await self._due(job, due.at, [target])
         whole = wording_jobs.delivery(job.spec, shown, due)
         messages = self._messages(target, whole, held.run)
         if messages and isinstance(job.spec.schedule, At):
@@ -122,12 +122,18 @@ class Telling:
             once = told is Told.TARGET or end.why is Why.EFFECTS
             write = wording_jobs.job_failed if once else wording_jobs.job_failed_thrice
             again = None if update is None else update.next_run_at
-            text = write(title, await self._due(job, held.claimed.due_at), why, again)
+            due = await self._due(job, held.claimed.due_at, [target])
+            text = write(title, due, why, again)
         return tuple(self._messages(target, text, held.run))
 
-    async def _due(self, job: Job, at: datetime) -> wording_jobs.Due:
-        """When a job was due, for the chat that owns it. Raises ``StoreUnavailable``."""
-        here = await self._store.zone_of(job.owner)
+    async def _due(self, job: Job, at: datetime, told: Sequence[Target]) -> wording_jobs.Due:
+        """When a job was due, by the clock of the chat that owns it if only that is told.
+
+        Raises ``StoreUnavailable``.
+        """
+        own = chat_of(job.owner)
+        is_own = own is not None and all(replace(one, thread=None) == own[0] for one in told)
+        here = await self._store.zone_of(job.owner) if is_own else None
         return wording_jobs.Due(at, self._clock.now(), job.spec.zone, here)
 
     def _messages(
@@ -171,7 +177,7 @@ class Telling:
         targets, with_text = await self._other_chats(lost)
         text, _ = wording_jobs.notify_text(lost.output, spec.notify)
         place = "" if lost.refused_by is None else await self._places.name_of(lost.refused_by)
-        due = await self._due(job, lost.due_at)
+        due = await self._due(job, lost.due_at, targets)
         text = wording_jobs.undelivered(
             spec.title, place, lost.error, text if with_text else "", due
         )

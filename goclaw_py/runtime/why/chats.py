@@ -167,6 +167,8 @@ def _unmentioned(src: Sources, place: Place) -> Verdict | None:
     chat, rules = place.chat, src.rules_of(place.target)
     if chat is None or chat.unmentioned_at is None or rules is None:
         return None
+    if rules.access.trusted or not rules.access.mention:
+        return None
     if place.sessions and place.sessions[0].last_active_at >= chat.unmentioned_at:
         return None
     handle = src.handle(place.target)

@@ -7,7 +7,7 @@ from typing import Final
 from goclaw_py.core.explanation import Cure, Explanation, Step, Subject, SubjectKind
 from goclaw_py.core.jobs import Job, JobState, Maker, Notify
 from goclaw_py.core.occurrence import ENDED_BADLY, Logged, Status, Why
-from goclaw_py.core.wording_job_view import obstacle, plan, why_words
+from goclaw_py.core.wording_job_view import obstacle, plan, waits, why_words
 from goclaw_py.core.wording_times import at, friendly
 from goclaw_py.ports.jobs import Asker
 from goclaw_py.runtime.why.runs import Verdict
@@ -118,6 +118,8 @@ def _obstacle(src: Sources, job: Job, log: list[Logged]) -> Verdict:
 
 
 async def _running(src: Sources, job: Job, log: list[Logged]) -> Verdict:
+    if log and log[0].waits_for is not None and not log[0].runs:
+        return _waiting(job, log[0])
     run = log[0].runs[-1] if log and log[0].runs else None
     due = log[0].claimed_at if log else job.updated_at
     lasts = between(due, src.now())
@@ -132,6 +134,15 @@ async def _running(src: Sources, job: Job, log: list[Logged]) -> Verdict:
         return Verdict("job.waits", answer, cures)
     answer = f"The job {job.spec.title} is running, for {lasts} now."
     return Verdict("job.running", answer, (Cure("What it does", f"goclaw why run:{run}"),))
+
+
+def _waiting(job: Job, row: Logged) -> Verdict:
+    """Its session has another run, here or on another node."""
+    cures = [Cure("All that runs and waits there", f"goclaw queue {row.waits_for}")]
+    if row.blocking_run:
+        cures.append(Cure("The run at work there", f"goclaw why run:{row.blocking_run}"))
+    answer = f"The job {job.spec.title} {waits(row)}."
+    return Verdict("job.waits_for_session", answer, tuple(cures))
 
 
 async def _last(src: Sources, job: Job, row: Logged) -> Verdict:
@@ -171,6 +182,7 @@ def _clause(row: Logged) -> str:
 
 _VERBS: Final = {
     Status.RUNNING: "is running",
+    Status.WAITING: "waits for its session",
     Status.OK: "ran well",
     Status.FAILED: "failed",
     Status.TIMED_OUT: "ran out of time",

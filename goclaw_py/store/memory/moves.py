@@ -217,6 +217,7 @@ class Moves:
         if request is None or not request.is_group:
             return False
         del self._db.requests[(*place, self._old.chat)]
+        self._db.kept.pop((*place, self._old.chat), None)
         sender = replace(request.sender, id=self._new)
         moved = replace(request, sender=sender, chat=self._new)
         self._db.requests.setdefault((*place, self._new), moved)

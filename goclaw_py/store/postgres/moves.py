@@ -38,6 +38,7 @@ async def move(connection: Connection, old: Target, new: str, *, now: datetime) 
         await connection.fetch(_SQL["drop_drafts"], *place),
         await connection.fetch(_SQL["move_chat"], *place, new),
         await connection.fetch(_SQL["move_request"], *place, new),
+        await connection.fetch(_SQL["drop_request"], *place),
         await connection.fetch(_SQL["move_topics"], *place, new),
         await _move_jobs(connection, old, new, now=now),
         await connection.fetch(_BEATS["retarget"], *place, new),

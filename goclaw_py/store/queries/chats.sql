@@ -98,7 +98,9 @@ with before as (
 ), noted as (
     insert into topics as t (channel, account, chat, thread, name, gone)
     select $1, $2, $3, $4, $5, coalesce($7, '')
-    where $5 <> '' or coalesce($7, '') <> '' or exists (select from before)
+    -- Read before the row is written: what this statement has changed is not seen by "for update".
+    from (select count(*) as known from before) as found
+    where found.known > 0 or $5 <> '' or coalesce($7, '') <> ''
     on conflict (channel, account, chat, thread) do update
     set name = case when $5 <> '' and ($6 or t.name = '') then $5 else t.name end,
         gone = coalesce($7, t.gone),

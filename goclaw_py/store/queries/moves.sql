@@ -210,6 +210,12 @@ where channel = $1 and account = $2 and sender_id = $3 and peer = 'group'
   )
 returning p.id;
 
+-- name: drop_request
+-- Forgets the request for access of a group under its old id, if the new one has another.
+delete from pairing_requests
+where channel = $1 and account = $2 and sender_id = $3 and peer = 'group'
+returning id;
+
 -- name: move_topics
 -- Gives what is known of the topics of the old chat to the new one; what is known of its own stays.
 with old as (

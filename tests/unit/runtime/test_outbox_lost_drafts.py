@@ -109,6 +109,22 @@ async def test_what_only_removes_a_lost_draft_sends_nothing(found: str | None) -
     assert channel.looks == [None]
 
 
+@pytest.mark.parametrize("found", ["55", None])
+async def test_what_only_removes_a_lost_draft_says_nothing_at_its_second_try(
+    found: str | None,
+) -> None:
+    """A shutdown has cut the first one off."""
+    channel = Looking(found)
+    async with a_process(channels=(channel,)) as gateway:
+        now, store = gateway.clock.now(), gateway.store
+        await store.settle((), Outcome.COMPLETED, now=now, say=[replace(REPLY, text="")])
+        (row,) = gateway.database.outbox.values()
+        row.possible_duplicate = True
+        await until(lambda: row.state is OutboxState.SENT)
+    assert channel.sent == []
+    assert channel.deleted == ({found} if found else set())
+
+
 @pytest.mark.parametrize("is_known", [True, False])
 async def test_a_stop_button_that_stops_nothing_is_removed_unless_the_message_is_known(
     is_known: bool,

@@ -256,11 +256,39 @@ async def test_a_session_that_is_lost_between_claim_and_begin_is_waited_for() ->
         assert other.scripted.prompts == ["fill", "fill"]
 
 
+async def test_what_ends_at_once_does_not_wait(caplog: pytest.LogCaptureFixture) -> None:
+    """SPEC CRON-5: what another node left behind, or a time that was missed."""
+    caplog.set_level("INFO")
+    async with two() as nodes:
+        owner, other = nodes
+        wanted = Wanted(every(60), policy=(("misfire", "skip"), ("misfire_grace_s", 1.0)))
+        job = await make(other, wanted)
+        await busy_at(50, owner)
+        for gateway in nodes:
+            gateway.store.broken |= {"claim_due"}
+        await asyncio.sleep(15)
+        for gateway in nodes:
+            gateway.store.broken -= {"claim_due"}
+        await until(lambda: bool(rows_of(owner, job)))
+        assert [(row.status, row.why) for row in rows_of(owner, job)] == [
+            (Status.SKIPPED, Why.MISSED)
+        ]
+        assert "job_waits_for_session" not in caplog.messages
+
+
+def rows_of(gateway: GatewayProcess, job: Job) -> list[Logged]:
+    """What is logged of a job and has ended or waits."""
+    logs = gateway.database.cron.logs.values()
+    return [row for row in logs if row.job == job.id and row.status is not Status.RUNNING]
+
+
 async def test_the_log_tells_what_it_waits_for() -> None:
     """SPEC OPS-4: its session, and the run that works there on which node."""
     async with two() as nodes:
         owner, other = nodes
         job = await due_while_busy(nodes)
+        told = await owner.control.why(f"job:{job.spec.slug}")
+        assert told.answer.startswith(f"The job job waits for session {session_of()} (run ")
         (row,) = await desk(other).log(job.id, OPERATOR)
         run = (await owner.store.runs(limit=1, session=session_of(), active=True))[0]
         assert (row.waits_for, row.blocking_run, row.blocking_node) == (
