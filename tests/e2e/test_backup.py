@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.botapi.control import Control
 from tests.botapi.faults import Fault, FaultKind
+from tests.support.again import SENT_AGAIN
 from tests.support.process import Home, home, telegram, wait_for
 
 ANN = 1001
@@ -55,7 +56,7 @@ def test_a_gateway_goes_on_elsewhere_from_a_backup(bot: Home, api: Control, tmp_
         assert code == 0, output
         assert (there.folder / "workspace" / "notes.txt").read_text() == "do not forget"
         there.start()
-        api.wait_visible(BOB, "undelivered")
+        api.wait_visible(BOB, "undelivered" + SENT_AGAIN)
         wait_for(lambda: "it is time" in " ".join(api.texts(ANN)), "the job", limit_s=60)
         api.say(ANN, "echo again")
         api.wait_visible(ANN, "again")

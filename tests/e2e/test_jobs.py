@@ -99,7 +99,7 @@ def test_a_reminder_comes_once_to_its_chat_and_its_buttons_work(bot: Home, api: 
     (second,) = wait_for(lambda: only_second(api, reminder), "the buttons of the first to go")
     press(api, second, "10 min", "again")
     wait_for(lambda: not reminders(api, "buy milk"), "the buttons of the second to go")
-    say(api, "/jobs", "1. buy milk: once at")
+    say(api, "/jobs", "1. buy milk: once today")
     (snoozed,) = [job for job in bot.rows("cron", "list") if job["state"] == "active"]
     assert snoozed["spec"]["slug"].startswith("again-")
     assert api.texts(BOB) == []

@@ -29,7 +29,8 @@ def test_alerts_for_a_topic_that_is_closed_come_once_in_the_general_one(
     api.close_topic(GROUP, TOPIC)
     assert outcome(run(either_heart, FULL)) == "alerted"
     note = "This was for the topic Plans in Family, which is closed."
-    told = [(TOPIC, "hello"), (None, "the disk is full"), (None, note)]
+    first = "you said: Ann (id 1001): say hello"
+    told = [(TOPIC, first), (None, "the disk is full"), (None, note)]
     wait_for(lambda: heard(api) == told, "the alert and the note")
     gateway.end()
 

@@ -91,8 +91,8 @@ FAULTS = {
     ),
     "a message that is sent again does not say so": Fault(
         Outbox,
-        "_deliver",
-        (("_told_if_again(channel, row)", "row.message"),),
+        "_with_draft",
+        (("told_if_again(channel, row)", "row.message"),),
         Rule.SEEN_TWICE,
         scenes.SENT_UNHEARD,
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from goclaw_py.core.explanation import Cure, Explanation, Step, Subject, SubjectKind
 from goclaw_py.core.ids import SessionKey
@@ -74,7 +75,7 @@ def _peer(target: Target, chat: Chat | None, sessions: Sequence[Session]) -> Pee
 async def explain(src: Sources, target: Target) -> Explanation:
     """Explain what became of the last message of a chat."""
     place = await place_of(src, target)
-    barred = await _barred(src, place) or _unmentioned(src, place)
+    barred = await _barred(src, place) or await _unmentioned(src, place)
     if barred is None and place.sessions:
         return await explain_session(src, place.sessions[0].key, place.subject)
     verdict = barred or _unheard(place)
@@ -162,14 +163,14 @@ def _group(place: Place, access: AccessRules) -> Verdict | None:
     return None
 
 
-def _unmentioned(src: Sources, place: Place) -> Verdict | None:
+async def _unmentioned(src: Sources, place: Place) -> Verdict | None:
     """The last message of a group was not meant for the bot."""
     chat, rules = place.chat, src.rules_of(place.target)
     if chat is None or chat.unmentioned_at is None or rules is None:
         return None
     if rules.access.trusted or not rules.access.mention:
         return None
-    if place.sessions and place.sessions[0].last_active_at >= chat.unmentioned_at:
+    if place.sessions and await _last_heard_at(src, place.sessions[0]) >= chat.unmentioned_at:
         return None
     handle = src.handle(place.target)
     bot = f"@{handle}" if handle else "the bot"
@@ -186,6 +187,13 @@ def _unmentioned(src: Sources, place: Place) -> Verdict | None:
         ),
     )
     return Verdict("chat.unmentioned", answer, cures)
+
+
+async def _last_heard_at(src: Sources, session: Session) -> datetime:
+    """When the last message of a conversation came in; its run may have ended long after that."""
+    last = await src.store.runs(session=session.key, limit=1)
+    came = [letter.row.received_at for letter in await _letters(src, last)]
+    return session.last_active_at if session.waiting else max(came, default=session.last_active_at)
 
 
 async def _direct(src: Sources, place: Place, access: AccessRules) -> Verdict | None:
