@@ -12,6 +12,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from functools import partial
+from weakref import WeakValueDictionary
 
 from channels.telegram.client import BotClient, Buttons
 from goclaw_py.core.errors import MaybeSent, NotSent, Undeliverable
@@ -42,6 +43,8 @@ class LostDrafts:
         self._later = later
         self._others: deque[_Message] = deque(maxlen=_REMEMBERED)
         """Messages that may have a stop button which we have set; they are none that is lost."""
+        self._locks: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
+        """By chat: two searches at once would each find the button that the other has just set."""
 
     async def find(
         self, chat_id: int, numbers: Iterator[int], buttons: Buttons, known: Collection[str]
@@ -49,7 +52,7 @@ class LostDrafts:
         """The first of some messages that has these buttons. Raises ``ChannelError``."""
         for number in numbers:
             message = chat_id, number
-            if str(number) in known or message in self._others:
+            if str(number) in known:
                 continue
             # What is set is removed again, also if nobody waits for it any more.
             if await asyncio.shield(asyncio.ensure_future(self._has(message, buttons))):
@@ -58,16 +61,20 @@ class LostDrafts:
 
     async def _has(self, message: _Message, buttons: Buttons) -> bool:
         client = await self._client()
-        try:
-            is_other = await client.set_buttons(*message, buttons)
-        except MaybeSent as error:
-            self._clear(message)
-            raise NotSent(str(error)) from None
-        except Undeliverable:
-            return False  # somebody else's, or none
-        if is_other:
-            self._clear(message)
-        return not is_other
+        lock = self._locks.setdefault(message[0], asyncio.Lock())
+        async with lock:
+            if message in self._others:
+                return False
+            try:
+                is_other = await client.set_buttons(*message, buttons)
+            except MaybeSent as error:
+                self._clear(message)
+                raise NotSent(str(error)) from None
+            except Undeliverable:
+                return False  # somebody else's, or none
+            if is_other:
+                self._clear(message)
+            return not is_other
 
     def _clear(self, message: _Message) -> None:
         self._others.append(message)

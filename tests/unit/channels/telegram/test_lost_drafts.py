@@ -59,3 +59,17 @@ async def test_a_look_that_is_cut_off_leaves_no_button_behind() -> None:
         await asyncio.sleep(10)
     assert client.messages[101].buttons == ()
     assert client.looked == [101]
+
+
+async def test_two_searches_at_once_do_not_find_each_others_button() -> None:
+    client = ScriptedClient()
+    client.takes_s["set_buttons"] = 1.0
+    other = RunId("0190d2a4-7a2b-7c3d-8e4f-123456789abd")
+    async with over(client) as channel:
+        await channel.post_draft(OutboundMessage(ANN, "one", run_id=other))
+        lost = LostDraft(RUN, "100")
+        found = await asyncio.gather(
+            channel.find_draft(ANN, lost, before=None, known=()),
+            channel.find_draft(ANN, lost, before=None, known=()),
+        )
+    assert found == [None, None]
