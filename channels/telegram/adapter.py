@@ -222,7 +222,12 @@ class TelegramChannel:
         return peer is PeerKind.GROUP or self._settings.streaming is Streaming.EDIT
 
     async def post_draft(self, beginning: OutboundMessage) -> str:
-        """Post the message that will be the reply."""
+        """Post the message that will be the reply; not before the bot is connected.
+
+        A post that waited for that would come into the chat after its run has ended.
+        """
+        if self._connecting.locked():
+            raise NotSent("the bot is being connected")
         return await self._noting_refusal(self._sending.post_draft(beginning))
 
     async def edit_draft(self, so_far: OutboundMessage) -> None:
@@ -233,12 +238,14 @@ class TelegramChannel:
         self, target: Target, lost: LostDraft, *, before: str | None, known: Collection[str]
     ) -> str | None:
         """Look for it by its stop button."""
-        chat, last = place_or_raise(target).chat_id, number_of(before)
-        numbers = numbers_between(number_of(lost.after), last)
+        chat, buttons = place_or_raise(target).chat_id, stop_button(lost.run_id)
         if (number := number_of(lost.id)) is not None:
-            numbers = iter((number,))
-        found = self._lost.find(chat, numbers, stop_button(lost.run_id), known)
-        number = await self._noting_refusal(found)
+            if lost.id in known:
+                return None
+            is_open = await self._noting_refusal(self._lost.is_open((chat, number), buttons))
+            return lost.id if is_open else None
+        numbers = numbers_between(number_of(lost.after), number_of(before))
+        number = await self._noting_refusal(self._lost.find(chat, numbers, buttons, known))
         return None if number is None else str(number)
 
     async def fetch(self, attachment: Attachment, to: Path) -> None:

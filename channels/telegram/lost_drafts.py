@@ -59,6 +59,15 @@ class LostDrafts:
                 return number
         return None
 
+    async def is_open(self, message: _Message, buttons: Buttons) -> bool:
+        """Whether a message still has these buttons, or has lost them to a search for another.
+
+        Raises ``ChannelError``.
+        """
+        if message in self._others:
+            return True
+        return await self.find(message[0], iter((message[1],)), buttons, ()) is not None
+
     async def _has(self, message: _Message, buttons: Buttons) -> bool:
         client = await self._client()
         lock = self._locks.setdefault(message[0], asyncio.Lock())

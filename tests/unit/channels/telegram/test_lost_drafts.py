@@ -6,14 +6,18 @@ import asyncio
 
 import pytest
 
+from channels.telegram.adapter import TelegramChannel
+from channels.telegram.client import BotClient
 from channels.telegram.lost_drafts import LOOKED_AT, numbers_between
+from channels.telegram.settings import Settings
 from goclaw_py.core.errors import NotSent
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import LostDraft, OutboundMessage, Target
-from tests.unit.channels.telegram.scripted import ScriptedClient, over
+from tests.unit.channels.telegram.scripted import SETTINGS, ScriptedClient, over
 
 ANN = Target("telegram", "default", "7")
 RUN = RunId("0190d2a4-7a2b-7c3d-8e4f-123456789abc")
+OTHER_RUN = RunId("0190d2a4-7a2b-7c3d-8e4f-123456789abd")
 
 
 @pytest.mark.parametrize(
@@ -64,12 +68,37 @@ async def test_a_look_that_is_cut_off_leaves_no_button_behind() -> None:
 async def test_two_searches_at_once_do_not_find_each_others_button() -> None:
     client = ScriptedClient()
     client.takes_s["set_buttons"] = 1.0
-    other = RunId("0190d2a4-7a2b-7c3d-8e4f-123456789abd")
     async with over(client) as channel:
-        await channel.post_draft(OutboundMessage(ANN, "one", run_id=other))
+        await channel.post_draft(OutboundMessage(ANN, "one", run_id=OTHER_RUN))
         lost = LostDraft(RUN, "100")
-        found = await asyncio.gather(
-            channel.find_draft(ANN, lost, before=None, known=()),
-            channel.find_draft(ANN, lost, before=None, known=()),
-        )
-    assert found == [None, None]
+        searches = [channel.find_draft(ANN, lost, before=None, known=()) for _ in range(2)]
+        assert await asyncio.gather(*searches) == [None, None]
+
+
+async def test_a_draft_that_lost_its_button_to_another_search_is_found_by_its_id() -> None:
+    client = ScriptedClient()
+    async with over(client) as channel:
+        number = await channel.post_draft(OutboundMessage(ANN, "one", run_id=RUN))
+        lost = LostDraft(OTHER_RUN, "100")
+        assert await channel.find_draft(ANN, lost, before=None, known=()) is None
+        late = LostDraft(RUN, "90", number)
+        assert await channel.find_draft(ANN, late, before=None, known=()) == number
+        assert await channel.find_draft(ANN, late, before=None, known={number}) is None
+
+
+async def test_no_draft_is_posted_while_the_bot_is_being_connected() -> None:
+    client = ScriptedClient()
+
+    async def connect(_: Settings) -> BotClient:
+        await asyncio.sleep(30)
+        return client
+
+    channel = TelegramChannel("default", SETTINGS, connect)
+    sending = asyncio.ensure_future(channel.send(OutboundMessage(ANN, "Hello.")))
+    await asyncio.sleep(1)
+    with pytest.raises(NotSent, match="being connected"):
+        await channel.post_draft(OutboundMessage(ANN, "one", run_id=RUN))
+    await sending
+    await channel.post_draft(OutboundMessage(ANN, "one", run_id=RUN))
+    await channel.close()
+    assert [message.text for message in client.messages.values()] == ["Hello.", "one …"]
