@@ -10,7 +10,7 @@ import os
 import time
 from pathlib import Path
 
-from goclaw_py.core.events import TextDelta
+from goclaw_py.model.run_events import TextDelta
 from goclaw_py.ports.agent import Emit, RunRequest
 
 

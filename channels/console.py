@@ -14,8 +14,11 @@ from datetime import UTC, datetime
 from typing import Final
 from uuid import uuid4
 
-from goclaw_py.core.errors import MaybeSent, NotSent, SettingError, StoreUnavailable
-from goclaw_py.core.events import (
+from goclaw_py.common.text import is_blank
+from goclaw_py.model.errors import MaybeSent, NotSent, SettingError, StoreUnavailable
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
+from goclaw_py.model.run_events import (
     ButtonsUsed,
     PressAnswered,
     RunEnded,
@@ -25,10 +28,7 @@ from goclaw_py.core.events import (
     RunTool,
     RunWaits,
 )
-from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
-from goclaw_py.core.routing import is_chat_name
-from goclaw_py.core.text import is_blank
+from goclaw_py.model.session_keys import is_chat_name
 from goclaw_py.ports.channel import Channel, Intake, Plain
 from goclaw_py.ports.control import ChatEvent, Said
 

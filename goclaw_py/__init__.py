@@ -10,67 +10,67 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from goclaw_py.core.errors import JobError, SlugTaken
-    from goclaw_py.core.jobs import Job, JobState, Prompt
-    from goclaw_py.core.nesting import Nesting
-    from goclaw_py.core.outcomes import Outcome, Reason
-    from goclaw_py.core.policy import PROFILES, Profile
-    from goclaw_py.core.requests import Drop, Mode, QueuePolicy
-    from goclaw_py.core.schedule import At, Cron, Every
-    from goclaw_py.core.scheduler import UnknownLane
-    from goclaw_py.core.status import LaneView, RunState, RunView, StopReport
+    from goclaw_py.jobs.embedded.job_scheduler import Due, JobService
+    from goclaw_py.jobs.models import Job, JobState, Prompt
+    from goclaw_py.jobs.policy import PROFILES, Profile
+    from goclaw_py.jobs.schedule import At, Cron, Every
+    from goclaw_py.model.errors import JobError, SlugTaken
+    from goclaw_py.model.outcomes import Outcome, Reason
     from goclaw_py.ports.jobs import JobChange, RunNow, StartedNow
     from goclaw_py.ports.store import JobQuery
-    from goclaw_py.runtime.jobs.library import Due, JobService
-    from goclaw_py.runtime.library.run import (
+    from goclaw_py.scheduler.child_runs import Nesting
+    from goclaw_py.scheduler.embedded.run import (
         NotCompleted,
         QueueDropped,
         QueueFull,
         Run,
         WouldDeadlock,
     )
-    from goclaw_py.runtime.library.scheduler import Lane, Scheduler
+    from goclaw_py.scheduler.embedded.scheduler import Lane, Scheduler
+    from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
+    from goclaw_py.scheduler.scheduler import UnknownLane
+    from goclaw_py.scheduler.views import LaneView, RunState, RunView, StopReport
     from goclaw_py.store.memory import MemoryDatabase, MemoryStore
     from goclaw_py.store.postgres import PostgresStore
 
 _HOME = {
-    "PROFILES": "core.policy",
-    "At": "core.schedule",
-    "Cron": "core.schedule",
-    "Drop": "core.requests",
-    "Due": "runtime.jobs.library",
-    "Every": "core.schedule",
-    "Job": "core.jobs",
+    "PROFILES": "jobs.policy",
+    "At": "jobs.schedule",
+    "Cron": "jobs.schedule",
+    "Drop": "scheduler.models",
+    "Due": "jobs.embedded.job_scheduler",
+    "Every": "jobs.schedule",
+    "Job": "jobs.models",
     "JobChange": "ports.jobs",
-    "JobError": "core.errors",
+    "JobError": "model.errors",
     "JobQuery": "ports.store",
-    "JobService": "runtime.jobs.library",
-    "JobState": "core.jobs",
-    "Lane": "runtime.library.scheduler",
-    "LaneView": "core.status",
+    "JobService": "jobs.embedded.job_scheduler",
+    "JobState": "jobs.models",
+    "Lane": "scheduler.embedded.scheduler",
+    "LaneView": "scheduler.views",
     "MemoryDatabase": "store.memory",
     "MemoryStore": "store.memory",
-    "Mode": "core.requests",
-    "Nesting": "core.nesting",
-    "NotCompleted": "runtime.library.run",
-    "Outcome": "core.outcomes",
+    "Mode": "scheduler.models",
+    "Nesting": "scheduler.child_runs",
+    "NotCompleted": "scheduler.embedded.run",
+    "Outcome": "model.outcomes",
     "PostgresStore": "store.postgres",
-    "Profile": "core.policy",
-    "Prompt": "core.jobs",
-    "QueueDropped": "runtime.library.run",
-    "QueueFull": "runtime.library.run",
-    "QueuePolicy": "core.requests",
-    "Reason": "core.outcomes",
-    "Run": "runtime.library.run",
+    "Profile": "jobs.policy",
+    "Prompt": "jobs.models",
+    "QueueDropped": "scheduler.embedded.run",
+    "QueueFull": "scheduler.embedded.run",
+    "QueuePolicy": "scheduler.models",
+    "Reason": "model.outcomes",
+    "Run": "scheduler.embedded.run",
     "RunNow": "ports.jobs",
-    "RunState": "core.status",
-    "RunView": "core.status",
-    "Scheduler": "runtime.library.scheduler",
-    "SlugTaken": "core.errors",
+    "RunState": "scheduler.views",
+    "RunView": "scheduler.views",
+    "Scheduler": "scheduler.embedded.scheduler",
+    "SlugTaken": "model.errors",
     "StartedNow": "ports.jobs",
-    "StopReport": "core.status",
-    "UnknownLane": "core.scheduler",
-    "WouldDeadlock": "runtime.library.run",
+    "StopReport": "scheduler.views",
+    "UnknownLane": "scheduler.scheduler",
+    "WouldDeadlock": "scheduler.embedded.run",
 }
 
 __all__ = [

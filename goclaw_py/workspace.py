@@ -21,9 +21,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO
 
-from goclaw_py.core.errors import GoclawError
-from goclaw_py.core.paths import MAX_DEPTH, BadPath, split_file_path, split_path
-from goclaw_py.core.text import cut_text
+from goclaw_py.common.text import cut_text
+from goclaw_py.model.errors import GoclawError
+from goclaw_py.model.workspace_paths import MAX_DEPTH, BadPath, split_file_path, split_path
 
 MAX_LOOKED_AT = 20_000
 """Files and folders that one listing looks at."""
@@ -97,7 +97,7 @@ class Entry:
 class Workspace:
     """The folder of an agent. ``root`` itself is the operator's choice and may be a link.
 
-    Paths are as ``core.paths`` says. Everything raises ``WorkspaceError``.
+    Paths are as ``model.workspace_paths`` says. Everything raises ``WorkspaceError``.
     """
 
     def __init__(self, root: Path) -> None:

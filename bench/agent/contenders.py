@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 from typing import Final, TypeAlias
 
 from goclaw_py.agents import AgentSpec, build_agent
-from goclaw_py.core.ids import MAIN_AGENT, RunId, SessionKey
-from goclaw_py.core.outcomes import Trigger
+from goclaw_py.model.ids import MAIN_AGENT, RunId, SessionKey
+from goclaw_py.model.outcomes import Trigger
 from goclaw_py.ports.agent import HistoryEntry, LoopEvent, Role, RunRequest, TextPart
 from goclaw_py.ports.tools import ToolSpec
 

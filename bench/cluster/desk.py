@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from goclaw_py.core.ids import MAIN_AGENT, SessionKey
-from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
-from goclaw_py.core.routing import chat_session
+from goclaw_py.model.ids import MAIN_AGENT, SessionKey
+from goclaw_py.model.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
+from goclaw_py.model.session_keys import chat_session
 from goclaw_py.ports.channel import Intake, Plain
 
 CHANNEL: Final = "desk"

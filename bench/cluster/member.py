@@ -18,22 +18,22 @@ from bench.cluster.desk import ACCOUNT, CHANNEL, Desk
 from bench.heartbeat.gateway import write_checklists
 from bench.heartbeat.measure import TASK
 from bench.jobs.gateway import Instant
-from goclaw_py.core.beats import Plan
-from goclaw_py.core.heartbeat import HeartbeatPolicy
-from goclaw_py.core.ids import CRON_LANE, MAIN_AGENT, MAIN_LANE, AgentName, NodeId
-from goclaw_py.core.requests import QueuePolicy
-from goclaw_py.core.routing import AccessRules, DirectPolicy
-from goclaw_py.core.scheduler import Scheduler
+from goclaw_py.chats.session_settings import ChatRules
+from goclaw_py.cluster import membership as cluster_module
+from goclaw_py.cluster.membership import Cluster
+from goclaw_py.common.clock import SharedClock, SystemClock
+from goclaw_py.common.wakeup import Wake
+from goclaw_py.gateway.container import Surroundings, Works
+from goclaw_py.heartbeat.decisions import HeartbeatPolicy
+from goclaw_py.heartbeat.models import Plan
+from goclaw_py.heartbeat.module import HeartbeatSetup
+from goclaw_py.model.ids import CRON_LANE, MAIN_AGENT, MAIN_LANE, AgentName, NodeId
+from goclaw_py.model.session_keys import AccessRules, DirectPolicy
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import Notice
 from goclaw_py.ports.tools import NO_TOOLS, Here, Toolbox
-from goclaw_py.runtime import cluster as cluster_module
-from goclaw_py.runtime.clock import SharedClock, SystemClock
-from goclaw_py.runtime.cluster import Cluster
-from goclaw_py.runtime.heartbeat.service import HeartbeatSetup
-from goclaw_py.runtime.policies import ChatRules
-from goclaw_py.runtime.wake import Wake
-from goclaw_py.runtime.works import Surroundings, Works
+from goclaw_py.scheduler.models import QueuePolicy
+from goclaw_py.scheduler.scheduler import Scheduler
 from goclaw_py.store.postgres import PostgresStore
 
 _POLL_S = 2.0

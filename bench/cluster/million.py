@@ -24,9 +24,9 @@ from bench.cluster.member import Kind, Member, member
 from bench.cluster.rows import LEFT, fill
 from bench.cluster.watched import Statement, Watch, explained, watched
 from bench.jobs.gateway import a_job, add_all, fresh_store
-from goclaw_py.core.errors import GoclawError
-from goclaw_py.core.messages import InboundMessage
-from goclaw_py.core.schedule import Every
+from goclaw_py.jobs.schedule import Every
+from goclaw_py.model.errors import GoclawError
+from goclaw_py.model.messages import InboundMessage
 from goclaw_py.store.postgres import Address, PostgresStore
 
 LIMIT_MS: Final = 10.0
@@ -244,7 +244,7 @@ async def _ask_for_lists(store: PostgresStore, rows: int, times: int) -> None:
 
 
 async def _forget(store: PostgresStore, now: datetime, times: int) -> None:
-    """As ``runtime.tidying`` does, so many steps of each."""
+    """As ``common.retention`` does, so many steps of each."""
     for sweep in (store.sweep_outbox, store.sweep_inbox):
         after: int | None = 0
         for _ in range(times):

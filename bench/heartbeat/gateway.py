@@ -11,17 +11,17 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from bench.jobs.gateway import CLOCK
-from goclaw_py.core.beats import BeatEnd, Plan
-from goclaw_py.core.heartbeat import HeartbeatPolicy
-from goclaw_py.core.ids import CRON_LANE, MAIN_LANE, AgentName
-from goclaw_py.core.scheduler import Scheduler
+from goclaw_py.cluster.membership import Cluster
+from goclaw_py.gateway.container import Surroundings, Works
+from goclaw_py.heartbeat.checklist_files import FILE
+from goclaw_py.heartbeat.decisions import HeartbeatPolicy
+from goclaw_py.heartbeat.models import BeatEnd, Plan
+from goclaw_py.heartbeat.module import HeartbeatSetup
+from goclaw_py.model.ids import CRON_LANE, MAIN_LANE, AgentName
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
 from goclaw_py.ports.store import Notice
 from goclaw_py.ports.tools import NO_TOOLS, Here, Toolbox
-from goclaw_py.runtime.cluster import Cluster
-from goclaw_py.runtime.heartbeat.checklists import FILE
-from goclaw_py.runtime.heartbeat.service import HeartbeatSetup
-from goclaw_py.runtime.works import Surroundings, Works
+from goclaw_py.scheduler.scheduler import Scheduler
 from goclaw_py.store.postgres import Address, PostgresStore, connection
 
 EVERY = timedelta(minutes=30)

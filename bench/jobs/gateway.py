@@ -11,16 +11,17 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from goclaw_py.core.ids import CRON_LANE, MAIN_AGENT, MAIN_LANE, JobId
-from goclaw_py.core.jobs import OPERATOR, Job, JobSpec, Maker, Prompt, TargetKind
-from goclaw_py.core.schedule import At, Schedule
-from goclaw_py.core.scheduler import Scheduler
+from goclaw_py.cluster.membership import Cluster
+from goclaw_py.common.clock import SystemClock, new_id
+from goclaw_py.gateway.container import Surroundings, Works
+from goclaw_py.jobs.models import OPERATOR, Job, JobSpec, Prompt, TargetKind
+from goclaw_py.jobs.schedule import At, Schedule
+from goclaw_py.model.ids import CRON_LANE, MAIN_AGENT, MAIN_LANE, JobId
+from goclaw_py.model.owners import Maker
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
 from goclaw_py.ports.store import Notice
 from goclaw_py.ports.tools import NO_TOOLS, Here, Toolbox
-from goclaw_py.runtime.clock import SystemClock, new_id
-from goclaw_py.runtime.cluster import Cluster
-from goclaw_py.runtime.works import Surroundings, Works
+from goclaw_py.scheduler.scheduler import Scheduler
 from goclaw_py.store.migrate import migrate
 from goclaw_py.store.postgres import Address, PostgresStore, connection
 

@@ -20,8 +20,8 @@ from bench.jobs.gateway import (
 )
 from bench.scheduler.child import loops, run_on
 from goclaw_py.app.loop import collect_less_often
-from goclaw_py.core.ids import Owner
-from goclaw_py.core.schedule import At, Every
+from goclaw_py.jobs.schedule import At, Every
+from goclaw_py.model.ids import Owner
 from goclaw_py.store.postgres import Address
 
 _SETTLE_S = 4

@@ -13,9 +13,9 @@ from bench.scheduler.dispatch import session_keys
 from bench.scheduler.report import Figure, Line, Report, Sign, Wanted, progress
 from bench.scheduler.sizes import Sizes
 from goclaw_py import QueuePolicy, Run, Scheduler
-from goclaw_py.core.collector import Collector
-from goclaw_py.core.ids import RunId, SessionKey
-from goclaw_py.core.requests import Request
+from goclaw_py.model.ids import RunId, SessionKey
+from goclaw_py.scheduler.debounce import Collector
+from goclaw_py.scheduler.models import Request
 
 WINDOW_S = 0.8
 STEP_S = 0.1

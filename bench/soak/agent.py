@@ -6,8 +6,8 @@ import asyncio
 import re
 from typing import Final
 
-from goclaw_py.core.events import TextDelta
-from goclaw_py.core.outcomes import Trigger
+from goclaw_py.model.outcomes import Trigger
+from goclaw_py.model.run_events import TextDelta
 from goclaw_py.ports.agent import Emit, RunRequest
 
 MARK: Final = re.compile(r"#\d+#")

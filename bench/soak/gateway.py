@@ -83,7 +83,7 @@ def main() -> None:
     """Run a gateway that is watched."""
     from goclaw_py.app import service
     from goclaw_py.cli.entry import run
-    from goclaw_py.runtime.works import Works
+    from goclaw_py.gateway.container import Works
 
     file, kept_s, tidy_s = Path(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
 

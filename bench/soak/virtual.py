@@ -21,17 +21,18 @@ from bench.soak.retention import shortened
 from bench.soak.series import Fold, Series
 from bench.soak.structures import Held, caches, sizes
 from bench.soak.townsfolk import PASSER, Clerk, Day, Street, Town
-from goclaw_py.core.beats import Plan
-from goclaw_py.core.heartbeat import HeartbeatPolicy
-from goclaw_py.core.ids import MAIN_AGENT, AgentName, JobId
-from goclaw_py.core.jobs import OPERATOR, Job, JobSpec, Maker, Message, Payload, Prompt, TargetKind
-from goclaw_py.core.messages import Target
-from goclaw_py.core.routing import GroupPolicy
-from goclaw_py.core.schedule import At, Cron, Every, Schedule
-from goclaw_py.runtime.clock import new_id
-from goclaw_py.runtime.heartbeat.service import HeartbeatSetup
-from goclaw_py.runtime.metrics import Metrics
-from goclaw_py.runtime.tidying import forget_what_is_old
+from goclaw_py.common.clock import new_id
+from goclaw_py.common.retention import forget_what_is_old
+from goclaw_py.heartbeat.decisions import HeartbeatPolicy
+from goclaw_py.heartbeat.models import Plan
+from goclaw_py.heartbeat.module import HeartbeatSetup
+from goclaw_py.jobs.models import OPERATOR, Job, JobSpec, Message, Payload, Prompt, TargetKind
+from goclaw_py.jobs.schedule import At, Cron, Every, Schedule
+from goclaw_py.model.ids import MAIN_AGENT, AgentName, JobId
+from goclaw_py.model.messages import Target
+from goclaw_py.model.owners import Maker
+from goclaw_py.model.session_keys import GroupPolicy
+from goclaw_py.observability.prometheus import Metrics
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.loop import VirtualLoop
 from tests.support.harness import GatewayProcess, Ways
@@ -42,7 +43,12 @@ HISTORY_LEFT: Final = 40
 _LOOK_S: Final = 10.0
 """For so long the rate counts as constant."""
 
-_NO_TABLES: Final = ("goclaw_py.core.", "goclaw_py.runtime.", "goclaw_py.ports.")
+_NO_TABLES: Final = (
+    "goclaw_py.model.",
+    "goclaw_py.common.",
+    "goclaw_py.scheduler.",
+    "goclaw_py.ports.",
+)
 
 _OTHERS: Final = tuple(AgentName(name) for name in ("gardener", "postman"))
 

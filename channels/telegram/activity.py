@@ -7,8 +7,8 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from channels.telegram.client import Place
-from goclaw_py.core.errors import ChannelError
-from goclaw_py.core.ids import RunId
+from goclaw_py.model.errors import ChannelError
+from goclaw_py.model.ids import RunId
 
 _log = logging.getLogger("channels.telegram")
 

@@ -23,19 +23,11 @@ from channels.telegram.sending import Sending, number_of, place_of, place_or_rai
 from channels.telegram.settings import Settings, Streaming
 from channels.telegram.updates import Updates
 from channels.telegram.webhook import Webhook
-from goclaw_py.core import wording
-from goclaw_py.core.commands import MENU
-from goclaw_py.core.errors import ChannelError, ChannelRefused, NotSent, SettingError
-from goclaw_py.core.events import (
-    ButtonsUsed,
-    PressAnswered,
-    RunEnded,
-    RunSignal,
-    RunStarted,
-    RunText,
-    RunWaits,
-)
-from goclaw_py.core.messages import (
+from goclaw_py.delivery import texts
+from goclaw_py.delivery.rate_limit import Pace
+from goclaw_py.model.chat_commands import MENU
+from goclaw_py.model.errors import ChannelError, ChannelRefused, NotSent, SettingError
+from goclaw_py.model.messages import (
     Attachment,
     FileKind,
     LostDraft,
@@ -44,10 +36,18 @@ from goclaw_py.core.messages import (
     PeerKind,
     Target,
 )
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.pacing import Pace
-from goclaw_py.core.status import HEALTHY, ChannelHealth, ChannelState
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_events import (
+    ButtonsUsed,
+    PressAnswered,
+    RunEnded,
+    RunSignal,
+    RunStarted,
+    RunText,
+    RunWaits,
+)
 from goclaw_py.ports.channel import Hook, Intake
+from goclaw_py.scheduler.views import HEALTHY, ChannelHealth, ChannelState
 
 _T = TypeVar("_T")
 
@@ -421,7 +421,7 @@ class TelegramChannel:
         sending, target = self._sending, ended.target
         if ended.outcome is Outcome.COMPLETED:
             return partial(sending.delete_draft, target, draft)
-        mark = wording.cut_draft(ended.outcome)
+        mark = texts.cut_draft(ended.outcome)
         return partial(sending.close_draft, target, draft, ended.shown, mark)
 
     async def _remove_buttons(self, place: Place, message: str) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from goclaw_py.core.errors import ChannelError, Undeliverable
-from goclaw_py.core.messages import FileKind
+from goclaw_py.model.errors import ChannelError, Undeliverable
+from goclaw_py.model.messages import FileKind
 
 TEXT_LIMIT = 4096
 """Longest text of a message. The server counts characters; UTF-16 units never count less."""

@@ -31,9 +31,9 @@ import orjson
 from channels.telegram.answers import KindRefused, read_answer, words_of
 from channels.telegram.client import FileTooBig, Upload
 from channels.telegram.settings import Settings
-from goclaw_py.core.errors import ChannelRefused, MaybeSent, NotSent, Undeliverable
-from goclaw_py.core.messages import FileKind
-from goclaw_py.core.text import well_formed
+from goclaw_py.common.text import well_formed
+from goclaw_py.model.errors import ChannelRefused, MaybeSent, NotSent, Undeliverable
+from goclaw_py.model.messages import FileKind
 
 UPLOAD_LIMIT = 50_000_000
 """Bytes of a file that a bot may send. Of a larger one not the first byte leaves."""

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from channels.telegram.client import Bot
 from channels.telegram.fields import Fields, list_or_empty, object_or_empty, whole_number
-from goclaw_py.core.commands import our_command
+from goclaw_py.model.chat_commands import our_command
 
 _COMMAND = re.compile(r"\s*/[A-Za-z0-9_]+(?:@([A-Za-z0-9_]+))?[.,;:!?…]*(?=\s|$)")
 

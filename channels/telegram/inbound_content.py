@@ -19,8 +19,8 @@ from channels.telegram.fields import (
 )
 from channels.telegram.inbound_rich import rich_text
 from channels.telegram.inbound_shared import shared_text
-from goclaw_py.core.messages import Attachment, FileKind
-from goclaw_py.core.text import cut_text, is_blank
+from goclaw_py.common.text import cut_text, is_blank
+from goclaw_py.model.messages import Attachment, FileKind
 
 QUOTE_LIMIT = 1000
 """Longest quote, in code points."""

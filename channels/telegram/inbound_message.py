@@ -31,8 +31,8 @@ from channels.telegram.inbound_chat import (
 )
 from channels.telegram.inbound_content import Content, read_content, read_quote
 from channels.telegram.inbound_topic import read_topic, topic_name
-from goclaw_py.core.messages import ChatMigrated, Inbound, InboundMessage, PeerKind, Sender
-from goclaw_py.core.text import utf16_len
+from goclaw_py.common.text import utf16_len
+from goclaw_py.model.messages import ChatMigrated, Inbound, InboundMessage, PeerKind, Sender
 
 
 def read_message(message: Fields, arrival: Arrival, *, edited: bool = False) -> Inbound | None:

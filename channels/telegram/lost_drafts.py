@@ -15,7 +15,7 @@ from functools import partial
 from weakref import WeakValueDictionary
 
 from channels.telegram.client import BotClient, Buttons
-from goclaw_py.core.errors import MaybeSent, NotSent, Undeliverable
+from goclaw_py.model.errors import MaybeSent, NotSent, Undeliverable
 
 LOOKED_AT = 8
 """How many ids are looked at behind the question and before the reply."""

@@ -7,8 +7,8 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 
 from channels.telegram.client import Place
-from goclaw_py.core.errors import ChannelError
-from goclaw_py.core.outcomes import FAILURES, Outcome
+from goclaw_py.model.errors import ChannelError
+from goclaw_py.model.outcomes import FAILURES, Outcome
 
 _log = logging.getLogger("channels.telegram")
 

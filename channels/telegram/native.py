@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from channels.telegram.client import Place, Text
 from channels.telegram.sending import draft_text
-from goclaw_py.core.errors import ChannelError
-from goclaw_py.core.ids import RunId
+from goclaw_py.model.errors import ChannelError
+from goclaw_py.model.ids import RunId
 
 _log = logging.getLogger("channels.telegram")
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
-from goclaw_py.core.status import HEALTHY, ChannelHealth, ChannelState
+from goclaw_py.scheduler.views import HEALTHY, ChannelHealth, ChannelState
 
 _log = logging.getLogger("channels.telegram")
 

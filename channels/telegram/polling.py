@@ -10,10 +10,10 @@ from channels.telegram.client import BotClient, PollConflict
 from channels.telegram.inbound import KINDS, update_id
 from channels.telegram.outage import Outage, health_of
 from channels.telegram.updates import Updates
-from goclaw_py.core.errors import ChannelError, ChannelRefused, NotSent, StoreUnavailable
-from goclaw_py.core.messages import InboundMessage
-from goclaw_py.core.status import ChannelHealth, ChannelState
+from goclaw_py.model.errors import ChannelError, ChannelRefused, NotSent, StoreUnavailable
+from goclaw_py.model.messages import InboundMessage
 from goclaw_py.ports.channel import Intake
+from goclaw_py.scheduler.views import ChannelHealth, ChannelState
 
 _log = logging.getLogger("channels.telegram")
 

@@ -23,11 +23,11 @@ from channels.telegram.client import (
     Upload,
 )
 from channels.telegram.format import plain, render
-from goclaw_py.core.commands import stop_data
-from goclaw_py.core.errors import ChannelError, MaybeSent, Undeliverable
-from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import OutboundMessage, Target
-from goclaw_py.core.text import split_text, well_formed
+from goclaw_py.common.text import split_text, well_formed
+from goclaw_py.model.chat_commands import stop_data
+from goclaw_py.model.errors import ChannelError, MaybeSent, Undeliverable
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.messages import OutboundMessage, Target
 
 _STOP = "⏹ Stop"
 _GROWING = " …"

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from channels.telegram.client import Bot, BotClient
 from channels.telegram.inbound import Malformed, parse_update, press_of, update_id
-from goclaw_py.core.commands import toast
-from goclaw_py.core.errors import ChannelError
-from goclaw_py.core.messages import Inbound, InboundMessage
+from goclaw_py.model.chat_commands import toast
+from goclaw_py.model.errors import ChannelError
+from goclaw_py.model.messages import Inbound, InboundMessage
 from goclaw_py.ports.channel import Intake
 
 _log = logging.getLogger("channels.telegram")

@@ -73,7 +73,7 @@ from channels.telegram.answers import (
 from channels.telegram.client import Bot, Buttons, MessageGone, Place, Text, Upload, Webhook
 from channels.telegram.http import FilePart, Pool, Pools, opened_together, save, send_opened
 from channels.telegram.settings import Settings
-from goclaw_py.core.messages import FileKind
+from goclaw_py.model.messages import FileKind
 
 _Media = InputMediaAudio | InputMediaDocument | InputMediaPhoto | InputMediaVideo
 _MEDIA: Mapping[FileKind, type[_Media]] = {

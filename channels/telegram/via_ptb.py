@@ -32,8 +32,8 @@ from channels.telegram.answers import (
 from channels.telegram.client import Bot, Buttons, MessageGone, Place, Text, Upload, Webhook
 from channels.telegram.http import FilePart, Pool, Pools, opened_together, save, send_opened
 from channels.telegram.settings import Settings
-from goclaw_py.core.errors import ChannelError
-from goclaw_py.core.messages import FileKind
+from goclaw_py.model.errors import ChannelError
+from goclaw_py.model.messages import FileKind
 
 _WAYS = {
     FileKind.PHOTO: ("photo", "send_Photo"),

@@ -24,10 +24,10 @@ from channels.telegram.inbound import KINDS
 from channels.telegram.outage import Outage, health_of
 from channels.telegram.settings import Settings
 from channels.telegram.updates import Updates
-from goclaw_py.core.errors import ChannelError, ChannelRefused, StoreUnavailable
-from goclaw_py.core.messages import InboundMessage
-from goclaw_py.core.status import ChannelHealth, ChannelState
+from goclaw_py.model.errors import ChannelError, ChannelRefused, StoreUnavailable
+from goclaw_py.model.messages import InboundMessage
 from goclaw_py.ports.channel import Hook, Intake, WebAnswer, WebRequest
+from goclaw_py.scheduler.views import ChannelHealth, ChannelState
 
 _log = logging.getLogger("channels.telegram")
 

@@ -9,7 +9,7 @@ from goclaw_py.agents.command import CommandAgent, OutputKind, UsagePaths
 from goclaw_py.agents.models import ModelAgent, Provider, read_model
 from goclaw_py.agents.offline import OfflineAgent
 from goclaw_py.agents.spec import AgentSpec
-from goclaw_py.core.errors import SettingError
+from goclaw_py.model.errors import SettingError
 from goclaw_py.ports.agent import AgentLoop
 
 _PROVIDERS = ", ".join(Provider)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from goclaw_py.core.errors import AgentError, SettingError
+from goclaw_py.model.errors import AgentError, SettingError
 from goclaw_py.ports.agent import AgentResult, Emit, LoopEvent, MessagePart, RunRequest
 
 P = ParamSpec("P")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from goclaw_py.agents.command.spec import CommandSpec
-from goclaw_py.core.ids import AgentName
+from goclaw_py.model.ids import AgentName
 
 
 class Thinking(StrEnum):

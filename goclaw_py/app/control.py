@@ -10,14 +10,14 @@ from functools import partial
 from goclaw_py.app.database import open_store
 from goclaw_py.app.heartbeat import heartbeat_setup
 from goclaw_py.app.jobs import account_places, job_rules
+from goclaw_py.chats.session_settings import ChatRules
+from goclaw_py.common.clock import SharedClock
 from goclaw_py.config.models import Settings
+from goclaw_py.gateway.service import StoreControl
+from goclaw_py.heartbeat.module import desk_of
+from goclaw_py.jobs.service import JobDesk
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import Place
-from goclaw_py.runtime.clock import SharedClock
-from goclaw_py.runtime.control import StoreControl
-from goclaw_py.runtime.heartbeat.service import desk_of
-from goclaw_py.runtime.jobs.desk import JobDesk
-from goclaw_py.runtime.policies import ChatRules
 
 
 @asynccontextmanager

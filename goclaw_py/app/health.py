@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from goclaw_py.app.database import Database
 from goclaw_py.app.status import Snapshots
-from goclaw_py.core.readiness import Readiness, Vitals, judge
+from goclaw_py.gateway.container import Works
+from goclaw_py.observability.loop_lag import LoopLag
+from goclaw_py.observability.prometheus import Metrics
+from goclaw_py.observability.readiness import Readiness, Vitals, judge
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.health import Exposition
 from goclaw_py.ports.store import Place
-from goclaw_py.runtime.lag import LoopLag
-from goclaw_py.runtime.metrics import Metrics
-from goclaw_py.runtime.works import Works
 
 
 class GatewayHealth:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from goclaw_py.config.beats import heartbeat_policy, plans
 from goclaw_py.config.models import Settings
-from goclaw_py.core.ids import AgentName
-from goclaw_py.runtime.heartbeat.service import HeartbeatSetup
+from goclaw_py.heartbeat.module import HeartbeatSetup
+from goclaw_py.model.ids import AgentName
 
 
 def heartbeat_setup(settings: Settings) -> HeartbeatSetup:

@@ -10,12 +10,12 @@ from goclaw_py.app.work import build_sources
 from goclaw_py.config import accounts
 from goclaw_py.config.jobs import job_profile
 from goclaw_py.config.models import Settings
-from goclaw_py.core.ids import AgentName
-from goclaw_py.core.routing import DEFAULT_ACCOUNT
+from goclaw_py.jobs.creation import Rules
+from goclaw_py.jobs.module import JobSetup
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import Place, WorkStore
-from goclaw_py.runtime.jobs.making import Rules
-from goclaw_py.runtime.jobs.office import JobSetup
 
 
 def job_rules(settings: Settings) -> Rules:

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import PurePath
 from typing import Any
 
-from goclaw_py.core.secrecy import HIDDEN, Hider, is_name_of_secret
+from goclaw_py.common.redaction import HIDDEN, Hider, is_name_of_secret
 
 LONGEST_TEXT = 32_768
 """Characters of one text; tracebacks and what libraries say are the longest."""

@@ -18,6 +18,7 @@ from goclaw_py.agents import (
     build_agent,
     is_model,
 )
+from goclaw_py.chats.session_settings import ChatRules
 from goclaw_py.config import accounts, api_key, knows_stop_words, option_error, queue_policy
 from goclaw_py.config.command import Command
 from goclaw_py.config.load import wrong
@@ -26,17 +27,16 @@ from goclaw_py.config.mcp import reveal
 from goclaw_py.config.models import Settings, Thread
 from goclaw_py.config.resolve import ChannelAccount
 from goclaw_py.config.tools import EVERYBODY
-from goclaw_py.core.errors import GoclawError, SettingError
-from goclaw_py.core.ids import MAIN_AGENT, AgentName
-from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
-from goclaw_py.core.routing import DEFAULT_ACCOUNT, AccessRules, DirectPolicy
-from goclaw_py.core.targets import TARGET_FORM, parse_target
+from goclaw_py.model.errors import GoclawError, SettingError
+from goclaw_py.model.ids import MAIN_AGENT, AgentName
+from goclaw_py.model.messages import OutboundMessage, PeerKind, Target
+from goclaw_py.model.session_keys import DEFAULT_ACCOUNT, AccessRules, DirectPolicy
+from goclaw_py.model.targets import TARGET_FORM, parse_target
 from goclaw_py.ports.agent import AgentLoop
 from goclaw_py.ports.channel import Channel, ChannelKind, Hook
 from goclaw_py.ports.control import Terminals
 from goclaw_py.ports.store import Place
 from goclaw_py.ports.tools import Toolmaker
-from goclaw_py.runtime.policies import ChatRules
 from goclaw_py.tools import SAFE, TOOLS, Delegate, Permissions, Registry, SendMessage
 from goclaw_py.web.hooks import collect_hooks
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from goclaw_py.core.errors import MigrationError, SessionShared
+from goclaw_py.model.errors import MigrationError, SessionShared
 from goclaw_py.store.migrate import FOLDER, migrate, own_tables, status
 from goclaw_py.store.postgres import Address, connection
 from goclaw_py.store.postgres.fitness import bare, examine, shares_sessions

@@ -24,24 +24,24 @@ from goclaw_py.app.peers import settings_digest
 from goclaw_py.app.status import Snapshots
 from goclaw_py.app.surroundings import scheduler, surroundings
 from goclaw_py.app.systemd import NO_MANAGER, Manager
+from goclaw_py.cluster.membership import Cluster
+from goclaw_py.cluster.rpc import DRAIN, Facts
+from goclaw_py.common.clock import SharedClock
+from goclaw_py.common.retention import forget_what_is_old
+from goclaw_py.common.retry import until_available
+from goclaw_py.common.wakeup import Wake
 from goclaw_py.config.models import Settings
 from goclaw_py.config.show import shown
-from goclaw_py.core.errors import StoreError, StoreUnavailable
-from goclaw_py.core.ids import NodeId
+from goclaw_py.gateway.container import Works
+from goclaw_py.gateway.service import GatewayControl
+from goclaw_py.model.errors import StoreError, StoreUnavailable
+from goclaw_py.model.ids import NodeId
+from goclaw_py.observability.prometheus import Metrics
 from goclaw_py.ports.agent import AgentLoop
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.control import Control, Terminals
 from goclaw_py.ports.store import NodeState, Notice, Recovery, Store
-from goclaw_py.runtime.calls import DRAIN, Facts
-from goclaw_py.runtime.clock import SharedClock
-from goclaw_py.runtime.cluster import Cluster
-from goclaw_py.runtime.control import GatewayControl
-from goclaw_py.runtime.metrics import Metrics
-from goclaw_py.runtime.retry import until_available
-from goclaw_py.runtime.spans import NO_SPANS, Spans
-from goclaw_py.runtime.tidying import forget_what_is_old
-from goclaw_py.runtime.wake import Wake
-from goclaw_py.runtime.works import Works
+from goclaw_py.runs.tracing_port import NO_SPANS, Spans
 from goclaw_py.web.api import make_api
 from goclaw_py.web.front import tcp_server
 from goclaw_py.web.pages import make_site

@@ -12,14 +12,15 @@ from heapq import heappop, heappush
 
 from goclaw_py.app.heartbeat import heartbeat_setup
 from goclaw_py.config.models import Settings
-from goclaw_py.core.beats import BeatEnd, BeatKind, BeatStatus, ClaimedBeat, Heartbeat, Plan, Skip
-from goclaw_py.core.events import NO_USAGE, Usage
-from goclaw_py.core.heartbeat_reply import HEARTBEAT_OK
-from goclaw_py.core.ids import AgentName, BeatId, NodeId
-from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.delivery.ok_token import HEARTBEAT_OK
+from goclaw_py.heartbeat.models import BeatEnd, BeatStatus, ClaimedBeat, Heartbeat, Plan, Skip
+from goclaw_py.heartbeat.module import HeartbeatSetup
+from goclaw_py.model.ids import AgentName, BeatId, NodeId
+from goclaw_py.model.messages import OutboundMessage
+from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.ports.agent import AgentResult
 from goclaw_py.ports.store import RunEnd
-from goclaw_py.runtime.heartbeat.service import HeartbeatSetup
 from goclaw_py.store import beat_rules
 from goclaw_py.store.memory import MemoryStore
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from goclaw_py.core.due import End
-from goclaw_py.core.ids import RunId
-from goclaw_py.core.jobs import Job
-from goclaw_py.core.messages import OutboundMessage
-from goclaw_py.core.occurrence import Attempt, JobUpdate
-from goclaw_py.core.outcomes import Ending
+from goclaw_py.jobs.attempts import attempt_of
+from goclaw_py.jobs.decisions import End
+from goclaw_py.jobs.execution import Held
+from goclaw_py.jobs.execution_ends import Report, Said
+from goclaw_py.jobs.execution_models import Attempt, JobUpdate
+from goclaw_py.jobs.executor import JobRuns, Shop
+from goclaw_py.jobs.models import Job
+from goclaw_py.jobs.targets import Places
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.messages import OutboundMessage
+from goclaw_py.model.outcomes import Ending
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import Store
-from goclaw_py.runtime.jobs.attempts import attempt_of
-from goclaw_py.runtime.jobs.ends import Report, Said
-from goclaw_py.runtime.jobs.held import Held
-from goclaw_py.runtime.jobs.places import Places
-from goclaw_py.runtime.jobs.runs import JobRuns, Shop
 
 _NOTHING = Said("")
 

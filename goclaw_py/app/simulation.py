@@ -34,16 +34,16 @@ from goclaw_py.app.simulated_beats import (
 )
 from goclaw_py.app.simulated_runs import PlayedRuns
 from goclaw_py.config.models import Settings
-from goclaw_py.core.ids import AgentName, JobId, NodeId
-from goclaw_py.core.jobs import Job, Prompt, TargetKind
-from goclaw_py.core.occurrence import OccurrenceEnd, Status, Why
-from goclaw_py.core.policy import SessionKind
-from goclaw_py.core.scheduler import Scheduler
+from goclaw_py.gateway.container import Surroundings, Works
+from goclaw_py.jobs.execution_models import OccurrenceEnd, Status, Why
+from goclaw_py.jobs.models import Job, Prompt, TargetKind
+from goclaw_py.jobs.module import JobSetup
+from goclaw_py.jobs.policy import SessionKind
+from goclaw_py.model.ids import AgentName, JobId, NodeId
 from goclaw_py.ports.agent import AgentLoop, AgentResult, Emit, RunRequest
 from goclaw_py.ports.store import EndedOccurrence, Node
 from goclaw_py.ports.tools import NO_TOOLS, Here, Toolbox
-from goclaw_py.runtime.jobs.office import JobSetup
-from goclaw_py.runtime.works import Surroundings, Works
+from goclaw_py.scheduler.scheduler import Scheduler
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.clock import LoopClock
 from goclaw_py.testing.loop import VirtualLoop

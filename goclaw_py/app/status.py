@@ -10,15 +10,15 @@ from datetime import datetime
 from typing import Final
 
 from goclaw_py.app.database import Database
-from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.overview import slow_waits
-from goclaw_py.core.status import Backlog, ChannelState, ChannelView, PeerView, Status
-from goclaw_py.core.text import count
+from goclaw_py.cluster.membership import Cluster
+from goclaw_py.common.text import count
+from goclaw_py.gateway.container import Works
+from goclaw_py.messages.provider_outage import OutageView
+from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import Node
-from goclaw_py.runtime.cluster import Cluster
-from goclaw_py.runtime.outages import OutageView
-from goclaw_py.runtime.works import Works
+from goclaw_py.scheduler.snapshots import slow_waits
+from goclaw_py.scheduler.views import Backlog, ChannelState, ChannelView, PeerView, Status
 
 log = logging.getLogger(__name__)
 

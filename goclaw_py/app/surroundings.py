@@ -6,16 +6,16 @@ import os
 
 from goclaw_py.app.jobs import agent_limits
 from goclaw_py.app.parts import Parts
+from goclaw_py.common.redaction import Hider
 from goclaw_py.config.budgets import DayBudget
 from goclaw_py.config.known_secrets import known_secrets
 from goclaw_py.config.models import Settings
-from goclaw_py.core.budget import Budget
-from goclaw_py.core.ids import AgentName
-from goclaw_py.core.nesting import Nesting
-from goclaw_py.core.scheduler import Scheduler
-from goclaw_py.core.secrecy import Hider
-from goclaw_py.runtime.ledger import Limits
-from goclaw_py.runtime.works import Surroundings
+from goclaw_py.gateway.container import Surroundings
+from goclaw_py.model.budget import Budget
+from goclaw_py.model.ids import AgentName
+from goclaw_py.runs.budget_tracker import Limits
+from goclaw_py.scheduler.child_runs import Nesting
+from goclaw_py.scheduler.scheduler import Scheduler
 
 
 def surroundings(settings: Settings, parts: Parts) -> Surroundings:

@@ -16,14 +16,14 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Final
 
 from goclaw_py.app.logs import mark_traces
-from goclaw_py.runtime.spans import NO_SPANS, Spans
+from goclaw_py.runs.tracing_port import NO_SPANS, Spans
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SpanExporter
 
-    from goclaw_py.runtime.tracing import Tracing
+    from goclaw_py.observability.opentelemetry import Tracing
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ def _made(release: str) -> tuple[Tracing, Callable[[], None]] | None:
     try:
         from opentelemetry import trace  # noqa: PLC0415 - costs time, see above
 
-        from goclaw_py.runtime.tracing import Tracing  # noqa: PLC0415
+        from goclaw_py.observability.opentelemetry import Tracing  # noqa: PLC0415
 
         existing = trace.get_tracer_provider()
         if not isinstance(existing, trace.ProxyTracerProvider):

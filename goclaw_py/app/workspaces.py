@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from goclaw_py.config import Settings, secret_files
-from goclaw_py.core.errors import BackupError
-from goclaw_py.core.ids import MAIN_AGENT, AgentName
-from goclaw_py.core.paths import BadPath, split_file_path
+from goclaw_py.model.errors import BackupError
+from goclaw_py.model.ids import MAIN_AGENT, AgentName
+from goclaw_py.model.workspace_paths import BadPath, split_file_path
 
 _TEMPORARY: Final = ".goclaw-tmp"
 """The ending of names that ``goclaw_py.workspace`` shows nobody."""

@@ -21,7 +21,7 @@ WAIT_S: Final = 60.0
 
 
 def _chat(name: str) -> str:
-    from goclaw_py.core.routing import is_chat_name  # noqa: PLC0415  (not needed for --help)
+    from goclaw_py.model.session_keys import is_chat_name  # noqa: PLC0415  (not needed for --help)
 
     if not is_chat_name(name):
         raise typer.BadParameter("must be up to 64 of A-Z a-z 0-9 . _ -")

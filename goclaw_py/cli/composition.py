@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from goclaw_py.config import Settings
-from goclaw_py.core.errors import ChannelError, NotSent
+from goclaw_py.model.errors import ChannelError, NotSent
 from goclaw_py.ports.control import Control
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from goclaw_py.app.restore import Backup, InTheWay, Restored
     from goclaw_py.app.service import Front
     from goclaw_py.app.simulation import Forecast, Given
-    from goclaw_py.core.secrecy import Hider
+    from goclaw_py.common.redaction import Hider
     from goclaw_py.ports.channel import Channel
     from goclaw_py.store.migrate import Status
     from goclaw_py.store.postgres.checkup import Checkup
@@ -138,7 +138,7 @@ async def schema(settings: Settings) -> Status:
 async def check_up(settings: Settings) -> Checkup:
     """Ask the database what it is like. Raises ``NoDatabase``."""
     from goclaw_py.app.database import Database  # noqa: PLC0415
-    from goclaw_py.runtime.clock import SystemClock  # noqa: PLC0415
+    from goclaw_py.common.clock import SystemClock  # noqa: PLC0415
     from goclaw_py.store.postgres.checkup import check_up as asked  # noqa: PLC0415
 
     database = Database(settings, say=lambda _line: None, create=False)
@@ -150,8 +150,8 @@ async def check_up(settings: Settings) -> Checkup:
 
 def hider(settings: Settings) -> Hider:
     """Takes the secrets of the settings out of texts."""
+    from goclaw_py.common.redaction import Hider as Made  # noqa: PLC0415
     from goclaw_py.config.known_secrets import known_secrets  # noqa: PLC0415
-    from goclaw_py.core.secrecy import Hider as Made  # noqa: PLC0415
 
     return Made(known_secrets(settings, os.environ))
 

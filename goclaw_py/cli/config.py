@@ -13,7 +13,7 @@ from goclaw_py.cli import completion
 from goclaw_py.cli.context import AsJson, cli, named, waited_for
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import one_line, show_json, show_table
-from goclaw_py.core.errors import SettingError
+from goclaw_py.model.errors import SettingError
 
 if TYPE_CHECKING:
     from goclaw_py.ports.settings import Setting

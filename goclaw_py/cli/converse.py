@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from goclaw_py.cli.keyboard import Terminal
 from goclaw_py.cli.transcript import Transcript
-from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.ports.control import ChatEvent, Control, Said, Terminals
 from goclaw_py.ports.store import OutboxState
 

@@ -14,7 +14,7 @@ from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import plain, show_json
 
 if TYPE_CHECKING:
-    from goclaw_py.core.jobs import Job, JobState
+    from goclaw_py.jobs.models import Job, JobState
     from goclaw_py.ports.control import Control
     from goclaw_py.ports.jobs import RunNow, StartedNow
 
@@ -32,7 +32,7 @@ app.command("edit")(cron_add.edit)
 @app.command()
 def pause(ctx: typer.Context, job: JobName, *, as_json: AsJson = False) -> None:
     """Let a job run no more until it is resumed. What runs of it now goes on."""
-    from goclaw_py.core.jobs import JobState  # noqa: PLC0415
+    from goclaw_py.jobs.models import JobState  # noqa: PLC0415
 
     _set(ctx, job, JobState.PAUSED, as_json=as_json)
 
@@ -40,7 +40,7 @@ def pause(ctx: typer.Context, job: JobName, *, as_json: AsJson = False) -> None:
 @app.command()
 def resume(ctx: typer.Context, job: JobName, *, as_json: AsJson = False) -> None:
     """Let a job run again that is paused, or was switched off after failures."""
-    from goclaw_py.core.jobs import JobState  # noqa: PLC0415
+    from goclaw_py.jobs.models import JobState  # noqa: PLC0415
 
     _set(ctx, job, JobState.ACTIVE, as_json=as_json)
 

@@ -14,7 +14,7 @@ from goclaw_py.cli.cron_words import JobName, Seen, operator, routed, say_next
 from goclaw_py.cli.options import with_options
 
 if TYPE_CHECKING:
-    from goclaw_py.core.jobs import Job, Payload
+    from goclaw_py.jobs.models import Job, Payload
     from goclaw_py.ports.control import Control
     from goclaw_py.ports.jobs import JobChange, JobDraft
 
@@ -53,7 +53,7 @@ def add(
 
 def _named(wish: JobOptions, name: str) -> JobOptions:
     """What could be a short name is one; anything else is what people call it."""
-    from goclaw_py.core.jobs import SLUG  # noqa: PLC0415
+    from goclaw_py.jobs.models import SLUG  # noqa: PLC0415
 
     if wish.slug is None and SLUG.fullmatch(name):
         return replace(wish, slug=name)
@@ -61,8 +61,8 @@ def _named(wish: JobOptions, name: str) -> JobOptions:
 
 
 async def _draft(control: Control, wish: JobOptions, payload: Payload | None) -> JobDraft:
-    from goclaw_py.core.errors import BadJob  # noqa: PLC0415
-    from goclaw_py.core.jobs import Notify  # noqa: PLC0415
+    from goclaw_py.jobs.models import Notify  # noqa: PLC0415
+    from goclaw_py.model.errors import BadJob  # noqa: PLC0415
     from goclaw_py.ports.jobs import JobDraft  # noqa: PLC0415
 
     desk = control.jobs
@@ -159,7 +159,7 @@ def _completed(
     wish: JobOptions, payload: Payload | None, before: Job
 ) -> tuple[Payload | None, bool]:
     """What it is to do now, and whether a part of that was taken from what it did."""
-    from goclaw_py.core.jobs import Prompt  # noqa: PLC0415
+    from goclaw_py.jobs.models import Prompt  # noqa: PLC0415
 
     old = before.spec.payload
     if isinstance(old, Prompt):

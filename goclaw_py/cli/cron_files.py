@@ -14,12 +14,13 @@ import orjson
 
 from goclaw_py.cli.cron_yaml import MAX_BYTES as MAX_YAML_BYTES
 from goclaw_py.cli.cron_yaml import BadYaml, herdctl_jobs, is_herdctl, read_yaml
-from goclaw_py.core.errors import BadInterval, BadJob, BadSchedule, JobError
-from goclaw_py.core.ids import Owner
-from goclaw_py.core.job_json import spec_of
-from goclaw_py.core.jobs import OPERATOR, JobSpec, Maker, Prompt
-from goclaw_py.core.policy import PROFILES
-from goclaw_py.core.schedule import At, Cron, Every, Schedule, schedule_of
+from goclaw_py.jobs.job_json import spec_of
+from goclaw_py.jobs.models import OPERATOR, JobSpec, Prompt
+from goclaw_py.jobs.policy import PROFILES
+from goclaw_py.jobs.schedule import At, Cron, Every, Schedule, schedule_of
+from goclaw_py.model.errors import BadInterval, BadJob, BadSchedule, JobError
+from goclaw_py.model.ids import Owner
+from goclaw_py.model.owners import Maker
 from goclaw_py.ports.jobs import JobDraft
 
 MAX_JSON_BYTES: Final = 16 * 1024 * 1024

@@ -15,11 +15,11 @@ from goclaw_py.cli.cron_list import PAGE
 from goclaw_py.cli.cron_words import maybe_named
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import plain, show_json, show_table
-from goclaw_py.core.text import count
+from goclaw_py.common.text import count
 
 if TYPE_CHECKING:
     from goclaw_py.cli.cron_files import Definition
-    from goclaw_py.core.jobs import Job
+    from goclaw_py.jobs.models import Job
     from goclaw_py.ports.control import Control
     from goclaw_py.ports.jobs import Asker, JobChange, JobDesk
 
@@ -81,7 +81,7 @@ def import_(
 
 
 def _for_agent(found: Definition, agent: str | None) -> Definition:
-    from goclaw_py.core.ids import AgentName  # noqa: PLC0415
+    from goclaw_py.model.ids import AgentName  # noqa: PLC0415
 
     if agent is None:
         return found
@@ -91,7 +91,7 @@ def _for_agent(found: Definition, agent: str | None) -> Definition:
 async def _bring(
     desk: JobDesk, found: Definition, seen: set[tuple[str, str]], *, dry_run: bool
 ) -> _Brought:
-    from goclaw_py.core.errors import BadJob, JobError  # noqa: PLC0415
+    from goclaw_py.model.errors import BadJob, JobError  # noqa: PLC0415
 
     slug = found.draft.slug
     try:
@@ -107,8 +107,8 @@ async def _bring(
 
 def _askable(slug: str) -> None:
     """Raise ``BadJob`` for what no job is called: whether it is there cannot even be asked."""
-    from goclaw_py.core.errors import BadJob  # noqa: PLC0415
-    from goclaw_py.core.jobs import SLUG  # noqa: PLC0415
+    from goclaw_py.jobs.models import SLUG  # noqa: PLC0415
+    from goclaw_py.model.errors import BadJob  # noqa: PLC0415
 
     if not SLUG.fullmatch(slug):
         raise BadJob("slug", "must be up to 64 characters of a-z 0-9 _ -, the first no sign")
@@ -116,8 +116,8 @@ def _askable(slug: str) -> None:
 
 def _storable(found: Definition) -> None:
     """Raise ``BadJob`` for text that no database keeps as it is: it would differ every time."""
-    from goclaw_py.core.errors import BadJob  # noqa: PLC0415
-    from goclaw_py.core.wording_job_view import kind_and_text  # noqa: PLC0415
+    from goclaw_py.jobs.view_texts import kind_and_text  # noqa: PLC0415
+    from goclaw_py.model.errors import BadJob  # noqa: PLC0415
 
     payload = found.draft.payload
     kind, text = ("prompt", "") if payload is None else kind_and_text(payload)
@@ -148,7 +148,7 @@ async def _brought(desk: JobDesk, found: Definition, *, dry_run: bool) -> _Broug
 
 
 async def _existing(desk: JobDesk, slug: str, by: Asker) -> Job | None:
-    from goclaw_py.core.errors import UnknownJob  # noqa: PLC0415
+    from goclaw_py.model.errors import UnknownJob  # noqa: PLC0415
 
     try:
         found = await desk.get(slug, by)
@@ -184,8 +184,8 @@ _REST = ("target", "peer", "notify", "session", "max_runs", "not_after", "wake_h
 
 def _difference(before: Job, found: Definition) -> tuple[tuple[str, ...], JobChange]:
     """What a file wants to be otherwise: the names of that, and the change."""
-    from goclaw_py.core.job_json import spec_json  # noqa: PLC0415
-    from goclaw_py.core.jobs import JobState  # noqa: PLC0415
+    from goclaw_py.jobs.job_json import spec_json  # noqa: PLC0415
+    from goclaw_py.jobs.models import JobState  # noqa: PLC0415
     from goclaw_py.ports.jobs import JobChange  # noqa: PLC0415
 
     wanted = _wanted(before, found)
@@ -219,7 +219,7 @@ def _wanted(before: Job, found: Definition) -> dict[str, object]:
 
 def _same_interval(before: Job, found: Definition) -> bool:
     """Where its grid begins is often decided when a job is made, and in no file."""
-    from goclaw_py.core.schedule import Every  # noqa: PLC0415
+    from goclaw_py.jobs.schedule import Every  # noqa: PLC0415
 
     old, new = before.spec.schedule, found.draft.schedule
     if not isinstance(old, Every) or not isinstance(new, Every):
@@ -282,7 +282,7 @@ def export(
 
 
 async def _all_jobs(desk: JobDesk, owner: str | None) -> list[Job]:
-    from goclaw_py.core.ids import Owner  # noqa: PLC0415
+    from goclaw_py.model.ids import Owner  # noqa: PLC0415
     from goclaw_py.ports.store import JobQuery  # noqa: PLC0415
 
     found: list[Job] = []
@@ -296,7 +296,7 @@ async def _all_jobs(desk: JobDesk, owner: str | None) -> list[Job]:
 
 
 def _document(job: Job) -> dict[str, object]:
-    from goclaw_py.core.job_json import spec_json  # noqa: PLC0415
+    from goclaw_py.jobs.job_json import spec_json  # noqa: PLC0415
 
     paused = job.state.value != "active"
     whose = {"owner": job.owner, "maker": job.maker.value, "paused": paused}

@@ -17,7 +17,7 @@ from goclaw_py.cli.output import one_line, show_json, show_table
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from goclaw_py.core.jobs import Job, JobState
+    from goclaw_py.jobs.models import Job, JobState
     from goclaw_py.ports.control import Control
     from goclaw_py.ports.jobs import JobDesk
     from goclaw_py.ports.store import JobQuery
@@ -63,8 +63,8 @@ class Filters:
 
     def query(self) -> JobQuery:
         """The question to the jobs."""
-        from goclaw_py.core.ids import AgentName, Owner  # noqa: PLC0415
-        from goclaw_py.core.jobs import JobState  # noqa: PLC0415
+        from goclaw_py.jobs.models import JobState  # noqa: PLC0415
+        from goclaw_py.model.ids import AgentName, Owner  # noqa: PLC0415
         from goclaw_py.ports.store import JobQuery  # noqa: PLC0415
 
         states: tuple[JobState, ...] = ()
@@ -167,7 +167,7 @@ def next_(
 
 def _due_row(due: _Due, now: datetime) -> tuple[str, ...]:
     spec = due.job.spec
-    from goclaw_py.core.wording_job_view import kind_and_text  # noqa: PLC0415
+    from goclaw_py.jobs.view_texts import kind_and_text  # noqa: PLC0415
 
     _, text = kind_and_text(spec.payload)
     return (words.when(due.at, spec.zone, now), spec.zone, spec.slug, one_line(text, _TEXT))
@@ -175,7 +175,7 @@ def _due_row(due: _Due, now: datetime) -> tuple[str, ...]:
 
 async def _ahead(desk: JobDesk, number: int) -> list[_Due]:
     """The next runs of all jobs. These come in the order of their next ones: that ends it."""
-    from goclaw_py.core.jobs import JobState  # noqa: PLC0415
+    from goclaw_py.jobs.models import JobState  # noqa: PLC0415
     from goclaw_py.ports.store import JobQuery  # noqa: PLC0415
 
     found: list[_Due] = []

@@ -12,10 +12,10 @@ import typer
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from goclaw_py.core.ids import AgentName
-    from goclaw_py.core.jobs import JobTarget, Notify, Payload
-    from goclaw_py.core.messages import PeerKind
-    from goclaw_py.core.schedule import Schedule
+    from goclaw_py.jobs.models import JobTarget, Notify, Payload
+    from goclaw_py.jobs.schedule import Schedule
+    from goclaw_py.model.ids import AgentName
+    from goclaw_py.model.messages import PeerKind
     from goclaw_py.ports.control import Control
 
 NONE = "none"
@@ -108,8 +108,8 @@ def schedule_of(wish: JobOptions, *, now: datetime, zone: str) -> Schedule | Non
 
     Raises ``BadParameter`` for two at once, and ``BadSchedule``.
     """
-    from goclaw_py.core.moments import parse_moment  # noqa: PLC0415
-    from goclaw_py.core.schedule import At, Cron, Every, parse_interval  # noqa: PLC0415
+    from goclaw_py.common.datetimes import parse_moment  # noqa: PLC0415
+    from goclaw_py.jobs.schedule import At, Cron, Every, parse_interval  # noqa: PLC0415
 
     given = [text for text in (wish.at, wish.every, wish.cron) if text is not None]
     if len(given) > 1:
@@ -123,7 +123,7 @@ def schedule_of(wish: JobOptions, *, now: datetime, zone: str) -> Schedule | Non
 
 def end_of(wish: JobOptions, *, now: datetime, zone: str) -> datetime | None:
     """After when it does not run. Raises ``BadSchedule``."""
-    from goclaw_py.core.moments import parse_moment  # noqa: PLC0415
+    from goclaw_py.common.datetimes import parse_moment  # noqa: PLC0415
 
     if wish.until is None or wish.until == NONE:
         return None
@@ -139,7 +139,7 @@ def payload_of(wish: JobOptions, words: list[str] | None) -> Payload | None:
     The prompt of one whose ``--model`` alone is given is missing: that is a matter of the caller.
     Raises ``BadParameter`` for two at once, ``BadJob`` for what is too long.
     """
-    from goclaw_py.core.jobs import Message, Program, Prompt  # noqa: PLC0415
+    from goclaw_py.jobs.models import Message, Program, Prompt  # noqa: PLC0415
 
     if wish.message is not None and (words or wish.command):
         raise typer.BadParameter("give a prompt, --message or --command, not two of them")
@@ -159,15 +159,15 @@ def payload_of(wish: JobOptions, words: list[str] | None) -> Payload | None:
 def _prompt(words: list[str]) -> str:
     if words != ["-"]:
         return " ".join(words)
-    from goclaw_py.core.jobs import MAX_TEXT_CHARS  # noqa: PLC0415
+    from goclaw_py.jobs.models import MAX_TEXT_CHARS  # noqa: PLC0415
 
     # One more than is allowed is enough to see that it is too long.
     return sys.stdin.read(MAX_TEXT_CHARS + 1)
 
 
 def _bounded(key: str, text: str) -> str:
-    from goclaw_py.core.errors import BadJob  # noqa: PLC0415
-    from goclaw_py.core.jobs import MAX_TEXT_CHARS  # noqa: PLC0415
+    from goclaw_py.jobs.models import MAX_TEXT_CHARS  # noqa: PLC0415
+    from goclaw_py.model.errors import BadJob  # noqa: PLC0415
 
     if len(text) > MAX_TEXT_CHARS:
         raise BadJob(key, f"may have at most {MAX_TEXT_CHARS:,} characters")
@@ -181,9 +181,9 @@ def _bounded(key: str, text: str) -> str:
 
 async def target_of(wish: JobOptions, control: Control) -> tuple[JobTarget, PeerKind] | None:
     """Where results go, and with whom that chat is; None if nothing is said of that."""
-    from goclaw_py.core.jobs import TargetKind  # noqa: PLC0415
-    from goclaw_py.core.messages import PeerKind  # noqa: PLC0415
-    from goclaw_py.core.targets import TARGET_FORM, parse_target  # noqa: PLC0415
+    from goclaw_py.jobs.models import TargetKind  # noqa: PLC0415
+    from goclaw_py.model.messages import PeerKind  # noqa: PLC0415
+    from goclaw_py.model.targets import TARGET_FORM, parse_target  # noqa: PLC0415
 
     if wish.to is None:
         return None
@@ -210,7 +210,7 @@ def policy_of(wish: JobOptions, *, new: bool) -> dict[str, object]:
 
     None is no limit for a new job; for an edit it takes the key back to the settings.
     """
-    from goclaw_py.core.policy import JobPolicy, policy_with  # noqa: PLC0415
+    from goclaw_py.jobs.policy import JobPolicy, policy_with  # noqa: PLC0415
 
     policy: dict[str, object] = {}
     for key, text in _policy_pairs(wish.policy or ()):
@@ -249,8 +249,8 @@ _WORDS: Mapping[str, bool] = {"true": True, "yes": True, "false": False, "no": F
 
 def _value(key: str, text: str) -> object:
     """A value as the policy takes it; the policy judges it."""
-    from goclaw_py.core.errors import BadInterval  # noqa: PLC0415
-    from goclaw_py.core.schedule import parse_interval  # noqa: PLC0415
+    from goclaw_py.jobs.schedule import parse_interval  # noqa: PLC0415
+    from goclaw_py.model.errors import BadInterval  # noqa: PLC0415
 
     if key == "backoff_s":
         return [_value("_s", each.strip()) for each in text.split(",")]
@@ -271,14 +271,14 @@ def _value(key: str, text: str) -> object:
 
 def agent_of(wish: JobOptions) -> AgentName | None:
     """Which agent works on it; None if nothing is said of that."""
-    from goclaw_py.core.ids import AgentName  # noqa: PLC0415
+    from goclaw_py.model.ids import AgentName  # noqa: PLC0415
 
     return None if wish.agent is None else AgentName(wish.agent)
 
 
 def notify_of(wish: JobOptions) -> Notify | None:
     """When its results are told; None if nothing is said of that."""
-    from goclaw_py.core.jobs import Notify  # noqa: PLC0415
+    from goclaw_py.jobs.models import Notify  # noqa: PLC0415
 
     return None if wish.notify is None else Notify(wish.notify)
 

@@ -13,12 +13,12 @@ from goclaw_py.cli import post
 from goclaw_py.cli.context import AsJson, Limit, cli
 from goclaw_py.cli.cron_words import JobName, OfJob, Seen, operator, routed
 from goclaw_py.cli.output import duration, one_line, show_facts, show_json, show_table
-from goclaw_py.core.text import count
+from goclaw_py.common.text import count
 
 if TYPE_CHECKING:
-    from goclaw_py.core.jobs import Job
-    from goclaw_py.core.occurrence import JobStats, Logged
-    from goclaw_py.core.policy import JobPolicy
+    from goclaw_py.jobs.execution_models import JobStats, Logged
+    from goclaw_py.jobs.models import Job
+    from goclaw_py.jobs.policy import JobPolicy
     from goclaw_py.ports.control import Control
 
 _STATUSES = (
@@ -70,7 +70,7 @@ def show(
 
     found = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.core.occurrence import JobStats, Logged  # noqa: PLC0415
+        from goclaw_py.jobs.execution_models import JobStats, Logged  # noqa: PLC0415
         from goclaw_py.web.wire import adapter  # noqa: PLC0415
 
         document = {
@@ -81,7 +81,7 @@ def show(
         show_json(dict[str, object], document)
         return
     show_facts([*_facts(found.seen), *_behaviour(found), *_statistics(found.stats, days)])
-    from goclaw_py.core.wording_job_view import kind_and_text  # noqa: PLC0415
+    from goclaw_py.jobs.view_texts import kind_and_text  # noqa: PLC0415
 
     kind, text = kind_and_text(found.seen.job.spec.payload)
     post.show_text(kind, text)
@@ -137,7 +137,7 @@ def _extras(job: Job) -> Iterator[tuple[str, str]]:
     if spec.wake_heartbeat:
         yield "heartbeat", "a beat follows each run"
     if job.failures:
-        from goclaw_py.core.wording_job_view import failures  # noqa: PLC0415
+        from goclaw_py.jobs.view_texts import failures  # noqa: PLC0415
 
         yield "failures", failures(job.failures)
     if job.coalesced:
@@ -195,14 +195,14 @@ def runs(
     """
 
     async def ask(control: Control) -> list[Logged]:
-        from goclaw_py.core.occurrence import Status  # noqa: PLC0415
+        from goclaw_py.jobs.execution_models import Status  # noqa: PLC0415
 
         wanted = None if status is None else Status(status)
         return await control.jobs.log(job, operator(), limit=limit, status=wanted)
 
     found = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.core.occurrence import Logged  # noqa: PLC0415
+        from goclaw_py.jobs.execution_models import Logged  # noqa: PLC0415
 
         show_json(list[Logged], found)
         return

@@ -14,8 +14,8 @@ from goclaw_py.cli.output import duration, plain, show_json
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from goclaw_py.core.jobs import Job, JobTarget
-    from goclaw_py.core.occurrence import Logged
+    from goclaw_py.jobs.execution_models import Logged
+    from goclaw_py.jobs.models import Job, JobTarget
     from goclaw_py.ports.jobs import Asker, JobDesk
 
 _REASON = 80
@@ -23,7 +23,7 @@ _REASON = 80
 
 def operator(owner: str | None = None) -> Asker:
     """Who asks: the operator, of everybody's jobs or in the name of one owner."""
-    from goclaw_py.core.ids import Owner  # noqa: PLC0415  (not needed for --help)
+    from goclaw_py.model.ids import Owner  # noqa: PLC0415  (not needed for --help)
     from goclaw_py.ports.jobs import Asker  # noqa: PLC0415
 
     return Asker(None if owner is None else Owner(owner))
@@ -36,8 +36,8 @@ def maybe_named(text: str | None) -> str | None:
 
 def asked_for(text: str) -> str:
     """Check what is to be a slug, an id or its beginning. Raises ``UnknownJob``: none is so."""
-    from goclaw_py.core.errors import UnknownJob  # noqa: PLC0415
-    from goclaw_py.core.jobs import SLUG  # noqa: PLC0415
+    from goclaw_py.jobs.models import SLUG  # noqa: PLC0415
+    from goclaw_py.model.errors import UnknownJob  # noqa: PLC0415
 
     text = named(text)
     if not SLUG.fullmatch(text):
@@ -78,8 +78,8 @@ def local(at: datetime | None, zone: str) -> str:
         return ""
     from datetime import UTC  # noqa: PLC0415
 
-    from goclaw_py.core.errors import UnknownZone  # noqa: PLC0415
-    from goclaw_py.core.zones import zone as zone_named  # noqa: PLC0415
+    from goclaw_py.common.timezones import zone as zone_named  # noqa: PLC0415
+    from goclaw_py.model.errors import UnknownZone  # noqa: PLC0415
 
     try:
         there = at.astimezone(zone_named(zone))
@@ -107,33 +107,33 @@ def when(at: datetime | None, zone: str, now: datetime) -> str:
 
 def plan(job: Job) -> str:
     """When a job runs, in plain words."""
-    from goclaw_py.core import wording_job_view  # noqa: PLC0415
+    from goclaw_py.jobs import view_texts  # noqa: PLC0415
 
-    return wording_job_view.plan(job)
+    return view_texts.plan(job)
 
 
 def obstacle(desk: JobDesk, job: Job) -> str:
     """Why a job will not run, "" if it will."""
-    from goclaw_py.core import wording_job_view  # noqa: PLC0415
+    from goclaw_py.jobs import view_texts  # noqa: PLC0415
 
     enabled = desk.enabled
-    return plain(wording_job_view.obstacle(job, is_enabled=enabled, reason_chars=_REASON))
+    return plain(view_texts.obstacle(job, is_enabled=enabled, reason_chars=_REASON))
 
 
 def remark(desk: JobDesk, job: Job) -> str:
     """What is special about a job: why it will not run, or what it does now; else ""."""
-    from goclaw_py.core import wording_job_view  # noqa: PLC0415
+    from goclaw_py.jobs import view_texts  # noqa: PLC0415
 
     if found := obstacle(desk, job):
         return found
     if job.running is not None:
         return "runs now"
-    return plain(wording_job_view.trouble(job, reason_chars=_REASON))
+    return plain(view_texts.trouble(job, reason_chars=_REASON))
 
 
 def ended(row: Logged) -> str:
     """How an occurrence ended, and why."""
-    from goclaw_py.core.occurrence import Why  # noqa: PLC0415
+    from goclaw_py.jobs.execution_models import Why  # noqa: PLC0415
 
     silent = {
         Why.NO_NOTIFY: "nobody told: the reply did not begin with [NOTIFY]",
@@ -144,14 +144,14 @@ def ended(row: Logged) -> str:
 
 def waits(row: Logged) -> str:
     """What an occurrence waits for, "" if it waits for no session."""
-    from goclaw_py.core import wording_job_view  # noqa: PLC0415
+    from goclaw_py.jobs import view_texts  # noqa: PLC0415
 
-    return plain(wording_job_view.waits(row))
+    return plain(view_texts.waits(row))
 
 
 def took(row: Logged) -> str:
     """How long an occurrence ran, "" if it did not or still does."""
-    from goclaw_py.core.wording_job_view import took_s  # noqa: PLC0415
+    from goclaw_py.jobs.view_texts import took_s  # noqa: PLC0415
 
     seconds = took_s(row)
     return "" if seconds is None else duration(seconds)
@@ -169,8 +169,8 @@ def cost(row: Logged) -> str:
 
 def target(place: JobTarget) -> str:
     """Where a job tells its results."""
-    from goclaw_py.core.jobs import TargetKind  # noqa: PLC0415
-    from goclaw_py.core.targets import target_text  # noqa: PLC0415
+    from goclaw_py.jobs.models import TargetKind  # noqa: PLC0415
+    from goclaw_py.model.targets import target_text  # noqa: PLC0415
 
     return place.value if isinstance(place, TargetKind) else post.cell(target_text(place))
 
@@ -204,7 +204,7 @@ async def routed(desk: JobDesk, job: Job) -> Seen:
 
 def seen(desk: JobDesk, job: Job, count: int = 3) -> Seen:
     """Look at a job, with so many of its next times."""
-    from goclaw_py.core.errors import JobError  # noqa: PLC0415
+    from goclaw_py.model.errors import JobError  # noqa: PLC0415
 
     try:
         ahead = tuple(desk.upcoming(job, count)) if count else ()
@@ -216,7 +216,7 @@ def seen(desk: JobDesk, job: Job, count: int = 3) -> Seen:
 
 def document(found: Seen) -> dict[str, object]:
     """A job for programs."""
-    from goclaw_py.core.job_json import job_json  # noqa: PLC0415
+    from goclaw_py.jobs.job_json import job_json  # noqa: PLC0415
 
     ahead = [at.isoformat() for at in found.ahead]
     said = {"upcoming": ahead, "remark": found.remark, "no_route": found.no_route}

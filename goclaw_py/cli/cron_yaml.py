@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from goclaw_py.core.errors import BadJob, JobError
-from goclaw_py.core.policy import PROFILES
+from goclaw_py.jobs.policy import PROFILES
+from goclaw_py.model.errors import BadJob, JobError
 
 if TYPE_CHECKING:
     from goclaw_py.cli.cron_files import Definition, Trouble
-    from goclaw_py.core.schedule import Schedule
+    from goclaw_py.jobs.schedule import Schedule
 
 MAX_BYTES: Final = 256 * 1024
 _MAX_DEPTH: Final = 50
@@ -83,8 +83,8 @@ def _agent_name(agent: Mapping[object, object]) -> str:
 
 def _definition(agent: str, name: str, schedule: object, where: str) -> Definition:
     from goclaw_py.cli.cron_files import Definition  # noqa: PLC0415
-    from goclaw_py.core.ids import AgentName  # noqa: PLC0415
-    from goclaw_py.core.jobs import Prompt  # noqa: PLC0415
+    from goclaw_py.jobs.models import Prompt  # noqa: PLC0415
+    from goclaw_py.model.ids import AgentName  # noqa: PLC0415
     from goclaw_py.ports.jobs import JobDraft  # noqa: PLC0415
 
     if not isinstance(schedule, Mapping):
@@ -108,7 +108,7 @@ def _definition(agent: str, name: str, schedule: object, where: str) -> Definiti
 
 
 def _schedule(given: Mapping[object, object]) -> Schedule:
-    from goclaw_py.core.schedule import Cron, Every, parse_interval  # noqa: PLC0415
+    from goclaw_py.jobs.schedule import Cron, Every, parse_interval  # noqa: PLC0415
 
     kind = given.get("type")
     if kind == "interval":

@@ -13,7 +13,7 @@ from goclaw_py.cli.context import Cli
 from goclaw_py.cli.crashes import hide_secrets
 from goclaw_py.cli.exits import EXPLAINED, ExitCode, code_of
 from goclaw_py.cli.tree import Commands
-from goclaw_py.core.errors import GoclawError
+from goclaw_py.model.errors import GoclawError
 
 _GLOBAL: Final = ("--config", "--version", "-V")
 

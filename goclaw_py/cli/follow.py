@@ -14,7 +14,7 @@ import typer
 from goclaw_py.cli.context import connected
 from goclaw_py.cli.output import clock, duration, one_line
 from goclaw_py.cli.readers import cut_without_a_reader, forget_output
-from goclaw_py.core.live import (
+from goclaw_py.runs.live_events import (
     LiveAsked,
     LiveEnded,
     LiveEvent,
@@ -27,13 +27,13 @@ from goclaw_py.core.live import (
     LiveUsage,
     RunEvent,
 )
-from goclaw_py.core.wording_waits import waits_for
+from goclaw_py.scheduler.texts import waits_for
 
 if TYPE_CHECKING:
     from goclaw_py.config import Settings
-    from goclaw_py.core.events import Usage
-    from goclaw_py.core.ids import AgentName, SessionKey
-    from goclaw_py.core.status import RunView
+    from goclaw_py.model.ids import AgentName, SessionKey
+    from goclaw_py.model.run_events import Usage
+    from goclaw_py.scheduler.views import RunView
 
 _ALL: Final = sys.maxsize
 """Nothing is cut: a line may be as long as it is."""

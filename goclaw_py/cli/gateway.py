@@ -9,11 +9,11 @@ import typer
 
 from goclaw_py.cli.context import AsJson, Asks, SessionName, Watch, cli, look
 from goclaw_py.cli.output import duration, plain, show_facts, show_json, show_table
-from goclaw_py.core.text import count
+from goclaw_py.common.text import count
 
 if TYPE_CHECKING:
-    from goclaw_py.core.status import Backlog, Status, StopReport
     from goclaw_py.ports.control import Control
+    from goclaw_py.scheduler.views import Backlog, Status, StopReport
 
 
 def run(
@@ -61,7 +61,7 @@ def status(ctx: typer.Context, *, watch: Watch = None, as_json: AsJson = False) 
     def show(asks: Asks) -> None:
         found = asks.ask(ask)
         if as_json:
-            from goclaw_py.core.status import Status  # noqa: PLC0415
+            from goclaw_py.scheduler.views import Status  # noqa: PLC0415
 
             show_json(Status, found)
         else:
@@ -71,7 +71,7 @@ def status(ctx: typer.Context, *, watch: Watch = None, as_json: AsJson = False) 
 
 
 def _show_status(status: Status) -> None:
-    from goclaw_py.core.wording_waits import taken_text, waits_for  # noqa: PLC0415
+    from goclaw_py.scheduler.texts import taken_text, waits_for  # noqa: PLC0415
 
     up = duration((status.now - status.started_at).total_seconds())
     show_facts(
@@ -147,7 +147,7 @@ def stop(
 
     report = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.core.status import StopReport  # noqa: PLC0415
+        from goclaw_py.scheduler.views import StopReport  # noqa: PLC0415
 
         show_json(StopReport, report)
         return

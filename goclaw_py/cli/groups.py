@@ -79,7 +79,7 @@ def _accounts(ctx: typer.Context) -> dict[Place, ChannelAccount]:
 
 
 async def _groups(control: Control) -> list[Chat]:
-    from goclaw_py.core.messages import PeerKind  # noqa: PLC0415
+    from goclaw_py.model.messages import PeerKind  # noqa: PLC0415
 
     return [chat for chat in await control.chats() if chat.peer is PeerKind.GROUP]
 
@@ -165,7 +165,7 @@ def deny(
 
 
 def _decide(ctx: typer.Context, group: str, where: _Where, *, allowed: bool, as_json: bool) -> None:
-    from goclaw_py.core.routing import DEFAULT_ACCOUNT  # noqa: PLC0415
+    from goclaw_py.model.session_keys import DEFAULT_ACCOUNT  # noqa: PLC0415
 
     accounts = _accounts(ctx)
 

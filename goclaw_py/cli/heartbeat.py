@@ -15,10 +15,10 @@ from goclaw_py.cli.heartbeat_words import AgentArgument, AgentOption
 from goclaw_py.cli.output import plain, show_json
 
 if TYPE_CHECKING:
-    from goclaw_py.core.beats import Event
-    from goclaw_py.core.checklist import Checklist, Item
-    from goclaw_py.core.heartbeat_view import HeartbeatView
-    from goclaw_py.core.ids import AgentName
+    from goclaw_py.heartbeat.checklist.checklist import Checklist, Item
+    from goclaw_py.heartbeat.models import Event
+    from goclaw_py.heartbeat.views import HeartbeatView
+    from goclaw_py.model.ids import AgentName
     from goclaw_py.ports.control import Control
     from goclaw_py.ports.heartbeat import HeartbeatDesk
 
@@ -40,7 +40,7 @@ def on(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson = Fal
     """Let a heart beat that was switched off."""
     view = _change(ctx, agent, lambda desk, name: desk.switch(name, on=True), as_json=as_json)
     if not view.heartbeat.is_on:
-        from goclaw_py.core.wording_heartbeat_view import BY_SETTINGS  # noqa: PLC0415
+        from goclaw_py.heartbeat.status_texts import BY_SETTINGS  # noqa: PLC0415
 
         typer.echo(f"goclaw: {BY_SETTINGS}", err=True)
         raise typer.Exit(ExitCode.FAILED)
@@ -75,7 +75,7 @@ def mute(
     text = " ".join(when)
 
     async def change(desk: HeartbeatDesk, name: AgentName) -> HeartbeatView:
-        from goclaw_py.core.mutes import mute_end  # noqa: PLC0415
+        from goclaw_py.heartbeat.mute import mute_end  # noqa: PLC0415
 
         view = await desk.view(name)
         until = mute_end(text, asked_at=view.now, zone=view.policy.zone)
@@ -98,7 +98,7 @@ def _change(
 
         show_json(HeartbeatAnswer, answer_of(view))
         return view
-    from goclaw_py.core import wording_heartbeat_view as said  # noqa: PLC0415
+    from goclaw_py.heartbeat import status_texts as said  # noqa: PLC0415
 
     typer.echo(plain(f"{view.heartbeat.agent}: {said.state_words(view)}"))
     typer.echo(plain(said.why(view)[1]))
@@ -123,7 +123,7 @@ def add(
     """Write one more item into HEARTBEAT.md, such as: every 2h: is the build green?"""
 
     async def ask(control: Control) -> tuple[Checklist, Item | None]:
-        from goclaw_py.core.checklist_items import as_item, open_item  # noqa: PLC0415
+        from goclaw_py.heartbeat.checklist.items import as_item, open_item  # noqa: PLC0415
 
         desk, given = control.heartbeats, words.text_of(text)
         name = await words.chosen(desk, agent)
@@ -189,11 +189,11 @@ def event(
 
     told, view, live = cli(ctx).ask(ask, create=True)
     if as_json:
-        from goclaw_py.core.beats import Event  # noqa: PLC0415
+        from goclaw_py.heartbeat.models import Event  # noqa: PLC0415
 
         show_json(Event, told)
         return
-    from goclaw_py.core import wording_heartbeat_view as said  # noqa: PLC0415
+    from goclaw_py.heartbeat import status_texts as said  # noqa: PLC0415
 
     promise = "is woken to be told" if now else "will be told with its next beat"
     typer.echo(plain(f"{told.agent} {promise}."))

@@ -14,8 +14,8 @@ from goclaw_py.cli.heartbeat_words import AgentArgument
 from goclaw_py.cli.output import plain, show_json
 
 if TYPE_CHECKING:
-    from goclaw_py.core.beats import Beat, Heartbeat
-    from goclaw_py.core.heartbeat_view import Rehearsal
+    from goclaw_py.heartbeat.models import Beat, Heartbeat
+    from goclaw_py.heartbeat.views import Rehearsal
     from goclaw_py.ports.control import Control
     from goclaw_py.ports.heartbeat import BeatBegun, HeartbeatDesk, NoBeat
 
@@ -76,11 +76,11 @@ def _rehearse(ctx: typer.Context, agent: str | None, *, as_json: bool) -> None:
 
     found, heartbeat = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.core.heartbeat_view import Rehearsal  # noqa: PLC0415
+        from goclaw_py.heartbeat.views import Rehearsal  # noqa: PLC0415
 
         show_json(Rehearsal, found)
         return
-    from goclaw_py.core.wording_heartbeat_view import rehearsal_lines  # noqa: PLC0415
+    from goclaw_py.heartbeat.status_texts import rehearsal_lines  # noqa: PLC0415
 
     for line in rehearsal_lines(found, heartbeat):
         typer.echo(plain(line))
@@ -121,13 +121,13 @@ async def _ended(desk: HeartbeatDesk, begun: BeatBegun | NoBeat, patience: float
 
 
 def _is_off(beat: Beat | None) -> bool:
-    from goclaw_py.core.beats import Skip  # noqa: PLC0415
+    from goclaw_py.heartbeat.models import Skip  # noqa: PLC0415
 
     return beat is not None and beat.skip is Skip.DISABLED
 
 
 def _is_open(beat: Beat) -> bool:
-    from goclaw_py.core.beats import OPEN  # noqa: PLC0415
+    from goclaw_py.heartbeat.models import OPEN  # noqa: PLC0415
 
     return beat.status in OPEN
 
@@ -163,8 +163,8 @@ def _refuse(refused: NoBeat, *, as_json: bool) -> None:
 
 
 def _say_beat(beat: Beat, heartbeat: Heartbeat | None, *, as_json: bool) -> None:
-    from goclaw_py.core.beats import Beat  # noqa: PLC0415
-    from goclaw_py.core.wording_heartbeat_view import advice, outcome_words  # noqa: PLC0415
+    from goclaw_py.heartbeat.models import Beat  # noqa: PLC0415
+    from goclaw_py.heartbeat.status_texts import advice, outcome_words  # noqa: PLC0415
 
     outcome = words.outcome(beat)
     if as_json:

@@ -15,9 +15,9 @@ from goclaw_py.cli.heartbeat_words import AgentArgument
 from goclaw_py.cli.output import plain, show_facts, show_json, show_table
 
 if TYPE_CHECKING:
-    from goclaw_py.core.beats import Beat, Event
-    from goclaw_py.core.checklist import Checklist
-    from goclaw_py.core.heartbeat_view import HeartbeatView
+    from goclaw_py.heartbeat.checklist.checklist import Checklist
+    from goclaw_py.heartbeat.models import Beat, Event
+    from goclaw_py.heartbeat.views import HeartbeatView
     from goclaw_py.ports.control import Control
 
 _LAST_BEATS = 5
@@ -92,7 +92,7 @@ def _show_json(views: list[HeartbeatView], *, one: bool) -> None:
 
 
 def _row(view: HeartbeatView) -> tuple[str, ...]:
-    from goclaw_py.core import wording_heartbeat_view as said  # noqa: PLC0415
+    from goclaw_py.heartbeat import status_texts as said  # noqa: PLC0415
 
     last = view.last
     began = "" if last is None else cron_words.when(last.claimed_at, view.policy.zone, view.now)
@@ -109,7 +109,7 @@ def _row(view: HeartbeatView) -> tuple[str, ...]:
 
 
 def _facts(view: HeartbeatView) -> Iterator[tuple[str, str]]:
-    from goclaw_py.core import wording_heartbeat_view as said  # noqa: PLC0415
+    from goclaw_py.heartbeat import status_texts as said  # noqa: PLC0415
 
     last, ahead = said.why(view)
     yield "agent", post.cell(view.heartbeat.agent)
@@ -139,7 +139,7 @@ def why(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson = Fa
         return
     if not live:
         typer.echo(words.NO_GATEWAY, err=True)
-    from goclaw_py.core import wording_heartbeat_view as said  # noqa: PLC0415
+    from goclaw_py.heartbeat import status_texts as said  # noqa: PLC0415
 
     for number, view in enumerate(views):
         if number:
@@ -173,7 +173,7 @@ def logs(
     """List what became of beats, the newest first."""
 
     async def ask(control: Control) -> tuple[list[Beat], dict[str, str]]:
-        from goclaw_py.core.ids import AgentName  # noqa: PLC0415
+        from goclaw_py.model.ids import AgentName  # noqa: PLC0415
 
         desk = control.heartbeats
         name = None if agent is None else AgentName(agent)
@@ -183,7 +183,7 @@ def logs(
 
     beats, zones = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.core.beats import Beat  # noqa: PLC0415
+        from goclaw_py.heartbeat.models import Beat  # noqa: PLC0415
 
         show_json(list[Beat], beats)
         return
@@ -242,7 +242,7 @@ def events(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson =
 
     found, zone = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.core.beats import Event  # noqa: PLC0415
+        from goclaw_py.heartbeat.models import Event  # noqa: PLC0415
 
         show_json(list[Event], found)
         return

@@ -12,10 +12,10 @@ from goclaw_py.cli.context import named
 from goclaw_py.cli.output import duration, one_line, show_table
 
 if TYPE_CHECKING:
-    from goclaw_py.core.beats import Beat
-    from goclaw_py.core.events import Usage
-    from goclaw_py.core.heartbeat_view import HeartbeatView
-    from goclaw_py.core.ids import AgentName
+    from goclaw_py.heartbeat.models import Beat
+    from goclaw_py.heartbeat.views import HeartbeatView
+    from goclaw_py.model.ids import AgentName
+    from goclaw_py.model.run_events import Usage
     from goclaw_py.ports.heartbeat import HeartbeatDesk
 
 _TEXT = 200
@@ -53,8 +53,8 @@ async def every(desk: HeartbeatDesk) -> tuple[AgentName, ...]:
     """All agents."""
     from contextlib import suppress  # noqa: PLC0415
 
-    from goclaw_py.core.errors import UnknownAgent  # noqa: PLC0415
-    from goclaw_py.core.ids import MAIN_AGENT  # noqa: PLC0415
+    from goclaw_py.model.errors import UnknownAgent  # noqa: PLC0415
+    from goclaw_py.model.ids import MAIN_AGENT  # noqa: PLC0415
 
     with suppress(UnknownAgent):
         # A gateway is known only once it was asked something.
@@ -67,8 +67,8 @@ async def chosen(desk: HeartbeatDesk, asked: str | None) -> AgentName:
 
     Raises ``HeartbeatError`` if there are several others.
     """
-    from goclaw_py.core.errors import HeartbeatError  # noqa: PLC0415
-    from goclaw_py.core.ids import MAIN_AGENT, AgentName  # noqa: PLC0415
+    from goclaw_py.model.errors import HeartbeatError  # noqa: PLC0415
+    from goclaw_py.model.ids import MAIN_AGENT, AgentName  # noqa: PLC0415
 
     if asked is not None:
         return AgentName(asked)
@@ -82,7 +82,7 @@ async def chosen(desk: HeartbeatDesk, asked: str | None) -> AgentName:
 
 async def some(desk: HeartbeatDesk, asked: str | None) -> tuple[AgentName, ...]:
     """The agent that is meant, or all of them."""
-    from goclaw_py.core.ids import AgentName  # noqa: PLC0415
+    from goclaw_py.model.ids import AgentName  # noqa: PLC0415
 
     return await every(desk) if asked is None else (AgentName(asked),)
 
@@ -126,21 +126,21 @@ def show_beats(beats: Sequence[Beat], zones: Mapping[str, str], *, with_agent: b
 
 def outcome(beat: Beat) -> str:
     """How it stands or ended; the alert that will not arrive is none."""
-    from goclaw_py.core.wording_heartbeat_view import is_undelivered  # noqa: PLC0415
+    from goclaw_py.heartbeat.status_texts import is_undelivered  # noqa: PLC0415
 
     return "delivery_failed" if is_undelivered(beat) else beat.outcome
 
 
 def remark(beat: Beat) -> str:
     """What came of it, in words."""
-    from goclaw_py.core.wording_heartbeat_view import outcome_words  # noqa: PLC0415
+    from goclaw_py.heartbeat.status_texts import outcome_words  # noqa: PLC0415
 
     return one_line(outcome_words(beat), _TEXT)
 
 
 def said(beat: Beat) -> str:
     """What its agent had to say, as people would read it; "" if it said nothing."""
-    from goclaw_py.core.heartbeat_reply import without_token  # noqa: PLC0415
+    from goclaw_py.delivery.ok_token import without_token  # noqa: PLC0415
 
     return without_token(beat.reply).strip()
 
@@ -154,7 +154,7 @@ def took(beat: Beat) -> str:
 
 def cost(used: Usage | None) -> str:
     """What was used: money, or tokens where the price is not known."""
-    from goclaw_py.core.wording_heartbeat_view import money  # noqa: PLC0415
+    from goclaw_py.heartbeat.status_texts import money  # noqa: PLC0415
 
     if used is None:
         return ""

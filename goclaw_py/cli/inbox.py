@@ -14,7 +14,7 @@ from goclaw_py.cli.output import clock, show_facts, show_json, show_table
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from goclaw_py.core.messages import Attachment, InboundMessage
+    from goclaw_py.model.messages import Attachment, InboundMessage
     from goclaw_py.ports.control import Control
     from goclaw_py.ports.store import Letter, Unanswered
 
@@ -68,7 +68,7 @@ def _row(letter: Letter, seen_at: datetime) -> tuple[str, ...]:
 
 def _why(row: Unanswered) -> str:
     """Why it has no answer."""
-    from goclaw_py.core.wording_waits import why  # noqa: PLC0415
+    from goclaw_py.scheduler.texts import why  # noqa: PLC0415
 
     if row.outcome is not None:
         return why(row.outcome, row.reason, row.run_id)

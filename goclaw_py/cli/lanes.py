@@ -17,9 +17,9 @@ from goclaw_py.cli.output import clock, duration, plain, show_json, table_text
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from goclaw_py.core.histogram import HistogramView
-    from goclaw_py.core.status import LanesView, LaneUse, LaneView, RunView
+    from goclaw_py.common.histogram import HistogramView
     from goclaw_py.ports.control import Control, Resized
+    from goclaw_py.scheduler.views import LanesView, LaneUse, LaneView, RunView
 
 app = typer.Typer(invoke_without_command=True)
 
@@ -50,7 +50,7 @@ def lanes(
     def show(asks: Asks) -> None:
         found = asks.ask(ask)
         if as_json:
-            from goclaw_py.core.status import LanesView  # noqa: PLC0415
+            from goclaw_py.scheduler.views import LanesView  # noqa: PLC0415
 
             show_json(LanesView, found)
         else:
@@ -60,7 +60,7 @@ def lanes(
 
 
 def _size(text: str) -> str:
-    from goclaw_py.core.status import MAX_LANE_SIZE  # noqa: PLC0415  (not needed for --help)
+    from goclaw_py.scheduler.views import MAX_LANE_SIZE  # noqa: PLC0415  (not needed for --help)
 
     # int() takes more than people mean: 1_0, or digits of other scripts.
     if not re.fullmatch(r"[0-9]{1,9}", text) or not 1 <= int(text) <= MAX_LANE_SIZE:
@@ -85,7 +85,7 @@ def set_(
     """Resize a lane at once, until the gateway ends; no run is cancelled."""
 
     async def ask(control: Control) -> Resized:
-        from goclaw_py.core.ids import LaneName  # noqa: PLC0415
+        from goclaw_py.model.ids import LaneName  # noqa: PLC0415
 
         known = [use.lane.name for use in (await control.lanes()).lanes]
         if name not in known:
@@ -126,7 +126,7 @@ def _resized(done: Resized) -> Iterator[str]:
 
 def _setting(lane: LaneView) -> str:
     """A number says nothing of whose runs count: it is as if nobody had said that."""
-    from goclaw_py.core.ids import CRON_LANE  # noqa: PLC0415
+    from goclaw_py.model.ids import CRON_LANE  # noqa: PLC0415
 
     if lane.shared == (lane.name == CRON_LANE):
         return f"{lane.name} = {lane.concurrency}"
@@ -146,7 +146,7 @@ def lanes_text(found: LanesView) -> str:
 
 
 def _row(use: LaneUse) -> tuple[str, ...]:
-    from goclaw_py.core.wording_waits import taken_text  # noqa: PLC0415
+    from goclaw_py.scheduler.texts import taken_text  # noqa: PLC0415
 
     lane = use.lane
     return (

@@ -54,7 +54,7 @@ def show(ctx: typer.Context, node: NodeName, *, as_json: AsJson = False) -> None
     """Show a node: its lease, its clock, its work."""
 
     async def ask(control: Control) -> tuple[NodesView, Node]:
-        from goclaw_py.runtime.lists import only  # noqa: PLC0415
+        from goclaw_py.gateway.queries import only  # noqa: PLC0415
 
         found = await control.nodes()
         nodes = list(found.nodes)
@@ -121,7 +121,7 @@ def _row(found: NodesView, node: Node) -> tuple[str, ...]:
 
 
 def _differs(found: NodesView, node: Node) -> list[tuple[str, str]]:
-    from goclaw_py.runtime.cluster import other_sections  # noqa: PLC0415
+    from goclaw_py.cluster.membership import other_sections  # noqa: PLC0415
 
     asked = next((one for one in found.nodes if one.id == found.here), node)
     parts = [f"release {asked.release}"] if asked.release != node.release else []

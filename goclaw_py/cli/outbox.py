@@ -15,7 +15,7 @@ from goclaw_py.cli.output import clock, one_line, show_facts, show_json, show_ta
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from goclaw_py.core.messages import OutboundMessage, Target
+    from goclaw_py.model.messages import OutboundMessage, Target
     from goclaw_py.ports.control import Control
     from goclaw_py.ports.store import OutboxRow
 

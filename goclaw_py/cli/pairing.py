@@ -249,8 +249,8 @@ def _decide(
 
 async def _undecided(control: Control, *, allowed: bool) -> list[Chat]:
     """The direct chats that can be allowed or denied; whoever has a code can only be denied."""
-    from goclaw_py.core.messages import PeerKind  # noqa: PLC0415
-    from goclaw_py.core.wording_access import name  # noqa: PLC0415
+    from goclaw_py.chats.access_texts import name  # noqa: PLC0415
+    from goclaw_py.model.messages import PeerKind  # noqa: PLC0415
     from goclaw_py.ports.store import Chat  # noqa: PLC0415
 
     found = await _unapproved(control, await control.people())

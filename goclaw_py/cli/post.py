@@ -19,7 +19,7 @@ from goclaw_py.cli.output import duration, one_line, plain, show_json
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from goclaw_py.core.messages import Sender, Target
+    from goclaw_py.model.messages import Sender, Target
     from goclaw_py.ports.control import Control
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask first.")]
 
 def now() -> datetime:
     """The present instant."""
-    from goclaw_py.runtime.clock import SystemClock  # noqa: PLC0415  (not needed for --help)
+    from goclaw_py.common.clock import SystemClock  # noqa: PLC0415  (not needed for --help)
 
     return SystemClock().now()
 

@@ -11,10 +11,10 @@ from goclaw_py.cli.context import AsJson, Asks, SessionName, Watch, look
 from goclaw_py.cli.output import clock, duration, one_line, show_facts, show_json, show_table
 
 if TYPE_CHECKING:
-    from goclaw_py.core.messages import Sender
-    from goclaw_py.core.status import RunView
+    from goclaw_py.model.messages import Sender
     from goclaw_py.ports.control import Control, QueueView
     from goclaw_py.ports.store import Unanswered
+    from goclaw_py.scheduler.views import RunView
 
 _RUNNING = ("RUN", "AGENT", "LANE", "STATE", "SINCE", "FOR", "ANSWERS")
 _WAITING = ("PLACE", "WAITING", "SINCE", "FOR", "ANSWERS", "WAITS FOR")
@@ -42,7 +42,7 @@ def queue(
 
 
 def _show(found: QueueView) -> None:
-    from goclaw_py.core import wording_waits as wording  # noqa: PLC0415
+    from goclaw_py.scheduler import texts as wording  # noqa: PLC0415
 
     facts: list[tuple[str, str]] = [("session", found.session)]
     if found.policy is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from goclaw_py.core.errors import GoclawError
+from goclaw_py.model.errors import GoclawError
 
 
 class Refused(GoclawError):

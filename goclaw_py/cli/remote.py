@@ -16,12 +16,9 @@ from goclaw_py.cli.refusals import NotTaken, Refused
 from goclaw_py.cli.remote_ask import Params, given
 from goclaw_py.cli.remote_lists import RemoteLists, segment
 from goclaw_py.cli.remote_usage import ask_usage
-from goclaw_py.core.errors import GoclawError, StoreUnavailable
-from goclaw_py.core.explanation import Explanation
-from goclaw_py.core.ids import LaneName, SessionKey
-from goclaw_py.core.live import LiveEvent
-from goclaw_py.core.status import ActiveRuns, LanesView, Status, StopReport
-from goclaw_py.core.usage_view import UsageQuery, UsageReport
+from goclaw_py.model.errors import GoclawError, StoreUnavailable
+from goclaw_py.model.explanation import Explanation
+from goclaw_py.model.ids import LaneName, SessionKey
 from goclaw_py.ports.control import (
     Asking,
     ChatEvent,
@@ -32,6 +29,9 @@ from goclaw_py.ports.control import (
     Submitted,
 )
 from goclaw_py.ports.store import Node, Person
+from goclaw_py.runs.live_events import LiveEvent
+from goclaw_py.runs.usage_report import UsageQuery, UsageReport
+from goclaw_py.scheduler.views import ActiveRuns, LanesView, Status, StopReport
 from goclaw_py.web import wire
 from goclaw_py.web.sockets import short_path
 

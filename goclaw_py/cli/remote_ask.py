@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Mapping
 from datetime import datetime
 from typing import Protocol
 
-from goclaw_py.core.pages import Cursor
+from goclaw_py.model.pagination import Cursor
 
 Value = str | int | bool | datetime | Cursor
 Params = Mapping[str, str | int | bool | list[str]]

@@ -9,12 +9,12 @@ from urllib.parse import quote
 
 from goclaw_py.cli.refusals import NotTaken
 from goclaw_py.cli.remote_ask import Ask, Params, given
-from goclaw_py.core.beats import Beat, Event
-from goclaw_py.core.checklist import Checklist, parse
-from goclaw_py.core.errors import BadChecklist, GoclawError, HeartbeatError, UnknownAgent
-from goclaw_py.core.heartbeat_view import HeartbeatView, Rehearsal
-from goclaw_py.core.ids import AgentName, BeatId
-from goclaw_py.core.pages import Cursor
+from goclaw_py.heartbeat.checklist.checklist import Checklist, parse
+from goclaw_py.heartbeat.models import Beat, Event
+from goclaw_py.heartbeat.views import HeartbeatView, Rehearsal
+from goclaw_py.model.errors import BadChecklist, GoclawError, HeartbeatError, UnknownAgent
+from goclaw_py.model.ids import AgentName, BeatId
+from goclaw_py.model.pagination import Cursor
 from goclaw_py.ports.control import NotFound
 from goclaw_py.ports.heartbeat import BeatBegun, NoBeat
 from goclaw_py.web import heartbeats_wire, wire

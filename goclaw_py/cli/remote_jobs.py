@@ -9,18 +9,18 @@ from urllib.parse import quote
 
 from goclaw_py.cli.refusals import NotTaken
 from goclaw_py.cli.remote_ask import Ask, Params, given
-from goclaw_py.core.errors import BadJob, GoclawError
-from goclaw_py.core.ids import OccurrenceId
-from goclaw_py.core.job_json import job_of
-from goclaw_py.core.jobs import Job, JobState
-from goclaw_py.core.occurrence import JobStats, Logged, Status
-from goclaw_py.core.pages import Cursor
-from goclaw_py.core.policy import Profile
-from goclaw_py.core.schedule import upcoming
-from goclaw_py.core.targets import target_text
+from goclaw_py.common.clock import SystemClock
+from goclaw_py.jobs.execution_models import JobStats, Logged, Status
+from goclaw_py.jobs.job_json import job_of
+from goclaw_py.jobs.models import Job, JobState
+from goclaw_py.jobs.policy import Profile
+from goclaw_py.jobs.schedule import upcoming
+from goclaw_py.model.errors import BadJob, GoclawError
+from goclaw_py.model.ids import OccurrenceId
+from goclaw_py.model.pagination import Cursor
+from goclaw_py.model.targets import target_text
 from goclaw_py.ports.jobs import Asker, JobChange, JobDraft, RunNow, StartedNow
 from goclaw_py.ports.store import JobPage, JobQuery
-from goclaw_py.runtime.clock import SystemClock
 from goclaw_py.web import jobs_wire, wire
 
 _CLOCK = SystemClock()

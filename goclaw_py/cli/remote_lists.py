@@ -7,8 +7,8 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from goclaw_py.cli.remote_ask import Ask, Params, given
-from goclaw_py.core.ids import RunId, SessionKey
-from goclaw_py.core.pages import Cursor
+from goclaw_py.model.ids import RunId, SessionKey
+from goclaw_py.model.pagination import Cursor
 from goclaw_py.ports.control import RunRecord
 from goclaw_py.ports.store import (
     ALL_RUNS,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from goclaw_py.cli.refusals import NotTaken
 from goclaw_py.cli.remote_ask import Ask
-from goclaw_py.core.errors import BadUsageQuery
-from goclaw_py.core.usage_view import UsageQuery, UsageReport
+from goclaw_py.model.errors import BadUsageQuery
+from goclaw_py.runs.usage_report import UsageQuery, UsageReport
 from goclaw_py.web import wire
 
 

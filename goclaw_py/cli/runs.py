@@ -13,13 +13,13 @@ from goclaw_py.cli import completion
 from goclaw_py.cli.context import AsJson, Asks, Limit, RunName, Watch, cli, look, named
 from goclaw_py.cli.options import with_options
 from goclaw_py.cli.output import clock, duration, show_json, show_table
-from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.model.outcomes import Outcome, Trigger
 
 if TYPE_CHECKING:
-    from goclaw_py.core.ids import RunId
-    from goclaw_py.core.status import ActiveRuns
+    from goclaw_py.model.ids import RunId
     from goclaw_py.ports.control import Control, RunRecord
     from goclaw_py.ports.store import Run
+    from goclaw_py.scheduler.views import ActiveRuns
 
 app = typer.Typer(no_args_is_help=True, invoke_without_command=True)
 
@@ -46,7 +46,7 @@ def runs(
 
     found = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.core.status import ActiveRuns  # noqa: PLC0415
+        from goclaw_py.scheduler.views import ActiveRuns  # noqa: PLC0415
 
         show_json(ActiveRuns, found)
         return
@@ -54,7 +54,7 @@ def runs(
 
 
 def _show_active(found: ActiveRuns) -> None:
-    from goclaw_py.core.wording_waits import waits_for  # noqa: PLC0415
+    from goclaw_py.scheduler.texts import waits_for  # noqa: PLC0415
 
     if not found.live:
         typer.echo("no gateway is running here; this is what the database knows", err=True)
@@ -112,7 +112,7 @@ def list_(ctx: typer.Context, wanted: Listed) -> None:
         raise typer.BadParameter("--active: what works now has no outcome yet")
 
     async def ask(control: Control) -> list[Run]:
-        from goclaw_py.core.ids import AgentName  # noqa: PLC0415
+        from goclaw_py.model.ids import AgentName  # noqa: PLC0415
         from goclaw_py.ports.store import RunFilter  # noqa: PLC0415
 
         key = None if wanted.session is None else (await control.session(wanted.session)).key

@@ -10,8 +10,8 @@ import typer
 import goclaw_py
 from goclaw_py.cli.context import AsJson, cli
 from goclaw_py.cli.output import show_json
-from goclaw_py.core.errors import GoclawError
-from goclaw_py.core.ids import MAIN_AGENT
+from goclaw_py.model.errors import GoclawError
+from goclaw_py.model.ids import MAIN_AGENT
 
 HEARTBEAT = "HEARTBEAT.md"
 _EXAMPLE = "HEARTBEAT.md.example"

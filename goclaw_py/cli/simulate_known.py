@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from goclaw_py.core.beats import Beat, Heartbeat
-from goclaw_py.core.errors import UnknownAgent, UnknownJob
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import AgentName
+from goclaw_py.heartbeat.models import Beat, Heartbeat
+from goclaw_py.model.errors import UnknownAgent, UnknownJob
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.run_events import Usage
 
 if TYPE_CHECKING:
     from goclaw_py.app.simulated_beats import KnownHeartbeat
     from goclaw_py.app.simulation import Assumed, Given
-    from goclaw_py.core.jobs import Job
+    from goclaw_py.jobs.models import Job
     from goclaw_py.ports.control import Control
     from goclaw_py.ports.heartbeat import HeartbeatDesk
     from goclaw_py.ports.jobs import JobDesk

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from goclaw_py.cli.output import one_line
 from goclaw_py.cli.simulate_words import beats_row, heart_name, reach, row, total
-from goclaw_py.core.beats import BeatStatus
-from goclaw_py.core.occurrence import Status
+from goclaw_py.heartbeat.models import BeatStatus
+from goclaw_py.jobs.execution_models import Status
 
 if TYPE_CHECKING:
     from goclaw_py.app.simulation import Forecast

@@ -6,9 +6,9 @@ from collections import OrderedDict
 from typing import Final
 
 from goclaw_py.cli.output import plain
-from goclaw_py.core.events import RunEnded, RunStarted, RunText, RunTool
-from goclaw_py.core.ids import RunId
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_events import RunEnded, RunStarted, RunText, RunTool
 from goclaw_py.ports.control import ChatEvent, Said
 
 PROMPT: Final = "\x1b[1;36m›\x1b[0m "  # noqa: RUF001  (meant to look like a prompt)

@@ -12,8 +12,8 @@ from goclaw_py.cli.options import with_options
 from goclaw_py.cli.output import one_line, show_json, show_table
 
 if TYPE_CHECKING:
-    from goclaw_py.core.usage_view import Grouping, UsageQuery, UsageReport, UsageRow, Used
     from goclaw_py.ports.control import Control
+    from goclaw_py.runs.usage_report import Grouping, UsageQuery, UsageReport, UsageRow, Used
 
 _USED = ("RUNS", "REQUESTS", "INPUT", "CACHED", "OUTPUT", "USD")
 _LONG = 200
@@ -45,7 +45,7 @@ def usage(ctx: typer.Context, options: Options, *, as_json: AsJson = False) -> N
 
     found = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.core.usage_view import UsageReport  # noqa: PLC0415
+        from goclaw_py.runs.usage_report import UsageReport  # noqa: PLC0415
 
         show_json(UsageReport, found)
         return
@@ -54,7 +54,7 @@ def usage(ctx: typer.Context, options: Options, *, as_json: AsJson = False) -> N
 
 def _query(options: Options) -> UsageQuery:
     """Raises ``BadUsageQuery``."""
-    from goclaw_py.core.usage_view import UsageQuery, groupings, read_day  # noqa: PLC0415
+    from goclaw_py.runs.usage_report import UsageQuery, groupings, read_day  # noqa: PLC0415
 
     return UsageQuery(
         by=groupings(options.by),
@@ -105,7 +105,7 @@ def _group(row: UsageRow, by: tuple[Grouping, ...]) -> list[str]:
 
 
 def _value(row: UsageRow, grouping: Grouping) -> str:
-    from goclaw_py.core.usage_view import Grouping  # noqa: PLC0415
+    from goclaw_py.runs.usage_report import Grouping  # noqa: PLC0415
 
     value, name = row.group[grouping], row.names.get(grouping)
     if value is None:

@@ -19,7 +19,7 @@ import typer
 
 from goclaw_py.cli.output import clock
 from goclaw_py.cli.readers import cut_without_a_reader, forget_output
-from goclaw_py.core.errors import GoclawError, StoreUnavailable
+from goclaw_py.model.errors import GoclawError, StoreUnavailable
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -13,7 +13,7 @@ from goclaw_py.cli.output import clock, plain, show_json
 
 if TYPE_CHECKING:
     from goclaw_py.cli.context import Cli
-    from goclaw_py.core.explanation import Explanation, Step
+    from goclaw_py.model.explanation import Explanation, Step
     from goclaw_py.ports.control import Control
 
 
@@ -50,7 +50,7 @@ def why(ctx: typer.Context, thing: Thing = None, *, as_json: AsJson = False) -> 
 
     found = _checked(cli(ctx)) if thing is None else cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.core.explanation import Explanation  # noqa: PLC0415
+        from goclaw_py.model.explanation import Explanation  # noqa: PLC0415
 
         show_json(Explanation, found)
     else:
@@ -60,10 +60,10 @@ def why(ctx: typer.Context, thing: Thing = None, *, as_json: AsJson = False) -> 
 def _checked(options: Cli) -> Explanation:
     """What is wrong now: what the gateway says, and what ``goclaw doctor`` finds."""
     from goclaw_py.cli.doctor.checks import examine  # noqa: PLC0415
-    from goclaw_py.core.errors import SettingError, StoreUnavailable  # noqa: PLC0415
-    from goclaw_py.core.explanation import Cure, Explanation, Step  # noqa: PLC0415
-    from goclaw_py.runtime.clock import SystemClock  # noqa: PLC0415
-    from goclaw_py.runtime.why.gateway import GATEWAY  # noqa: PLC0415
+    from goclaw_py.common.clock import SystemClock  # noqa: PLC0415
+    from goclaw_py.gateway.why.gateway import GATEWAY  # noqa: PLC0415
+    from goclaw_py.model.errors import SettingError, StoreUnavailable  # noqa: PLC0415
+    from goclaw_py.model.explanation import Cure, Explanation, Step  # noqa: PLC0415
 
     # An older database keeps a gateway from working only until somebody has migrated it: a hint.
     reports = [one for one in examine(options) if one.cure]

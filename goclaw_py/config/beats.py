@@ -7,19 +7,19 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Final
 
+from goclaw_py.common.jitter import beat_offset
 from goclaw_py.config.heartbeat import BeatBudget, HeartbeatSettings, laid_over
 from goclaw_py.config.jobs import job_profile
 from goclaw_py.config.models import Settings
-from goclaw_py.core.beats import Plan
-from goclaw_py.core.budget import Budget
-from goclaw_py.core.errors import BadHours
-from goclaw_py.core.heartbeat import HeartbeatPolicy, HeartbeatTarget, LastUsed
-from goclaw_py.core.heartbeat_target import parse_heartbeat_target
-from goclaw_py.core.hours import ActiveHours, read_hours
-from goclaw_py.core.ids import AgentName, LaneName
-from goclaw_py.core.messages import Target
-from goclaw_py.core.routing import DEFAULT_ACCOUNT
-from goclaw_py.core.spread import beat_offset
+from goclaw_py.heartbeat.active_hours import ActiveHours, read_hours
+from goclaw_py.heartbeat.decisions import HeartbeatPolicy, HeartbeatTarget, LastUsed
+from goclaw_py.heartbeat.models import Plan
+from goclaw_py.heartbeat.target import parse_heartbeat_target
+from goclaw_py.model.budget import Budget
+from goclaw_py.model.errors import BadHours
+from goclaw_py.model.ids import AgentName, LaneName
+from goclaw_py.model.messages import Target
+from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
 
 CONSOLE: Final = "console"
 """The channel that is always there."""

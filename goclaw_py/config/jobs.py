@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from goclaw_py.common.timezones import zone
 from goclaw_py.config.models import Settings
-from goclaw_py.core.errors import UnknownZone
-from goclaw_py.core.ids import CRON_LANE
-from goclaw_py.core.policy import PROFILES, Profile, policy_with
-from goclaw_py.core.zones import zone
+from goclaw_py.jobs.policy import PROFILES, Profile, policy_with
+from goclaw_py.model.errors import UnknownZone
+from goclaw_py.model.ids import CRON_LANE
 
 UTC: Final = "UTC"
 

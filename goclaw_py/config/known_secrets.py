@@ -10,9 +10,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pydantic import BaseModel, SecretStr
 
+from goclaw_py.common.redaction import LONGEST_SECRET, MIN_SECRET, is_name_of_secret
 from goclaw_py.config.load import is_secret
 from goclaw_py.config.models import Settings
-from goclaw_py.core.secrecy import LONGEST_SECRET, MIN_SECRET, is_name_of_secret
 
 _LONG_LINE = 16
 _NO_SECRETS = frozenset({"PWD", "OLDPWD"})

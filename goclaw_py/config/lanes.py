@@ -10,8 +10,8 @@ from pydantic import Field
 
 from goclaw_py.config.section import Section
 from goclaw_py.config.types import Matching, Whole
-from goclaw_py.core.ids import CRON_LANE
-from goclaw_py.core.status import MAX_LANE_SIZE
+from goclaw_py.model.ids import CRON_LANE
+from goclaw_py.scheduler.views import MAX_LANE_SIZE
 
 LaneKey = Annotated[
     str,

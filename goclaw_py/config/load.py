@@ -21,8 +21,8 @@ from goclaw_py.config.origins import traced
 from goclaw_py.config.section import Section
 from goclaw_py.config.sources import SECTIONS, EnvironmentSource, FileSource, NotToml, Source
 from goclaw_py.config.types import ALLOWED
-from goclaw_py.core.errors import SettingError
-from goclaw_py.core.routing import DEFAULT_ACCOUNT
+from goclaw_py.model.errors import SettingError
+from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
 
 _SECRET_WORDS = ("token", "key", "secret", "password", "url", "headers")
 _SECTIONS_WITH_SECRETS = ("agents", "channels", "database", "sources", "web")

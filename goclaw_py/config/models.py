@@ -26,9 +26,9 @@ from goclaw_py.config.tools import Tools, WorkspaceFiles
 from goclaw_py.config.types import Duration, Flag, Ids, Matching, Names, Number, Whole
 from goclaw_py.config.web import Web
 from goclaw_py.config.work_sources import WorkSourceSettings
-from goclaw_py.core.ids import MAIN_AGENT, AgentName, LaneName
-from goclaw_py.core.requests import Drop, Mode
-from goclaw_py.core.routing import DEFAULT_ACCOUNT, DirectPolicy, GroupPolicy, StopPolicy
+from goclaw_py.model.ids import MAIN_AGENT, AgentName, LaneName
+from goclaw_py.model.session_keys import DEFAULT_ACCOUNT, DirectPolicy, GroupPolicy, StopPolicy
+from goclaw_py.scheduler.models import Drop, Mode
 
 NameKey = Annotated[
     str,

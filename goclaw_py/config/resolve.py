@@ -14,11 +14,11 @@ from goclaw_py.config.models import Account, Chat, Queue, Settings
 from goclaw_py.config.section import Section
 from goclaw_py.config.types import EnvText
 from goclaw_py.config.web import TOKEN
-from goclaw_py.core.errors import SettingError
-from goclaw_py.core.ids import AgentName
-from goclaw_py.core.messages import PeerKind
-from goclaw_py.core.requests import DEFAULT_POLICY, Drop, Mode, QueuePolicy
-from goclaw_py.core.routing import DEFAULT_ACCOUNT, DirectPolicy, GroupPolicy, StopPolicy
+from goclaw_py.model.errors import SettingError
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.messages import PeerKind
+from goclaw_py.model.session_keys import DEFAULT_ACCOUNT, DirectPolicy, GroupPolicy, StopPolicy
+from goclaw_py.scheduler.models import DEFAULT_POLICY, Drop, Mode, QueuePolicy
 
 _CAPACITY = 10
 _DEBOUNCE_MS = 800

@@ -11,6 +11,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from goclaw_py.common.timezones import zone
 from goclaw_py.config.section import Section
 from goclaw_py.config.types import (
     Duration,
@@ -21,8 +22,7 @@ from goclaw_py.config.types import (
     Whole,
     allowed,
 )
-from goclaw_py.core.errors import UnknownZone
-from goclaw_py.core.policy import (
+from goclaw_py.jobs.policy import (
     DEFAULT_PROFILE,
     PROFILES,
     Anchor,
@@ -35,7 +35,7 @@ from goclaw_py.core.policy import (
     Profile,
     RetryOn,
 )
-from goclaw_py.core.zones import zone
+from goclaw_py.model.errors import UnknownZone
 
 _YEAR_S: Final = 366 * 86_400.0
 

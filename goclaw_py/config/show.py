@@ -17,7 +17,7 @@ from goclaw_py.config.load import is_secret
 from goclaw_py.config.models import Account, Settings
 from goclaw_py.config.origins import Origin
 from goclaw_py.config.types import Duration, DurationOrOff, Durations
-from goclaw_py.core.ids import CRON_LANE
+from goclaw_py.model.ids import CRON_LANE
 from goclaw_py.ports.settings import MASK, OriginKind, Setting, SettingValue, Word
 
 _TIMES: Final = (Duration, DurationOrOff)

@@ -18,7 +18,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 from goclaw_py.config.lanes import lane_tables
 from goclaw_py.config.origins import Origin, file_origins
 from goclaw_py.config.types import EnvText
-from goclaw_py.core.errors import SettingError
+from goclaw_py.model.errors import SettingError
 from goclaw_py.ports.settings import OriginKind
 
 PREFIX = "GOCLAW_"

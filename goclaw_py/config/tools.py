@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from goclaw_py.config.section import Section
 from goclaw_py.config.types import Names, allowed
-from goclaw_py.core.paths import BadPath, split_file_path
+from goclaw_py.model.workspace_paths import BadPath, split_file_path
 
 EVERYBODY: Final = "*"
 """Stands for all other agents in ``delegates``."""

@@ -8,11 +8,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from goclaw_py.core.budget import NO_BUDGET, Budget
-from goclaw_py.core.events import AgentEvent, Usage
-from goclaw_py.core.ids import AgentName, RunId, SessionKey
-from goclaw_py.core.messages import FileKind, OutFile
-from goclaw_py.core.outcomes import Trigger
+from goclaw_py.model.budget import NO_BUDGET, Budget
+from goclaw_py.model.ids import AgentName, RunId, SessionKey
+from goclaw_py.model.messages import FileKind, OutFile
+from goclaw_py.model.outcomes import Trigger
+from goclaw_py.model.run_events import AgentEvent, Usage
 from goclaw_py.ports.tools import NO_TOOLS, Toolbox
 
 

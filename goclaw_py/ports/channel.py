@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from goclaw_py.core.errors import Undeliverable
-from goclaw_py.core.events import RunSignal
-from goclaw_py.core.messages import (
+from goclaw_py.delivery.rate_limit import UNPACED, Pace
+from goclaw_py.model.errors import Undeliverable
+from goclaw_py.model.messages import (
     Attachment,
     Inbound,
     LostDraft,
@@ -24,8 +24,8 @@ from goclaw_py.core.messages import (
     PeerKind,
     Target,
 )
-from goclaw_py.core.pacing import UNPACED, Pace
-from goclaw_py.core.status import HEALTHY, ChannelHealth
+from goclaw_py.model.run_events import RunSignal
+from goclaw_py.scheduler.views import HEALTHY, ChannelHealth
 
 MOST_IN_ALBUM = 10
 """How many files one album has at most, on any channel."""

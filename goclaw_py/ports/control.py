@@ -11,16 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
-from goclaw_py.core.errors import GoclawError
-from goclaw_py.core.events import RunEnded, RunStarted, RunText, RunTool
-from goclaw_py.core.explanation import Explanation
-from goclaw_py.core.ids import LaneName, NodeId, RunId, SessionKey
-from goclaw_py.core.live import LiveEvent
-from goclaw_py.core.messages import Sender
-from goclaw_py.core.pages import Cursor
-from goclaw_py.core.requests import QueuePolicy
-from goclaw_py.core.status import ActiveRuns, LanesView, LaneView, RunView, Status, StopReport
-from goclaw_py.core.usage_view import UsageQuery, UsageReport
+from goclaw_py.model.errors import GoclawError
+from goclaw_py.model.explanation import Explanation
+from goclaw_py.model.ids import LaneName, NodeId, RunId, SessionKey
+from goclaw_py.model.messages import Sender
+from goclaw_py.model.pagination import Cursor
+from goclaw_py.model.run_events import RunEnded, RunStarted, RunText, RunTool
 from goclaw_py.ports.heartbeat import HeartbeatDesk
 from goclaw_py.ports.jobs import JobDesk
 from goclaw_py.ports.store import (
@@ -39,6 +35,10 @@ from goclaw_py.ports.store import (
     StoredEntry,
     Unanswered,
 )
+from goclaw_py.runs.live_events import LiveEvent
+from goclaw_py.runs.usage_report import UsageQuery, UsageReport
+from goclaw_py.scheduler.models import QueuePolicy
+from goclaw_py.scheduler.views import ActiveRuns, LanesView, LaneView, RunView, Status, StopReport
 
 
 class NoGateway(GoclawError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from goclaw_py.core.readiness import Readiness
+from goclaw_py.observability.readiness import Readiness
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from goclaw_py.core.beats import Beat, Event
-from goclaw_py.core.checklist import Checklist
-from goclaw_py.core.heartbeat_view import HeartbeatView, Rehearsal
-from goclaw_py.core.ids import AgentName, BeatId
-from goclaw_py.core.pages import Cursor
+from goclaw_py.heartbeat.checklist.checklist import Checklist
+from goclaw_py.heartbeat.models import Beat, Event
+from goclaw_py.heartbeat.views import HeartbeatView, Rehearsal
+from goclaw_py.model.ids import AgentName, BeatId
+from goclaw_py.model.pagination import Cursor
 
 
 class NoBeat(StrEnum):

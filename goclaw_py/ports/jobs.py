@@ -8,13 +8,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
-from goclaw_py.core.ids import AgentName, JobId, OccurrenceId, Owner, RunId
-from goclaw_py.core.jobs import Job, JobState, JobTarget, Maker, Notify, Payload, WorkItem
-from goclaw_py.core.messages import PeerKind, Target
-from goclaw_py.core.occurrence import JobStats, Logged, Status
-from goclaw_py.core.pages import Cursor
-from goclaw_py.core.policy import Profile
-from goclaw_py.core.schedule import Schedule
+from goclaw_py.jobs.execution_models import JobStats, Logged, Status
+from goclaw_py.jobs.models import Job, JobState, JobTarget, Notify, Payload, WorkItem
+from goclaw_py.jobs.policy import Profile
+from goclaw_py.jobs.schedule import Schedule
+from goclaw_py.model.ids import AgentName, JobId, OccurrenceId, Owner, RunId
+from goclaw_py.model.messages import PeerKind, Target
+from goclaw_py.model.owners import Maker
+from goclaw_py.model.pagination import Cursor
 
 if TYPE_CHECKING:
     # What is stored of runs knows agents, which know tools, which know this.

@@ -17,10 +17,10 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Self, TypeVar
 from urllib.parse import quote
 
-from goclaw_py.core.errors import WorkSourceError
-from goclaw_py.core.ids import JobId
-from goclaw_py.core.jobs import WorkItem
-from goclaw_py.core.text import cut_text, well_formed
+from goclaw_py.common.text import cut_text, well_formed
+from goclaw_py.jobs.models import WorkItem
+from goclaw_py.model.errors import WorkSourceError
+from goclaw_py.model.ids import JobId
 from goclaw_py.ports.clock import Clock
 from goclaw_py.sources.github_http import Place, Repository, opened
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import aiohttp
 import orjson
 
-from goclaw_py.core.errors import WorkSourceError
+from goclaw_py.model.errors import WorkSourceError
 from goclaw_py.ports.clock import Clock
 
 PAGE: Final = 100

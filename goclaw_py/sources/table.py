@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Final
 
-from goclaw_py.core.errors import StoreError, WorkSourceError
-from goclaw_py.core.ids import JobId
-from goclaw_py.core.jobs import WorkItem
+from goclaw_py.jobs.models import WorkItem
+from goclaw_py.model.errors import StoreError, WorkSourceError
+from goclaw_py.model.ids import JobId
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import WorkStore
 

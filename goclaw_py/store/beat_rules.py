@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from goclaw_py.core.beats import WAKES_APART, Beat, BeatKind, BeatStatus, Heartbeat, Plan
-from goclaw_py.core.ids import BeatId
-from goclaw_py.core.messages import OutboundMessage
-from goclaw_py.core.outcomes import Trigger
+from goclaw_py.heartbeat.models import WAKES_APART, Beat, BeatStatus, Heartbeat, Plan
+from goclaw_py.model.ids import BeatId
+from goclaw_py.model.messages import OutboundMessage
+from goclaw_py.model.outcomes import BeatKind, Trigger
 from goclaw_py.ports.store import OutboxState
 
 KEPT_ROWS: Final = 1000

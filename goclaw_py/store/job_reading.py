@@ -12,13 +12,13 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final, TypeVar
 
-from goclaw_py.core.errors import BadJob, JobError
-from goclaw_py.core.ids import JobId, OccurrenceId
-from goclaw_py.core.job_json import job_of, spec_json, spec_of
-from goclaw_py.core.jobs import Job, JobSpec, JobState, Message
-from goclaw_py.core.occurrence import JobUpdate, OccurrenceEnd, Status
-from goclaw_py.core.policy import JobPolicy, policy_with
-from goclaw_py.core.schedule import At
+from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceEnd, Status
+from goclaw_py.jobs.job_json import job_of, spec_json, spec_of
+from goclaw_py.jobs.models import Job, JobSpec, JobState, Message
+from goclaw_py.jobs.policy import JobPolicy, policy_with
+from goclaw_py.jobs.schedule import At
+from goclaw_py.model.errors import BadJob, JobError
+from goclaw_py.model.ids import JobId, OccurrenceId
 
 log = logging.getLogger(__name__)
 

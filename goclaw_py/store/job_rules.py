@@ -9,10 +9,11 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from goclaw_py.core.ids import OccurrenceId, Owner
-from goclaw_py.core.jobs import Job, JobState, owner_of
-from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
-from goclaw_py.core.occurrence import JobUpdate, OccurrenceEnd, Status
+from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceEnd, Status
+from goclaw_py.jobs.models import Job, JobState
+from goclaw_py.model.ids import OccurrenceId, Owner
+from goclaw_py.model.messages import OutboundMessage, PeerKind, Target
+from goclaw_py.model.owners import owner_of
 from goclaw_py.ports.store import OutboxState
 
 COUNTED: Final = (JobState.ACTIVE, JobState.PAUSED)

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
-from goclaw_py.core import wording, wording_access
-from goclaw_py.core.ids import AgentName, JobId, NodeId, RunId, SessionKey
-from goclaw_py.core.messages import InboundMessage, LostDraft, OutboundMessage, Target, person_at
-from goclaw_py.core.outcomes import FAILURES, Outcome
-from goclaw_py.core.pairing import Verdict, about_request
-from goclaw_py.core.routing import chat_session, peer_of
+from goclaw_py.chats import access_texts
+from goclaw_py.delivery import texts
+from goclaw_py.model.ids import AgentName, JobId, NodeId, RunId, SessionKey
+from goclaw_py.model.messages import InboundMessage, LostDraft, OutboundMessage, Target, person_at
+from goclaw_py.model.outcomes import FAILURES, Outcome
+from goclaw_py.model.pairing_codes import Verdict, about_request
+from goclaw_py.model.session_keys import chat_session, peer_of
 from goclaw_py.ports.store import LaneShare, NewInbox, NewPairing, PairingRequest, SeenChat
 from goclaw_py.store.text import storable
 
@@ -68,20 +69,20 @@ def opening(rows: Iterable[NewInbox], request_id: str) -> list[NewInbox]:
 def welcome(request: PairingRequest) -> OutboundMessage:
     """What somebody is told who is let in."""
     place = Target(request.channel, request.account, request.chat)
-    return OutboundMessage(place, wording_access.WELCOME)
+    return OutboundMessage(place, access_texts.WELCOME)
 
 
 def called(request: PairingRequest) -> str:
     """What the chat of a request is called, for operators."""
     is_group = request.is_group
-    return request.sender.name if is_group else wording_access.name(request.sender)
+    return request.sender.name if is_group else access_texts.name(request.sender)
 
 
 def decided(
     asked: OutboundMessage, external_id: str, request: PairingRequest, verdict: Verdict, by: str
 ) -> OutboundMessage:
     """What a message that asked an owner becomes when somebody has decided."""
-    text = wording_access.decided(asked.text, request.peer, verdict, by)
+    text = access_texts.decided(asked.text, request.peer, verdict, by)
     return OutboundMessage(asked.target, text, draft=external_id)
 
 
@@ -107,7 +108,7 @@ def closing(
     """
     if isinstance(draft, LostDraft):
         return OutboundMessage(target, "", run_id=run_id, lost=draft)
-    text = "" if outcome is Outcome.COMPLETED else wording.cut_draft(outcome)
+    text = "" if outcome is Outcome.COMPLETED else texts.cut_draft(outcome)
     return OutboundMessage(target, text, run_id=run_id, draft=draft)
 
 

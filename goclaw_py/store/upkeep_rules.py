@@ -6,7 +6,7 @@ import re
 from datetime import datetime, timedelta
 from typing import Final
 
-from goclaw_py.core.ids import JobId, SessionKey
+from goclaw_py.model.ids import JobId, SessionKey
 from goclaw_py.ports.store.upkeep import Swept
 
 FINISHED_KEPT: Final = timedelta(days=7)

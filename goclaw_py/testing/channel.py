@@ -16,10 +16,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from goclaw_py.core.errors import NotSent, StoreUnavailable, Undeliverable
-from goclaw_py.core.events import RunEnded, RunSignal, RunText
-from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import (
+from goclaw_py.common.text import split_text
+from goclaw_py.delivery.rate_limit import UNPACED, Pace
+from goclaw_py.model.errors import NotSent, StoreUnavailable, Undeliverable
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.messages import (
     Attachment,
     Inbound,
     LostDraft,
@@ -28,8 +29,7 @@ from goclaw_py.core.messages import (
     PeerKind,
     Target,
 )
-from goclaw_py.core.pacing import UNPACED, Pace
-from goclaw_py.core.text import split_text
+from goclaw_py.model.run_events import RunEnded, RunSignal, RunText
 from goclaw_py.ports.channel import Intake, Plain
 
 OFFER_AGAIN_S = 0.5

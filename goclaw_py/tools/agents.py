@@ -6,9 +6,9 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, create_model
 
-from goclaw_py.core.errors import ToolFailed
-from goclaw_py.core.ids import AgentName
-from goclaw_py.core.text import cut_text
+from goclaw_py.common.text import cut_text
+from goclaw_py.model.errors import ToolFailed
+from goclaw_py.model.ids import AgentName
 from goclaw_py.ports.tools import Here
 from goclaw_py.tools.arguments import NOT_BLANK, Arguments, one_line, one_of
 from goclaw_py.tools.permissions import Permissions

@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Final, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from goclaw_py.core.errors import ToolFailed
-from goclaw_py.core.text import is_blank, well_formed
+from goclaw_py.common.text import is_blank, well_formed
+from goclaw_py.model.errors import ToolFailed
 
 _GIVEN_CHARS = 60
 _MAX_MISTAKES = 20

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, create_model
 
-from goclaw_py.core.messages import Target
-from goclaw_py.core.targets import target_text
+from goclaw_py.model.messages import Target
+from goclaw_py.model.targets import target_text
 from goclaw_py.ports.tools import Here
 from goclaw_py.tools.arguments import NOT_BLANK, Arguments, one_of
 from goclaw_py.tools.permissions import Permissions

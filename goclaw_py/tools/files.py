@@ -11,8 +11,8 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
 
-from goclaw_py.core.messages import FileKind, OutFile
-from goclaw_py.core.paths import MAX_PATH_BYTES, split_file_path
+from goclaw_py.model.messages import FileKind, OutFile
+from goclaw_py.model.workspace_paths import MAX_PATH_BYTES, split_file_path
 from goclaw_py.ports.tools import Here
 from goclaw_py.tools.arguments import NOT_BLANK, Arguments
 from goclaw_py.tools.tool import Tool, in_workspace

@@ -9,12 +9,12 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, model_validator
 
-from goclaw_py.core.checklist import ITEM_CHARS, Checklist
-from goclaw_py.core.checklist_items import as_item, open_item
-from goclaw_py.core.errors import HeartbeatError, StoreUnavailable, ToolFailed
-from goclaw_py.core.heartbeat_reply import HEARTBEAT_OK
-from goclaw_py.core.wording_heartbeat_chat import added, checklist, done
-from goclaw_py.core.wording_heartbeat_view import status_lines
+from goclaw_py.delivery.ok_token import HEARTBEAT_OK
+from goclaw_py.heartbeat.chat_texts import added, checklist, done
+from goclaw_py.heartbeat.checklist.checklist import ITEM_CHARS, Checklist
+from goclaw_py.heartbeat.checklist.items import as_item, open_item
+from goclaw_py.heartbeat.status_texts import status_lines
+from goclaw_py.model.errors import HeartbeatError, StoreUnavailable, ToolFailed
 from goclaw_py.ports.heartbeat import HeartbeatDesk
 from goclaw_py.ports.tools import Here
 from goclaw_py.tools.arguments import NOT_BLANK, Arguments, one_line

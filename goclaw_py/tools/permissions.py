@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from goclaw_py.core.ids import AgentName
-from goclaw_py.core.messages import Target
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.messages import Target
 
 SAFE: Final = frozenset(
     {

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, model_validator
 
-from goclaw_py.core.errors import ToolFailed
+from goclaw_py.model.errors import ToolFailed
 from goclaw_py.ports.tools import Here
 from goclaw_py.tools.arguments import NOT_BLANK, Arguments, one_line
 from goclaw_py.tools.tool import Tool

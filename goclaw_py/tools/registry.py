@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from goclaw_py.core.errors import ToolFailed
-from goclaw_py.core.ids import AgentName
+from goclaw_py.model.errors import ToolFailed
+from goclaw_py.model.ids import AgentName
 from goclaw_py.ports.tools import NO_TOOLS, Here, Toolbox, ToolSpec
 from goclaw_py.tools.agents import Delegate, SpawnSubagent
 from goclaw_py.tools.chats import SendMessage

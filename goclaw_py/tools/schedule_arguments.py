@@ -13,11 +13,11 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, create_model
 
-from goclaw_py.core.errors import ToolFailed
-from goclaw_py.core.moments import strict_moment
-from goclaw_py.core.policy import Profile, for_model
-from goclaw_py.core.schedule import MAX_INTERVAL, At, Cron, Every, Schedule
-from goclaw_py.core.text import cut_text
+from goclaw_py.common.datetimes import strict_moment
+from goclaw_py.common.text import cut_text
+from goclaw_py.jobs.policy import Profile, for_model
+from goclaw_py.jobs.schedule import MAX_INTERVAL, At, Cron, Every, Schedule
+from goclaw_py.model.errors import ToolFailed
 from goclaw_py.tools.arguments import NOT_BLANK, Arguments
 
 MOST_RESULTS: Final = 50

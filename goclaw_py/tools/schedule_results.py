@@ -8,7 +8,12 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Final, assert_never
 
-from goclaw_py.core.errors import (
+from goclaw_py.common.datetimes import local_text
+from goclaw_py.common.text import cut_text
+from goclaw_py.jobs.execution_models import Status
+from goclaw_py.jobs.models import Job, JobState, Message, Payload, Program, Prompt
+from goclaw_py.jobs.schedule import At, Cron, Every, Schedule
+from goclaw_py.model.errors import (
     BadCron,
     BadJob,
     BadSchedule,
@@ -23,11 +28,6 @@ from goclaw_py.core.errors import (
     UnknownJob,
     UnknownZone,
 )
-from goclaw_py.core.jobs import Job, JobState, Message, Payload, Program, Prompt
-from goclaw_py.core.moments import local_text
-from goclaw_py.core.occurrence import Status
-from goclaw_py.core.schedule import At, Cron, Every, Schedule
-from goclaw_py.core.text import cut_text
 from goclaw_py.ports.jobs import JobDesk
 from goclaw_py.ports.store import JobPage
 

@@ -12,11 +12,12 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, Final
 
-from goclaw_py.core.errors import ToolFailed, UnknownJob
-from goclaw_py.core.jobs import Job, JobState, Maker, Message, Notify, Payload, Program, Prompt
-from goclaw_py.core.policy import OnShort
-from goclaw_py.core.schedule import Cron, Timing, check, spaced
-from goclaw_py.core.zones import zone
+from goclaw_py.common.timezones import zone
+from goclaw_py.jobs.models import Job, JobState, Message, Notify, Payload, Program, Prompt
+from goclaw_py.jobs.policy import OnShort
+from goclaw_py.jobs.schedule import Cron, Timing, check, spaced
+from goclaw_py.model.errors import ToolFailed, UnknownJob
+from goclaw_py.model.owners import Maker
 from goclaw_py.ports.jobs import Asker, JobChange, JobDesk, JobDraft, Keep
 from goclaw_py.ports.store import JobQuery
 from goclaw_py.ports.tools import Here

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
-from goclaw_py.core.errors import ToolFailed
+from goclaw_py.model.errors import ToolFailed
 from goclaw_py.ports.tools import Here, ToolSpec
 from goclaw_py.tools.arguments import Arguments, read, schema
 from goclaw_py.tools.permissions import Permissions

@@ -14,8 +14,7 @@ from fastapi.responses import Response
 from fastapi.routing import APIRoute
 from starlette.routing import compile_path
 
-from goclaw_py.core.ids import LaneName
-from goclaw_py.core.status import LanesView, Status
+from goclaw_py.model.ids import LaneName
 from goclaw_py.ports.control import (
     Control,
     Resized,
@@ -23,6 +22,7 @@ from goclaw_py.ports.control import (
 )
 from goclaw_py.ports.health import Health
 from goclaw_py.ports.settings import Setting
+from goclaw_py.scheduler.views import LanesView, Status
 from goclaw_py.web.answers import answer
 from goclaw_py.web.description import describe
 from goclaw_py.web.errors import handle_errors

@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from goclaw_py.core.errors import GoclawError, HeartbeatError, JobError
+from goclaw_py.model.errors import GoclawError, HeartbeatError, JobError
 from goclaw_py.ports.control import NotAChat, SessionBusy
 from goclaw_py.web import heartbeat_faults
 from goclaw_py.web.content import NOT_JSON, is_json

@@ -12,7 +12,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from goclaw_py.core.readiness import Check, Readiness
+from goclaw_py.observability.readiness import Check, Readiness
 from goclaw_py.ports.health import Health
 from goclaw_py.web.wire import dump
 

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
-from goclaw_py.core.beats import Beat, Event
-from goclaw_py.core.checklist import Checklist
-from goclaw_py.core.heartbeat_view import HeartbeatView, Rehearsal
-from goclaw_py.core.ids import AgentName, BeatId
+from goclaw_py.heartbeat.checklist.checklist import Checklist
+from goclaw_py.heartbeat.models import Beat, Event
+from goclaw_py.heartbeat.views import HeartbeatView, Rehearsal
+from goclaw_py.model.ids import AgentName, BeatId
 from goclaw_py.ports.control import Control, NotFound
 from goclaw_py.web.heartbeat_faults import HeartbeatFault
 from goclaw_py.web.heartbeats_wire import (

@@ -11,12 +11,12 @@ from typing import Annotated, Any
 
 from pydantic import AwareDatetime, ConfigDict, Field, StrictBool
 
-from goclaw_py.core.checklist import Checklist, Item
-from goclaw_py.core.errors import HeartbeatError
-from goclaw_py.core.heartbeat_view import HeartbeatView
-from goclaw_py.core.ids import AgentName, BeatId
-from goclaw_py.core.intervals import read as read_interval
-from goclaw_py.core.wording_heartbeat_view import state_words, why
+from goclaw_py.common.durations import read as read_interval
+from goclaw_py.heartbeat.checklist.checklist import Checklist, Item
+from goclaw_py.heartbeat.status_texts import state_words, why
+from goclaw_py.heartbeat.views import HeartbeatView
+from goclaw_py.model.errors import HeartbeatError
+from goclaw_py.model.ids import AgentName, BeatId
 from goclaw_py.ports.heartbeat import BeatBegun, NoBeat
 from goclaw_py.web.job_bodies import Body, ShortText, Text
 

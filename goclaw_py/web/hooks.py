@@ -14,7 +14,7 @@ from typing import Final
 
 from starlette.types import Receive, Scope, Send
 
-from goclaw_py.core.errors import GoclawError
+from goclaw_py.model.errors import GoclawError
 from goclaw_py.ports.channel import Channel, Hook, WebAnswer, WebRequest
 
 log = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""The bodies of ``/api/jobs``: checked by their shape, with the keys of ``core.job_json``."""
+"""The bodies of ``/api/jobs``: checked by their shape, with the keys of ``jobs.job_json``."""
 
 from __future__ import annotations
 
@@ -7,16 +7,10 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
-from goclaw_py.core.cron_fields import MAX_CHARS
-from goclaw_py.core.jobs import (
-    MAX_NAME_CHARS,
-    MAX_TEXT_CHARS,
-    JobState,
-    Maker,
-    Notify,
-    TargetKind,
-)
-from goclaw_py.core.messages import PeerKind
+from goclaw_py.jobs.cron.parser import MAX_CHARS
+from goclaw_py.jobs.models import MAX_NAME_CHARS, MAX_TEXT_CHARS, JobState, Notify, TargetKind
+from goclaw_py.model.messages import PeerKind
+from goclaw_py.model.owners import Maker
 
 Text = Annotated[str, Field(max_length=MAX_TEXT_CHARS)]
 ShortText = Annotated[str, Field(max_length=256)]
@@ -183,7 +177,7 @@ class SpecView(BaseModel):
 
 
 class JobView(BaseModel):
-    """A job, as ``core.job_json`` writes it."""
+    """A job, as ``jobs.job_json`` writes it."""
 
     id: str
     owner: str

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from goclaw_py.core.errors import (
+from goclaw_py.model.errors import (
     BadCron,
     BadInterval,
     BadJob,

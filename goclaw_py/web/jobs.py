@@ -13,13 +13,14 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import Response
 from pydantic import AwareDatetime
 
-from goclaw_py.core.errors import BadJob
-from goclaw_py.core.ids import AgentName, OccurrenceId, Owner
-from goclaw_py.core.job_json import job_json
-from goclaw_py.core.jobs import Job, JobState, Maker, Notify
-from goclaw_py.core.messages import PeerKind, Target
-from goclaw_py.core.occurrence import JobStats, Logged, Status
-from goclaw_py.core.targets import TARGET_FORM, parse_target
+from goclaw_py.jobs.execution_models import JobStats, Logged, Status
+from goclaw_py.jobs.job_json import job_json
+from goclaw_py.jobs.models import Job, JobState, Notify
+from goclaw_py.model.errors import BadJob
+from goclaw_py.model.ids import AgentName, OccurrenceId, Owner
+from goclaw_py.model.messages import PeerKind, Target
+from goclaw_py.model.owners import Maker
+from goclaw_py.model.targets import TARGET_FORM, parse_target
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.jobs import Asker
 from goclaw_py.ports.store import JobQuery

@@ -1,6 +1,6 @@
 """What goes over the wire about jobs, for the server and for its client alike.
 
-Jobs are as in ``core.job_json``. A draft and a change have the keys of its ``spec``: what is
+Jobs are as in ``jobs.job_json``. A draft and a change have the keys of its ``spec``: what is
 missing in a draft is found by the settings, what is missing in a change stays as it is. Imports no
 web framework.
 """
@@ -14,14 +14,15 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from goclaw_py.core.errors import BadJob, BadMoment
-from goclaw_py.core.ids import AgentName, OccurrenceId, Owner, RunId
-from goclaw_py.core.job_json import spec_json, spec_of
-from goclaw_py.core.jobs import JobSpec, Maker, Message
-from goclaw_py.core.messages import PeerKind
-from goclaw_py.core.policy import Profile
-from goclaw_py.core.schedule import Cron
-from goclaw_py.core.targets import parse_target, target_text
+from goclaw_py.jobs.job_json import spec_json, spec_of
+from goclaw_py.jobs.models import JobSpec, Message
+from goclaw_py.jobs.policy import Profile
+from goclaw_py.jobs.schedule import Cron
+from goclaw_py.model.errors import BadJob, BadMoment
+from goclaw_py.model.ids import AgentName, OccurrenceId, Owner, RunId
+from goclaw_py.model.messages import PeerKind
+from goclaw_py.model.owners import Maker
+from goclaw_py.model.targets import parse_target, target_text
 from goclaw_py.ports.jobs import KEEP, Asker, JobChange, JobDraft, RunNow, StartedNow
 from goclaw_py.web.job_bodies import Body, ChangeBody, DraftBody
 

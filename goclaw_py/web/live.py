@@ -8,8 +8,8 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Header, Query
 from fastapi.responses import StreamingResponse
 
-from goclaw_py.core.live import LiveEvent
 from goclaw_py.ports.control import Control
+from goclaw_py.runs.live_events import LiveEvent
 from goclaw_py.web.streams import EventStream
 from goclaw_py.web.wire import LIVE_EVENTS, Encoder
 

@@ -13,7 +13,7 @@ from fastapi import Depends, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 
-from goclaw_py.core.pages import MAX_CURSOR_CHARS, Cursor
+from goclaw_py.model.pagination import MAX_CURSOR_CHARS, Cursor
 from goclaw_py.web.wire import MAX_LIMIT, MAX_ROW_ID, dump
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
-from goclaw_py.core.ids import RunId
+from goclaw_py.model.ids import RunId
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import Letter, OutboxRow, OutboxState
 from goclaw_py.web.answers import answer

@@ -10,11 +10,11 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from pydantic import AwareDatetime
 
-from goclaw_py.core.ids import AgentName, SessionKey
-from goclaw_py.core.outcomes import Outcome, Trigger
-from goclaw_py.core.status import ActiveRuns, StopReport
+from goclaw_py.model.ids import AgentName, SessionKey
+from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.ports.control import Control, QueueView, RunRecord
 from goclaw_py.ports.store import Run, RunFilter, RunSpan, Session, StoredEntry
+from goclaw_py.scheduler.views import ActiveRuns, StopReport
 from goclaw_py.web.answers import answer
 from goclaw_py.web.paging import LINK, After, Before, Limit, cursor, page
 from goclaw_py.web.schedule import ListedSession, listed

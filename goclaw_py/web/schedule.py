@@ -16,7 +16,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 
-from goclaw_py.core.errors import (
+from goclaw_py.jobs.models import OPERATOR, SLUG, Job, JobState, Payload, Prompt
+from goclaw_py.jobs.policy import SessionKind
+from goclaw_py.model.errors import (
     JobChanged,
     JobError,
     NotYours,
@@ -25,10 +27,9 @@ from goclaw_py.core.errors import (
     TooManyJobs,
     UnknownJob,
 )
-from goclaw_py.core.ids import SessionKey
-from goclaw_py.core.jobs import OPERATOR, SLUG, Job, JobState, Maker, Payload, Prompt
-from goclaw_py.core.policy import SessionKind
-from goclaw_py.core.routing import job_of
+from goclaw_py.model.ids import SessionKey
+from goclaw_py.model.owners import Maker
+from goclaw_py.model.session_keys import job_of
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.jobs import KEEP, Asker, JobChange, JobDesk, JobDraft, Keep, RunNow
 from goclaw_py.ports.store import JobQuery, Session

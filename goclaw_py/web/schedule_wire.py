@@ -22,8 +22,8 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from goclaw_py.core.cron_fields import MAX_CHARS
-from goclaw_py.core.jobs import (
+from goclaw_py.jobs.cron.parser import MAX_CHARS
+from goclaw_py.jobs.models import (
     MAX_TEXT_CHARS,
     Job,
     JobState,
@@ -32,8 +32,8 @@ from goclaw_py.core.jobs import (
     Prompt,
     session_for,
 )
-from goclaw_py.core.policy import Profile, SessionKind
-from goclaw_py.core.schedule import MAX_INTERVAL, At, Cron, Every, Schedule, schedule_of
+from goclaw_py.jobs.policy import Profile, SessionKind
+from goclaw_py.jobs.schedule import MAX_INTERVAL, At, Cron, Every, Schedule, schedule_of
 from goclaw_py.web.schedule_words import SCHEDULE_REQUIRED, least_interval
 
 _MILLISECOND: Final = timedelta(milliseconds=1)

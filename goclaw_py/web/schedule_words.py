@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from goclaw_py.core.errors import (
+from goclaw_py.model.errors import (
     BadCron,
     BadJob,
     BadSchedule,

@@ -10,12 +10,12 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
-from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.messages import Target
-from goclaw_py.core.status import ChannelState, ChannelView
+from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.messages import Target
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.settings import Setting
 from goclaw_py.ports.store import OutboxState
+from goclaw_py.scheduler.views import ChannelState, ChannelView
 from goclaw_py.web.wire import dump
 
 _LOOKED_AT: Final = 200

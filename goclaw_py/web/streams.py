@@ -9,8 +9,8 @@ from typing import Final, TypeVar
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from goclaw_py.core.live import LiveEvent
 from goclaw_py.ports.control import ChatEvent
+from goclaw_py.runs.live_events import LiveEvent
 from goclaw_py.web.wire import PING, PING_S, encode_event
 
 _MOST_TOGETHER: Final = 512

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from fastapi.responses import StreamingResponse
 
-from goclaw_py.core.routing import CHAT_NAME
+from goclaw_py.model.session_keys import CHAT_NAME
 from goclaw_py.ports.control import Terminals
 from goclaw_py.web.streams import EventStream
 from goclaw_py.web.wire import ATTACHED, ConfirmBody, SayBody

@@ -7,7 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
-from goclaw_py.core.usage_view import (
+from goclaw_py.ports.control import Control
+from goclaw_py.runs.usage_report import (
     MAX_DAYS,
     Grouping,
     UsageQuery,
@@ -15,7 +16,6 @@ from goclaw_py.core.usage_view import (
     groupings,
     read_day,
 )
-from goclaw_py.ports.control import Control
 from goclaw_py.web.wire import dump
 
 By = Annotated[

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
-from goclaw_py.core.explanation import Explanation
+from goclaw_py.model.explanation import Explanation
 from goclaw_py.ports.control import Control
 from goclaw_py.web.answers import answer
 

@@ -13,11 +13,20 @@ from typing import Annotated, Any, Final, Generic, TypeVar
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from goclaw_py.core.errors import BadUsageQuery, GoclawError, StoreUnavailable
-from goclaw_py.core.events import RunEnded, RunStarted, RunText, RunTool
-from goclaw_py.core.ids import RunId
-from goclaw_py.core.jobs import MAX_TEXT_CHARS
-from goclaw_py.core.live import (
+from goclaw_py.jobs.models import MAX_TEXT_CHARS
+from goclaw_py.model.errors import BadUsageQuery, GoclawError, StoreUnavailable
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.run_events import RunEnded, RunStarted, RunText, RunTool
+from goclaw_py.ports.control import (
+    ChatEvent,
+    NodeSilent,
+    NoGateway,
+    NotAChat,
+    NotFound,
+    Said,
+    SessionBusy,
+)
+from goclaw_py.runs.live_events import (
     LiveAsked,
     LiveEnded,
     LiveEvent,
@@ -29,16 +38,7 @@ from goclaw_py.core.live import (
     LiveTool,
     LiveUsage,
 )
-from goclaw_py.core.status import MAX_LANE_SIZE
-from goclaw_py.ports.control import (
-    ChatEvent,
-    NodeSilent,
-    NoGateway,
-    NotAChat,
-    NotFound,
-    Said,
-    SessionBusy,
-)
+from goclaw_py.scheduler.views import MAX_LANE_SIZE
 
 T = TypeVar("T")
 

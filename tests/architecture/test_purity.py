@@ -1,6 +1,8 @@
-"""The core computes; clocks are read in one place."""
+"""Rules compute; shells act; clocks are read in one place."""
 
 from __future__ import annotations
+
+import ast
 
 import pytest
 
@@ -35,32 +37,89 @@ WALL_CLOCK = ("datetime.now", "datetime.utcnow", "datetime.today", "date.today",
 WORLD = ("open", "print", "input", "exec", "eval", "__import__", "uuid4", "uuid.uuid4")
 
 READS_THE_WALL_CLOCK = {
-    "goclaw_py.runtime.clock": "the Clock",
+    "goclaw_py.common.clock": "the Clock",
     "goclaw_py.app.schema": "dates a migration before there is a gateway with a clock",
     "goclaw_py.cli.remote_jobs": "the desk of a gateway of this machine, seen from a command",
     "channels.console": "the default of a clock that can be given",
 }
 
-core = [module for module in modules() if module.is_in("goclaw_py.core")]
+PURE = {
+    "chats": "access_texts",
+    "common": "datetimes dst durations histogram jitter redaction text time_texts timezones",
+    "delivery": "ok_token ok_token_markup ok_token_spans rate_limit texts",
+    "heartbeat": (
+        "active_hours chat_texts checklist.checklist checklist.intervals checklist.items "
+        "checklist.lines checklist.marks checklist.parser decisions models mute "
+        "status_texts target texts views"
+    ),
+    "jobs": (
+        "cron.calendar cron.describe cron.expression cron.parser decisions "
+        "execution_models job_json models policy reminders schedule texts view_texts"
+    ),
+    "model": (
+        "budget chat_commands errors explanation ids messages outcomes owners pagination "
+        "pairing_codes routes run_events session_keys targets workspace_paths"
+    ),
+    "observability": "readiness",
+    "runs": "event_buffer live_events speakers usage_report",
+    "scheduler": (
+        "admission child_runs debounce effects lanes models run_views scheduler snapshots "
+        "state_machine states texts timeouts timer_heap views"
+    ),
+}
+"""Records and rules by feature: no I/O, no clock, no asyncio, no logging. The rest are shells."""
+
+SEE_RECORDS_ONLY = ("ports", "store", "agents", "tools", "sources", "web", "config", "testing")
+"""Packages that stand behind ports. Of features they see records and rules, never a shell."""
+
+NAMES = {module.name for module in modules()}
+PURE_NAMES = {
+    f"goclaw_py.{package}.{name}" for package, names in PURE.items() for name in names.split()
+}
+FEATURES = tuple(f"goclaw_py.{package}" for package in (*PURE, "cluster", "gateway"))
+pure = [module for module in modules() if module.name in PURE_NAMES]
+behind_ports = [m for m in modules() if m.is_in(*(f"goclaw_py.{one}" for one in SEE_RECORDS_ONLY))]
+
+
+def ours(module: Module) -> set[str]:
+    """Modules of features that it imports, also by ``from package import module``."""
+    found = set()
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            inner = {f"{node.module}.{alias.name}" for alias in node.names} & NAMES
+            found |= inner or {node.module}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return {name for name in found if name.startswith(FEATURES)}
 
 
 def wall_clock_reads(module: Module) -> list[str]:
     return [call for call in module.calls() if call.endswith(WALL_CLOCK)]
 
 
-@pytest.mark.parametrize("module", core, ids=lambda module: module.name)
-def test_the_core_imports_nothing_that_touches_the_world(module: Module) -> None:
+@pytest.mark.parametrize("module", pure, ids=lambda module: module.name)
+def test_a_rule_imports_nothing_that_touches_the_world(module: Module) -> None:
     """SPEC QUEUE-12."""
     assert {name.partition(".")[0] for name in module.imports()} & IMPURE == set()
+    assert ours(module) <= PURE_NAMES
 
 
-@pytest.mark.parametrize("module", core, ids=lambda module: module.name)
-def test_the_core_reads_no_clock_and_no_file_and_prints_nothing(module: Module) -> None:
+@pytest.mark.parametrize("module", pure, ids=lambda module: module.name)
+def test_a_rule_reads_no_clock_and_no_file_and_prints_nothing(module: Module) -> None:
     """SPEC QUEUE-12."""
     assert [call for call in module.calls() if call in WORLD] == []
     assert wall_clock_reads(module) == []
 
 
+@pytest.mark.parametrize("module", behind_ports, ids=lambda module: module.name)
+def test_what_stands_behind_a_port_sees_no_shell(module: Module) -> None:
+    assert ours(module) <= PURE_NAMES
+
+
+def test_every_pure_module_exists() -> None:
+    assert {module.name for module in pure} == PURE_NAMES
+
+
 def test_the_wall_clock_is_read_only_where_it_has_to_be() -> None:
     assert {m.name for m in modules() if wall_clock_reads(m)} <= READS_THE_WALL_CLOCK.keys()
-    assert any(m.is_in("goclaw_py.runtime.clock") and wall_clock_reads(m) for m in modules())
+    assert any(m.is_in("goclaw_py.common.clock") and wall_clock_reads(m) for m in modules())

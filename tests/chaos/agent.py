@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Self
 
-from goclaw_py.core.events import TextDelta
+from goclaw_py.model.run_events import TextDelta
 from goclaw_py.ports.agent import Emit, RunRequest
 
 _PROMPT = re.compile(r"count to (\d+) every (\d+) ms m(\d+)")

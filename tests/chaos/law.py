@@ -16,8 +16,8 @@ from itertools import pairwise
 from math import inf
 from typing import Final, TypeVar
 
-from goclaw_py.core import wording
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.delivery import texts
+from goclaw_py.model.outcomes import Outcome
 from tests.chaos.breach import Breach, Rule, grouped
 from tests.chaos.facts import Facts, Message, Post, Run, Seen, Worked, names
 from tests.chaos.law_of_times import (
@@ -37,7 +37,7 @@ T = TypeVar("T")
 DEMOTED_AFTER: Final = 3
 """A message in its third attempt has crashed twice; others of its session go first (SPEC IO-2)."""
 
-TO_STOP: Final = (wording.NOTHING_RUNNING, wording.ALREADY_STOPPING, "Stopped", "Dropped", "⏹")
+TO_STOP: Final = (texts.NOTHING_RUNNING, texts.ALREADY_STOPPING, "Stopped", "Dropped", "⏹")
 """How answers to ``/stop`` begin, which go past the outbox."""
 
 _UNSENT: Final = frozenset({"pending", "sending"})
@@ -71,7 +71,7 @@ def _one_outcome(facts: Facts) -> Iterator[Breach]:
 def _answered(facts: Facts) -> Iterator[Breach]:
     """SPEC IO-2, IO-3."""
     answers = _answers(facts)
-    told = {post.chat for post in facts.posts if post.text == wording.LOST}
+    told = {post.chat for post in facts.posts if post.text == texts.LOST}
     spoke = {post.run for post in facts.posts if post.text and post.run is not None}
     for row in facts.messages:
         if row.command or not names(row.text):
@@ -138,7 +138,7 @@ def _stop_answered(facts: Facts) -> Iterator[Breach]:
     seen = _messages(
         one
         for one in facts.seen
-        if one.text.startswith(TO_STOP) or one.text.endswith(wording.cut_draft(Outcome.CANCELLED))
+        if one.text.startswith(TO_STOP) or one.text.endswith(texts.cut_draft(Outcome.CANCELLED))
     )
     for chat, rows in grouped(stops, lambda row: row.chat).items():
         answers = set[str]().union(*(ids for (where, _), ids in seen.items() if where == chat))

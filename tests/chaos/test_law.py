@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core import wording
+from goclaw_py.delivery import texts
 from tests.chaos.facts import (
     Beat,
     Claim,
@@ -60,13 +60,13 @@ GOOD = Facts(
     posts=(
         post(1, "re: m1", "r1"),
         post(2, "re: m2", "r2"),
-        post(3, wording.NOTHING_RUNNING),
+        post(3, texts.NOTHING_RUNNING),
         TOLD,
     ),
     seen=(
         Seen(ANN, "11", "re: m1", 2.1),
         Seen(ANN, "12", "re: m2", 3.1),
-        Seen(ANN, "13", wording.NOTHING_RUNNING, 3.2),
+        Seen(ANN, "13", texts.NOTHING_RUNNING, 3.2),
         Seen(ANN, "21", "an hour is over", 61.1),
     ),
     occurrences=(HOURLY,),
@@ -436,8 +436,8 @@ ALLOWED = {
         GOOD,
         messages=(replace(FIRST, outcome="failed"), SECOND, STOP),
         runs=(run("r1", 1, 2, "failed"), *GOOD.runs[1:]),
-        posts=(post(1, wording.FAILED, "r1"), *GOOD.posts[1:]),
-        seen=(Seen(ANN, "11", wording.FAILED, 2.1), *GOOD.seen[1:]),
+        posts=(post(1, texts.FAILED, "r1"), *GOOD.posts[1:]),
+        seen=(Seen(ANN, "11", texts.FAILED, 2.1), *GOOD.seen[1:]),
     ),
     "a time of a job that came while one before it ran": replace(
         later("o3", 60 + 7200), timetables=(Timetable("hourly", 60.0, 3600.0, counted=1),)
@@ -486,8 +486,8 @@ ALLOWED = {
         GOOD,
         messages=(replace(FIRST, outcome="lost", run="r1"), SECOND, STOP),
         runs=(run("r1", 1, 2, "lost"), *GOOD.runs[1:]),
-        posts=(post(1, wording.LOST), *GOOD.posts[1:]),
-        seen=(Seen(ANN, "11", wording.LOST, 2.1), *GOOD.seen[1:]),
+        posts=(post(1, texts.LOST), *GOOD.posts[1:]),
+        seen=(Seen(ANN, "11", texts.LOST, 2.1), *GOOD.seen[1:]),
     ),
     "a frozen process that goes on with what was lost": worked_beside(
         Worked("r0", SESSION, 1.0, 9.0, stood_still=True)

@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from goclaw_py.core.ids import RunId, SessionKey
-from goclaw_py.core.messages import Attachment, FileKind, PeerKind, Sender, Target
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.routing import chat_session
+from goclaw_py.model.ids import RunId, SessionKey
+from goclaw_py.model.messages import Attachment, FileKind, PeerKind, Sender, Target
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.session_keys import chat_session
 from goclaw_py.ports.store import Store, Unmentioned
 from tests.support.stores import AGENT, ANN, BOB, T0, A, B, World, at, end, inbox, message, new_run
 

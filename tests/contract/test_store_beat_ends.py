@@ -10,12 +10,12 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.core.beats import Beat, BeatEnd, BeatKind, BeatStatus, ClaimedBeat, Skip
-from goclaw_py.core.errors import Fenced
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import CRON_LANE, AgentName, BeatId, RunId, SessionKey
-from goclaw_py.core.messages import Target
-from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.heartbeat.models import Beat, BeatEnd, BeatStatus, ClaimedBeat, Skip
+from goclaw_py.model.errors import Fenced
+from goclaw_py.model.ids import CRON_LANE, AgentName, BeatId, RunId, SessionKey
+from goclaw_py.model.messages import Target
+from goclaw_py.model.outcomes import BeatKind, Outcome, Trigger
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import NewRun
 from goclaw_py.store import beat_rules
 from tests.support.store_beats import (

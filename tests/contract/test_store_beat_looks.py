@@ -9,19 +9,12 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.core.beats import (
-    MAX_EVENTS,
-    BeatKind,
-    BeatStatus,
-    ClaimedBeat,
-    Event,
-    Looks,
-)
-from goclaw_py.core.errors import TooManyEvents, UnknownAgent
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import AgentName, BeatId
-from goclaw_py.core.messages import OutboundMessage, Target
-from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.heartbeat.models import MAX_EVENTS, BeatStatus, ClaimedBeat, Event, Looks
+from goclaw_py.model.errors import TooManyEvents, UnknownAgent
+from goclaw_py.model.ids import AgentName, BeatId
+from goclaw_py.model.messages import OutboundMessage, Target
+from goclaw_py.model.outcomes import BeatKind, Outcome, Trigger
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import InboxKind, OutboxState
 from goclaw_py.store import beat_rules
 from tests.support.store_beats import (

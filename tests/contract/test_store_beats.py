@@ -10,16 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from goclaw_py.core.beats import (
-    Beat,
-    BeatKind,
-    BeatStatus,
-    ClaimedBeat,
-    Heartbeat,
-    Plan,
-)
-from goclaw_py.core.errors import Fenced
-from goclaw_py.core.ids import AgentName, BeatId, NodeId
+from goclaw_py.heartbeat.models import Beat, BeatStatus, ClaimedBeat, Heartbeat, Plan
+from goclaw_py.model.errors import Fenced
+from goclaw_py.model.ids import AgentName, BeatId, NodeId
+from goclaw_py.model.outcomes import BeatKind
 from goclaw_py.ports.store import Notice
 from tests.support.store_beats import (
     HALF_HOUR,

@@ -9,9 +9,10 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.core.beats import BeatKind, BeatStatus
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import AgentName, BeatId
+from goclaw_py.heartbeat.models import BeatStatus
+from goclaw_py.model.ids import AgentName, BeatId
+from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.run_events import Usage
 from tests.support.store_beats import (
     HALF_HOUR,
     beating,

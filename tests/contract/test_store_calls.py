@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.core.ids import NodeId
+from goclaw_py.model.ids import NodeId
 from goclaw_py.ports.store import NodeCall, Notice
 from tests.support.stores import LEASE_S, T0, A, B, Heard, World, at, until
 

@@ -7,10 +7,10 @@ from datetime import datetime
 
 import pytest
 
-from goclaw_py.core.ids import AgentName
-from goclaw_py.core.messages import PeerKind, Target, TopicState
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.routing import chat_session
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.messages import PeerKind, Target, TopicState
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.session_keys import chat_session
 from goclaw_py.ports.store import Chat, InboxKind, NewInbox, Notice, SeenChat, Topic
 from goclaw_py.ports.store import Heard as HeardThere
 from tests.support.stores import (

@@ -7,10 +7,10 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.core.errors import Fenced
-from goclaw_py.core.events import NO_USAGE, Usage
-from goclaw_py.core.ids import RunId
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.model.errors import Fenced
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.ports.store import Run, RunSoFar, ToolCall
 from tests.support.store_jobs import a_job, added, claim_one, run_for
 from tests.support.stores import AGENT, ANN, APOLOGY, T0, A, B, World, a_node, at, end, new_run

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core import wording
-from goclaw_py.core.errors import NeverBegan
-from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import LostDraft, OutboundMessage, Target
-from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.delivery import texts
+from goclaw_py.model.errors import NeverBegan
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.messages import LostDraft, OutboundMessage, Target
+from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.store import Begun, Draft, InboxKind, InboxRow, Stops
 from tests.support.stores import (
     ANN,
@@ -295,8 +295,8 @@ async def test_the_draft_of_messages_that_are_given_up_is_closed_by_a_message(
     (of_stopped,) = await world.b.find_run("r3")
     assert (of_stopped.outcome, of_stopped.reason) == (Outcome.CANCELLED, Reason.STOPPED)
     assert sorted(await closings(world)) == [
-        ("100", "r2", "draft of r2", wording.cut_draft(Outcome.LOST)),
-        ("100", "r3", "draft of r3", wording.cut_draft(Outcome.CANCELLED)),
+        ("100", "r2", "draft of r2", texts.cut_draft(Outcome.LOST)),
+        ("100", "r3", "draft of r3", texts.cut_draft(Outcome.CANCELLED)),
     ]
     assert await world.b.drafts() == []
 
@@ -344,7 +344,7 @@ async def test_a_draft_is_closed_when_what_waits_for_its_next_run_is_stopped(
         stop = inbox("stop", kind=InboxKind.COMMAND, outcome=Outcome.COMPLETED)
         stops = Stops((row.message.external_id,), Reason.STOPPED)
         await world.a.accept([replace(stop, stops=stops)], node=A, now=at(1))
-    assert await closings(world) == [("100", "r1", "55", wording.cut_draft(Outcome.CANCELLED))]
+    assert await closings(world) == [("100", "r1", "55", texts.cut_draft(Outcome.CANCELLED))]
     assert await world.a.drafts() == []
 
 
@@ -367,7 +367,7 @@ async def test_of_two_drafts_for_the_messages_of_one_run_the_older_one_is_closed
     assert begun == Begun(draft="draft of r2")
     assert await world.a.drafts() == [Draft(R3, ANN, "draft of r2")]
     assert await closings(world) == [
-        ("100", "r1", "draft of r1", wording.cut_draft(Outcome.INTERRUPTED))
+        ("100", "r1", "draft of r1", texts.cut_draft(Outcome.INTERRUPTED))
     ]
 
 
@@ -394,7 +394,7 @@ async def test_a_draft_that_no_message_of_its_run_finishes_is_closed(
     if said:
         ended = replace(ended, say=(OutboundMessage(ANN, "hi", run_id=R1, draft="55"),))
     await world.a.finish_run(ended, node=A)
-    text = "" if outcome is Outcome.COMPLETED else wording.cut_draft(outcome)
+    text = "" if outcome is Outcome.COMPLETED else texts.cut_draft(outcome)
     assert await closings(world) == [("100", "r1", "55", "hi" if said else text)]
     assert await world.a.drafts() == []
 
@@ -405,7 +405,7 @@ async def test_the_draft_of_a_stopped_run_is_closed_if_the_shutdown_cuts_that(wo
     await draft_of(world, R1, "55")
     await world.a.settle([row.id], Outcome.CANCELLED, now=T0)
     await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
-    assert await closings(world) == [("100", "r1", "55", wording.cut_draft(Outcome.CANCELLED))]
+    assert await closings(world) == [("100", "r1", "55", texts.cut_draft(Outcome.CANCELLED))]
 
 
 async def test_the_draft_of_a_run_that_works_survives_the_recovery_of_another_node(

@@ -9,8 +9,8 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.core.jobs import Job, JobState
-from goclaw_py.core.occurrence import Claimed, Logged, Status
+from goclaw_py.jobs.execution_models import Claimed, Logged, Status
+from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.ports.store import EndedOccurrence
 from tests.support.store_jobs import (
     a_job,

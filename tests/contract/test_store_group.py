@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.core.errors import Fenced, NeverBegan
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import NodeId, RunId, SessionKey
-from goclaw_py.core.messages import LostDraft, Target
-from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.model.errors import Fenced, NeverBegan
+from goclaw_py.model.ids import NodeId, RunId, SessionKey
+from goclaw_py.model.messages import LostDraft, Target
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.store import Accepted, Begun, NewInbox, OutboxState, Store
 from tests.support.stores import (

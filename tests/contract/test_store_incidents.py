@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.ports.store import Incident
 from tests.support.stores import ANN, World, at
 

@@ -8,9 +8,9 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.core.ids import OccurrenceId
-from goclaw_py.core.jobs import Job, JobState
-from goclaw_py.core.occurrence import Claimed, JobUpdate, Status
+from goclaw_py.jobs.execution_models import Claimed, JobUpdate, Status
+from goclaw_py.jobs.models import Job, JobState
+from goclaw_py.model.ids import OccurrenceId
 from goclaw_py.ports.store import EndedOccurrence
 from tests.support.store_jobs import a_job, added, claim_one, ended
 from tests.support.stores import ANN, BOB, T0, A, World, at, say

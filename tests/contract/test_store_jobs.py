@@ -10,22 +10,22 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.core.errors import SlugTaken, TooManyJobs
-from goclaw_py.core.ids import AgentName, JobId, Owner
-from goclaw_py.core.jobs import (
+from goclaw_py.jobs.execution_models import Status
+from goclaw_py.jobs.models import (
     OPERATOR,
     JobSpec,
     JobState,
-    Maker,
     Message,
     Notify,
     Program,
     Prompt,
     TargetKind,
 )
-from goclaw_py.core.messages import PeerKind, Target
-from goclaw_py.core.occurrence import Status
-from goclaw_py.core.schedule import At, Cron, Every
+from goclaw_py.jobs.schedule import At, Cron, Every
+from goclaw_py.model.errors import SlugTaken, TooManyJobs
+from goclaw_py.model.ids import AgentName, JobId, Owner
+from goclaw_py.model.messages import PeerKind, Target
+from goclaw_py.model.owners import Maker
 from goclaw_py.ports.store import JobQuery, Notice, Store
 from goclaw_py.store.memory import jobs as memory_jobs
 from goclaw_py.store.postgres import jobs as postgres_jobs

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.core.jobs import JobState
-from goclaw_py.core.occurrence import JobUpdate, Status
+from goclaw_py.jobs.execution_models import JobUpdate, Status
+from goclaw_py.jobs.models import JobState
 from goclaw_py.ports.store import EndedOccurrence, JobQuery, Notice
 from goclaw_py.store import job_rules
 from tests.support.store_jobs import a_job, added, claim, claim_by_hand, claim_one, ended

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core.errors import BadJob
-from goclaw_py.core.ids import Owner
-from goclaw_py.core.jobs import Job, JobState
-from goclaw_py.core.occurrence import Status
+from goclaw_py.jobs.execution_models import Status
+from goclaw_py.jobs.models import Job, JobState
+from goclaw_py.model.errors import BadJob
+from goclaw_py.model.ids import Owner
 from goclaw_py.ports.store import JobQuery
 from tests.support.store_jobs import (
     OWNER,

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import pytest
 
-from goclaw_py.core.ids import LaneName, NodeId
+from goclaw_py.model.ids import LaneName, NodeId
 from goclaw_py.ports.store import LaneShare, Notice, Store
 from tests.support.stores import LEASE_S, T0, A, B, Heard, World, a_node, at, until
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.core.ids import OccurrenceId
-from goclaw_py.core.occurrence import Status
+from goclaw_py.jobs.execution_models import Status
+from goclaw_py.model.ids import OccurrenceId
 from goclaw_py.ports.store import EndedOccurrence
 from tests.support.store_jobs import a_job, added, claim, claim_one, ended, kept
 from tests.support.stores import T0, A, B, World, at

@@ -9,12 +9,11 @@ from datetime import datetime
 
 import pytest
 
-from goclaw_py.core.errors import Fenced
-from goclaw_py.core.ids import AgentName, NodeId, RunId, SessionKey
-from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.requests import Mode
-from goclaw_py.core.routing import chat_session
+from goclaw_py.model.errors import Fenced
+from goclaw_py.model.ids import AgentName, NodeId, RunId, SessionKey
+from goclaw_py.model.messages import OutboundMessage, PeerKind, Target
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.session_keys import chat_session
 from goclaw_py.ports.store import (
     Begun,
     Chat,
@@ -27,6 +26,7 @@ from goclaw_py.ports.store import (
     SeenChat,
     Session,
 )
+from goclaw_py.scheduler.models import Mode
 from tests.support.stores import (
     AGENT,
     ANN,

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from goclaw_py.core.errors import Fenced
-from goclaw_py.core.ids import NodeId, RunId
-from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.model.errors import Fenced
+from goclaw_py.model.ids import NodeId, RunId
+from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.store import CutRun, NodeState, Notice, OutboxState, Recovery, Renewed
 from tests.support.stores import (
     ANN,

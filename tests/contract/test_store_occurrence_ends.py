@@ -10,12 +10,12 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.core.errors import Fenced
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import NodeId, OccurrenceId
-from goclaw_py.core.jobs import Job, JobState
-from goclaw_py.core.occurrence import Claimed, JobUpdate, Logged, OccurrenceEnd, Status
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.jobs.execution_models import Claimed, JobUpdate, Logged, OccurrenceEnd, Status
+from goclaw_py.jobs.models import Job, JobState
+from goclaw_py.model.errors import Fenced
+from goclaw_py.model.ids import NodeId, OccurrenceId
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import EndedOccurrence
 from tests.support.store_jobs import (
     a_job,

@@ -10,12 +10,7 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.core.errors import Fenced, UnknownJob
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, RunId
-from goclaw_py.core.job_json import job_json
-from goclaw_py.core.jobs import Job, JobState
-from goclaw_py.core.occurrence import (
+from goclaw_py.jobs.execution_models import (
     Claimed,
     JobStats,
     JobUpdate,
@@ -24,7 +19,12 @@ from goclaw_py.core.occurrence import (
     Status,
     Why,
 )
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.jobs.job_json import job_json
+from goclaw_py.jobs.models import Job, JobState
+from goclaw_py.model.errors import Fenced, UnknownJob
+from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, RunId
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import EndedOccurrence, Notice
 from tests.support.store_jobs import (
     OWNER,

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core.errors import Fenced
-from goclaw_py.core.ids import NodeId, OccurrenceId, RunId
-from goclaw_py.core.messages import FileKind, OutboundMessage, OutFile, Target, person_at
+from goclaw_py.model.errors import Fenced
+from goclaw_py.model.ids import NodeId, OccurrenceId, RunId
+from goclaw_py.model.messages import FileKind, OutboundMessage, OutFile, Target, person_at
 from goclaw_py.ports.store import Notice, OutboxRow, OutboxState
 from tests.support.stores import (
     ANN,

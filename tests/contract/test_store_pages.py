@@ -8,11 +8,11 @@ from typing import Protocol, TypeVar
 
 import pytest
 
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import AgentName, RunId, SessionKey
-from goclaw_py.core.messages import PeerKind, Target
-from goclaw_py.core.outcomes import Outcome, Trigger
-from goclaw_py.core.pages import Cursor
+from goclaw_py.model.ids import AgentName, RunId, SessionKey
+from goclaw_py.model.messages import PeerKind, Target
+from goclaw_py.model.outcomes import Outcome, Trigger
+from goclaw_py.model.pagination import Cursor
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import (
     ALL_RUNS,
     NewInbox,

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core import wording_access
-from goclaw_py.core.ids import SessionKey
-from goclaw_py.core.messages import PeerKind, Sender, Target
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.pairing import Verdict
-from goclaw_py.core.status import Backlog
+from goclaw_py.chats import access_texts
+from goclaw_py.model.ids import SessionKey
+from goclaw_py.model.messages import PeerKind, Sender, Target
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.pairing_codes import Verdict
 from goclaw_py.ports.store import Notice, OutboxState, PairingRequest, Person, Standing
+from goclaw_py.scheduler.views import Backlog
 from tests.support.stores import (
     ANN,
     BOB,
@@ -149,7 +149,7 @@ async def test_what_an_approved_person_wrote_is_in_the_inbox(world: World) -> No
     assert len({row.message.album for row in rows[:-1]}) == 1
     assert rows[-1].message.album is None
     texts = [row.message.text for row in await world.a.outbox()]
-    assert texts == [wording_access.WELCOME, "your code: code"]
+    assert texts == [access_texts.WELCOME, "your code: code"]
     await until(lambda: Notice.INBOX in heard)
 
 
@@ -264,7 +264,7 @@ async def test_owners_who_were_asked_see_what_was_decided(world: World) -> None:
     assert closed.message.target == ANN
     assert (closed.message.draft, closed.message.buttons) == ("m2", ())
     assert closed.message.text.endswith("Approved as guest by Ann.")
-    assert welcome.message.text == wording_access.WELCOME
+    assert welcome.message.text == access_texts.WELCOME
     (dropped,) = await world.a.outbox(state=OutboxState.DROPPED)
     assert (dropped.message.target, dropped.error) == (BOB, "decided")
 

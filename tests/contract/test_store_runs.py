@@ -8,13 +8,13 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.core.errors import Fenced, LeaseEnded, NeverBegan
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import NodeId, RunId, SessionKey
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import Mode
+from goclaw_py.model.errors import Fenced, LeaseEnded, NeverBegan
+from goclaw_py.model.ids import NodeId, RunId, SessionKey
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.store import Begun, Notice, Run, StoredEntry
+from goclaw_py.scheduler.models import Mode
 from tests.support.stores import (
     ANN,
     APOLOGY,

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from goclaw_py.core.beats import BeatStatus
-from goclaw_py.core.ids import JobId, RunId, SessionKey
-from goclaw_py.core.jobs import JobState
-from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.heartbeat.models import BeatStatus
+from goclaw_py.jobs.models import JobState
+from goclaw_py.model.ids import JobId, RunId, SessionKey
+from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.ports.store import (
     InboxKind,
     InboxRow,

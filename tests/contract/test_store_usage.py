@@ -9,12 +9,13 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import AgentName, LaneName, RunId, SessionKey
-from goclaw_py.core.messages import InboundMessage, Sender
-from goclaw_py.core.outcomes import Outcome, Trigger
-from goclaw_py.core.routing import announcement_id
-from goclaw_py.core.usage_view import (
+from goclaw_py.model.ids import AgentName, LaneName, RunId, SessionKey
+from goclaw_py.model.messages import InboundMessage, Sender
+from goclaw_py.model.outcomes import Outcome, Trigger
+from goclaw_py.model.run_events import Usage
+from goclaw_py.model.session_keys import announcement_id
+from goclaw_py.ports.store import InboxRow, NewInbox, NewRun
+from goclaw_py.runs.usage_report import (
     NOTHING_USED,
     Grouping,
     UsageQuery,
@@ -22,7 +23,6 @@ from goclaw_py.core.usage_view import (
     Used,
     span_of,
 )
-from goclaw_py.ports.store import InboxRow, NewInbox, NewRun
 from tests.support.store_jobs import a_job, added, claim_one, ended, kept, renamed, run_for
 from tests.support.stores import (
     AGENT,

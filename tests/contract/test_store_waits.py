@@ -9,11 +9,11 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.core.errors import Fenced
-from goclaw_py.core.ids import OccurrenceId, RunId, SessionKey
-from goclaw_py.core.jobs import Job, JobState
-from goclaw_py.core.occurrence import Claimed, Logged, Status, Why
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.jobs.execution_models import Claimed, Logged, Status, Why
+from goclaw_py.jobs.models import Job, JobState
+from goclaw_py.model.errors import Fenced
+from goclaw_py.model.ids import OccurrenceId, RunId, SessionKey
+from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.store import EndedOccurrence, Notice, RunEnd
 from tests.support.store_jobs import (
     a_job,

@@ -7,8 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.core.beats import WAKES_APART, BeatKind, ClaimedBeat
-from goclaw_py.core.ids import AgentName
+from goclaw_py.heartbeat.models import WAKES_APART, ClaimedBeat
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.outcomes import BeatKind
 from tests.support.store_beats import (
     HALF_HOUR,
     OFFSET,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.core.ids import JobId
+from goclaw_py.model.ids import JobId
 from goclaw_py.ports.store import NewWork, Work, WorkState
 from tests.support.stores import World, at
 

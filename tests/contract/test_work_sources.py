@@ -9,8 +9,8 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.core.errors import WorkSourceError
-from goclaw_py.core.jobs import WorkItem
+from goclaw_py.jobs.models import WorkItem
+from goclaw_py.model.errors import WorkSourceError
 from tests.support.stores import InMemory
 from tests.support.work import FORGOTTEN, ONE, THREE, TWO, Rig, github_rig, table_rig
 

@@ -11,13 +11,13 @@ from functools import cache
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from goclaw_py.core.beats import BeatStatus
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import AgentName, LaneName, NodeId
-from goclaw_py.core.outcomes import Outcome, Trigger
-from goclaw_py.core.status import Backlog, ChannelState, ChannelView, LaneView, Status
-from goclaw_py.runtime.meter import Delivery
-from goclaw_py.runtime.metrics import Metrics
+from goclaw_py.heartbeat.models import BeatStatus
+from goclaw_py.model.ids import AgentName, LaneName, NodeId
+from goclaw_py.model.metrics_port import Delivery
+from goclaw_py.model.outcomes import Outcome, Trigger
+from goclaw_py.model.run_events import Usage
+from goclaw_py.observability.prometheus import Metrics
+from goclaw_py.scheduler.views import Backlog, ChannelState, ChannelView, LaneView, Status
 
 OF_PROMETHEUS = {"up": {"job": set[str](), "instance": set[str]()}}
 """Series that Prometheus makes itself for a target."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from channels.telegram.settings import Library
-from goclaw_py.core import wording_access
+from goclaw_py.chats import access_texts
 from tests.botapi.control import Control
 from tests.support.process import Home, home, telegram, wait_for
 
@@ -66,7 +66,7 @@ def test_an_owner_lets_a_stranger_in_by_a_button(
         assert f"<code>{code}</code>" in str(sent.parameters["text"])
         assert place.goclaw("pairing", "approve", code)[0] == 0
         wait_for(lambda: answered(api, ANN, "I am Ann"), "an answer to what she wrote")
-        assert api.texts(ANN)[1] == wording_access.WELCOME
+        assert api.texts(ANN)[1] == access_texts.WELCOME
 
         api.say(BOB, "echo I am Bob", name="Bob")
         wait_for(lambda: api.texts(BOB), "a code for another stranger")
@@ -75,7 +75,7 @@ def test_an_owner_lets_a_stranger_in_by_a_button(
         data = [button.data for row in asks.buttons for button in row]
         api.press(ANN, asks.message_id, data[1])
         wait_for(lambda: answered(api, BOB, "I am Bob"), "an answer to what he wrote")
-        assert api.texts(BOB)[1] == wording_access.WELCOME
+        assert api.texts(BOB)[1] == access_texts.WELCOME
         wait_for(lambda: answered(api, ANN, "✅ Approved as guest by Ann"), "what was decided")
         assert not [seen for seen in api.view(ANN) if seen.buttons]
         wait_for(lambda: api.presses()[0].text, "a toast")

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from goclaw_py.core import wording_access
+from goclaw_py.chats import access_texts
 from tests.botapi.control import Control
 from tests.support.process import Home, home, telegram, wait_for
 
@@ -94,12 +94,12 @@ def test_a_stranger_is_let_in_once_whoever_decides_at_which_gateway(
         wait_for(lambda: "I am Bob" in api.texts(BOB), "an answer to what he wrote")
         wait_for(lambda: not [seen for seen in api.view(ANN) if seen.buttons], "no more buttons")
         wait_for(lambda: api.presses()[0].text, "a toast")
-        by, toast = "the operator", wording_access.DECIDED
+        by, toast = "the operator", access_texts.DECIDED
         if exit_code:  # the button was quicker
             by, toast = "Ann", "✅ Bob can talk to me now, as a guest."
         assert api.presses()[0].text == toast
         wait_for(lambda: any(f" by {by}" in text for text in api.texts(ANN)), "who has decided")
-        assert api.texts(BOB)[1:] == [wording_access.WELCOME, "I am Bob"]
+        assert api.texts(BOB)[1:] == [access_texts.WELCOME, "I am Bob"]
 
 
 def code_of(api: Control, user: int) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from goclaw_py.core.commands import our_command
+from goclaw_py.model.chat_commands import our_command
 from goclaw_py.web.api import make_api
 from goclaw_py.web.description import operations
 from tests.deploy.commands import commands_in, is_command

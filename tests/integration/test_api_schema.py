@@ -20,8 +20,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 
-from goclaw_py.core.jobs import Message, Prompt
-from goclaw_py.core.schedule import Cron, Every
+from goclaw_py.jobs.models import Message, Prompt
+from goclaw_py.jobs.schedule import Cron, Every
 from goclaw_py.ports.jobs import Asker, JobDraft
 from goclaw_py.web.api import make_api
 from tests.unit.web.fake_health import FakeHealth

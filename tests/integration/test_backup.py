@@ -20,10 +20,10 @@ from goclaw_py.app.backup import Saved, back_up
 from goclaw_py.app.database import Database as AppDatabase
 from goclaw_py.app.restore import Backup, Restored, examine, look, restore
 from goclaw_py.app.workspaces import Staging
+from goclaw_py.common.clock import SystemClock
 from goclaw_py.config import Settings
 from goclaw_py.config.models import Database as DatabaseSection
-from goclaw_py.core.errors import BackupError, MigrationError, StoreUnavailable
-from goclaw_py.runtime.clock import SystemClock
+from goclaw_py.model.errors import BackupError, MigrationError, StoreUnavailable
 from goclaw_py.store import migrate
 from goclaw_py.store.postgres import Address, connection
 from tests.support.filled import all_rows, fill, next_numbers

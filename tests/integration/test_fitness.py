@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.app.schema import bring_up_to_date, ensure_fit
-from goclaw_py.core.errors import StoreError, StoreUnavailable
+from goclaw_py.model.errors import StoreError, StoreUnavailable
 from goclaw_py.store.embedded import EmbeddedPostgres
 from goclaw_py.store.postgres import Address, PostgresStore, connection, listener
 from tests.support.postgres import FAST_AND_FORGETFUL, Database, run_sql

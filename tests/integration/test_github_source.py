@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.core.errors import WorkSourceError
-from goclaw_py.core.jobs import WorkItem
+from goclaw_py.jobs.models import WorkItem
+from goclaw_py.model.errors import WorkSourceError
 from goclaw_py.sources.github import GitHubSource, IssueRules
 from goclaw_py.sources.github_http import Place
 from tests.support.github import (

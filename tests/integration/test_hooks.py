@@ -15,7 +15,7 @@ from goclaw_py.app import gateway as app_gateway
 from goclaw_py.app import listeners
 from goclaw_py.app.parts import Parts, build_parts, chat_rules
 from goclaw_py.config import Settings, load
-from goclaw_py.core.ids import MAIN_AGENT
+from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.ports.channel import Hook, Intake, WebAnswer, WebRequest
 from goclaw_py.ports.control import Control, Terminals
 from goclaw_py.ports.store import Store

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from goclaw_py import At, Due, Every, JobService
-from goclaw_py.core.errors import TooManyJobs
+from goclaw_py.model.errors import TooManyJobs
 from tests.support.guides import programs
 from tests.support.postgres import Database
 

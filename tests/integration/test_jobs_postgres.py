@@ -27,14 +27,14 @@ from typing import Any, cast
 
 import pytest
 
-from goclaw_py.core.ids import NodeId, OccurrenceId
-from goclaw_py.core.jobs import Job
-from goclaw_py.core.occurrence import Logged, Status
-from goclaw_py.core.schedule import Cron
+from goclaw_py.cluster import membership as cluster
+from goclaw_py.common.clock import SystemClock
+from goclaw_py.jobs.embedded.job_scheduler import Due, JobService
+from goclaw_py.jobs.execution_models import Logged, Status
+from goclaw_py.jobs.models import Job
+from goclaw_py.jobs.schedule import Cron
+from goclaw_py.model.ids import NodeId, OccurrenceId
 from goclaw_py.ports.clock import Clock
-from goclaw_py.runtime import cluster
-from goclaw_py.runtime.clock import SystemClock
-from goclaw_py.runtime.jobs.library import Due, JobService
 from goclaw_py.store import migrate
 from goclaw_py.store.embedded import EmbeddedPostgres
 from goclaw_py.store.postgres import Address, PostgresStore, connection

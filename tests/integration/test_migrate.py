@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.core.errors import MigrationError
+from goclaw_py.model.errors import MigrationError
 from goclaw_py.store import migrate as m
 from goclaw_py.store.postgres import Connection, connection
 from tests.support.postgres import Database

@@ -17,9 +17,9 @@ import pytest_asyncio
 
 from goclaw_py.agents import AgentSpec
 from goclaw_py.agents.models import ModelAgent, Provider, Retry
-from goclaw_py.core.errors import AgentError, BudgetReached
-from goclaw_py.core.events import TextDelta, ToolEnded, ToolStarted, Usage
-from goclaw_py.core.ids import AgentName
+from goclaw_py.model.errors import AgentError, BudgetReached
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted, Usage
 from goclaw_py.ports.agent import AgentResult, HistoryEntry, LoopEvent, Role, Step
 from tests.support.model_server import ModelServer
 from tests.support.toolbox import Function, Functions

@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from goclaw_py.agents import Thinking
 from goclaw_py.agents.models import Provider, Retry
-from goclaw_py.core.events import AgentEvent, TextDelta, ToolEnded, ToolStarted
+from goclaw_py.model.run_events import AgentEvent, TextDelta, ToolEnded, ToolStarted
 from goclaw_py.ports.agent import HistoryEntry, Step
 from tests.support.model_agents import BOTH, KEY, WAIT_S, ModelAgents, model_agents
 from tests.support.model_server_orders import long_text

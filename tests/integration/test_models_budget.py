@@ -12,9 +12,9 @@ import pytest_asyncio
 
 from goclaw_py.agents import AgentSpec
 from goclaw_py.agents.models import ModelAgent, Provider
-from goclaw_py.core.budget import Budget
-from goclaw_py.core.errors import BudgetReached
-from goclaw_py.core.ids import AgentName
+from goclaw_py.model.budget import Budget
+from goclaw_py.model.errors import BudgetReached
+from goclaw_py.model.ids import AgentName
 from goclaw_py.ports.agent import Role
 from tests.support.model_server import ModelServer
 from tests.support.toolbox import Functions

@@ -14,7 +14,7 @@ from goclaw_py.agents import McpServer, Thinking
 from goclaw_py.agents.models import ModelAgent, Provider
 from goclaw_py.agents.models.engine import Engine
 from goclaw_py.agents.models.engines import MOST_OTHERS
-from goclaw_py.core.errors import AgentError
+from goclaw_py.model.errors import AgentError
 from goclaw_py.ports.agent import AgentResult
 from tests.support.model_agents import BOTH, KEY, WAIT_S, ModelAgents, model_agents, url
 from tests.support.model_server import ModelServer

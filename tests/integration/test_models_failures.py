@@ -12,8 +12,8 @@ import pytest
 import pytest_asyncio
 
 from goclaw_py.agents.models import Provider, Retry
-from goclaw_py.core.errors import AgentError
-from goclaw_py.core.events import TextDelta
+from goclaw_py.model.errors import AgentError
+from goclaw_py.model.run_events import TextDelta
 from tests.support.model_agents import (
     BOTH,
     KEY,

@@ -19,8 +19,8 @@ import pytest_asyncio
 from goclaw_py.agents import AgentSpec
 from goclaw_py.agents.models import ModelAgent, Provider
 from goclaw_py.agents.spec import McpServer
-from goclaw_py.core.events import ToolEnded, ToolStarted
-from goclaw_py.core.ids import AgentName
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.run_events import ToolEnded, ToolStarted
 from goclaw_py.ports.agent import AgentResult
 from tests.support.model_server import ModelServer
 from tests.support.process import ROOT

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from goclaw_py.agents.models import ModelAgent, Provider
-from goclaw_py.core.errors import AgentError
+from goclaw_py.model.errors import AgentError
 from goclaw_py.ports.agent import AgentResult
 from tests.support.model_agents import KEY, ModelAgents, fails, model_agents
 from tests.unit.agents.builders import Events, request

@@ -10,10 +10,10 @@ import pytest_asyncio
 
 from goclaw_py.agents import AgentSpec
 from goclaw_py.agents.models import ModelAgent, Provider
-from goclaw_py.core.events import TextDelta
-from goclaw_py.core.ids import AgentName
-from goclaw_py.core.requests import Mode, QueuePolicy
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.run_events import TextDelta
 from goclaw_py.ports.agent import HistoryEntry, Role, TextPart
+from goclaw_py.scheduler.models import Mode, QueuePolicy
 from tests.support.harness import Ways, a_process
 from tests.support.model_server import INPUT_TOKENS_PER_MESSAGE, ModelServer
 from tests.support.toolbox import Armed, Functions

@@ -17,11 +17,11 @@ from pydantic_ai.messages import ModelMessage
 from goclaw_py.agents import AgentSpec
 from goclaw_py.agents.models import ModelAgent, Provider
 from goclaw_py.agents.models.history import cut_entries
-from goclaw_py.core.errors import AgentError, ToolFailed
-from goclaw_py.core.events import ToolEnded, ToolStarted, Usage
-from goclaw_py.core.ids import AgentName
-from goclaw_py.core.messages import FileKind
-from goclaw_py.core.outcomes import Trigger
+from goclaw_py.model.errors import AgentError, ToolFailed
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.messages import FileKind
+from goclaw_py.model.outcomes import Trigger
+from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
 from goclaw_py.ports.agent import FilePart, HistoryEntry, Role, RunRequest
 from tests.support.mcp_server import PIXEL
 from tests.support.model_server import INPUT_TOKENS_PER_MESSAGE, ModelServer, Seen

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from goclaw_py.core.ids import AgentName
+from goclaw_py.model.ids import AgentName
 from goclaw_py.store.postgres import PostgresStore, connection
 from goclaw_py.store.sql import queries
 from tests.support.postgres import Database

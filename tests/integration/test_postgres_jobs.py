@@ -10,8 +10,8 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.core.ids import JobId, OccurrenceId
-from goclaw_py.core.occurrence import Claimed, JobUpdate, Status
+from goclaw_py.jobs.execution_models import Claimed, JobUpdate, Status
+from goclaw_py.model.ids import JobId, OccurrenceId
 from goclaw_py.ports.store import EndedOccurrence
 from goclaw_py.store.postgres import PostgresStore, connection
 from goclaw_py.store.postgres.pool import DatabaseError

@@ -8,11 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core.errors import BadJob
-from goclaw_py.core.job_json import spec_json
-from goclaw_py.core.jobs import JobState, Maker
-from goclaw_py.core.occurrence import Status
-from goclaw_py.core.schedule import At
+from goclaw_py.jobs.execution_models import Status
+from goclaw_py.jobs.job_json import spec_json
+from goclaw_py.jobs.models import JobState
+from goclaw_py.jobs.schedule import At
+from goclaw_py.model.errors import BadJob
+from goclaw_py.model.owners import Maker
 from goclaw_py.ports.store import EndedOccurrence, JobQuery
 from goclaw_py.store.postgres import PostgresStore, connection
 from tests.support.postgres import Database, run_sql

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core.errors import Fenced
-from goclaw_py.core.messages import Target
-from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.model.errors import Fenced
+from goclaw_py.model.messages import Target
+from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.store import InboxKind, InboxRow, NewRun, Stops
 from tests.support.postgres import Database
 from tests.support.stores import T0, A, World, end, inbox, new_run, world_on

@@ -17,8 +17,8 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from goclaw_py.core.errors import StoreError, StoreUnavailable
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.model.errors import StoreError, StoreUnavailable
+from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.store import Notice
 from goclaw_py.store import migrate
 from goclaw_py.store.embedded import EmbeddedPostgres

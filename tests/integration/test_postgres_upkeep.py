@@ -9,8 +9,8 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.core.ids import SessionKey
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.model.ids import SessionKey
+from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.store import Swept
 from goclaw_py.store import upkeep_rules
 from goclaw_py.store.postgres import connection

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from goclaw_py.app.schema import Dump, bring_up_to_date
-from goclaw_py.core.errors import MigrationError
+from goclaw_py.model.errors import MigrationError
 from goclaw_py.store.embedded import EmbeddedPostgres
 from goclaw_py.store.migrate import FOLDER, known, migrate, status
 from goclaw_py.store.postgres import Address, connection

@@ -9,14 +9,14 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core.commands import JobAction, JobButton, command_of, job_buttons
-from goclaw_py.core.events import RunEnded, RunStarted
-from goclaw_py.core.ids import OccurrenceId, RunId
-from goclaw_py.core.messages import (
+from goclaw_py.model.chat_commands import JobAction, JobButton, command_of, job_buttons
+from goclaw_py.model.ids import OccurrenceId, RunId
+from goclaw_py.model.messages import (
     Button,
     OutboundMessage,
 )
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_events import RunEnded, RunStarted
 from tests.botapi import BotApi, Fault, FaultKind
 from tests.support.telegram import (
     ANN,

@@ -11,8 +11,8 @@ import pytest
 from channels.telegram.client import BotClient, FileTooBig, MarkupRefused, Place, Text, Upload
 from channels.telegram.http import UPLOAD_LIMIT
 from channels.telegram.settings import Library
-from goclaw_py.core.errors import ChatGone, MaybeSent, NotSent, RateLimited, Undeliverable
-from goclaw_py.core.messages import FileKind
+from goclaw_py.model.errors import ChatGone, MaybeSent, NotSent, RateLimited, Undeliverable
+from goclaw_py.model.messages import FileKind
 from tests.botapi import BotApi, Fault, FaultKind
 from tests.botapi.files import FileKind as StoredKind
 from tests.botapi.files import png

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from goclaw_py.core.messages import (
+from goclaw_py.model.messages import (
     ChatMigrated,
     ChatReached,
     FileKind,

@@ -8,11 +8,11 @@ from itertools import pairwise
 import pytest
 
 from channels.telegram.settings import Library
-from goclaw_py.core.errors import MaybeSent, NotSent
-from goclaw_py.core.events import RunEnded, RunStarted, RunText
-from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import Button, LostDraft, OutboundMessage, Target
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.model.errors import MaybeSent, NotSent
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.messages import Button, LostDraft, OutboundMessage, Target
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_events import RunEnded, RunStarted, RunText
 from goclaw_py.ports.channel import Channel
 from tests.botapi import BotApi, Fault, FaultKind
 from tests.botapi.views import Seen

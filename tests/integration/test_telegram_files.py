@@ -9,7 +9,7 @@ import pytest
 
 from channels.telegram.http import PICTURE_LIMIT
 from channels.telegram.settings import Library
-from goclaw_py.core.errors import (
+from goclaw_py.model.errors import (
     ChannelError,
     ChatMoved,
     MaybeSent,
@@ -17,7 +17,7 @@ from goclaw_py.core.errors import (
     RateLimited,
     Undeliverable,
 )
-from goclaw_py.core.messages import Attachment, FileKind, OutboundMessage, OutFile, Target
+from goclaw_py.model.messages import Attachment, FileKind, OutboundMessage, OutFile, Target
 from goclaw_py.ports.channel import Channel
 from tests.botapi import BotApi, Fault, FaultKind
 from tests.botapi.files import FileKind as StoredKind

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from channels.telegram.settings import Library
-from goclaw_py.core.errors import ChannelError, ChannelRefused
-from goclaw_py.core.status import HEALTHY, ChannelState
+from goclaw_py.model.errors import ChannelError, ChannelRefused
+from goclaw_py.scheduler.views import HEALTHY, ChannelState
 from tests.botapi import BotApi, Fault, FaultKind
 from tests.support.bot_clients import connected as client_over
 from tests.support.telegram import ANN, CHAT, Line, connected, eventually, reply

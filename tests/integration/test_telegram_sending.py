@@ -11,7 +11,7 @@ import pytest
 
 from channels.telegram.client import MessageGone
 from channels.telegram.settings import Library
-from goclaw_py.core.errors import (
+from goclaw_py.model.errors import (
     ChannelRefused,
     ChatGone,
     ChatMoved,
@@ -21,10 +21,10 @@ from goclaw_py.core.errors import (
     TopicGone,
     Undeliverable,
 )
-from goclaw_py.core.events import RunEnded, RunStarted, RunWaits
-from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import Button, FileKind, OutboundMessage, OutFile, Target
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.messages import Button, FileKind, OutboundMessage, OutFile, Target
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_events import RunEnded, RunStarted, RunWaits
 from goclaw_py.ports.channel import Channel
 from tests.botapi import BotApi, Fault, FaultKind
 from tests.support.telegram import (

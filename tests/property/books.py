@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
-from goclaw_py.core.effects import Cancel, Effect, Ended, Join, Offer, SlowWait, Start
-from goclaw_py.core.ids import MAIN_LANE, AgentName, LaneName, RunId, SessionKey
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import Mode, Request
-from goclaw_py.core.scheduler import Scheduler
-from goclaw_py.core.status import RunState
+from goclaw_py.model.ids import MAIN_LANE, AgentName, LaneName, RunId, SessionKey
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.scheduler.effects import Cancel, Effect, Ended, Join, Offer, SlowWait, Start
+from goclaw_py.scheduler.models import Mode, Request
+from goclaw_py.scheduler.scheduler import Scheduler
+from goclaw_py.scheduler.views import RunState
 
 WAITING = (RunState.COLLECTING, RunState.QUEUED, RunState.READY)
 

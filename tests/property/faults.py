@@ -1,6 +1,6 @@
 """Faults that somebody could make in the scheduler, and a way to plant one.
 
-A fault is a change of source text. The core's modules are loaded once more, under another name,
+A fault is a change of source text. The scheduler's modules are loaded again, under another name,
 with the text changed; a text that is not there exactly once is an error, so that no fault gets lost
 when the code changes.
 """
@@ -17,20 +17,20 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
-import goclaw_py.core
+import goclaw_py.scheduler
 from tests.property.histories import CHATS, CROWD, ENDINGS, FAMILIES, PATIENT, TYPING, Setting
 from tests.property.pair import Core
 
 PACKAGE = "planted"
-SHARED = ("errors", "histogram", "ids", "outcomes", "status")
+SHARED = ("views",)
 """Values that the tests compare with their own are not loaded again."""
 
-_IMPORT = re.compile(r"from goclaw_py\.core\.(\w+) import")
+_IMPORT = re.compile(r"from goclaw_py\.scheduler\.(\w+) import")
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """In ``module`` of the core ``old`` is replaced; histories of ``setting`` must show it."""
+    """In ``module`` of the scheduler ``old`` is replaced; histories of ``setting`` must show it."""
 
     name: str
     setting: Setting
@@ -40,7 +40,7 @@ class Fault:
 
 
 class Gardener(MetaPathFinder, Loader):
-    """Imports the core's modules as ``planted.…``, with a fault or without."""
+    """Imports the scheduler's modules as ``planted.…``, with a fault or without."""
 
     def __init__(self, fault: Fault | None) -> None:
         self.fault = fault
@@ -57,12 +57,12 @@ class Gardener(MetaPathFinder, Loader):
         if module.__name__ == PACKAGE:
             return
         name = module.__name__.removeprefix(f"{PACKAGE}.")
-        source = Path(goclaw_py.core.__path__[0], f"{name}.py").read_text()
+        source = Path(goclaw_py.scheduler.__path__[0], f"{name}.py").read_text()
         fault = self.fault
         if fault is not None and fault.module == name:
             count = source.count(fault.old)
             if count != 1:
-                raise LookupError(f"{fault.name}: its text is {count} times in core.{name}")
+                raise LookupError(f"{fault.name}: its text is {count} times in scheduler.{name}")
             source = source.replace(fault.old, fault.new)
             self.planted = True
         source = _IMPORT.sub(_planted_import, source)
@@ -70,7 +70,7 @@ class Gardener(MetaPathFinder, Loader):
 
 
 def _planted_import(found: re.Match[str]) -> str:
-    package = "goclaw_py.core" if found[1] in SHARED else PACKAGE
+    package = "goclaw_py.scheduler" if found[1] in SHARED else PACKAGE
     return f"from {package}.{found[1]} import"
 
 
@@ -79,13 +79,13 @@ def plant(fault: Fault | None) -> Core:
     gardener = Gardener(fault)
     sys.meta_path.insert(0, gardener)
     try:
-        core = Core(import_module(f"{PACKAGE}.scheduler"), import_module(f"{PACKAGE}.requests"))
+        core = Core(import_module(f"{PACKAGE}.scheduler"), import_module(f"{PACKAGE}.models"))
     finally:
         sys.meta_path.remove(gardener)
         for name in [name for name in sys.modules if name.split(".")[0] == PACKAGE]:
             del sys.modules[name]
     if fault is not None and not gardener.planted:
-        raise LookupError(f"{fault.name}: core.{fault.module} is no part of the scheduler")
+        raise LookupError(f"{fault.name}: scheduler.{fault.module} is no part of the scheduler")
     return core
 
 
@@ -93,7 +93,7 @@ FAULTS = [
     Fault(
         "a cancelled run's place in its session is free at once",
         CHATS,
-        "machine",
+        "state_machine",
         "while waiting and len(active) < session.concurrency:",
         "while waiting and sum(r.state is not STOPPING for r in active.values())"
         " < session.concurrency:",
@@ -101,70 +101,70 @@ FAULTS = [
     Fault(
         "a message that interrupts does not wait for the run it has cancelled",
         CHATS,
-        "requests",
+        "models",
         "return not self.active",
         "return True",
     ),
     Fault(
         "capacity counts running ones",
         CHATS,
-        "machine",
+        "state_machine",
         "full = len(waiting) >= policy.capacity",
         "full = bool(waiting) and len(waiting) + len(session.active) >= policy.capacity",
     ),
     Fault(
         "a follow-up to a busy session is debounced again",
         CHATS,
-        "intake",
+        "admission",
         "if window_s and (session is None or _goes_on_typing(session, request, now)):",
         "if window_s:",
     ),
     Fault(
         "who types on during a short run is not collected again",
         TYPING,
-        "intake",
+        "admission",
         "return last_at is not None and now - last_at <= request.policy.debounce_s",
         "return False",
     ),
     Fault(
         "a steady typist is never served",
         TYPING,
-        "collector",
+        "debounce",
         "burst.ends_at = min(now + burst.window_s, burst.latest_at)",
         "burst.ends_at = now + burst.window_s",
     ),
     Fault(
         "the last of a session goes first",
         CROWD,
-        "machine",
+        "state_machine",
         "waiting.append(request)",
         "waiting.appendleft(request)",
     ),
     Fault(
         "the last of a lane goes first",
         CROWD,
-        "slots",
+        "lanes",
         "lane.line.append(request)",
         "lane.line.appendleft(request)",
     ),
     Fault(
         "who moves up overtakes those who wait for the lane",
         CROWD,
-        "machine",
+        "state_machine",
         "self.slots.free(request, now)\n        self.admit(session, now)",
         "self.admit(session, now)\n        self.slots.free(request, now)",
     ),
     Fault(
         "the newest is dropped instead of the oldest",
         CROWD,
-        "machine",
+        "state_machine",
         "self.end(waiting[0], Outcome.DROPPED",
         "self.end(waiting[-1], Outcome.DROPPED",
     ),
     Fault(
         "an agent's limit holds for each session",
         CROWD,
-        "machine",
+        "state_machine",
         "request.slots = self.agents.get(request.agent, self.unlimited)",
         "request.slots = self.agents.get(request.agent, self.unlimited)\n"
         "        request.slots = self.agents.setdefault("
@@ -173,7 +173,7 @@ FAULTS = [
     Fault(
         "a session keeps an agent as long as it has messages",
         CROWD,
-        "machine",
+        "state_machine",
         "                agent.line[key] = None",
         "                agent.line = {key: None, **agent.line}",
     ),
@@ -190,28 +190,28 @@ FAULTS = [
     Fault(
         "an abandoned run keeps its slots",
         CHATS,
-        "machine",
+        "state_machine",
         "Outcome.ABANDONED, request.reason))\n        self._free(request, now)",
         "Outcome.ABANDONED, request.reason))",
     ),
     Fault(
         "a deadline does not end who waits",
         CHATS,
-        "alarms",
+        "timeouts",
         "states = (_S.COLLECTING, _S.QUEUED, _S.READY, _S.RUNNING)",
         "states = (_S.RUNNING,)",
     ),
     Fault(
         "a run that was stopped ends as its task says",
         CHATS,
-        "machine",
+        "state_machine",
         "outcome = request.stop_outcome or outcome",
         "outcome = outcome or request.stop_outcome",
     ),
     Fault(
         "a message that joined has an outcome of its own",
         CHATS,
-        "machine",
+        "state_machine",
         "self.effects.append(Join(request, into))",
         "self.effects += [Join(request, into), Ended(request, Outcome.COMPLETED)]",
     ),
@@ -225,35 +225,35 @@ FAULTS = [
     Fault(
         "collect takes only one of those who wait",
         CHATS,
-        "machine",
+        "state_machine",
         "self.absorb(other, request), others))",
         "self.absorb(other, request), others[:1]))",
     ),
     Fault(
         "a turn takes more messages than it may",
         CHATS,
-        "requests",
+        "models",
         "self.pieces + other.pieces <= limits.turn_messages",
         "self.pieces + other.pieces <= limits.turn_messages + 1",
     ),
     Fault(
         "what joined a turn does not count for its size",
         CHATS,
-        "machine",
+        "state_machine",
         "        into.chars += request.chars\n",
         "",
     ),
     Fault(
         "a turn takes in messages that came after others which it may not",
         CHATS,
-        "machine",
+        "state_machine",
         "list(takewhile(lambda r: r.policy",
         "list(filter(lambda r: r.policy",
     ),
     Fault(
         "a message is offered to the run that started first",
         CHATS,
-        "machine",
+        "state_machine",
         "run = max(runs,",
         "run = min(runs,",
     ),
@@ -274,7 +274,7 @@ FAULTS = [
     Fault(
         "a stop of one sender takes what another one wrote",
         CHATS,
-        "requests",
+        "models",
         "mine = [r for r in self.active.values() if r.is_of(sender)]",
         "mine = list(self.active.values())",
     ),
@@ -288,14 +288,14 @@ FAULTS = [
     Fault(
         "who asked for a run may not stop its children",
         FAMILIES,
-        "requests",
+        "models",
         "return any(above.is_of(sender) for above in self.family.ancestors)",
         "return any(above.is_of(None) for above in ())",
     ),
     Fault(
         "who waits too long for a lane is told with every look",
         CROWD,
-        "slots",
+        "lanes",
         "if first.seq != lane.told:",
         "if True:",
     ),
@@ -316,28 +316,28 @@ FAULTS = [
     Fault(
         "a guest takes a slot of its own",
         FAMILIES,
-        "nesting",
+        "child_runs",
         "            return ancestor\n",
         "            return None\n",
     ),
     Fault(
         "a host's slot is free while its guest works",
         FAMILIES,
-        "slots",
+        "lanes",
         "            _family(guest).host = host\n",
         "            _family(guest).host = host\n            lane.active -= host is None\n",
     ),
     Fault(
         "an awaited child goes on when its parent is stopped",
         FAMILIES,
-        "nesting",
+        "child_runs",
         "        if child.awaited:\n",
         "        if not child.awaited:\n",
     ),
     Fault(
         "a child of the same agent needs an agent's slot of its own",
         FAMILIES,
-        "intake",
+        "admission",
         "request.slots = machine.unlimited",
         "pass",
     ),

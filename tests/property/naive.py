@@ -1,11 +1,11 @@
-"""What the naive scheduler can be told: the inputs of ``goclaw_py.core.scheduler.Scheduler``."""
+"""What the naive scheduler can be told: the inputs of ``scheduler.scheduler.Scheduler``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.status import RunState
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.scheduler.views import RunState
 from tests.property.naive_records import (
     ABANDONED,
     ACTIVE,

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from goclaw_py.core import requests, scheduler
-from goclaw_py.core.errors import GoclawError
-from goclaw_py.core.histogram import HistogramView
-from goclaw_py.core.ids import LaneName
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.scheduler import Scheduler
-from goclaw_py.core.status import LaneView
+from goclaw_py.common.histogram import HistogramView
+from goclaw_py.model.errors import GoclawError
+from goclaw_py.model.ids import LaneName
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.scheduler import models as requests
+from goclaw_py.scheduler import scheduler
+from goclaw_py.scheduler.scheduler import Scheduler
+from goclaw_py.scheduler.views import LaneView
 from tests.property.books import nothing_is_left
 from tests.property.histories import Dice, Setting
 from tests.property.naive import Halt, Naive

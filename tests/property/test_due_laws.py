@@ -8,12 +8,13 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.core.due import End, Go, Retry, after, begin, settled
-from goclaw_py.core.jobs import Job, JobState, Maker
-from goclaw_py.core.occurrence import ENDED_BADLY, Attempt, Status, Why
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.policy import PROFILES, Anchor, Busy, JobPolicy, Misfire, RetryOn
-from goclaw_py.core.schedule import At, Cron, Every, Schedule
+from goclaw_py.jobs.decisions import End, Go, Retry, after, begin, settled
+from goclaw_py.jobs.execution_models import ENDED_BADLY, Attempt, Status, Why
+from goclaw_py.jobs.models import Job, JobState
+from goclaw_py.jobs.policy import PROFILES, Anchor, Busy, JobPolicy, Misfire, RetryOn
+from goclaw_py.jobs.schedule import At, Cron, Every, Schedule
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.owners import Maker
 from tests.unit.core.occurring import NOON, a_job, after_s, claimed, update
 
 SECONDS = st.floats(0, 1_000_000)

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from bench.heartbeat.leaks import BETWEEN, INVISIBLE, UNDERSCORES, WORDS, WRAPPERS, leaks
 from channels.telegram.format import plain, render
-from goclaw_py.core.heartbeat import AckPosition
-from goclaw_py.core.heartbeat_reply import Judgement, alert_key, judge, without_token
-from goclaw_py.core.text import is_blank
+from goclaw_py.common.text import is_blank
+from goclaw_py.delivery.ok_token import AckPosition, Judgement, alert_key, judge, without_token
 
 TOKEN = "HEARTBEAT_OK"
 

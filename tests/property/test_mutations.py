@@ -47,7 +47,7 @@ def test_a_core_with_no_fault_planted_shows_none(setting: Setting) -> None:
 
 
 def test_a_fault_whose_text_is_gone_is_an_error() -> None:
-    gone = Fault("gone", CHATS, "machine", "no line of the code reads like this", "")
+    gone = Fault("gone", CHATS, "state_machine", "no line of the code reads like this", "")
     with pytest.raises(LookupError, match="0 times in"):
         plant(gone)
 

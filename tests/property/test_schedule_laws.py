@@ -10,11 +10,9 @@ from itertools import pairwise
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from goclaw_py.core.errors import BadSchedule, NeverFires, TooFrequent
-from goclaw_py.core.ids import JobId
-from goclaw_py.core.moments import local_text, parse_moment, strict_moment
-from goclaw_py.core.policy import Anchor, FirstRun, OnShort
-from goclaw_py.core.schedule import (
+from goclaw_py.common.datetimes import local_text, parse_moment, strict_moment
+from goclaw_py.jobs.policy import Anchor, FirstRun, OnShort
+from goclaw_py.jobs.schedule import (
     MAX_INTERVAL,
     At,
     Cron,
@@ -33,6 +31,8 @@ from goclaw_py.core.schedule import (
     spaced,
     upcoming,
 )
+from goclaw_py.model.errors import BadSchedule, NeverFires, TooFrequent
+from goclaw_py.model.ids import JobId
 
 MILLISECOND = timedelta(milliseconds=1)
 

@@ -16,9 +16,9 @@ from hypothesis.stateful import (
     rule,
 )
 
-from goclaw_py.core.ids import AgentName, LaneName, RunId, SessionKey
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.requests import Drop, Mode, QueuePolicy, Request
+from goclaw_py.model.ids import AgentName, LaneName, RunId, SessionKey
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy, Request
 from tests.property.books import Books
 
 GRACE_S = 3.0

@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 
 import pytest
 
-from goclaw_py.core.errors import StoreError
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import AgentName, RunId, SessionKey
-from goclaw_py.core.messages import Target
-from goclaw_py.core.outcomes import Outcome, Reason, Trigger
+from goclaw_py.model.errors import StoreError
+from goclaw_py.model.ids import AgentName, RunId, SessionKey
+from goclaw_py.model.messages import Target
+from goclaw_py.model.outcomes import Outcome, Reason, Trigger
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import InboxKind, InboxRow, NewRun, RunEnd, Stops, Summary, ToolCall
 from goclaw_py.store import upkeep_rules
 from tests.support.postgres import Database

@@ -15,12 +15,12 @@ from typing import TypeVar
 
 import pytest
 
-from goclaw_py.core.beats import BeatEnd, BeatKind, BeatStatus, ClaimedBeat, Plan, Skip
-from goclaw_py.core.errors import HeartbeatError, StoreError
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import AgentName, BeatId, RunId
-from goclaw_py.core.messages import OutboundMessage, Target
-from goclaw_py.core.outcomes import Outcome, Reason, Trigger
+from goclaw_py.heartbeat.models import BeatEnd, BeatStatus, ClaimedBeat, Plan, Skip
+from goclaw_py.model.errors import HeartbeatError, StoreError
+from goclaw_py.model.ids import AgentName, BeatId, RunId
+from goclaw_py.model.messages import OutboundMessage, Target
+from goclaw_py.model.outcomes import BeatKind, Outcome, Reason, Trigger
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import InboxKind, NewInbox
 from tests.support.postgres import Database
 from tests.support.store_beats import run_end, run_for

@@ -15,13 +15,14 @@ from typing import TypeVar
 
 import pytest
 
-from goclaw_py.core.errors import JobError, StoreError
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import JobId, OccurrenceId, Owner, RunId, SessionKey
-from goclaw_py.core.jobs import Job, JobState, Maker
-from goclaw_py.core.messages import Target
-from goclaw_py.core.occurrence import Claimed, JobUpdate, OccurrenceEnd, Status, Why
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.jobs.execution_models import Claimed, JobUpdate, OccurrenceEnd, Status, Why
+from goclaw_py.jobs.models import Job, JobState
+from goclaw_py.model.errors import JobError, StoreError
+from goclaw_py.model.ids import JobId, OccurrenceId, Owner, RunId, SessionKey
+from goclaw_py.model.messages import Target
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.owners import Maker
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import EndedOccurrence, JobQuery
 from tests.support.postgres import Database
 from tests.support.store_jobs import a_spec, run_end, run_for

@@ -11,7 +11,7 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.store import OutboxState
 from tests.property.test_stores_agree import Player
 from tests.support.stores import PLACES, A, InMemory, at, end, world_on

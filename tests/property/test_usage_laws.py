@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import MAIN_LANE, AgentName, LaneName, RunId, SessionKey
-from goclaw_py.core.outcomes import Outcome, Trigger
-from goclaw_py.core.usage_view import (
+from goclaw_py.common.timezones import zone
+from goclaw_py.model.ids import MAIN_LANE, AgentName, LaneName, RunId, SessionKey
+from goclaw_py.model.outcomes import Outcome, Trigger
+from goclaw_py.model.run_events import Usage
+from goclaw_py.ports.store import NewRun, RunEnd
+from goclaw_py.runs.usage_report import (
     NOTHING_USED,
     Grouping,
     Span,
@@ -25,8 +27,6 @@ from goclaw_py.core.usage_view import (
     span_of,
     total_of,
 )
-from goclaw_py.core.zones import zone
-from goclaw_py.ports.store import NewRun, RunEnd
 from tests.support.postgres import Database
 from tests.support.stores import AGENT, ANN, T0, A, InMemory, World, inbox, world_on
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from goclaw_py.core.errors import ChannelError, MaybeSent, NotSent, StoreUnavailable
-from goclaw_py.core.events import RunSignal
-from goclaw_py.core.messages import InboundMessage, OutboundMessage
+from goclaw_py.model.errors import ChannelError, MaybeSent, NotSent, StoreUnavailable
+from goclaw_py.model.messages import InboundMessage, OutboundMessage
+from goclaw_py.model.run_events import RunSignal
 from goclaw_py.ports.channel import Intake
 from goclaw_py.testing.channel import RecordingChannel
 from tests.chaos.facts import Seen

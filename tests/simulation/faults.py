@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from goclaw_py.core.requests import SessionQueue
-from goclaw_py.runtime.cluster import Cluster
-from goclaw_py.runtime.gateway import Gateway
-from goclaw_py.runtime.jobs.occurrences import Occurrences
-from goclaw_py.runtime.outbox import Outbox
+from goclaw_py.cluster.membership import Cluster
+from goclaw_py.delivery.outbox_sender import Outbox
+from goclaw_py.jobs.executions import Occurrences
+from goclaw_py.messages.ingestion import Gateway
+from goclaw_py.scheduler.models import SessionQueue
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from goclaw_py.store.memory.inbox import Inbox
 from goclaw_py.store.memory.job_tables import JobTables

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from goclaw_py.core.requests import Mode
+from goclaw_py.scheduler.models import Mode
 from tests.simulation.trouble import FOR_EVER, LONGEST_S, MILD, ROUGH, WILD, Fate, Forced
 
 TROUBLE_S = 30.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from goclaw_py.core.beats import OPEN
+from goclaw_py.heartbeat.models import OPEN
 from goclaw_py.ports.store import InboxKind
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.store.memory.tables import InboxRecord, OutboxRecord, RunRecord

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from goclaw_py.core.requests import Mode
+from goclaw_py.scheduler.models import Mode
 from tests.simulation.plan import Plan, Saying, Start, Work
 from tests.simulation.trouble import FOR_EVER, Fate, Forced
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.runtime.cluster import Cluster
-from goclaw_py.runtime.gateway import Gateway
-from goclaw_py.runtime.outbox import Outbox
+from goclaw_py.cluster.membership import Cluster
+from goclaw_py.delivery.outbox_sender import Outbox
+from goclaw_py.messages.ingestion import Gateway
 from tests.chaos.law import Rule
 from tests.simulation import scenes
 from tests.simulation.faults import FAULTS, Fault, planted

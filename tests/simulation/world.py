@@ -14,17 +14,17 @@ from types import SimpleNamespace
 from typing import Any, assert_never
 from unittest.mock import patch
 
-from goclaw_py.core.beats import OPEN
-from goclaw_py.core.beats import Plan as BeatPlan
-from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.heartbeat import HeartbeatPolicy
-from goclaw_py.core.ids import CRON_LANE, MAIN_AGENT, MAIN_LANE, OccurrenceId
-from goclaw_py.core.jobs import JobState
-from goclaw_py.core.occurrence import Logged, Status
-from goclaw_py.core.requests import Mode, QueuePolicy
+from goclaw_py.common import clock as clocks
+from goclaw_py.heartbeat.decisions import HeartbeatPolicy
+from goclaw_py.heartbeat.models import OPEN
+from goclaw_py.heartbeat.models import Plan as BeatPlan
+from goclaw_py.heartbeat.module import HeartbeatSetup
+from goclaw_py.jobs.execution_models import Logged, Status
+from goclaw_py.jobs.models import JobState
+from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.ids import CRON_LANE, MAIN_AGENT, MAIN_LANE, OccurrenceId
 from goclaw_py.ports.jobs import JobChange
-from goclaw_py.runtime import clock as clocks
-from goclaw_py.runtime.heartbeat.service import HeartbeatSetup
+from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.clock import START
 from tests.chaos.facts import Facts, Said

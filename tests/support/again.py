@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from goclaw_py.core import wording
+from goclaw_py.delivery import texts
 
-SENT_AGAIN = f"\n\n{wording.sent_again('telegram')}"
+SENT_AGAIN = f"\n\n{texts.sent_again('telegram')}"
 """As it ends such a message in Telegram."""
 
 

@@ -6,13 +6,13 @@ import asyncio
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from goclaw_py.core.beats import OPEN, Beat, Plan
-from goclaw_py.core.heartbeat import HeartbeatPolicy
-from goclaw_py.core.ids import MAIN_AGENT, AgentName
-from goclaw_py.core.messages import Target
-from goclaw_py.core.outcomes import Trigger
+from goclaw_py.heartbeat.decisions import HeartbeatPolicy
+from goclaw_py.heartbeat.models import OPEN, Beat, Plan
+from goclaw_py.heartbeat.module import HeartbeatSetup
+from goclaw_py.model.ids import MAIN_AGENT, AgentName
+from goclaw_py.model.messages import Target
+from goclaw_py.model.outcomes import Trigger
 from goclaw_py.ports.agent import RunRequest
-from goclaw_py.runtime.heartbeat.service import HeartbeatSetup
 from goclaw_py.testing.agents import Say, ScriptedAgent, Step
 from goclaw_py.testing.clock import START
 from tests.support.harness import GatewayProcess, Ways

@@ -12,7 +12,7 @@ from itertools import count
 
 from channels.console import ConsoleChannel
 from channels.console import factory as console_kind
-from goclaw_py.core.errors import (
+from goclaw_py.model.errors import (
     ChannelRefused,
     ChatGone,
     ChatMoved,
@@ -22,7 +22,7 @@ from goclaw_py.core.errors import (
     StoreUnavailable,
     Undeliverable,
 )
-from goclaw_py.core.messages import (
+from goclaw_py.model.messages import (
     Attachment,
     FileKind,
     InboundMessage,

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from channels.telegram import factory as telegram_kind
 from channels.telegram.settings import Library
-from goclaw_py.core.messages import (
+from goclaw_py.model.messages import (
     PeerKind,
     Target,
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from goclaw_py.cli.doctor.finding import Machine, Work, World
 from goclaw_py.config import load
-from goclaw_py.core.messages import Sender
+from goclaw_py.model.messages import Sender
 from goclaw_py.ports.store import Person, Standing
 from goclaw_py.store.migrate import Status as Schema
 from goclaw_py.store.postgres.checkup import Checkup

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Self
 
-from goclaw_py.core.messages import OutboundMessage
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.pacing import UNPACED, Pace
+from goclaw_py.delivery.rate_limit import UNPACED, Pace
+from goclaw_py.model.messages import OutboundMessage
+from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.store import OutboxRow
 from goclaw_py.testing.channel import Failure, RecordingChannel
 from tests.support.harness import GatewayProcess

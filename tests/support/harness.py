@@ -22,8 +22,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from goclaw_py.core.errors import StoreUnavailable, ToolFailed
-from goclaw_py.core.ids import (
+from goclaw_py.chats.access_control import Doorkeeper
+from goclaw_py.chats.session_settings import ChatRules
+from goclaw_py.cluster.membership import Cluster
+from goclaw_py.common.wakeup import Wake
+from goclaw_py.delivery.outbox_sender import Outbox
+from goclaw_py.gateway.container import Surroundings, Works
+from goclaw_py.gateway.service import GatewayControl
+from goclaw_py.heartbeat.module import HeartbeatSetup
+from goclaw_py.jobs.module import JobSetup
+from goclaw_py.messages.channel_supervisor import Supervisor
+from goclaw_py.messages.chat_run import Runner
+from goclaw_py.messages.command_handlers import Commands
+from goclaw_py.messages.ingestion import Gateway
+from goclaw_py.model.errors import StoreUnavailable, ToolFailed
+from goclaw_py.model.ids import (
     CRON_LANE,
     MAIN_AGENT,
     MAIN_LANE,
@@ -32,37 +45,24 @@ from goclaw_py.core.ids import (
     NodeId,
     SessionKey,
 )
-from goclaw_py.core.messages import InboundMessage, PeerKind, Sender, Target
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.requests import QueuePolicy
-from goclaw_py.core.routing import (
+from goclaw_py.model.messages import InboundMessage, PeerKind, Sender, Target
+from goclaw_py.model.metrics_port import NO_METER, Meter
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.session_keys import (
     AccessRules,
     DirectPolicy,
     GroupPolicy,
     StopPolicy,
     chat_session,
 )
-from goclaw_py.core.scheduler import Scheduler
 from goclaw_py.ports.agent import AgentLoop, Role, RunRequest
 from goclaw_py.ports.store import Notice, Place, Recovery
 from goclaw_py.ports.tools import Here, Toolbox, ToolSpec
-from goclaw_py.runtime.cluster import Cluster
-from goclaw_py.runtime.commands import Commands
-from goclaw_py.runtime.control import GatewayControl
-from goclaw_py.runtime.dispatcher import Dispatcher
-from goclaw_py.runtime.doorkeeper import Doorkeeper
-from goclaw_py.runtime.gateway import Gateway
-from goclaw_py.runtime.heartbeat.service import HeartbeatSetup
-from goclaw_py.runtime.jobs.office import JobSetup
-from goclaw_py.runtime.ledger import Limits
-from goclaw_py.runtime.meter import NO_METER, Meter
-from goclaw_py.runtime.outbox import Outbox
-from goclaw_py.runtime.policies import ChatRules
-from goclaw_py.runtime.runner import Runner
-from goclaw_py.runtime.spans import NO_SPANS, Spans
-from goclaw_py.runtime.supervisor import Supervisor
-from goclaw_py.runtime.wake import Wake
-from goclaw_py.runtime.works import Surroundings, Works
+from goclaw_py.runs.budget_tracker import Limits
+from goclaw_py.runs.tracing_port import NO_SPANS, Spans
+from goclaw_py.scheduler.dispatcher import Dispatcher
+from goclaw_py.scheduler.models import QueuePolicy
+from goclaw_py.scheduler.scheduler import Scheduler
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel

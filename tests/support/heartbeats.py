@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from goclaw_py.core.beats import Beat, BeatKind, BeatStatus, Event, Heartbeat
-from goclaw_py.core.checklist import Checklist, parse, with_item
-from goclaw_py.core.checklist_lines import escaped
-from goclaw_py.core.errors import BadChecklist, ChecklistChanged, GoclawError, UnknownAgent
-from goclaw_py.core.heartbeat import HeartbeatPolicy
-from goclaw_py.core.heartbeat_view import HeartbeatView, Rehearsal, Route
-from goclaw_py.core.ids import MAIN_AGENT, AgentName, BeatId
-from goclaw_py.core.messages import Target
-from goclaw_py.core.pages import Cursor
+from goclaw_py.heartbeat.checklist.checklist import Checklist, parse, with_item
+from goclaw_py.heartbeat.checklist.lines import escaped
+from goclaw_py.heartbeat.decisions import HeartbeatPolicy
+from goclaw_py.heartbeat.models import Beat, BeatStatus, Event, Heartbeat
+from goclaw_py.heartbeat.views import HeartbeatView, Rehearsal
+from goclaw_py.model.errors import BadChecklist, ChecklistChanged, GoclawError, UnknownAgent
+from goclaw_py.model.ids import MAIN_AGENT, AgentName, BeatId
+from goclaw_py.model.messages import Target
+from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.pagination import Cursor
+from goclaw_py.model.routes import Route
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.heartbeat import BeatBegun, NoBeat
 from goclaw_py.testing.clock import LoopClock

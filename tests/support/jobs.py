@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from goclaw_py.core.jobs import Job, JobTarget, Maker, Message, Notify, Payload, Prompt, owner_of
-from goclaw_py.core.messages import PeerKind, Target
-from goclaw_py.core.occurrence import Logged
-from goclaw_py.core.policy import DEFAULT_PROFILE, Profile, policy_with
-from goclaw_py.core.schedule import At, Every, Schedule
+from goclaw_py.jobs.creation import Rules
+from goclaw_py.jobs.execution_models import Logged
+from goclaw_py.jobs.models import Job, JobTarget, Message, Notify, Payload, Prompt
+from goclaw_py.jobs.module import JobSetup
+from goclaw_py.jobs.policy import DEFAULT_PROFILE, Profile, policy_with
+from goclaw_py.jobs.schedule import At, Every, Schedule
+from goclaw_py.model.messages import PeerKind, Target
+from goclaw_py.model.owners import Maker, owner_of
 from goclaw_py.ports.jobs import Asker, JobDesk, JobDraft
-from goclaw_py.runtime.jobs.making import Rules
-from goclaw_py.runtime.jobs.office import JobSetup
 from goclaw_py.testing.clock import START
 from tests.support.harness import GatewayProcess
 

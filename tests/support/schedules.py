@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from goclaw_py.core.ids import AgentName, Owner
-from goclaw_py.core.jobs import Maker
-from goclaw_py.core.messages import Target
-from goclaw_py.core.policy import PROFILES, Profile
+from goclaw_py.jobs.creation import Rules
+from goclaw_py.jobs.policy import PROFILES, Profile
+from goclaw_py.jobs.service import JobDesk
+from goclaw_py.model.ids import AgentName, Owner
+from goclaw_py.model.messages import Target
+from goclaw_py.model.owners import Maker
 from goclaw_py.ports.jobs import Asker
 from goclaw_py.ports.store import JobQuery
 from goclaw_py.ports.tools import Toolbox
-from goclaw_py.runtime.jobs.desk import JobDesk
-from goclaw_py.runtime.jobs.making import Rules
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.clock import LoopClock
 from goclaw_py.tools import Permissions

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count
 
-from goclaw_py.core.beats import (
+from goclaw_py.heartbeat.models import (
     Beat,
     BeatEnd,
     BeatStatus,
@@ -14,9 +14,9 @@ from goclaw_py.core.beats import (
     Heartbeat,
     Plan,
 )
-from goclaw_py.core.ids import CRON_LANE, AgentName, BeatId, NodeId, RunId, SessionKey
-from goclaw_py.core.messages import OutboundMessage, Target
-from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.model.ids import CRON_LANE, AgentName, BeatId, NodeId, RunId, SessionKey
+from goclaw_py.model.messages import OutboundMessage, Target
+from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.ports.store import NewRun, RunEnd, Store
 from tests.support.stores import AGENT, ANN, T0, A, at
 

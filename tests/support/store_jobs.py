@@ -7,11 +7,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count
 
-from goclaw_py.core.ids import CRON_LANE, JobId, NodeId, OccurrenceId, Owner, RunId, SessionKey
-from goclaw_py.core.jobs import Job, JobSpec, Maker, Prompt
-from goclaw_py.core.occurrence import Claimed, JobUpdate, OccurrenceEnd, Status
-from goclaw_py.core.outcomes import Outcome, Trigger
-from goclaw_py.core.schedule import Every
+from goclaw_py.jobs.execution_models import Claimed, JobUpdate, OccurrenceEnd, Status
+from goclaw_py.jobs.models import Job, JobSpec, Prompt
+from goclaw_py.jobs.schedule import Every
+from goclaw_py.model.ids import CRON_LANE, JobId, NodeId, OccurrenceId, Owner, RunId, SessionKey
+from goclaw_py.model.outcomes import Outcome, Trigger
+from goclaw_py.model.owners import Maker
 from goclaw_py.ports.store import NewRun, RunEnd, Store
 from tests.support.stores import AGENT, T0, A, at
 

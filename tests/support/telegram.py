@@ -19,8 +19,8 @@ import aiohttp
 from channels.telegram import factory
 from channels.telegram.settings import Library
 from channels.telegram.webhook import SECRET_HEADER, secret_of
-from goclaw_py.core.errors import ChannelRefused, StoreUnavailable
-from goclaw_py.core.messages import (
+from goclaw_py.model.errors import ChannelRefused, StoreUnavailable
+from goclaw_py.model.messages import (
     ChatMigrated,
     ChatReached,
     Inbound,

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from goclaw_py.core.errors import ToolFailed
+from goclaw_py.model.errors import ToolFailed
 from goclaw_py.ports.agent import AgentLoop, AgentResult, Emit, RunRequest
 from goclaw_py.ports.tools import Toolbox, ToolSpec
 

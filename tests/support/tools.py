@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from goclaw_py.core.errors import ToolFailed
-from goclaw_py.core.ids import AgentName, RunId, SessionKey
-from goclaw_py.core.messages import OutFile, Target
-from goclaw_py.core.outcomes import Trigger
+from goclaw_py.model.errors import ToolFailed
+from goclaw_py.model.ids import AgentName, RunId, SessionKey
+from goclaw_py.model.messages import OutFile, Target
+from goclaw_py.model.outcomes import Trigger
 from goclaw_py.ports.heartbeat import HeartbeatDesk
 from goclaw_py.ports.jobs import Asker, JobDesk
 from goclaw_py.ports.tools import Here, Toolbox

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from goclaw_py.core.explanation import Explanation
-from goclaw_py.runtime.control import GatewayControl, StoreControl
+from goclaw_py.gateway.service import GatewayControl, StoreControl
+from goclaw_py.model.explanation import Explanation
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from goclaw_py.testing.clock import LoopClock
 from tests.support.figures import snapshots_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from goclaw_py.core.ids import JobId
+from goclaw_py.model.ids import JobId
 from goclaw_py.ports.jobs import WorkSource
 from goclaw_py.ports.store import NewWork, Store, WorkState
 from goclaw_py.sources import TableSource

@@ -31,7 +31,11 @@ class Gate:
     least_percent: float
 
 
-GATES = (Gate("goclaw_py/core", "goclaw_py/core/", 95.0), Gate("all", "", 90.0))
+GATES = (
+    Gate("goclaw_py/scheduler", "goclaw_py/scheduler/", 95.0),
+    Gate("goclaw_py/jobs", "goclaw_py/jobs/", 95.0),
+    Gate("all", "", 90.0),
+)
 
 
 UNMEASURED = (

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.core.messages import (
+from goclaw_py.model.messages import (
     Attachment,
     Button,
     FileKind,

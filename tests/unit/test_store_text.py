@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.core.messages import PeerKind, Sender
+from goclaw_py.model.messages import PeerKind, Sender
 from goclaw_py.store.text import storable
 
 any_text = st.text(st.characters(exclude_categories=()))

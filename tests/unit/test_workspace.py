@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from goclaw_py import workspace as module
-from goclaw_py.core.paths import MAX_NAME_BYTES
+from goclaw_py.model.workspace_paths import MAX_NAME_BYTES
 from goclaw_py.workspace import EntryKind, NotThere, Workspace, WorkspaceError
 
 

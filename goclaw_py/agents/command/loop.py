@@ -15,9 +15,9 @@ from goclaw_py.agents.command.process import USUAL, NotStarted, program
 from goclaw_py.agents.command.spec import Call, CommandSpec, Told
 from goclaw_py.agents.command.talk import Talk, too_much
 from goclaw_py.agents.models.scrub import hide
-from goclaw_py.core.errors import AgentError
-from goclaw_py.core.events import NO_USAGE, TextDelta
-from goclaw_py.core.ids import AgentName
+from goclaw_py.model.errors import AgentError
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.run_events import NO_USAGE, TextDelta
 from goclaw_py.ports.agent import AgentResult, Emit, HistoryEntry, Role, RunRequest, Step
 
 FORMAT = "command"

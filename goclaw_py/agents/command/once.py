@@ -9,9 +9,9 @@ from goclaw_py.agents.command.output import Plain
 from goclaw_py.agents.command.process import USUAL, NotStarted, program
 from goclaw_py.agents.command.talk import Talk, too_much
 from goclaw_py.agents.models.scrub import hide
-from goclaw_py.core.errors import AgentError
-from goclaw_py.core.events import NO_USAGE, TextDelta
-from goclaw_py.core.text import cut_text
+from goclaw_py.common.text import cut_text
+from goclaw_py.model.errors import AgentError
+from goclaw_py.model.run_events import NO_USAGE, TextDelta
 from goclaw_py.ports.agent import AgentLoop, AgentResult, Emit, RunRequest, Step
 
 MAX_OUTPUT = 1_000_000

@@ -10,7 +10,7 @@ from typing import Protocol
 import orjson
 
 from goclaw_py.agents.command.spec import CommandSpec, OutputKind, UsagePaths
-from goclaw_py.core.events import Usage
+from goclaw_py.model.run_events import Usage
 
 MAX_LINE = 4 * 1024 * 1024
 """Bytes of a line of JSON: a tool's result may be in it."""

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from goclaw_py.agents.command.process import exit_code
-from goclaw_py.core.errors import AgentError
+from goclaw_py.model.errors import AgentError
 
 MAX_OUTPUT = 256 * 1024 * 1024
 """Bytes that a program may write in one run, errors included; one that writes more is ended."""

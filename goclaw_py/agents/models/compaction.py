@@ -27,9 +27,9 @@ from pydantic_ai.messages import (
 )
 
 from goclaw_py.agents.models.history import load, mark_of
-from goclaw_py.core.errors import AgentError, BudgetReached
-from goclaw_py.core.events import Compacted
-from goclaw_py.core.text import cut_text
+from goclaw_py.common.text import cut_text
+from goclaw_py.model.errors import AgentError, BudgetReached
+from goclaw_py.model.run_events import Compacted
 from goclaw_py.ports.agent import Emit, HistoryEntry, Role
 
 _log = logging.getLogger(__name__)

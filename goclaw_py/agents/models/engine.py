@@ -12,7 +12,7 @@ from goclaw_py.agents.models.providers import Access
 from goclaw_py.agents.models.run import Asked, Run
 from goclaw_py.agents.models.toolset import REPEATS
 from goclaw_py.agents.spec import AgentSpec
-from goclaw_py.core.errors import AgentError
+from goclaw_py.model.errors import AgentError
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
 
 if TYPE_CHECKING:

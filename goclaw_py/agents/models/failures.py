@@ -28,7 +28,7 @@ from pydantic_ai.exceptions import (
 
 from goclaw_py.agents.models.connection import NO_ENTRY
 from goclaw_py.agents.models.scrub import scrub
-from goclaw_py.core.errors import AgentError
+from goclaw_py.model.errors import AgentError
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from goclaw_py.agents.command.process import MARK, end_marked
 from goclaw_py.agents.models.mcp_text import failure_of, name_of, text_of
 from goclaw_py.agents.models.scrub import scrub
 from goclaw_py.agents.spec import McpServer
-from goclaw_py.core.errors import ToolFailed
+from goclaw_py.model.errors import ToolFailed
 from goclaw_py.ports.tools import ToolSpec
 
 _log = logging.getLogger(__name__)

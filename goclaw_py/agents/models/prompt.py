@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from pydantic_ai.messages import BinaryContent, UserContent
 
-from goclaw_py.core.messages import FileKind
+from goclaw_py.model.messages import FileKind
 from goclaw_py.ports.agent import FilePart, MessagePart
 
 MOST_BYTES = 5_000_000

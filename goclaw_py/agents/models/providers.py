@@ -26,7 +26,7 @@ from goclaw_py.agents.models.fallback import Fallback
 from goclaw_py.agents.models.scrub import scrub
 from goclaw_py.agents.models.transport import retrying_client, timeout
 from goclaw_py.agents.spec import Thinking
-from goclaw_py.core.errors import AgentError
+from goclaw_py.model.errors import AgentError
 
 _log = logging.getLogger(__name__)
 

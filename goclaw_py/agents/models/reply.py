@@ -21,8 +21,8 @@ from pydantic_ai.messages import (
 from pydantic_ai.result import AgentStream
 
 from goclaw_py.agents.models.history import BETWEEN_PARTS, cut_entries
-from goclaw_py.core.events import TextDelta, ToolEnded, ToolStarted
-from goclaw_py.core.text import cut_text
+from goclaw_py.common.text import cut_text
+from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted
 from goclaw_py.ports.agent import Emit, HistoryEntry
 
 MOST_RESULT = 2_000

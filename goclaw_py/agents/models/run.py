@@ -33,11 +33,11 @@ from goclaw_py.agents.models.history import drop_blanks, to_entries
 from goclaw_py.agents.models.prompt import prompt_of
 from goclaw_py.agents.models.reply import Reply, Trace, context_tokens
 from goclaw_py.agents.models.toolset import RunTools
-from goclaw_py.core import wording
-from goclaw_py.core.budget import Limit, Scope
-from goclaw_py.core.errors import AgentError, BudgetReached
-from goclaw_py.core.events import Usage
-from goclaw_py.core.outcomes import Trigger
+from goclaw_py.delivery import texts
+from goclaw_py.model.budget import Limit, Scope
+from goclaw_py.model.errors import AgentError, BudgetReached
+from goclaw_py.model.outcomes import Trigger
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest, Step
 from goclaw_py.ports.tools import Toolbox
 
@@ -257,7 +257,7 @@ class Run:
             raise self._over(limit)
 
     def _over(self, limit: Limit) -> BudgetReached:
-        said = wording.over_budget(Scope.RUN, limit, self._budget)
+        said = texts.over_budget(Scope.RUN, limit, self._budget)
         return BudgetReached(said, f"the run's budget of {limit.value} is used up")
 
 

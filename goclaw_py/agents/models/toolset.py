@@ -12,7 +12,7 @@ from pydantic_ai.exceptions import ToolFailed as ToolRefused
 from pydantic_ai.toolsets import AbstractToolset
 from pydantic_ai.toolsets.abstract import SchemaValidatorProt, ToolsetTool
 
-from goclaw_py.core.errors import ToolFailed
+from goclaw_py.model.errors import ToolFailed
 from goclaw_py.ports.agent import not_recorded
 from goclaw_py.ports.tools import Toolbox
 

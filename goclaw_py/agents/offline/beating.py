@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 
 from goclaw_py.agents.offline.turn import Turn, phrase
-from goclaw_py.core.checklist_lines import unescaped
-from goclaw_py.core.heartbeat_reply import HEARTBEAT_OK, without_token
-from goclaw_py.core.text import cut_text, is_blank
+from goclaw_py.common.text import cut_text, is_blank
+from goclaw_py.delivery.ok_token import HEARTBEAT_OK, without_token
+from goclaw_py.heartbeat.checklist.lines import unescaped
 
 _MOST = 50
 _CHARS = 300

@@ -9,8 +9,8 @@ from goclaw_py.agents.offline.scheduling import SCHEDULING
 from goclaw_py.agents.offline.talking import TALKING
 from goclaw_py.agents.offline.tooling import TOOLING, announced
 from goclaw_py.agents.offline.turn import Answer, Turn, phrase, quote
-from goclaw_py.core.errors import ToolFailed
-from goclaw_py.core.outcomes import Trigger
+from goclaw_py.model.errors import ToolFailed
+from goclaw_py.model.outcomes import Trigger
 from goclaw_py.ports.agent import AgentResult, Emit, FilePart, RunRequest
 
 

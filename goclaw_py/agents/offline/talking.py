@@ -6,8 +6,8 @@ import asyncio
 import re
 
 from goclaw_py.agents.offline.turn import Turn, phrase, quote
-from goclaw_py.core.errors import AgentError
-from goclaw_py.core.events import TextDelta
+from goclaw_py.model.errors import AgentError
+from goclaw_py.model.run_events import TextDelta
 from goclaw_py.ports.agent import Role
 
 MAX_COUNT = 1000

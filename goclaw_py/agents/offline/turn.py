@@ -7,9 +7,9 @@ import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from goclaw_py.core.errors import ToolFailed
-from goclaw_py.core.events import TextDelta, ToolEnded, ToolStarted
-from goclaw_py.core.text import cut_text
+from goclaw_py.common.text import cut_text
+from goclaw_py.model.errors import ToolFailed
+from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted
 from goclaw_py.ports.agent import Emit, RunRequest
 
 _QUOTE_CHARS = 120

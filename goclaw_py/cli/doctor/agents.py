@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from goclaw_py.cli.doctor.finding import Finding, World
-from goclaw_py.core.errors import GoclawError, SettingError
+from goclaw_py.model.errors import GoclawError, SettingError
 
 if TYPE_CHECKING:
     from goclaw_py.config.budgets import DayBudget
@@ -40,7 +40,7 @@ def check_parts(world: World) -> Iterator[Finding]:
 def check_keys(world: World) -> Iterator[Finding]:
     """Whether every model of an agent has a library, and a key or a server that may need none."""
     from goclaw_py.config import api_key  # noqa: PLC0415
-    from goclaw_py.core.ids import AgentName  # noqa: PLC0415
+    from goclaw_py.model.ids import AgentName  # noqa: PLC0415
 
     for name, agent in world.settings.agents.items():
         subject, place = f"agent {name}", f"agents.{name}"
@@ -138,7 +138,7 @@ def _hidden_limits(world: World) -> Iterator[Finding]:
 
 def check_programs(world: World) -> Iterator[Finding]:
     """Whether the programs that answer as agents are there."""
-    from goclaw_py.core.ids import AgentName  # noqa: PLC0415
+    from goclaw_py.model.ids import AgentName  # noqa: PLC0415
 
     is_used = False
     for name, agent in world.settings.agents.items():
@@ -186,9 +186,9 @@ def _check_program(world: World, subject: str, program: str, folder: Path, place
 
 def check_instructions(world: World) -> Iterator[Finding]:
     """Whether the files that agents are told are there."""
-    from goclaw_py.core.errors import AgentError  # noqa: PLC0415
-    from goclaw_py.core.ids import AgentName  # noqa: PLC0415
-    from goclaw_py.runtime.instructions import Instructions  # noqa: PLC0415
+    from goclaw_py.model.errors import AgentError  # noqa: PLC0415
+    from goclaw_py.model.ids import AgentName  # noqa: PLC0415
+    from goclaw_py.runs.instructions import Instructions  # noqa: PLC0415
 
     settings = world.settings
     names = [AgentName(name) for name in settings.agents]
@@ -210,10 +210,10 @@ def check_instructions(world: World) -> Iterator[Finding]:
 
 def check_heartbeats(world: World) -> Iterator[Finding]:
     """How each agent beats, and whether the channel of its alerts is switched on (SPEC HB-8)."""
+    from goclaw_py.common.durations import in_words  # noqa: PLC0415
     from goclaw_py.config import heartbeat_policy, switched_off  # noqa: PLC0415
-    from goclaw_py.core.heartbeat_target import heartbeat_target_text  # noqa: PLC0415
-    from goclaw_py.core.ids import AgentName  # noqa: PLC0415
-    from goclaw_py.core.intervals import in_words  # noqa: PLC0415
+    from goclaw_py.heartbeat.target import heartbeat_target_text  # noqa: PLC0415
+    from goclaw_py.model.ids import AgentName  # noqa: PLC0415
 
     settings = world.settings
     for name in map(AgentName, settings.agents):
@@ -233,9 +233,9 @@ def check_heartbeats(world: World) -> Iterator[Finding]:
 def check_checklists(world: World) -> Iterator[Finding]:
     """Whether the HEARTBEAT.md of each agent that beats can be read, and says what it seems to."""
     from goclaw_py.config import heartbeat_policy  # noqa: PLC0415
-    from goclaw_py.core.beats import Skip  # noqa: PLC0415
-    from goclaw_py.core.ids import AgentName  # noqa: PLC0415
-    from goclaw_py.runtime.heartbeat.checklists import Checklists, Trouble  # noqa: PLC0415
+    from goclaw_py.heartbeat.checklist_files import Checklists, Trouble  # noqa: PLC0415
+    from goclaw_py.heartbeat.models import Skip  # noqa: PLC0415
+    from goclaw_py.model.ids import AgentName  # noqa: PLC0415
 
     settings = world.settings
     names = [AgentName(name) for name in settings.agents]
@@ -268,6 +268,6 @@ def _seems_timed(text: str) -> bool:
 
 
 def _forms() -> str:
-    from goclaw_py.core.checklist_times import FORMS  # noqa: PLC0415
+    from goclaw_py.heartbeat.checklist.intervals import FORMS  # noqa: PLC0415
 
     return FORMS

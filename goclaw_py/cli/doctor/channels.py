@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from goclaw_py.cli.doctor.finding import Finding, World
-from goclaw_py.core.errors import ChannelRefused, SettingError
+from goclaw_py.model.errors import ChannelRefused, SettingError
 
 if TYPE_CHECKING:
     from goclaw_py.config import ChannelAccount
-    from goclaw_py.core.errors import ChannelError
-    from goclaw_py.core.status import Status
+    from goclaw_py.model.errors import ChannelError
+    from goclaw_py.scheduler.views import Status
 
 _TELEGRAM_PORTS: Final = frozenset({80, 88, 443, 8443})
 _PRIVACY: Final = "privacy mode is on"
@@ -43,8 +43,8 @@ def check_channels(world: World) -> Iterator[Finding]:
 
 def _wants_groups(world: World, name: str) -> bool:
     """Whether an account has groups, and its agent is to be told what is said there."""
-    from goclaw_py.core.messages import PeerKind  # noqa: PLC0415
-    from goclaw_py.core.routing import GroupPolicy  # noqa: PLC0415
+    from goclaw_py.model.messages import PeerKind  # noqa: PLC0415
+    from goclaw_py.model.session_keys import GroupPolicy  # noqa: PLC0415
 
     one = next(one for one in _accounts(world) if f"{one.channel}/{one.name}" == name)
     if one.groups is GroupPolicy.DISABLED or (one.mention and not one.context_messages):
@@ -67,7 +67,7 @@ def _accounts(world: World) -> list[ChannelAccount]:
 
 
 def _at_work(gateway: Status) -> Iterator[Finding]:
-    from goclaw_py.core.status import ChannelState  # noqa: PLC0415
+    from goclaw_py.scheduler.views import ChannelState  # noqa: PLC0415
 
     renew = "write a token from @BotFather into token_file; the gateway reads it again"
     cures = {
@@ -224,8 +224,8 @@ def check_owners(world: World) -> Iterator[Finding]:
 
 def check_groups(world: World) -> Iterator[Finding]:
     """Whether groups wait to be allowed or denied (SPEC CHAN-5)."""
-    from goclaw_py.core.messages import PeerKind  # noqa: PLC0415
-    from goclaw_py.core.routing import GroupPolicy  # noqa: PLC0415
+    from goclaw_py.model.messages import PeerKind  # noqa: PLC0415
+    from goclaw_py.model.session_keys import GroupPolicy  # noqa: PLC0415
 
     if world.work is None:
         return

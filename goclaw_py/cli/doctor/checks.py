@@ -12,11 +12,11 @@ from goclaw_py.cli.context import Cli
 from goclaw_py.cli.doctor import agents, channels, database, files, machine, work
 from goclaw_py.cli.doctor.finding import Finding, Level, Machine, World
 from goclaw_py.cli.doctor.gather import look_around, this_machine
-from goclaw_py.core.errors import SettingError
+from goclaw_py.model.errors import SettingError
 
 if TYPE_CHECKING:
+    from goclaw_py.common.redaction import Hider
     from goclaw_py.config import Settings
-    from goclaw_py.core.secrecy import Hider
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,7 @@ def _notices(found: Checkup) -> Finding:
 
 def _clock(found: Checkup) -> Finding:
     """Whether its clock and ours agree: all go by its own, so that nothing stops if they do not."""
-    from goclaw_py.runtime.clock import WARN_SKEW_S  # noqa: PLC0415
+    from goclaw_py.common.clock import WARN_SKEW_S  # noqa: PLC0415
 
     off_s = abs(found.skew_s)
     if off_s < WARN_SKEW_S:

@@ -106,7 +106,7 @@ def check_log(world: World) -> Iterator[Finding]:
 
 def check_workspaces(world: World) -> Iterator[Finding]:
     """Whether each agent has a folder that it can work in."""
-    from goclaw_py.core.ids import AgentName  # noqa: PLC0415
+    from goclaw_py.model.ids import AgentName  # noqa: PLC0415
 
     for name in map(AgentName, world.settings.agents):
         folder = world.settings.workspace(name)

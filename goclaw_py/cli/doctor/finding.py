@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from goclaw_py.config import Settings
-    from goclaw_py.core.errors import ChannelError
-    from goclaw_py.core.jobs import Job
-    from goclaw_py.core.status import Status
+    from goclaw_py.jobs.models import Job
+    from goclaw_py.model.errors import ChannelError
     from goclaw_py.ports.control import Asking
     from goclaw_py.ports.store import Chat, Person
+    from goclaw_py.scheduler.views import Status
     from goclaw_py.store.postgres.checkup import Checkup
 
 

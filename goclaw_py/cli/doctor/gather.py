@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from goclaw_py.cli import composition
 from goclaw_py.cli.context import connected
 from goclaw_py.cli.doctor.finding import NOT_CREATED, Machine, Work, World
-from goclaw_py.core.errors import ChannelError, GoclawError, NoDatabase
+from goclaw_py.model.errors import ChannelError, GoclawError, NoDatabase
 
 if TYPE_CHECKING:
     from goclaw_py.config import Settings
-    from goclaw_py.core.status import Status
     from goclaw_py.ports.control import Control
+    from goclaw_py.scheduler.views import Status
     from goclaw_py.store.postgres.checkup import Checkup
 
 T = TypeVar("T")
@@ -142,7 +142,7 @@ async def _work(
 
 
 async def _looked_at(control: Control) -> Work:
-    from goclaw_py.core.jobs import Maker  # noqa: PLC0415
+    from goclaw_py.model.owners import Maker  # noqa: PLC0415
     from goclaw_py.ports.jobs import Asker  # noqa: PLC0415
     from goclaw_py.ports.store import JobQuery, OutboxState  # noqa: PLC0415
 

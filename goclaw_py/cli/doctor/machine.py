@@ -45,9 +45,9 @@ def check_channels_package() -> Finding:
 
 def check_zones(world: World) -> Iterator[Finding]:
     """Whether the names of time zones are known, and the one that the settings lead to."""
+    from goclaw_py.common.timezones import zone  # noqa: PLC0415
     from goclaw_py.config import job_profile  # noqa: PLC0415
-    from goclaw_py.core.errors import UnknownZone  # noqa: PLC0415
-    from goclaw_py.core.zones import zone  # noqa: PLC0415
+    from goclaw_py.model.errors import UnknownZone  # noqa: PLC0415
 
     if not world.machine.zones:
         cure = "pip install tzdata, or install the package tzdata of your system"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from goclaw_py.cli.doctor.finding import Finding, World
 
 if TYPE_CHECKING:
-    from goclaw_py.core.jobs import Job
+    from goclaw_py.jobs.models import Job
 
 _NAMED: Final = 5
 
@@ -75,7 +75,7 @@ def check_jobs(world: World) -> Iterator[Finding]:
 
 def _problem(world: World, job: Job) -> tuple[Job, str, str] | None:
     from goclaw_py.config import job_profile  # noqa: PLC0415
-    from goclaw_py.core.jobs import JobState  # noqa: PLC0415
+    from goclaw_py.jobs.models import JobState  # noqa: PLC0415
 
     slug = job.spec.slug
     if job.state in (JobState.DISABLED, JobState.FAILED):
@@ -99,7 +99,7 @@ def _problem(world: World, job: Job) -> tuple[Job, str, str] | None:
 def _dead_target(world: World, job: Job) -> str | None:
     """Why nothing can be told where this job tells its results."""
     from goclaw_py.config import accounts  # noqa: PLC0415
-    from goclaw_py.core.messages import Target  # noqa: PLC0415
+    from goclaw_py.model.messages import Target  # noqa: PLC0415
 
     target = job.spec.target
     if not isinstance(target, Target) or target.channel == "console":

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Protocol
 
-from goclaw_py.core.status import Backlog
 from goclaw_py.ports.store.background import BackgroundStore, Unmentioned, UnmentionedRow
 from goclaw_py.ports.store.beats import BeatStore
 from goclaw_py.ports.store.calls import CallStore, NodeCall
@@ -78,6 +77,7 @@ from goclaw_py.ports.store.runs import (
 )
 from goclaw_py.ports.store.upkeep import Swept, UpkeepStore
 from goclaw_py.ports.store.work import NewWork, Work, WorkState, WorkStore
+from goclaw_py.scheduler.views import Backlog
 
 __all__ = [
     "ALL_RUNS",

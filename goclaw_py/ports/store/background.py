@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from goclaw_py.core.ids import RunId, SessionKey
-from goclaw_py.core.messages import InboundMessage
+from goclaw_py.model.ids import RunId, SessionKey
+from goclaw_py.model.messages import InboundMessage
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,9 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from goclaw_py.core.beats import (
+from goclaw_py.heartbeat.models import (
     Beat,
     BeatEnd,
-    BeatKind,
     ClaimedBeat,
     Event,
     Heartbeat,
@@ -17,10 +16,11 @@ from goclaw_py.core.beats import (
     Plan,
     Undelivered,
 )
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import AgentName, BeatId, NodeId
-from goclaw_py.core.messages import OutboundMessage
-from goclaw_py.core.pages import Cursor
+from goclaw_py.model.ids import AgentName, BeatId, NodeId
+from goclaw_py.model.messages import OutboundMessage
+from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.pagination import Cursor
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store.outbox import OutboxState
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from goclaw_py.core.ids import NodeId
+from goclaw_py.model.ids import NodeId
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from goclaw_py.core.ids import AgentName
-from goclaw_py.core.messages import OutboundMessage, PeerKind, Target, TopicState
-from goclaw_py.core.pages import Cursor
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.messages import OutboundMessage, PeerKind, Target, TopicState
+from goclaw_py.model.pagination import Cursor
 from goclaw_py.ports.store.nodes import Place
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import Target
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.messages import Target
 
 
 @dataclass(frozen=True, slots=True)

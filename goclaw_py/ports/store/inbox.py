@@ -8,12 +8,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from goclaw_py.core.ids import AgentName, NodeId, RunId, SessionKey
-from goclaw_py.core.messages import InboundMessage, OutboundMessage
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import Mode
+from goclaw_py.model.ids import AgentName, NodeId, RunId, SessionKey
+from goclaw_py.model.messages import InboundMessage, OutboundMessage
+from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.store.nodes import Place
 from goclaw_py.ports.store.people import PairingRequest
+from goclaw_py.scheduler.models import Mode
 
 
 class InboxKind(StrEnum):

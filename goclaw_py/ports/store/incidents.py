@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.model.messages import OutboundMessage
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
 
-from goclaw_py.core.ids import AgentName, JobId, NodeId, OccurrenceId, Owner, SessionKey
-from goclaw_py.core.jobs import Job, JobState, Notify
-from goclaw_py.core.messages import OutboundMessage, Target
-from goclaw_py.core.occurrence import Claimed, JobStats, Logged, OccurrenceEnd, Status, Untold
-from goclaw_py.core.pages import Cursor
+from goclaw_py.jobs.execution_models import Claimed, JobStats, Logged, OccurrenceEnd, Status, Untold
+from goclaw_py.jobs.models import Job, JobState, Notify
+from goclaw_py.model.ids import AgentName, JobId, NodeId, OccurrenceId, Owner, SessionKey
+from goclaw_py.model.messages import OutboundMessage, Target
+from goclaw_py.model.pagination import Cursor
 
 MOST_COUNTED: Final = 10_000
 """How many jobs a search counts: to count all takes the longer, the more there are."""

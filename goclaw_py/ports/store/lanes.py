@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from goclaw_py.core.ids import LaneName, NodeId
+from goclaw_py.model.ids import LaneName, NodeId
 
 
 @dataclass(frozen=True, slots=True)

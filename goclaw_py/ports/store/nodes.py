@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from goclaw_py.core.ids import NodeId, RunId, SessionKey
-from goclaw_py.core.messages import Target
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.model.ids import NodeId, RunId, SessionKey
+from goclaw_py.model.messages import Target
+from goclaw_py.model.outcomes import Outcome
 
 
 @dataclass(frozen=True, slots=True)

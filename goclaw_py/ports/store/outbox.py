@@ -9,8 +9,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from goclaw_py.core.ids import NodeId, RunId, SessionKey
-from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.model.ids import NodeId, RunId, SessionKey
+from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.ports.store.nodes import Place
 
 

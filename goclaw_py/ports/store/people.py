@@ -8,9 +8,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from goclaw_py.core.messages import PeerKind, Sender
-from goclaw_py.core.pages import Cursor
-from goclaw_py.core.pairing import Verdict
+from goclaw_py.model.messages import PeerKind, Sender
+from goclaw_py.model.pagination import Cursor
+from goclaw_py.model.pairing_codes import Verdict
 from goclaw_py.ports.store.chats import Chat
 from goclaw_py.ports.store.nodes import Place
 

@@ -8,17 +8,17 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Protocol
 
-from goclaw_py.core.beats import BeatEnd
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import AgentName, BeatId, LaneName, NodeId, OccurrenceId, RunId, SessionKey
-from goclaw_py.core.messages import LostDraft, OutboundMessage, Target
-from goclaw_py.core.occurrence import OccurrenceEnd
-from goclaw_py.core.outcomes import Outcome, Reason, Trigger
-from goclaw_py.core.pages import Cursor
-from goclaw_py.core.requests import Mode
-from goclaw_py.core.usage_view import MAX_GROUPS, Grouping, Span, UsageTable
+from goclaw_py.heartbeat.models import BeatEnd
+from goclaw_py.jobs.execution_models import OccurrenceEnd
+from goclaw_py.model.ids import AgentName, BeatId, LaneName, NodeId, OccurrenceId, RunId, SessionKey
+from goclaw_py.model.messages import LostDraft, OutboundMessage, Target
+from goclaw_py.model.outcomes import Outcome, Reason, Trigger
+from goclaw_py.model.pagination import Cursor
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.agent import HistoryEntry
 from goclaw_py.ports.store.inbox import Dropped
+from goclaw_py.runs.usage_report import MAX_GROUPS, Grouping, Span, UsageTable
+from goclaw_py.scheduler.models import Mode
 
 
 @dataclass(frozen=True, slots=True)

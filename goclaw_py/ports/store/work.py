@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from goclaw_py.core.ids import JobId
+from goclaw_py.model.ids import JobId
 
 
 class WorkState(StrEnum):

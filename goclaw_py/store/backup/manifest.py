@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from datetime import MAXYEAR, MINYEAR, datetime
 from typing import Any, Final
 
-from goclaw_py.core.errors import BackupError
+from goclaw_py.model.errors import BackupError
 
 FORMAT: Final = 1
 KIND: Final = "goclaw-backup"

@@ -8,18 +8,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
-from goclaw_py.core.beats import (
-    Beat,
-    BeatEnd,
-    BeatKind,
-    BeatStatus,
-    ClaimedBeat,
-    Event,
-    Heartbeat,
-)
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import AgentName, BeatId, NodeId, RunId, SessionKey
-from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.heartbeat.models import Beat, BeatEnd, BeatStatus, ClaimedBeat, Event, Heartbeat
+from goclaw_py.model.ids import AgentName, BeatId, NodeId, RunId, SessionKey
+from goclaw_py.model.messages import OutboundMessage
+from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import NewRun
 from goclaw_py.store import beat_rules
 

@@ -7,22 +7,21 @@ from dataclasses import replace
 from datetime import datetime
 from functools import reduce
 
-from goclaw_py.core.beats import (
+from goclaw_py.heartbeat.models import (
     MAX_EVENTS,
     Beat,
     BeatEnd,
-    BeatKind,
     BeatStatus,
     Event,
     Looks,
     Undelivered,
 )
-from goclaw_py.core.errors import Fenced, TooManyEvents, UnknownAgent
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import AgentName, BeatId, NodeId
-from goclaw_py.core.messages import OutboundMessage
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.pages import Cursor
+from goclaw_py.model.errors import Fenced, TooManyEvents, UnknownAgent
+from goclaw_py.model.ids import AgentName, BeatId, NodeId
+from goclaw_py.model.messages import OutboundMessage
+from goclaw_py.model.outcomes import BeatKind, Outcome
+from goclaw_py.model.pagination import Cursor
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import InboxKind, Notice, OutboxState
 from goclaw_py.store import beat_rules
 from goclaw_py.store.memory.tables import MemoryDatabase, Part

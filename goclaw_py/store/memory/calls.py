@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from goclaw_py.core.ids import NodeId
+from goclaw_py.model.ids import NodeId
 from goclaw_py.ports.store import NodeCall, Notice
 from goclaw_py.store.memory.tables import Part
 from goclaw_py.store.rules import CALLS_KEPT

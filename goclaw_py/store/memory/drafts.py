@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from goclaw_py.core.errors import NeverBegan
-from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import Target
+from goclaw_py.model.errors import NeverBegan
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.messages import Target
 from goclaw_py.ports.store import Draft
 from goclaw_py.store.memory.tables import DraftRecord, Part
 from goclaw_py.store.text import storable

@@ -6,18 +6,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.core.beats import (
-    Beat,
-    BeatEnd,
-    BeatKind,
-    BeatStatus,
-    ClaimedBeat,
-    Heartbeat,
-    Plan,
-)
-from goclaw_py.core.errors import Fenced
-from goclaw_py.core.ids import AgentName, BeatId, NodeId
-from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.heartbeat.models import Beat, BeatEnd, BeatStatus, ClaimedBeat, Heartbeat, Plan
+from goclaw_py.model.errors import Fenced
+from goclaw_py.model.ids import AgentName, BeatId, NodeId
+from goclaw_py.model.messages import OutboundMessage
+from goclaw_py.model.outcomes import BeatKind
 from goclaw_py.ports.store import Notice
 from goclaw_py.store import beat_rules
 from goclaw_py.store.memory import beats

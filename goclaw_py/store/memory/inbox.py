@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.core.ids import NodeId, RunId, SessionKey
-from goclaw_py.core.messages import OutboundMessage
-from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.model.ids import NodeId, RunId, SessionKey
+from goclaw_py.model.messages import OutboundMessage
+from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.store import (
     Accepted,
     Heard,

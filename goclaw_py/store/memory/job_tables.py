@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, Owner, RunId, SessionKey
-from goclaw_py.core.job_json import job_json
-from goclaw_py.core.jobs import Job, JobState, Message
-from goclaw_py.core.occurrence import UNTOLD, Claimed, Logged, OccurrenceEnd, Status, Why
+from goclaw_py.jobs.execution_models import UNTOLD, Claimed, Logged, OccurrenceEnd, Status, Why
+from goclaw_py.jobs.job_json import job_json
+from goclaw_py.jobs.models import Job, JobState, Message
+from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, Owner, RunId, SessionKey
 from goclaw_py.ports.store import NewRun
 from goclaw_py.store import job_rules
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from goclaw_py.core.errors import SlugTaken, TooManyJobs
-from goclaw_py.core.ids import JobId, Owner
-from goclaw_py.core.jobs import Job
-from goclaw_py.core.messages import Target
-from goclaw_py.core.schedule import schedule_json
+from goclaw_py.jobs.models import Job
+from goclaw_py.jobs.schedule import schedule_json
+from goclaw_py.model.errors import SlugTaken, TooManyJobs
+from goclaw_py.model.ids import JobId, Owner
+from goclaw_py.model.messages import Target
 from goclaw_py.ports.store import MOST_COUNTED, JobPage, JobQuery, Notice
 from goclaw_py.store import job_reading, job_rules
 from goclaw_py.store.memory.occurrences import end_left

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.core.ids import RunId
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.store import InboxKind, InboxRow, Letter, Notice
 from goclaw_py.store import rules
 from goclaw_py.store.memory.tables import InboxRecord, Part

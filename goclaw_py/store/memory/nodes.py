@@ -6,9 +6,9 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.core.ids import NodeId, SessionKey
-from goclaw_py.core.occurrence import Status
-from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.jobs.execution_models import Status
+from goclaw_py.model.ids import NodeId, SessionKey
+from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.store import CutRun, Node, NodeState, Notice, Recovery, Renewed
 from goclaw_py.store import rules
 from goclaw_py.store.memory.beats import leave_behind

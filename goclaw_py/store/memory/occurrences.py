@@ -10,12 +10,7 @@ from decimal import Decimal
 from functools import reduce
 from math import ceil
 
-from goclaw_py.core.errors import BadJob, Fenced, UnknownJob
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, SessionKey
-from goclaw_py.core.jobs import Job
-from goclaw_py.core.messages import OutboundMessage, Target
-from goclaw_py.core.occurrence import (
+from goclaw_py.jobs.execution_models import (
     ENDED_BADLY,
     UNTOLD,
     Claimed,
@@ -25,8 +20,13 @@ from goclaw_py.core.occurrence import (
     Status,
     Untold,
 )
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.pages import Cursor
+from goclaw_py.jobs.models import Job
+from goclaw_py.model.errors import BadJob, Fenced, UnknownJob
+from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, SessionKey
+from goclaw_py.model.messages import OutboundMessage, Target
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.pagination import Cursor
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import EndedOccurrence, Notice, OutboxState
 from goclaw_py.store import job_reading, job_rules
 from goclaw_py.store.memory.pages import newest

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.core.errors import Fenced
-from goclaw_py.core.ids import NodeId, RunId, SessionKey
-from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.model.errors import Fenced
+from goclaw_py.model.ids import NodeId, RunId, SessionKey
+from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.ports.store import Notice, OutboxRow, OutboxState, Place
 from goclaw_py.store.memory.tables import OutboxRecord, Part
 from goclaw_py.store.text import storable

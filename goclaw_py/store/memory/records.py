@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.core.events import NO_USAGE, Usage
-from goclaw_py.core.ids import AgentName, RunId, SessionKey
-from goclaw_py.core.outcomes import Outcome, Trigger
-from goclaw_py.core.pages import Cursor
-from goclaw_py.core.routing import announcement_id
+from goclaw_py.model.ids import AgentName, RunId, SessionKey
+from goclaw_py.model.outcomes import Outcome, Trigger
+from goclaw_py.model.pagination import Cursor
+from goclaw_py.model.run_events import NO_USAGE, Usage
+from goclaw_py.model.session_keys import announcement_id
 from goclaw_py.ports.store import ALL_RUNS, Run, RunFilter, RunSpan, Session, StoredEntry
 from goclaw_py.store.memory.pages import newest
 from goclaw_py.store.memory.tables import Part, RunRecord, SessionRecord

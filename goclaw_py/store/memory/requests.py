@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.core.ids import NodeId
-from goclaw_py.core.messages import OutboundMessage, Target
-from goclaw_py.core.pairing import Verdict, about_request
+from goclaw_py.model.ids import NodeId
+from goclaw_py.model.messages import OutboundMessage, Target
+from goclaw_py.model.pairing_codes import Verdict, about_request
 from goclaw_py.ports.store import (
     Chat,
     NewInbox,

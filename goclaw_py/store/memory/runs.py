@@ -6,12 +6,11 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.core.errors import Fenced, LeaseEnded, NeverBegan
-from goclaw_py.core.ids import NodeId, RunId, SessionKey
-from goclaw_py.core.messages import InboundMessage
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.requests import Mode
-from goclaw_py.core.routing import run_of_announcement
+from goclaw_py.model.errors import Fenced, LeaseEnded, NeverBegan
+from goclaw_py.model.ids import NodeId, RunId, SessionKey
+from goclaw_py.model.messages import InboundMessage
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.session_keys import run_of_announcement
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.store import (
     Begun,
@@ -23,6 +22,7 @@ from goclaw_py.ports.store import (
     Summary,
     ToolCall,
 )
+from goclaw_py.scheduler.models import Mode
 from goclaw_py.store import beat_rules, job_rules, rules
 from goclaw_py.store.memory import beats, occurrences
 from goclaw_py.store.memory.tables import DraftRecord, Part, RunRecord, SessionRecord

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from goclaw_py.core.outcomes import FAILURES
-from goclaw_py.core.status import Backlog
+from goclaw_py.model.outcomes import FAILURES
 from goclaw_py.ports.store import InboxKind, Notice, OutboxState
+from goclaw_py.scheduler.views import Backlog
 from goclaw_py.store.memory.background import Background
 from goclaw_py.store.memory.beats import Beats
 from goclaw_py.store.memory.calls import Calls

@@ -7,10 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from goclaw_py.core.ids import AgentName, NodeId, RunId, SessionKey
-from goclaw_py.core.messages import InboundMessage, LostDraft, OutboundMessage, Target
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import Mode
+from goclaw_py.model.ids import AgentName, NodeId, RunId, SessionKey
+from goclaw_py.model.messages import InboundMessage, LostDraft, OutboundMessage, Target
+from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.store import (
     Chat,
     Dropped,
@@ -34,6 +33,7 @@ from goclaw_py.ports.store import (
     UnmentionedRow,
 )
 from goclaw_py.ports.store.work import Work
+from goclaw_py.scheduler.models import Mode
 from goclaw_py.store import rules
 from goclaw_py.store.memory.beat_tables import BeatTables
 from goclaw_py.store.memory.job_tables import JobTables

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import date
 
-from goclaw_py.core.ids import JobId
-from goclaw_py.core.usage_view import (
+from goclaw_py.model.ids import JobId
+from goclaw_py.ports.store import RunEnd
+from goclaw_py.runs.usage_report import (
     MAX_GROUPS,
     NOTHING_USED,
     Grouping,
@@ -18,7 +19,6 @@ from goclaw_py.core.usage_view import (
     total_of,
     used_by,
 )
-from goclaw_py.ports.store import RunEnd
 from goclaw_py.store.memory.tables import Part, RunRecord
 
 _Group = tuple[str | None, ...]

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import orjson
 
-from goclaw_py.core.ids import NodeId, SessionKey
+from goclaw_py.model.ids import NodeId, SessionKey
 from goclaw_py.ports.store import Accepted, InboxKind, InboxRow, NewInbox, NewPairing, Notice
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows

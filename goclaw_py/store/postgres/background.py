@@ -8,8 +8,8 @@ from datetime import datetime
 
 import orjson
 
-from goclaw_py.core.ids import RunId, SessionKey
-from goclaw_py.core.messages import InboundMessage
+from goclaw_py.model.ids import RunId, SessionKey
+from goclaw_py.model.messages import InboundMessage
 from goclaw_py.ports.store import Unmentioned, UnmentionedRow
 from goclaw_py.store.postgres.messages import amendment, inbound, prepared
 from goclaw_py.store.postgres.part import Part

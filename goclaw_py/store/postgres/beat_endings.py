@@ -8,9 +8,9 @@ from typing import Self
 
 import orjson
 
-from goclaw_py.core.beats import BeatEnd, BeatStatus
-from goclaw_py.core.errors import Fenced
-from goclaw_py.core.ids import BeatId, NodeId
+from goclaw_py.heartbeat.models import BeatEnd, BeatStatus
+from goclaw_py.model.errors import Fenced
+from goclaw_py.model.ids import BeatId, NodeId
 from goclaw_py.ports.store import Notice
 from goclaw_py.store import beat_rules
 from goclaw_py.store.postgres import beat_rows

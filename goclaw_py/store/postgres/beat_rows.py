@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from goclaw_py.core.beats import (
+from goclaw_py.heartbeat.models import (
     Beat,
     BeatEnd,
-    BeatKind,
     BeatStatus,
     ClaimedBeat,
     Event,
@@ -17,8 +16,9 @@ from goclaw_py.core.beats import (
     Skip,
     Undelivered,
 )
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import AgentName, BeatId, NodeId, RunId
+from goclaw_py.model.ids import AgentName, BeatId, NodeId, RunId
+from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import OutboxState
 from goclaw_py.store import beat_rules
 from goclaw_py.store.postgres import rows

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from goclaw_py.core.beats import MAX_EVENTS, Beat, BeatKind, Event, Heartbeat, Looks, Undelivered
-from goclaw_py.core.errors import StoreError, TooManyEvents, UnknownAgent
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import AgentName, BeatId
-from goclaw_py.core.messages import OutboundMessage
-from goclaw_py.core.pages import Cursor
+from goclaw_py.heartbeat.models import MAX_EVENTS, Beat, Event, Heartbeat, Looks, Undelivered
+from goclaw_py.model.errors import StoreError, TooManyEvents, UnknownAgent
+from goclaw_py.model.ids import AgentName, BeatId
+from goclaw_py.model.messages import OutboundMessage
+from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.pagination import Cursor
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import OutboxState
 from goclaw_py.store import beat_rules
 from goclaw_py.store.postgres import beat_rows

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 import orjson
 
-from goclaw_py.core.errors import Fenced, LeaseEnded, StoreUnavailable
-from goclaw_py.core.ids import NodeId, RunId, SessionKey
-from goclaw_py.core.messages import LostDraft
+from goclaw_py.model.errors import Fenced, LeaseEnded, StoreUnavailable
+from goclaw_py.model.ids import NodeId, RunId, SessionKey
+from goclaw_py.model.messages import LostDraft
 from goclaw_py.ports.store import Begun, NewRun, ToolCall
 from goclaw_py.store.postgres import rows, tools
 from goclaw_py.store.postgres.part import claim

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from goclaw_py.core.ids import AgentName
-from goclaw_py.core.messages import OutboundMessage, PeerKind, Target, TopicState
-from goclaw_py.core.pages import Cursor
-from goclaw_py.core.pairing import Verdict
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.messages import OutboundMessage, PeerKind, Target, TopicState
+from goclaw_py.model.pagination import Cursor
+from goclaw_py.model.pairing_codes import Verdict
 from goclaw_py.ports.store import Chat, Heard, Notice, Place, SeenChat, Topic
 from goclaw_py.store.postgres import requests, rows
 from goclaw_py.store.postgres.moves import move

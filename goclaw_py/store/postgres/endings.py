@@ -8,9 +8,9 @@ from typing import Self
 
 import orjson
 
-from goclaw_py.core.errors import Fenced
-from goclaw_py.core.ids import JobId, NodeId, OccurrenceId
-from goclaw_py.core.occurrence import OccurrenceEnd, Status
+from goclaw_py.jobs.execution_models import OccurrenceEnd, Status
+from goclaw_py.model.errors import Fenced
+from goclaw_py.model.ids import JobId, NodeId, OccurrenceId
 from goclaw_py.ports.store import Notice
 from goclaw_py.store.postgres import job_rows
 from goclaw_py.store.postgres.part import notify

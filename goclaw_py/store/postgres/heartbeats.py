@@ -7,17 +7,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
-from goclaw_py.core.beats import (
-    WAKES_APART,
-    BeatEnd,
-    BeatKind,
-    ClaimedBeat,
-    Heartbeat,
-    Plan,
-)
-from goclaw_py.core.errors import Fenced, StoreError
-from goclaw_py.core.ids import AgentName, BeatId, NodeId
-from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.heartbeat.models import WAKES_APART, BeatEnd, ClaimedBeat, Heartbeat, Plan
+from goclaw_py.model.errors import Fenced, StoreError
+from goclaw_py.model.ids import AgentName, BeatId, NodeId
+from goclaw_py.model.messages import OutboundMessage
+from goclaw_py.model.outcomes import BeatKind
 from goclaw_py.ports.store import Notice
 from goclaw_py.store import beat_rules
 from goclaw_py.store.postgres import beat_rows

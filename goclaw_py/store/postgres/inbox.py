@@ -7,9 +7,9 @@ from datetime import datetime
 from functools import partial
 from operator import attrgetter
 
-from goclaw_py.core.ids import NodeId, SessionKey
-from goclaw_py.core.messages import OutboundMessage
-from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.model.ids import NodeId, SessionKey
+from goclaw_py.model.messages import OutboundMessage
+from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.store import (
     Accepted,
     InboxRow,

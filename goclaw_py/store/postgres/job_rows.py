@@ -8,12 +8,7 @@ from datetime import datetime
 
 import orjson
 
-from goclaw_py.core.errors import BadJob
-from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, Owner, RunId, SessionKey
-from goclaw_py.core.job_json import job_json
-from goclaw_py.core.jobs import Job, JobSpec, JobState, Maker
-from goclaw_py.core.messages import Target
-from goclaw_py.core.occurrence import (
+from goclaw_py.jobs.execution_models import (
     Claimed,
     JobStats,
     Logged,
@@ -22,7 +17,13 @@ from goclaw_py.core.occurrence import (
     Untold,
     Why,
 )
-from goclaw_py.core.schedule import schedule_json
+from goclaw_py.jobs.job_json import job_json
+from goclaw_py.jobs.models import Job, JobSpec, JobState
+from goclaw_py.jobs.schedule import schedule_json
+from goclaw_py.model.errors import BadJob
+from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, Owner, RunId, SessionKey
+from goclaw_py.model.messages import Target
+from goclaw_py.model.owners import Maker
 from goclaw_py.ports.store import OutboxState
 from goclaw_py.store import job_reading, job_rules
 from goclaw_py.store.postgres import messages, rows

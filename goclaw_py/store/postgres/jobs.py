@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from goclaw_py.core.errors import SlugTaken, TooManyJobs
-from goclaw_py.core.ids import JobId, Owner
-from goclaw_py.core.jobs import Job, JobState
+from goclaw_py.jobs.models import Job, JobState
+from goclaw_py.model.errors import SlugTaken, TooManyJobs
+from goclaw_py.model.ids import JobId, Owner
 from goclaw_py.ports.store import MOST_COUNTED, JobPage, JobQuery, Notice
 from goclaw_py.store import job_rules
 from goclaw_py.store.postgres import job_rows

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
-from goclaw_py.core.ids import RunId
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.store import InboxKind, InboxRow, InboxState, Letter, Notice
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.messages import amendment

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from goclaw_py.core.errors import StoreError
+from goclaw_py.model.errors import StoreError
 from goclaw_py.ports.store import Notice
 from goclaw_py.store.postgres.fitness import ensure_writable
 from goclaw_py.store.postgres.pool import Address, Connection, connect

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias, TypeVar
 
 import orjson
 
-from goclaw_py.core.ids import BeatId, OccurrenceId, RunId
-from goclaw_py.core.messages import (
+from goclaw_py.model.ids import BeatId, OccurrenceId, RunId
+from goclaw_py.model.messages import (
     Attachment,
     Button,
     FileKind,

@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from goclaw_py.core.ids import NodeId, RunId, SessionKey
-from goclaw_py.core.messages import InboundMessage
-from goclaw_py.core.occurrence import Status
-from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.jobs.execution_models import Status
+from goclaw_py.model.ids import NodeId, RunId, SessionKey
+from goclaw_py.model.messages import InboundMessage
+from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.store import CutRun, Node, NodeState, Notice, Recovery, Renewed
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows

@@ -7,11 +7,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
-from goclaw_py.core.errors import Fenced, StoreError, UnknownJob
-from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, SessionKey
-from goclaw_py.core.messages import OutboundMessage, Target
-from goclaw_py.core.occurrence import Claimed, JobStats, Logged, OccurrenceEnd, Status, Untold
-from goclaw_py.core.pages import Cursor
+from goclaw_py.jobs.execution_models import Claimed, JobStats, Logged, OccurrenceEnd, Status, Untold
+from goclaw_py.model.errors import Fenced, StoreError, UnknownJob
+from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, SessionKey
+from goclaw_py.model.messages import OutboundMessage, Target
+from goclaw_py.model.pagination import Cursor
 from goclaw_py.ports.store import EndedOccurrence, Notice
 from goclaw_py.store import job_rules
 from goclaw_py.store.job_reading import log_unreadable

@@ -8,11 +8,11 @@ from datetime import datetime
 from operator import attrgetter
 from typing import NamedTuple
 
-from goclaw_py.core.errors import Fenced, StoreError
-from goclaw_py.core.ids import NodeId, RunId, SessionKey
-from goclaw_py.core.messages import OutboundMessage, Target
-from goclaw_py.core.status import Backlog
+from goclaw_py.model.errors import Fenced, StoreError
+from goclaw_py.model.ids import NodeId, RunId, SessionKey
+from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.ports.store import Notice, OutboxRow, OutboxState, Place
+from goclaw_py.scheduler.views import Backlog
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.group import Group
 from goclaw_py.store.postgres.pages import row_place

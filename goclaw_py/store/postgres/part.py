@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from goclaw_py.core.ids import NodeId, SessionKey
-from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.model.ids import NodeId, SessionKey
+from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.ports.store import Notice, Place
 from goclaw_py.store.postgres.group import Group
 from goclaw_py.store.postgres.pool import Connection, Pool

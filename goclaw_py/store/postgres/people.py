@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from goclaw_py.core.pages import Cursor
-from goclaw_py.core.pairing import Verdict
+from goclaw_py.model.pagination import Cursor
+from goclaw_py.model.pairing_codes import Verdict
 from goclaw_py.ports.store import Notice, PairingRequest, Person, Place
 from goclaw_py.store.postgres import requests, rows
 from goclaw_py.store.postgres.pages import place

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import asyncpg
 
-from goclaw_py.core.errors import SessionShared, StoreError, StoreUnavailable
+from goclaw_py.model.errors import SessionShared, StoreError, StoreUnavailable
 from goclaw_py.store.postgres.refusals import OLDEST, Kind, refusal, refusal_to_connect, too_old
 from goclaw_py.store.text import storable
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import AgentName, RunId, SessionKey
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.pages import Cursor
+from goclaw_py.model.ids import AgentName, RunId, SessionKey
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.pagination import Cursor
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import ALL_RUNS, Run, RunFilter, RunSpan, Session, StoredEntry
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.pages import OLDEST, place

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from goclaw_py.core.pairing import Verdict, about_request
+from goclaw_py.model.pairing_codes import Verdict, about_request
 from goclaw_py.ports.store import Notice, Person
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows

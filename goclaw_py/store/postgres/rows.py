@@ -7,11 +7,10 @@ from dataclasses import dataclass, fields
 
 import orjson
 
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import AgentName, LaneName, NodeId, OccurrenceId, RunId, SessionKey
-from goclaw_py.core.messages import OutboundMessage, PeerKind, Sender, Target, TopicState
-from goclaw_py.core.outcomes import Outcome, Reason, Trigger
-from goclaw_py.core.requests import Mode
+from goclaw_py.model.ids import AgentName, LaneName, NodeId, OccurrenceId, RunId, SessionKey
+from goclaw_py.model.messages import OutboundMessage, PeerKind, Sender, Target, TopicState
+from goclaw_py.model.outcomes import Outcome, Reason, Trigger
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.store import (
     Chat,
@@ -36,6 +35,7 @@ from goclaw_py.ports.store import (
     Topic,
     Unanswered,
 )
+from goclaw_py.scheduler.models import Mode
 from goclaw_py.store.postgres.messages import inbound, outbound, packed
 from goclaw_py.store.postgres.pool import Row
 from goclaw_py.store.postgres.tools import calls

@@ -10,13 +10,13 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import orjson
 
-from goclaw_py.core.errors import Fenced, LeaseEnded, NeverBegan, StoreError
-from goclaw_py.core.ids import NodeId, RunId, SessionKey
-from goclaw_py.core.messages import OutboundMessage
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.requests import Mode
+from goclaw_py.model.errors import Fenced, LeaseEnded, NeverBegan, StoreError
+from goclaw_py.model.ids import NodeId, RunId, SessionKey
+from goclaw_py.model.messages import OutboundMessage
+from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.agent import HistoryEntry
 from goclaw_py.ports.store import Begun, NewRun, Notice, RunEnd, RunSoFar
+from goclaw_py.scheduler.models import Mode
 from goclaw_py.store import beat_rules, job_rules
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.beginnings import (

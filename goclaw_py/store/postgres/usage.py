@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from goclaw_py.core.usage_view import (
+from goclaw_py.runs.usage_report import (
     MAX_GROUPS,
     NOTHING_USED,
     Grouping,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from goclaw_py.core.ids import JobId
+from goclaw_py.model.ids import JobId
 from goclaw_py.ports.store.work import NewWork, Work, WorkState
 from goclaw_py.store.postgres.part import Part
 from goclaw_py.store.postgres.pool import Row

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Self
 
-from goclaw_py.core.errors import StoreError
-from goclaw_py.core.ids import NodeId
+from goclaw_py.model.errors import StoreError
+from goclaw_py.model.ids import NodeId
 from goclaw_py.ports.store import RunEnd
 from goclaw_py.store.postgres.beat_endings import LockedBeats
 from goclaw_py.store.postgres.endings import Locked

@@ -9,13 +9,13 @@ import time
 from dataclasses import replace
 from itertools import permutations
 
-from goclaw_py.core.errors import MaybeSent, SettingError
-from goclaw_py.core.events import RunEnded, RunSignal, RunStarted, RunText, RunTool, RunWaits
-from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import OutboundMessage, Target
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.status import HEALTHY, ChannelHealth
+from goclaw_py.model.errors import MaybeSent, SettingError
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.messages import OutboundMessage, Target
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_events import RunEnded, RunSignal, RunStarted, RunText, RunTool, RunWaits
 from goclaw_py.ports.channel import WebRequest
+from goclaw_py.scheduler.views import HEALTHY, ChannelHealth
 from goclaw_py.testing.conformance.check import check
 from goclaw_py.testing.conformance.rig import Offer, Rig
 from goclaw_py.testing.conformance.scene import HOLD_S, Scene, require

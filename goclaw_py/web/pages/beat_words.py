@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from goclaw_py.core.beats import Beat, BeatKind, BeatStatus, Skip
-from goclaw_py.core.events import Usage
-from goclaw_py.core.heartbeat_reply import without_token
-from goclaw_py.core.heartbeat_view import HeartbeatView, Rehearsal
-from goclaw_py.core.intervals import in_words
-from goclaw_py.core.wording_heartbeat_view import (
+from goclaw_py.common.durations import in_words
+from goclaw_py.common.time_texts import at, local
+from goclaw_py.delivery.ok_token import without_token
+from goclaw_py.heartbeat.models import Beat, BeatStatus, Skip
+from goclaw_py.heartbeat.status_texts import (
     advice,
     is_undelivered,
     money,
@@ -23,7 +22,9 @@ from goclaw_py.core.wording_heartbeat_view import (
     state_words,
     why,
 )
-from goclaw_py.core.wording_times import at, local
+from goclaw_py.heartbeat.views import HeartbeatView, Rehearsal
+from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.run_events import Usage
 
 _SIGNS: Final[Mapping[BeatStatus, tuple[str, str]]] = {
     BeatStatus.RUNNING: ("busy", "…"),

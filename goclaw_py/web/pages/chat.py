@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.routing import CHAT_NAME
+from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.session_keys import CHAT_NAME
 from goclaw_py.ports.store import StoredEntry
 from goclaw_py.web.pages.desk import Desk
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from starlette.exceptions import HTTPException
 
-from goclaw_py.core.checklist_marks import marks, without
-from goclaw_py.core.errors import BadChecklist, ChecklistChanged
-from goclaw_py.core.ids import AgentName
+from goclaw_py.heartbeat.checklist.marks import marks, without
+from goclaw_py.model.errors import BadChecklist, ChecklistChanged
+from goclaw_py.model.ids import AgentName
 from goclaw_py.web.pages.desk import Desk, Facts
 
 

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from goclaw_py.core.pages import MAX_CURSOR_CHARS, Cursor
+from goclaw_py.model.pagination import MAX_CURSOR_CHARS, Cursor
 from goclaw_py.ports.control import Control
 from goclaw_py.web.pages.hub import Hub, Part
 from goclaw_py.web.pages.rendering import Pages

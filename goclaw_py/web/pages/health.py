@@ -8,7 +8,7 @@ from typing import Final
 
 from starlette.routing import Route
 
-from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.ports.control import NodesView
 from goclaw_py.ports.health import Health
 from goclaw_py.ports.settings import Setting

@@ -11,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from goclaw_py.core.errors import HeartbeatError, StoreUnavailable, UnknownAgent
-from goclaw_py.core.heartbeat_view import HeartbeatView
-from goclaw_py.core.ids import AgentName, BeatId
-from goclaw_py.core.mutes import mute_end
+from goclaw_py.heartbeat.mute import mute_end
+from goclaw_py.heartbeat.views import HeartbeatView
+from goclaw_py.model.errors import HeartbeatError, StoreUnavailable, UnknownAgent
+from goclaw_py.model.ids import AgentName, BeatId
 from goclaw_py.ports.control import NotFound
 from goclaw_py.ports.heartbeat import NoBeat
 from goclaw_py.web.heartbeat_faults import STATUS_OF

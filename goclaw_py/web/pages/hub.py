@@ -12,7 +12,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 
-from goclaw_py.core.errors import GoclawError
+from goclaw_py.model.errors import GoclawError
 from goclaw_py.web.wire import PING, PING_S
 
 log = logging.getLogger(__name__)

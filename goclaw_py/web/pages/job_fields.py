@@ -11,9 +11,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from goclaw_py.core.errors import BadJob, BadMoment
-from goclaw_py.core.ids import AgentName
-from goclaw_py.core.jobs import (
+from goclaw_py.common.datetimes import parse_moment
+from goclaw_py.common.time_texts import zone_or_utc
+from goclaw_py.jobs.models import (
     Job,
     JobTarget,
     Message,
@@ -23,12 +23,12 @@ from goclaw_py.core.jobs import (
     Prompt,
     TargetKind,
 )
-from goclaw_py.core.messages import PeerKind
-from goclaw_py.core.moments import parse_moment
-from goclaw_py.core.policy import SessionKind
-from goclaw_py.core.schedule import At, Cron, Every, Schedule, interval_text, parse_interval
-from goclaw_py.core.targets import TARGET_FORM, parse_target, target_text
-from goclaw_py.core.wording_times import zone_or_utc
+from goclaw_py.jobs.policy import SessionKind
+from goclaw_py.jobs.schedule import At, Cron, Every, Schedule, interval_text, parse_interval
+from goclaw_py.model.errors import BadJob, BadMoment
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.messages import PeerKind
+from goclaw_py.model.targets import TARGET_FORM, parse_target, target_text
 from goclaw_py.ports.jobs import KEEP, JobChange, JobDraft, Keep
 from goclaw_py.ports.store import Chat
 

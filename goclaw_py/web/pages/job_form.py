@@ -11,7 +11,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from goclaw_py.core.errors import (
+from goclaw_py.common.time_texts import at
+from goclaw_py.jobs.models import Job
+from goclaw_py.jobs.schedule import describe
+from goclaw_py.model.errors import (
     BadJob,
     BadSchedule,
     JobChanged,
@@ -21,11 +24,8 @@ from goclaw_py.core.errors import (
     UnknownJob,
     UnknownZone,
 )
-from goclaw_py.core.ids import AgentName
-from goclaw_py.core.jobs import Job
-from goclaw_py.core.schedule import describe
-from goclaw_py.core.targets import target_text
-from goclaw_py.core.wording_times import at
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.targets import target_text
 from goclaw_py.ports.control import NotFound
 from goclaw_py.web.pages import job_fields
 from goclaw_py.web.pages.desk import Desk, Facts, back_to, form

@@ -7,11 +7,12 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
-from goclaw_py.core.errors import JobError, UnknownJob
-from goclaw_py.core.jobs import SLUG, Job, Maker, Notify, Prompt
-from goclaw_py.core.occurrence import Status
-from goclaw_py.core.wording_job_view import kind_and_text, plan
-from goclaw_py.core.wording_times import at
+from goclaw_py.common.time_texts import at
+from goclaw_py.jobs.execution_models import Status
+from goclaw_py.jobs.models import SLUG, Job, Notify, Prompt
+from goclaw_py.jobs.view_texts import kind_and_text, plan
+from goclaw_py.model.errors import JobError, UnknownJob
+from goclaw_py.model.owners import Maker
 from goclaw_py.ports.control import NotFound
 from goclaw_py.ports.jobs import Asker
 from goclaw_py.web.job_faults import STATUS_OF

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from goclaw_py.core.jobs import Job, JobState, Payload, TargetKind
-from goclaw_py.core.occurrence import Logged, Status
-from goclaw_py.core.targets import target_text
-from goclaw_py.core.text import first_words
-from goclaw_py.core.wording_job_view import (
+from goclaw_py.common.text import first_words
+from goclaw_py.common.time_texts import at, local
+from goclaw_py.jobs.execution_models import Logged, Status
+from goclaw_py.jobs.models import Job, JobState, Payload, TargetKind
+from goclaw_py.jobs.view_texts import (
     kind_and_text,
     obstacle,
     plan,
@@ -19,7 +19,7 @@ from goclaw_py.core.wording_job_view import (
     waits,
     why_words,
 )
-from goclaw_py.core.wording_times import at, local
+from goclaw_py.model.targets import target_text
 from goclaw_py.ports.jobs import JobDesk
 
 _SHOWN: Final = 160

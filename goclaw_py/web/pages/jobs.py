@@ -10,10 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from goclaw_py.core import wording_jobs
-from goclaw_py.core.errors import JobError
-from goclaw_py.core.ids import AgentName
-from goclaw_py.core.jobs import NOT_IN_NAMES, SLUG, JobState
+from goclaw_py.jobs import texts
+from goclaw_py.jobs.models import NOT_IN_NAMES, SLUG, JobState
+from goclaw_py.model.errors import JobError
+from goclaw_py.model.ids import AgentName
 from goclaw_py.ports.jobs import JobChange, RunNow, StartedNow
 from goclaw_py.ports.store import JobQuery
 from goclaw_py.web.pages.desk import Desk, Facts, Page, Query, back_to, form
@@ -24,10 +24,10 @@ SHOWN: Final = 50
 
 _FILTERS: Final = ("state", "agent", "name")
 _REFUSED: Final[Mapping[RunNow, str]] = {
-    RunNow.ALREADY_RUNNING: wording_jobs.IS_RUNNING,
-    RunNow.AT_CAPACITY: wording_jobs.NO_ROOM,
-    RunNow.NO_WORK: wording_jobs.NO_WORK,
-    RunNow.OFF: wording_jobs.NOT_CARRIED_OUT,
+    RunNow.ALREADY_RUNNING: texts.IS_RUNNING,
+    RunNow.AT_CAPACITY: texts.NO_ROOM,
+    RunNow.NO_WORK: texts.NO_WORK,
+    RunNow.OFF: texts.NOT_CARRIED_OUT,
 }
 
 

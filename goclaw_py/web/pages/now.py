@@ -13,9 +13,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from goclaw_py.core.ids import SessionKey
-from goclaw_py.core.overview import in_line, lane_uses
-from goclaw_py.core.status import LaneUse, RunView, WaitsFor
+from goclaw_py.model.ids import SessionKey
+from goclaw_py.scheduler.snapshots import in_line, lane_uses
+from goclaw_py.scheduler.views import LaneUse, RunView, WaitsFor
 from goclaw_py.web.pages.desk import MEANINGS, Desk, Facts, Page, Query, back_to, form
 
 SHOWN_SLOTS: Final = 40

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from goclaw_py.core.messages import PeerKind
+from goclaw_py.model.messages import PeerKind
 from goclaw_py.ports.control import Control, NotFound
 from goclaw_py.ports.store import Chat, unapproved
 from goclaw_py.web.pages.desk import Desk, Facts, Page, Query, back_to, form

@@ -17,8 +17,8 @@ from typing import Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from goclaw_py.core.messages import OutboundMessage
-from goclaw_py.core.text import count, first_words
+from goclaw_py.common.text import count, first_words
+from goclaw_py.model.messages import OutboundMessage
 
 NONE: Final = "\u2013"
 """A dash, where there is no value."""

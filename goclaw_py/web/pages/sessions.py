@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from goclaw_py.core.ids import SessionKey
+from goclaw_py.model.ids import SessionKey
 from goclaw_py.web.pages.desk import Desk, Facts, Page, Query, back_to, form, place
 
 SHOWN = 50

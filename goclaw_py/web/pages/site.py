@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from goclaw_py.core.errors import GoclawError
+from goclaw_py.model.errors import GoclawError
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.health import Health
 from goclaw_py.ports.settings import Setting

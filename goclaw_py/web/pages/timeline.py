@@ -9,8 +9,8 @@ from typing import Final
 
 from starlette.routing import Route
 
-from goclaw_py.core.ids import LaneName
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.model.ids import LaneName
+from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import RunSpan
 from goclaw_py.web.pages.desk import Desk, Facts, Page, Query

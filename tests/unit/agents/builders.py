@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from goclaw_py.core.budget import NO_BUDGET, Budget
-from goclaw_py.core.events import TextDelta
-from goclaw_py.core.ids import AgentName, RunId, SessionKey
-from goclaw_py.core.outcomes import Trigger
+from goclaw_py.model.budget import NO_BUDGET, Budget
+from goclaw_py.model.ids import AgentName, RunId, SessionKey
+from goclaw_py.model.outcomes import Trigger
+from goclaw_py.model.run_events import TextDelta
 from goclaw_py.ports.agent import (
     HistoryEntry,
     LoopEvent,

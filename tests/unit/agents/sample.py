@@ -7,7 +7,7 @@ import functools
 import threading
 from collections.abc import Coroutine
 
-from goclaw_py.core.events import TextDelta
+from goclaw_py.model.run_events import TextDelta
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
 
 TRACE = contextvars.ContextVar("TRACE", default="")

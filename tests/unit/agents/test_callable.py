@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from goclaw_py.agents.callable import CallableAgent
-from goclaw_py.core.errors import AgentError, SettingError
-from goclaw_py.core.events import TextDelta
+from goclaw_py.model.errors import AgentError, SettingError
+from goclaw_py.model.run_events import TextDelta
 from goclaw_py.ports.agent import TextPart
 from tests.unit.agents import sample
 from tests.unit.agents.builders import Coming, Events, request

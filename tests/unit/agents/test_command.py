@@ -13,11 +13,11 @@ import pytest
 import uvloop
 
 from goclaw_py.agents.command import CommandSpec, OutputKind, UsagePaths
-from goclaw_py.core.errors import AgentError
-from goclaw_py.core.events import TextDelta, Usage
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.model.errors import AgentError
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_events import TextDelta, Usage
 from goclaw_py.ports.agent import HistoryEntry, LoopEvent, Role, Step
-from goclaw_py.runtime.progress import Progress
+from goclaw_py.runs.run_recorder import Progress
 from goclaw_py.testing.clock import LoopClock
 from tests.unit.agents.programs import agent, ask, python, refused, request, until
 

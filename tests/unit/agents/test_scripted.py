@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from goclaw_py.core.events import TextDelta, ToolStarted
-from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.model.ids import RunId, SessionKey
+from goclaw_py.model.run_events import TextDelta, ToolStarted
 from goclaw_py.ports.agent import AgentLoop, AgentResult
 from goclaw_py.testing.agents import (
     Block,

@@ -10,8 +10,8 @@ from goclaw_py.agents import McpServer, Thinking
 from goclaw_py.agents.models import ModelAgent
 from goclaw_py.app.parts import build_agents
 from goclaw_py.config import load
-from goclaw_py.core.errors import SettingError
-from goclaw_py.core.ids import AgentName
+from goclaw_py.model.errors import SettingError
+from goclaw_py.model.ids import AgentName
 
 TEXT = """
 [agents.main]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.app.backup import _new_file
-from goclaw_py.core.errors import BackupError
+from goclaw_py.model.errors import BackupError
 
 
 def test_a_file_that_cannot_be_made_is_named_as_it_was_asked_for(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from goclaw_py.agents import CommandSpec, OutputKind, UsagePaths
 from goclaw_py.agents.command import CommandAgent
 from goclaw_py.app.parts import build_agents
 from goclaw_py.config import load
-from goclaw_py.core.errors import SettingError
-from goclaw_py.core.ids import AgentName
+from goclaw_py.model.errors import SettingError
+from goclaw_py.model.ids import AgentName
 
 MAIN = AgentName("main")
 GUIDE = Path(__file__).parents[3] / "docs" / "guide" / "agents.md"

@@ -9,10 +9,10 @@ from typing import Any
 
 from goclaw_py.app.health import GatewayHealth
 from goclaw_py.app.status import PATIENCE_S, Snapshots
-from goclaw_py.core.errors import ChannelRefused
-from goclaw_py.core.messages import InboundMessage, PeerKind
-from goclaw_py.core.readiness import Condition
-from goclaw_py.core.status import ChannelState
+from goclaw_py.model.errors import ChannelRefused
+from goclaw_py.model.messages import InboundMessage, PeerKind
+from goclaw_py.observability.readiness import Condition
+from goclaw_py.scheduler.views import ChannelState
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.figures import ThereOrNot, a_meter, figures, snapshots_of

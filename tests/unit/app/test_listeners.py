@@ -10,7 +10,7 @@ import pytest
 from goclaw_py.app.listeners import listen_web
 from goclaw_py.config import Settings
 from goclaw_py.config.web import Web
-from goclaw_py.core.errors import SettingError
+from goclaw_py.model.errors import SettingError
 from goclaw_py.ports.channel import Hook, WebAnswer, WebRequest
 from goclaw_py.web.front import Access
 from goclaw_py.web.tcp import CannotListen, listen_tcp

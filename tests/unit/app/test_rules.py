@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.app.parts import chat_rules
+from goclaw_py.chats.context_usage import Contexts
+from goclaw_py.chats.session_settings import ChatRules, Policies
 from goclaw_py.config import load
-from goclaw_py.core.errors import SettingError
-from goclaw_py.core.messages import PeerKind, Target
-from goclaw_py.core.requests import Mode
-from goclaw_py.core.routing import DirectPolicy, GroupPolicy
-from goclaw_py.runtime.contexts import Contexts
-from goclaw_py.runtime.policies import ChatRules, Policies
+from goclaw_py.model.errors import SettingError
+from goclaw_py.model.messages import PeerKind, Target
+from goclaw_py.model.session_keys import DirectPolicy, GroupPolicy
+from goclaw_py.scheduler.models import Mode
 from goclaw_py.testing.channel import RecordingChannel
 
 AGENTS = "[agents.helper]\n[agents.other]\n[agents.helper.queue]\ncapacity = 3\n"

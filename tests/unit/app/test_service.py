@@ -15,9 +15,9 @@ from goclaw_py.app.parts import Parts, build_parts, chat_rules
 from goclaw_py.app.service import Front, Service
 from goclaw_py.cli.remote import RemoteControl
 from goclaw_py.config import load
-from goclaw_py.core.errors import ChannelRefused
-from goclaw_py.core.ids import MAIN_AGENT, MAIN_LANE
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.model.errors import ChannelRefused
+from goclaw_py.model.ids import MAIN_AGENT, MAIN_LANE
+from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.control import Control, Terminals
 from goclaw_py.ports.store import Store
 from goclaw_py.testing.agents import Block, ScriptedAgent

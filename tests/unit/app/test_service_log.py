@@ -10,9 +10,9 @@ import orjson
 import pytest
 
 from goclaw_py.app.logs import configure
+from goclaw_py.common.redaction import HIDDEN
 from goclaw_py.config import LogFormat, load
-from goclaw_py.core.messages import OutboundMessage
-from goclaw_py.core.secrecy import HIDDEN
+from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
 from goclaw_py.testing.agents import ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel

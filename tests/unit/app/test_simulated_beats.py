@@ -20,16 +20,17 @@ from goclaw_py.app import simulated_beats, simulation
 from goclaw_py.app.jobs import job_rules
 from goclaw_py.app.simulated_beats import ForeseenBeats, KnownHeartbeat
 from goclaw_py.app.simulation import Assumed, Forecast, Given, simulate
+from goclaw_py.common.jitter import beat_offset
 from goclaw_py.config import Settings, load
-from goclaw_py.core.beats import BeatKind, BeatStatus, Heartbeat, Skip
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import MAIN_AGENT, AgentName, BeatId, JobId, NodeId
-from goclaw_py.core.jobs import Job, Prompt
-from goclaw_py.core.schedule import Cron
-from goclaw_py.core.spread import beat_offset
+from goclaw_py.heartbeat.models import BeatStatus, Heartbeat, Skip
+from goclaw_py.heartbeat.preconditions import Checks
+from goclaw_py.jobs.creation import made
+from goclaw_py.jobs.models import Job, Prompt
+from goclaw_py.jobs.schedule import Cron
+from goclaw_py.model.ids import MAIN_AGENT, AgentName, BeatId, JobId, NodeId
+from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.jobs import Asker, JobDraft
-from goclaw_py.runtime.heartbeat.checks import Checks
-from goclaw_py.runtime.jobs.making import made
 
 SINCE = datetime(2026, 3, 16, tzinfo=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)

@@ -22,14 +22,14 @@ from goclaw_py.app import simulation
 from goclaw_py.app.jobs import job_rules
 from goclaw_py.app.simulation import Assumed, Forecast, Foreseen, Given, simulate
 from goclaw_py.config import Settings, load
-from goclaw_py.core.ids import AgentName, JobId
-from goclaw_py.core.jobs import Job, JobState, Message, Payload, Program, Prompt
-from goclaw_py.core.messages import Target
-from goclaw_py.core.occurrence import Status, Why
-from goclaw_py.core.schedule import At, Cron, Every, Schedule
+from goclaw_py.jobs.creation import made
+from goclaw_py.jobs.execution_models import Status, Why
+from goclaw_py.jobs.models import Job, JobState, Message, Payload, Program, Prompt
+from goclaw_py.jobs.poller import DueLoop
+from goclaw_py.jobs.schedule import At, Cron, Every, Schedule
+from goclaw_py.model.ids import AgentName, JobId
+from goclaw_py.model.messages import Target
 from goclaw_py.ports.jobs import Asker, JobDraft
-from goclaw_py.runtime.jobs.loop import DueLoop
-from goclaw_py.runtime.jobs.making import made
 
 SINCE = datetime(2026, 3, 16, tzinfo=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)

@@ -9,8 +9,8 @@ import pytest
 
 from goclaw_py.app.parts import build_tools
 from goclaw_py.config import load
-from goclaw_py.core.errors import SettingError
-from goclaw_py.core.ids import AgentName
+from goclaw_py.model.errors import SettingError
+from goclaw_py.model.ids import AgentName
 from goclaw_py.ports.tools import Toolbox
 from goclaw_py.tools import SAFE
 from tests.support.tools import AT_DESKS, Desk

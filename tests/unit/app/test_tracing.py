@@ -24,11 +24,11 @@ from goclaw_py.app import tracing
 from goclaw_py.app.logs import configure
 from goclaw_py.config import Settings
 from goclaw_py.config.models import Log, LogFormat
-from goclaw_py.core.ids import MAIN_AGENT, LaneName, RunId, SessionKey
-from goclaw_py.core.outcomes import Ending, Outcome, Trigger
+from goclaw_py.model.ids import MAIN_AGENT, LaneName, RunId, SessionKey
+from goclaw_py.model.outcomes import Ending, Outcome, Trigger
 from goclaw_py.ports.store import NewRun
-from goclaw_py.runtime.progress import Progress
-from goclaw_py.runtime.spans import NO_SPANS, Spans
+from goclaw_py.runs.run_recorder import Progress
+from goclaw_py.runs.tracing_port import NO_SPANS, Spans
 from goclaw_py.testing.clock import START
 from tests.support.collector import Collector, collector, texts
 
@@ -112,7 +112,7 @@ async def main():
     async with tracing.tracing("1"):
         pass
 asyncio.run(main())
-heavy = ("opentelemetry.sdk", "opentelemetry.exporter", "google", "goclaw_py.runtime.tracing")
+heavy = ("opentelemetry.sdk", "opentelemetry.exporter", "google", "goclaw_py.observability.opent")
 print("GATEWAY", [name for name in sys.modules if name.startswith(heavy)])
 """
 

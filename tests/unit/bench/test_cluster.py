@@ -20,9 +20,9 @@ from bench.cluster.takeover import Waits
 from bench.cluster.throughput import Load
 from bench.cluster.watched import Statement, Watch, names
 from bench.scheduler.report import Report
-from goclaw_py.core.commands import Stop, command_of
-from goclaw_py.core.ids import MAIN_AGENT, RunId
-from goclaw_py.core.outcomes import Trigger
+from goclaw_py.model.chat_commands import Stop, command_of
+from goclaw_py.model.ids import MAIN_AGENT, RunId
+from goclaw_py.model.outcomes import Trigger
 from goclaw_py.ports.agent import RunRequest, TextPart
 from goclaw_py.testing.clock import START
 

@@ -12,7 +12,7 @@ from bench.heartbeat import measure, process
 from bench.heartbeat.measure import Beats, Cost
 from bench.heartbeat.process import Load, Stretch
 from bench.scheduler.report import Report
-from goclaw_py.core.beats import Skip
+from goclaw_py.heartbeat.models import Skip
 from goclaw_py.store.postgres import Address
 from tests.support.postgres import Server
 

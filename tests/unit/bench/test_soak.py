@@ -26,11 +26,11 @@ from bench.soak.retention import shortened
 from bench.soak.series import FEWEST, Fold, Point, Series, Trend, Verdict, trend, verdict
 from bench.soak.structures import sizes
 from bench.soak.townsfolk import Day, Town
-from goclaw_py.core.ids import RunId
-from goclaw_py.core.pacing import Pace, Pacer
-from goclaw_py.runtime import tidying
-from goclaw_py.runtime.ledger import Ledger
-from goclaw_py.runtime.recent import Recent
+from goclaw_py.common import retention
+from goclaw_py.common.lru import Recent
+from goclaw_py.delivery.rate_limit import Pace, Pacer
+from goclaw_py.model.ids import RunId
+from goclaw_py.runs.budget_tracker import Ledger
 from goclaw_py.store import job_rules, upkeep_rules
 from goclaw_py.store.memory import upkeep as memory_upkeep
 from goclaw_py.testing.clock import LoopClock
@@ -231,7 +231,7 @@ def test_every_container_is_found_and_counted() -> None:
 def test_what_is_apart_is_not_looked_into() -> None:
     outer = Outer()
     outer.take("chat", Pace(gap_s=1.0), 0.0)
-    assert not sizes(outer, apart=("goclaw_py.core.",)).items
+    assert not sizes(outer, apart=("goclaw_py.delivery.",)).items
 
 
 def test_an_object_is_counted_once_though_many_hold_it() -> None:
@@ -243,7 +243,7 @@ def test_an_object_is_counted_once_though_many_hold_it() -> None:
 def test_things_are_kept_for_minutes_only_within_the_block() -> None:
     def constants() -> list[object]:
         copies = vars(upkeep_rules), vars(memory_upkeep)
-        return [*(one["FINISHED_KEPT"] for one in copies), job_rules.KEPT, tidying.TIDY_S]
+        return [*(one["FINISHED_KEPT"] for one in copies), job_rules.KEPT, retention.TIDY_S]
 
     before = constants()
     with shortened(timedelta(minutes=3), 7.0):

@@ -24,8 +24,8 @@ from bench.telegram.processes import own_cpu_s, proportional_mb, server_of
 from bench.telegram.rates import Load
 from bench.telegram.sampled import OTHER, Sampler, Stack, read, shares, write
 from channels.telegram.settings import Library
-from goclaw_py.core.outcomes import Reason
-from goclaw_py.core.wording import dropped
+from goclaw_py.delivery.texts import dropped
+from goclaw_py.model.outcomes import Reason
 from tests.botapi import BotApi
 from tests.botapi.caller import Wire
 
@@ -143,7 +143,7 @@ def test_notices_that_come_too_often_break_the_queue_rule() -> None:
 
 
 def test_code_of_others_counts_for_its_caller() -> None:
-    ours, theirs = "/x/goclaw_py/runtime/runner.py", "/x/site-packages/telegram/_bot.py"
+    ours, theirs = "/x/goclaw_py/messages/chat_run.py", "/x/site-packages/telegram/_bot.py"
     json, loop = "/usr/lib/python3/json/decoder.py", "/usr/lib/python3/asyncio/runners.py"
     stacks: Counter[Stack] = Counter()
     stacks[(loop, "run"), (ours, "work"), (json, "decode")] = 2

@@ -11,11 +11,11 @@ import pytest
 
 from channels import console
 from channels.console import ConsoleChannel, factory
-from goclaw_py.core.errors import MaybeSent, NotSent, SettingError, StoreUnavailable
-from goclaw_py.core.events import RunEnded, RunSignal, RunStarted, RunText
-from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import Inbound, InboundMessage, OutboundMessage, PeerKind, Target
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.model.errors import MaybeSent, NotSent, SettingError, StoreUnavailable
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.messages import Inbound, InboundMessage, OutboundMessage, PeerKind, Target
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_events import RunEnded, RunSignal, RunStarted, RunText
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.control import ChatEvent, Said, Terminals
 

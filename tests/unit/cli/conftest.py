@@ -15,10 +15,10 @@ import pytest
 from goclaw_py.cli import composition
 from goclaw_py.cli.entry import run
 from goclaw_py.config import Settings
-from goclaw_py.core.events import RunEnded, RunStarted, RunText
-from goclaw_py.core.live import LiveEvent
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_events import RunEnded, RunStarted, RunText
 from goclaw_py.ports.control import Control, Said
+from goclaw_py.runs.live_events import LiveEvent
 from goclaw_py.web.server import ApiServer
 from goclaw_py.web.sockets import listen_unix, socket_path
 from tests.support.apps import lend_api

@@ -7,17 +7,18 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import NodeId, OccurrenceId, Owner, RunId
-from goclaw_py.core.jobs import Job, JobState, Maker
-from goclaw_py.core.occurrence import Claimed, JobUpdate, OccurrenceEnd, Status, Why
-from goclaw_py.core.policy import PROFILES
-from goclaw_py.core.schedule import Cron
+from goclaw_py.common.clock import new_id
+from goclaw_py.jobs.creation import Rules
+from goclaw_py.jobs.execution_models import Claimed, JobUpdate, OccurrenceEnd, Status, Why
+from goclaw_py.jobs.models import Job, JobState
+from goclaw_py.jobs.policy import PROFILES
+from goclaw_py.jobs.schedule import Cron
+from goclaw_py.jobs.service import JobDesk
+from goclaw_py.model.ids import NodeId, OccurrenceId, Owner, RunId
+from goclaw_py.model.owners import Maker
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.jobs import Asker, JobDraft, RunNow, StartedNow
 from goclaw_py.ports.store import EndedOccurrence, JobQuery, Node
-from goclaw_py.runtime.clock import new_id
-from goclaw_py.runtime.jobs.desk import JobDesk
-from goclaw_py.runtime.jobs.making import Rules
 from goclaw_py.store.memory import MemoryStore
 from tests.unit.web.fakes import FakeControl
 
@@ -39,7 +40,7 @@ class StandingClock:
 
 
 class Hand:
-    """Implements ``runtime.jobs.desk.Hand``: says what it is told to."""
+    """Implements ``jobs.service.Hand``: says what it is told to."""
 
     def __init__(self) -> None:
         self.answer: StartedNow | RunNow = StartedNow(OccurrenceId("o-1"), RunId("run-1"), "s")

@@ -9,14 +9,14 @@ from decimal import Decimal
 from pathlib import Path
 
 from goclaw_py.app.heartbeat import heartbeat_setup
+from goclaw_py.common.clock import new_id
 from goclaw_py.config import load
-from goclaw_py.core.beats import BeatEnd, BeatStatus
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import MAIN_AGENT, AgentName, BeatId
+from goclaw_py.heartbeat.models import BeatEnd, BeatStatus
+from goclaw_py.heartbeat.module import desk_of
+from goclaw_py.model.ids import MAIN_AGENT, AgentName, BeatId
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.heartbeat import HeartbeatDesk
 from goclaw_py.ports.store import Node
-from goclaw_py.runtime.clock import new_id
-from goclaw_py.runtime.heartbeat.service import desk_of
 from tests.unit.cli.cron_desk import NODE, JobControl
 
 

@@ -20,7 +20,7 @@ from goclaw_py.app.progress import Step, Tell
 from goclaw_py.app.restore import Backup, InTheWay, Restored
 from goclaw_py.cli import composition
 from goclaw_py.cli.backup import telling
-from goclaw_py.core.errors import BackupError, StoreUnavailable
+from goclaw_py.model.errors import BackupError, StoreUnavailable
 from goclaw_py.store.backup.manifest import Applied, Manifest
 from tests.unit.cli.conftest import Shell
 

@@ -14,11 +14,11 @@ import pytest
 from goclaw_py.cli import composition
 from goclaw_py.cli import gateway as gateway_command
 from goclaw_py.config import Settings
-from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import LaneName, NodeId
-from goclaw_py.core.status import LaneView, PeerView, StopReport
+from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.ids import LaneName, NodeId
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.control import Control, Terminals
+from goclaw_py.scheduler.views import LaneView, PeerView, StopReport
 from goclaw_py.store.migrate import Status as Schema
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web import fakes

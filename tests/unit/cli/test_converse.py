@@ -12,9 +12,9 @@ import pytest
 
 from goclaw_py.cli.converse import SEEN_ROWS, Conversation, settled
 from goclaw_py.cli.transcript import PROMPT
-from goclaw_py.core.events import RunEnded, RunText
-from goclaw_py.core.messages import OutboundMessage, Target
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.model.messages import OutboundMessage, Target
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_events import RunEnded, RunText
 from goclaw_py.ports.control import NoGateway, Said
 from goclaw_py.ports.store import OutboxState
 from goclaw_py.web.wire import MAX_LIMIT

@@ -11,12 +11,12 @@ import typer
 
 from goclaw_py.cli import cron_list, cron_show
 from goclaw_py.cli.exits import ExitCode
-from goclaw_py.core.ids import OccurrenceId, Owner
-from goclaw_py.core.jobs import JobState, Message, Prompt
-from goclaw_py.core.occurrence import JobUpdate, Status, Why
-from goclaw_py.core.schedule import At, Cron, Every
+from goclaw_py.jobs.creation import Rules
+from goclaw_py.jobs.execution_models import JobUpdate, Status, Why
+from goclaw_py.jobs.models import JobState, Message, Prompt
+from goclaw_py.jobs.schedule import At, Cron, Every
+from goclaw_py.model.ids import OccurrenceId, Owner
 from goclaw_py.ports.jobs import Asker, JobDraft, RunNow, StartedNow
-from goclaw_py.runtime.jobs.making import Rules
 from tests.unit.cli.conftest import Shell
 from tests.unit.cli.cron_desk import ANN, NOW, JobControl
 from tests.unit.web import fakes

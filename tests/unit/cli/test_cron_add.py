@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from goclaw_py.core.jobs import JobState, Message, Notify, Program, Prompt, TargetKind
-from goclaw_py.core.messages import PeerKind, Target
-from goclaw_py.core.schedule import At, Cron, Every
-from goclaw_py.runtime.jobs.making import Rules
+from goclaw_py.jobs.creation import Rules
+from goclaw_py.jobs.models import JobState, Message, Notify, Program, Prompt, TargetKind
+from goclaw_py.jobs.schedule import At, Cron, Every
+from goclaw_py.model.messages import PeerKind, Target
 from tests.unit.cli.conftest import Shell
 from tests.unit.cli.cron_desk import NOW, OPERATOR, JobControl
 from tests.unit.web import fake_post

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.cli import cron_files, cron_yaml
-from goclaw_py.core.ids import AgentName, Owner
-from goclaw_py.core.jobs import JobState, Maker, Message, Program, Prompt, TargetKind
-from goclaw_py.core.messages import Target
-from goclaw_py.core.policy import PROFILES
-from goclaw_py.core.schedule import At, Cron, Every
+from goclaw_py.jobs.creation import Rules
+from goclaw_py.jobs.models import JobState, Message, Program, Prompt, TargetKind
+from goclaw_py.jobs.policy import PROFILES
+from goclaw_py.jobs.schedule import At, Cron, Every
+from goclaw_py.model.ids import AgentName, Owner
+from goclaw_py.model.messages import Target
+from goclaw_py.model.owners import Maker
 from goclaw_py.ports.jobs import JobDraft
-from goclaw_py.runtime.jobs.making import Rules
 from goclaw_py.store.memory import MemoryStore
 from tests.unit.cli.conftest import Done, Shell
 from tests.unit.cli.cron_desk import ANN, NOW, OPERATOR, JobControl

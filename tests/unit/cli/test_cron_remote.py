@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.core.jobs import Prompt
-from goclaw_py.core.schedule import Every
+from goclaw_py.jobs.models import Prompt
+from goclaw_py.jobs.schedule import Every
 from goclaw_py.ports.jobs import JobDraft, RunNow
 from goclaw_py.store.memory import MemoryStore
 from tests.unit.cli.conftest import Shell, ThreadGateway

@@ -19,14 +19,15 @@ from goclaw_py.cli.doctor.checks import CHECKS, FIRST, Check, found
 from goclaw_py.cli.doctor.finding import Finding, Level, Work, World
 from goclaw_py.cli.entry import run
 from goclaw_py.config import Settings, load
-from goclaw_py.core.errors import ChannelError, ChannelRefused, NotSent, StoreUnavailable
-from goclaw_py.core.ids import AgentName, JobId
-from goclaw_py.core.jobs import OPERATOR, Job, JobSpec, JobState, Maker, Message
-from goclaw_py.core.messages import PeerKind, Sender, Target
-from goclaw_py.core.schedule import Every
-from goclaw_py.core.status import ChannelState, ChannelView
+from goclaw_py.jobs.models import OPERATOR, Job, JobSpec, JobState, Message
+from goclaw_py.jobs.schedule import Every
+from goclaw_py.model.errors import ChannelError, ChannelRefused, NotSent, StoreUnavailable
+from goclaw_py.model.ids import AgentName, JobId
+from goclaw_py.model.messages import PeerKind, Sender, Target
+from goclaw_py.model.owners import Maker
 from goclaw_py.ports.control import Asking
 from goclaw_py.ports.store import Chat
+from goclaw_py.scheduler.views import ChannelState, ChannelView
 from goclaw_py.store import embedded_files
 from goclaw_py.store.migrate import Status as Schema
 from goclaw_py.store.postgres.checkup import Checkup

@@ -17,9 +17,9 @@ import pytest
 
 from goclaw_py.cli.follow import lines
 from goclaw_py.cli.output import clock
-from goclaw_py.core.events import Usage
-from goclaw_py.core.live import LiveEnded, LiveEvent, LiveMissed, LiveNow
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_events import Usage
+from goclaw_py.runs.live_events import LiveEnded, LiveEvent, LiveMissed, LiveNow
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl

@@ -9,13 +9,14 @@ from datetime import timedelta
 import pytest
 
 from goclaw_py.cli import heartbeat_run, heartbeat_show
-from goclaw_py.core.beats import Beat, BeatStatus, Skip
-from goclaw_py.core.errors import HeartbeatError, StoreUnavailable
-from goclaw_py.core.heartbeat_view import Rehearsal, Route
-from goclaw_py.core.ids import AgentName
-from goclaw_py.core.mutes import LONGEST_MUTE
-from goclaw_py.core.wording_heartbeat_chat import mute_too_long, unknown_duration
-from goclaw_py.core.wording_heartbeat_view import BY_SETTINGS, why
+from goclaw_py.heartbeat.chat_texts import mute_too_long, unknown_duration
+from goclaw_py.heartbeat.models import Beat, BeatStatus, Skip
+from goclaw_py.heartbeat.mute import LONGEST_MUTE
+from goclaw_py.heartbeat.status_texts import BY_SETTINGS, why
+from goclaw_py.heartbeat.views import Rehearsal
+from goclaw_py.model.errors import HeartbeatError, StoreUnavailable
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.routes import Route
 from goclaw_py.ports.heartbeat import NoBeat
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web.fake_heartbeats import (

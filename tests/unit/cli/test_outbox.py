@@ -11,7 +11,7 @@ import pytest
 
 from goclaw_py.cli import post
 from goclaw_py.cli.outbox import _STATES
-from goclaw_py.core.messages import FileKind, OutFile
+from goclaw_py.model.messages import FileKind, OutFile
 from goclaw_py.ports.store import OutboxState
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web import fake_post, fakes

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from goclaw_py.core.messages import Sender
+from goclaw_py.model.messages import Sender
 from goclaw_py.ports.control import Asking
 from goclaw_py.ports.store import Person, Standing
 from tests.unit.cli.conftest import Shell, ThreadGateway

@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.core.status import ActiveRuns
 from goclaw_py.ports.control import QueueView
+from goclaw_py.scheduler.views import ActiveRuns
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl

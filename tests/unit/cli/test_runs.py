@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core.ids import AgentName, RunId
-from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.model.ids import AgentName, RunId
+from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.ports.store import ALL_RUNS, RunFilter
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web import fakes

@@ -21,16 +21,16 @@ from goclaw_py.cli.entry import run
 from goclaw_py.cli.example import EXAMPLE
 from goclaw_py.config import Settings, heartbeat_policy, job_profile, load
 from goclaw_py.config.lanes import DEFAULT_LANES
-from goclaw_py.core.errors import (
+from goclaw_py.heartbeat.decisions import A_BEAT, HeartbeatPolicy
+from goclaw_py.jobs.policy import DEFAULT_PROFILE
+from goclaw_py.model.errors import (
     ChannelError,
     ChannelRefused,
     GoclawError,
     NotSent,
     StoreUnavailable,
 )
-from goclaw_py.core.heartbeat import A_BEAT, HeartbeatPolicy
-from goclaw_py.core.ids import MAIN_AGENT
-from goclaw_py.core.policy import DEFAULT_PROFILE
+from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.ports.control import Control
 from goclaw_py.store.migrate import Status as Schema
 from goclaw_py.store.postgres.checkup import Checkup

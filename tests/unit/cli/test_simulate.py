@@ -18,8 +18,8 @@ import pytest
 from goclaw_py.app import simulation
 from goclaw_py.cli import simulate_known as command
 from goclaw_py.cli.exits import ExitCode
-from goclaw_py.core.jobs import Message, Prompt
-from goclaw_py.core.schedule import Cron, Every
+from goclaw_py.jobs.models import Message, Prompt
+from goclaw_py.jobs.schedule import Cron, Every
 from goclaw_py.ports.jobs import JobDraft
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.cli.cron_desk import JobControl

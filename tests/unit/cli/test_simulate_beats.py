@@ -17,9 +17,9 @@ import pytest
 from goclaw_py.app import simulated_beats
 from goclaw_py.cli import composition
 from goclaw_py.config import Settings
-from goclaw_py.core.ids import MAIN_AGENT
-from goclaw_py.core.jobs import Prompt
-from goclaw_py.core.schedule import Every
+from goclaw_py.jobs.models import Prompt
+from goclaw_py.jobs.schedule import Every
+from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.jobs import JobDraft
 from tests.unit.cli.conftest import Shell, ThreadGateway

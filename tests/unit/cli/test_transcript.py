@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from goclaw_py.cli.transcript import PROMPT, Transcript
-from goclaw_py.core.events import RunEnded, RunStarted, RunText
-from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import Target
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.messages import Target
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_events import RunEnded, RunStarted, RunText
 from goclaw_py.ports.control import ChatEvent, Said
 
 HERE = Target("console", "default", "local")

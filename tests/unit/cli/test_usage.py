@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.core.usage_view import Grouping, UsageQuery, UsageReport, UsageRow, Used
+from goclaw_py.runs.usage_report import Grouping, UsageQuery, UsageReport, UsageRow, Used
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web import fake_post, fake_usage
 from tests.unit.web.fakes import FakeControl

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from goclaw_py.config import Settings, load
 from goclaw_py.config.models import Agent
-from goclaw_py.core.errors import SettingError
+from goclaw_py.model.errors import SettingError
 
 
 def settings(folder: Path, text: str, **env: str) -> Settings:

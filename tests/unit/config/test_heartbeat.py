@@ -9,24 +9,24 @@ from pathlib import Path
 
 import pytest
 
+from goclaw_py.common.jitter import beat_offset
 from goclaw_py.config import Settings, heartbeat_policy, load, plans, switched_off
 from goclaw_py.config.heartbeat import HeartbeatSettings
-from goclaw_py.core.beats import Plan
-from goclaw_py.core.budget import Budget
-from goclaw_py.core.errors import SettingError
-from goclaw_py.core.heartbeat import (
-    AckPosition,
+from goclaw_py.delivery.ok_token import AckPosition
+from goclaw_py.heartbeat.active_hours import ActiveHours
+from goclaw_py.heartbeat.decisions import (
     HeartbeatPolicy,
     HeartbeatTarget,
     LastScope,
     LastUsed,
     Nowhere,
 )
-from goclaw_py.core.heartbeat_target import heartbeat_target_text, parse_heartbeat_target
-from goclaw_py.core.hours import ActiveHours
-from goclaw_py.core.ids import MAIN_AGENT, AgentName, LaneName
-from goclaw_py.core.messages import Target
-from goclaw_py.core.spread import beat_offset
+from goclaw_py.heartbeat.models import Plan
+from goclaw_py.heartbeat.target import heartbeat_target_text, parse_heartbeat_target
+from goclaw_py.model.budget import Budget
+from goclaw_py.model.errors import SettingError
+from goclaw_py.model.ids import MAIN_AGENT, AgentName, LaneName
+from goclaw_py.model.messages import Target
 
 TELEGRAM = """
 [channels.telegram]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.config import Settings, load
-from goclaw_py.core.errors import SettingError
-from goclaw_py.core.ids import CRON_LANE, MAIN_LANE, LaneName
+from goclaw_py.model.errors import SettingError
+from goclaw_py.model.ids import CRON_LANE, MAIN_LANE, LaneName
 
 
 def settings(folder: Path, text: str, **env: str) -> Settings:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.config import SettingErrors, Settings, find_file, load
-from goclaw_py.core.errors import SettingError
-from goclaw_py.core.ids import AgentName
-from goclaw_py.core.requests import Drop, Mode
+from goclaw_py.model.errors import SettingError
+from goclaw_py.model.ids import AgentName
+from goclaw_py.scheduler.models import Drop, Mode
 
 
 def settings(folder: Path, text: str | None = None, **env: str) -> Settings:

@@ -19,10 +19,10 @@ from goclaw_py.config import (
 )
 from goclaw_py.config.models import Queue
 from goclaw_py.config.types import parse_duration
-from goclaw_py.core.errors import SettingError
-from goclaw_py.core.ids import AgentName
-from goclaw_py.core.messages import PeerKind
-from goclaw_py.core.requests import Drop, Mode, QueuePolicy
+from goclaw_py.model.errors import SettingError
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.messages import PeerKind
+from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
 
 MAIN = AgentName("main")
 

@@ -11,8 +11,7 @@ import pytest
 from goclaw_py.config import Settings, job_profile, load
 from goclaw_py.config.jobs import machine_zone
 from goclaw_py.config.scheduler import SchedulerSettings
-from goclaw_py.core.errors import SettingError
-from goclaw_py.core.policy import (
+from goclaw_py.jobs.policy import (
     PROFILES,
     Anchor,
     Busy,
@@ -24,6 +23,7 @@ from goclaw_py.core.policy import (
     RetryOn,
     SessionKind,
 )
+from goclaw_py.model.errors import SettingError
 
 
 def settings(folder: Path, text: str = "", **env: str) -> Settings:

@@ -8,7 +8,7 @@ import pytest
 
 from goclaw_py.config import Settings, load, web_token
 from goclaw_py.config.sources import SECTIONS
-from goclaw_py.core.errors import SettingError
+from goclaw_py.model.errors import SettingError
 
 
 def settings(folder: Path, text: str = "", **env: str) -> Settings:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.config import Settings, load, source_token
-from goclaw_py.core.errors import SettingError
+from goclaw_py.model.errors import SettingError
 
 TOKEN = "ghx_0123456789abcdef0123456789"
 GITHUB = f"kind = 'github'\nrepo = 'acme/shop'\ntoken = '{TOKEN}'\n"

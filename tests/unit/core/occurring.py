@@ -6,12 +6,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from goclaw_py.core.due import End, settled
-from goclaw_py.core.ids import JobId, OccurrenceId, Owner
-from goclaw_py.core.jobs import Job, JobSpec, Maker, Prompt
-from goclaw_py.core.occurrence import Claimed, JobUpdate
-from goclaw_py.core.policy import JobPolicy
-from goclaw_py.core.schedule import At, Every, Schedule
+from goclaw_py.jobs.decisions import End, settled
+from goclaw_py.jobs.execution_models import Claimed, JobUpdate
+from goclaw_py.jobs.models import Job, JobSpec, Prompt
+from goclaw_py.jobs.policy import JobPolicy
+from goclaw_py.jobs.schedule import At, Every, Schedule
+from goclaw_py.model.ids import JobId, OccurrenceId, Owner
+from goclaw_py.model.owners import Maker
 
 NOON = datetime(2026, 3, 3, 12, 0, tzinfo=UTC)
 PLAIN = JobPolicy()

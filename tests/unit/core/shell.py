@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, assert_never
 
-from goclaw_py.core.effects import Cancel, Effect, Ended, Join, Offer, SlowWait, Start
-from goclaw_py.core.ids import AgentName, LaneName, RunId, SessionKey
-from goclaw_py.core.machine import Stop
-from goclaw_py.core.nesting import DEFAULT_NESTING, Nesting
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import Drop, Mode, QueuePolicy, Request
-from goclaw_py.core.scheduler import Scheduler
-from goclaw_py.core.status import LaneView, RunState, RunView
+from goclaw_py.model.ids import AgentName, LaneName, RunId, SessionKey
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.scheduler.child_runs import DEFAULT_NESTING, Nesting
+from goclaw_py.scheduler.effects import Cancel, Effect, Ended, Join, Offer, SlowWait, Start
+from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy, Request
+from goclaw_py.scheduler.scheduler import Scheduler
+from goclaw_py.scheduler.state_machine import Stop
+from goclaw_py.scheduler.views import LaneView, RunState, RunView
 
 CHAT = "chat"
 WINDOW_S = 0.8

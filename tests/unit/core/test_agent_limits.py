@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from goclaw_py.core.status import RunState
+from goclaw_py.scheduler.views import RunState
 from tests.unit.core.shell import GROUP, Shell
 
 

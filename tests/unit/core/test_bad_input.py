@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.core.ids import AgentName, LaneName, RunId, SessionKey
-from goclaw_py.core.nesting import Nesting
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import MAX_DEBOUNCE_S, Drop, Lane, Mode, QueuePolicy, Request
-from goclaw_py.core.scheduler import DuplicateRequest, Scheduler, UnknownLane
-from goclaw_py.core.states import IllegalTransition
-from goclaw_py.core.status import RunState
+from goclaw_py.model.ids import AgentName, LaneName, RunId, SessionKey
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.scheduler.child_runs import Nesting
+from goclaw_py.scheduler.models import MAX_DEBOUNCE_S, Drop, Lane, Mode, QueuePolicy, Request
+from goclaw_py.scheduler.scheduler import DuplicateRequest, Scheduler, UnknownLane
+from goclaw_py.scheduler.states import IllegalTransition
+from goclaw_py.scheduler.views import RunState
 from tests.unit.core.shell import TYPING, Shell, told
 
 NAN, INFINITE = float("nan"), float("inf")

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.cli.setup import heartbeat_example
-from goclaw_py.core.checklist import ITEM_CHARS, Due, parse, with_done, with_item
-from goclaw_py.core.checklist_times import FRESH, Clock, Span, read_interval
-from goclaw_py.core.errors import BadChecklist, UnknownZone
+from goclaw_py.heartbeat.checklist.checklist import ITEM_CHARS, Due, parse, with_done, with_item
+from goclaw_py.heartbeat.checklist.intervals import FRESH, Clock, Span, read_interval
+from goclaw_py.model.errors import BadChecklist, UnknownZone
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # a Monday
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.core.checklist import parse
-from goclaw_py.core.checklist_marks import Mark, marks, without
-from goclaw_py.core.errors import BadChecklist
+from goclaw_py.heartbeat.checklist.checklist import parse
+from goclaw_py.heartbeat.checklist.marks import Mark, marks, without
+from goclaw_py.model.errors import BadChecklist
 
 LIST = (
     "# Mine\n\n- [ ] a\n  more\n  - [x] inner\n- [x] done <!-- c -->\n\n"

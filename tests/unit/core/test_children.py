@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.core.nesting import DEFAULT_NESTING, Nesting
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import QueuePolicy
-from goclaw_py.core.status import RunState, WaitsFor
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.scheduler.child_runs import DEFAULT_NESTING, Nesting
+from goclaw_py.scheduler.models import QueuePolicy
+from goclaw_py.scheduler.views import RunState, WaitsFor
 from tests.unit.core.family import ask, one_slot
 from tests.unit.core.shell import INTERRUPT, TYPING, Shell, told
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.status import RunState, WaitsFor
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.scheduler.views import RunState, WaitsFor
 from tests.unit.core.family import ask, one_slot
 from tests.unit.core.shell import INTERRUPT, Shell, told
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from goclaw_py.core.requests import Mode, QueuePolicy
-from goclaw_py.core.status import RunState, WaitsFor
+from goclaw_py.scheduler.models import Mode, QueuePolicy
+from goclaw_py.scheduler.views import RunState, WaitsFor
 from tests.unit.core.family import ask
 from tests.unit.core.shell import GROUP, Shell
 

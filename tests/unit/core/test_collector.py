@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.core.collector import CUT_WINDOW_S, MAX_WINDOWS, Collector
-from goclaw_py.core.ids import RunId, SessionKey
-from goclaw_py.core.requests import Request
+from goclaw_py.model.ids import RunId, SessionKey
+from goclaw_py.scheduler.debounce import CUT_WINDOW_S, MAX_WINDOWS, Collector
+from goclaw_py.scheduler.models import Request
 
 S = SessionKey("s")
 WINDOW_S = 0.8

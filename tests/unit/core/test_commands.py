@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.core.commands import (
+from goclaw_py.model.chat_commands import (
     MENU,
     Command,
     Greet,
@@ -36,8 +36,8 @@ from goclaw_py.core.commands import (
     parse_command,
     stop_data,
 )
-from goclaw_py.core.ids import OccurrenceId, RunId
-from goclaw_py.core.messages import Attachment, FileKind, InboundMessage, PeerKind, Sender, Target
+from goclaw_py.model.ids import OccurrenceId, RunId
+from goclaw_py.model.messages import Attachment, FileKind, InboundMessage, PeerKind, Sender, Target
 
 ONE, ALL = Stop(everything=False), Stop(everything=True)
 HELLO = InboundMessage(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.core.cron import parse
-from goclaw_py.core.cron_fields import LAST, read
-from goclaw_py.core.errors import BadCron
+from goclaw_py.jobs.cron.expression import parse
+from goclaw_py.jobs.cron.parser import LAST, read
+from goclaw_py.model.errors import BadCron
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from itertools import product
 
 import pytest
 
-from goclaw_py.core.cron import parse
-from goclaw_py.core.cron_words import in_words
-from goclaw_py.core.schedule import At, Cron, Every, Schedule, describe
+from goclaw_py.jobs.cron.describe import in_words
+from goclaw_py.jobs.cron.expression import parse
+from goclaw_py.jobs.schedule import At, Cron, Every, Schedule, describe
 
 BERLIN = "Europe/Berlin"
 JANUARY = date(2028, 1, 1)

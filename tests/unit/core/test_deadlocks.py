@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import QueuePolicy
-from goclaw_py.core.status import RunState
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.scheduler.models import QueuePolicy
+from goclaw_py.scheduler.views import RunState
 from tests.unit.core.shell import GROUP, Shell, told
 
 CIRCLE = (Outcome.REJECTED, Reason.WAITS_FOR_ITSELF)

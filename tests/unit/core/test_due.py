@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.core.due import (
+from goclaw_py.jobs.decisions import (
     End,
     GiveBack,
     Go,
@@ -20,11 +20,12 @@ from goclaw_py.core.due import (
     tells_failure,
     why_of,
 )
-from goclaw_py.core.jobs import JobState, Maker, Notify
-from goclaw_py.core.occurrence import MAX_CLAIMS, Attempt, Claimed, Status, Why
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.policy import Anchor, Busy, History, JobPolicy, Misfire, RetryOn
-from goclaw_py.core.schedule import MOST_COUNTED, Cron, Every, Schedule
+from goclaw_py.jobs.execution_models import MAX_CLAIMS, Attempt, Claimed, Status, Why
+from goclaw_py.jobs.models import JobState, Notify
+from goclaw_py.jobs.policy import Anchor, Busy, History, JobPolicy, Misfire, RetryOn
+from goclaw_py.jobs.schedule import MOST_COUNTED, Cron, Every, Schedule
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.model.owners import Maker
 from tests.unit.core.occurring import HOURLY, NOON, ONCE, PLAIN, a_job, after_s, claimed, update
 
 SKIPPING = JobPolicy(misfire=Misfire.SKIP)

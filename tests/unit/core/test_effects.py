@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from goclaw_py.core.requests import Mode, QueuePolicy
+from goclaw_py.scheduler.models import Mode, QueuePolicy
 from tests.unit.core.shell import GROUP, INTERRUPT, TYPING, Shell, told
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.core.errors import (
+from goclaw_py.model.errors import (
     AgentError,
     ChannelError,
     ChannelRefused,

@@ -9,11 +9,9 @@ from itertools import product
 
 import pytest
 
-from goclaw_py.core.beats import BeatKind, Event, Looks, Skip
-from goclaw_py.core.budget import Budget
-from goclaw_py.core.checklist import Due, parse
-from goclaw_py.core.events import Usage
-from goclaw_py.core.heartbeat import (
+from goclaw_py.heartbeat.active_hours import ActiveHours
+from goclaw_py.heartbeat.checklist.checklist import Due, parse
+from goclaw_py.heartbeat.decisions import (
     Ask,
     Deferred,
     Facts,
@@ -24,8 +22,11 @@ from goclaw_py.core.heartbeat import (
     for_one,
     is_used_up,
 )
-from goclaw_py.core.hours import ActiveHours
-from goclaw_py.core.ids import MAIN_AGENT
+from goclaw_py.heartbeat.models import Event, Looks, Skip
+from goclaw_py.model.budget import Budget
+from goclaw_py.model.ids import MAIN_AGENT
+from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.run_events import Usage
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 NIGHT = ActiveHours(22 * 60, 6 * 60, "UTC")

@@ -6,8 +6,8 @@ import unicodedata
 
 import pytest
 
-from goclaw_py.core.heartbeat import AckPosition
-from goclaw_py.core.heartbeat_reply import (
+from goclaw_py.delivery.ok_token import (
+    AckPosition,
     Judgement,
     alert_key,
     conversation_text,

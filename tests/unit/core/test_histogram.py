@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.core.histogram import BOUNDS_S, Histogram, HistogramView
+from goclaw_py.common.histogram import BOUNDS_S, Histogram, HistogramView
 
 SHARES = st.floats(0.01, 1.0)
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from goclaw_py.core.errors import BadHours, HeartbeatError, UnknownZone
-from goclaw_py.core.hours import ActiveHours, read_hours
+from goclaw_py.heartbeat.active_hours import ActiveHours, read_hours
+from goclaw_py.model.errors import BadHours, HeartbeatError, UnknownZone
 
 instant = datetime.fromisoformat
 

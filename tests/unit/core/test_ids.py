@@ -7,7 +7,7 @@ from uuid import RFC_4122, UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.core.ids import uuid7
+from goclaw_py.model.ids import uuid7
 
 times = st.integers(0, 2**48 - 1)
 entropies = st.integers(0, 2**74 - 1)

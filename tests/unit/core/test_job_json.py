@@ -10,22 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.core.errors import BadJob, BadSchedule
-from goclaw_py.core.ids import AgentName, JobId, OccurrenceId, Owner
-from goclaw_py.core.job_json import job_json, job_of, spec_json, spec_of
-from goclaw_py.core.jobs import (
+from goclaw_py.jobs.job_json import job_json, job_of, spec_json, spec_of
+from goclaw_py.jobs.models import (
     Job,
     JobSpec,
     JobState,
-    Maker,
     Message,
     Notify,
     Program,
     Prompt,
     TargetKind,
 )
-from goclaw_py.core.messages import PeerKind, Target
-from goclaw_py.core.schedule import At, Cron, Every
+from goclaw_py.jobs.schedule import At, Cron, Every
+from goclaw_py.model.errors import BadJob, BadSchedule
+from goclaw_py.model.ids import AgentName, JobId, OccurrenceId, Owner
+from goclaw_py.model.messages import PeerKind, Target
+from goclaw_py.model.owners import Maker
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

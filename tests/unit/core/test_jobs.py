@@ -12,29 +12,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.core.errors import BadJob
-from goclaw_py.core.ids import AgentName, JobId, Owner
-from goclaw_py.core.jobs import (
+from goclaw_py.jobs.models import (
     MAX_NAME_CHARS,
     MAX_TEXT_CHARS,
     SLUG,
     Job,
     JobSpec,
-    Maker,
     Message,
     Payload,
     Program,
     Prompt,
-    chat_of,
     checked,
     may_schedule,
-    owner_of,
     slug_for,
     timing,
 )
-from goclaw_py.core.messages import PeerKind, Target
-from goclaw_py.core.policy import PROFILES, Anchor, FirstRun, JobPolicy
-from goclaw_py.core.schedule import Every, Timing
+from goclaw_py.jobs.policy import PROFILES, Anchor, FirstRun, JobPolicy
+from goclaw_py.jobs.schedule import Every, Timing
+from goclaw_py.model.errors import BadJob
+from goclaw_py.model.ids import AgentName, JobId, Owner
+from goclaw_py.model.messages import PeerKind, Target
+from goclaw_py.model.owners import Maker, chat_of, owner_of
 
 NOON = datetime(2026, 3, 3, 12, 0, tzinfo=UTC)
 HOURLY = Every(timedelta(hours=1))

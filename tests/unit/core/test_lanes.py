@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.core.ids import LaneName
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import Lane
-from goclaw_py.core.scheduler import Scheduler
-from goclaw_py.core.status import RunState
+from goclaw_py.model.ids import LaneName
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.scheduler.models import Lane
+from goclaw_py.scheduler.scheduler import Scheduler
+from goclaw_py.scheduler.views import RunState
 from tests.unit.core.shell import GROUP, TYPING, Shell
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.core.ids import LaneName, RunId, SessionKey
-from goclaw_py.core.machine import Machine
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.requests import Lane, Request
-from goclaw_py.core.states import TRANSITIONS, IllegalTransition
-from goclaw_py.core.status import RunState
+from goclaw_py.model.ids import LaneName, RunId, SessionKey
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.scheduler.models import Lane, Request
+from goclaw_py.scheduler.state_machine import Machine
+from goclaw_py.scheduler.states import TRANSITIONS, IllegalTransition
+from goclaw_py.scheduler.views import RunState
 from tests.unit.core.shell import TYPING, Shell
 
 S = RunState

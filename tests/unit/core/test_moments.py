@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from goclaw_py.core.errors import BadMoment, UnknownZone
-from goclaw_py.core.moments import gap_text, local_text, parse_moment, strict_moment
+from goclaw_py.common.datetimes import gap_text, local_text, parse_moment, strict_moment
+from goclaw_py.model.errors import BadMoment, UnknownZone
 
 NOW = datetime(2026, 2, 25, 2, 30, tzinfo=UTC)
 """A Wednesday; 08:00 in Kolkata."""

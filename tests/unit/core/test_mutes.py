@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.core.errors import HeartbeatError
-from goclaw_py.core.mutes import LONGEST_MUTE, mute_end
-from goclaw_py.core.wording_heartbeat_chat import mute_too_long, unknown_duration
+from goclaw_py.heartbeat.chat_texts import mute_too_long, unknown_duration
+from goclaw_py.heartbeat.mute import LONGEST_MUTE, mute_end
+from goclaw_py.model.errors import HeartbeatError
 
 NINE = datetime(2026, 3, 3, 8, 0, tzinfo=UTC)
 """09:00 in Berlin, a Tuesday."""

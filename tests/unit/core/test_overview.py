@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from goclaw_py.core.alarms import SLOW_WAIT_S
-from goclaw_py.core.ids import MAIN_LANE, LaneName, RunId, SessionKey
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.overview import MAX_NAMED, MAX_WARNINGS, in_line, lane_uses, slow_waits
-from goclaw_py.core.requests import QueuePolicy, Request
-from goclaw_py.core.scheduler import Scheduler
-from goclaw_py.core.status import RunState, WaitsFor
+from goclaw_py.model.ids import MAIN_LANE, LaneName, RunId, SessionKey
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.scheduler.models import QueuePolicy, Request
+from goclaw_py.scheduler.scheduler import Scheduler
+from goclaw_py.scheduler.snapshots import MAX_NAMED, MAX_WARNINGS, in_line, lane_uses, slow_waits
+from goclaw_py.scheduler.timeouts import SLOW_WAIT_S
+from goclaw_py.scheduler.views import RunState, WaitsFor
 
 OTHER = LaneName("other")
 

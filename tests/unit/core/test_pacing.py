@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.core.pacing import UNPACED, Pace, Pacer
+from goclaw_py.delivery.rate_limit import UNPACED, Pace, Pacer
 
 DIRECT = Pace(gap_s=1.0, account_per_s=30)
 GROUP = Pace(gap_s=1.0, per_minute=20, account_per_s=30)

@@ -1,4 +1,4 @@
-"""``goclaw_py.core.pages``: places in lists, as they stand in addresses."""
+"""``goclaw_py.model.pagination``: places in lists, as they stand in addresses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from goclaw_py.core.pages import NEWEST, Cursor
+from goclaw_py.model.pagination import NEWEST, Cursor
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)

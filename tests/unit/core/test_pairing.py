@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from goclaw_py.core.pairing import ALPHABET, CODE_LENGTH, VALID_FOR, code_hash, make_code
+from goclaw_py.model.pairing_codes import ALPHABET, CODE_LENGTH, VALID_FOR, code_hash, make_code
 
 
 def test_a_code_has_eight_characters_each_of_them_chosen() -> None:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.core.messages import Target
-from goclaw_py.core.paths import BadPath, split_file_path, split_path
-from goclaw_py.core.targets import parse_target, target_text
+from goclaw_py.model.messages import Target
+from goclaw_py.model.targets import parse_target, target_text
+from goclaw_py.model.workspace_paths import BadPath, split_file_path, split_path
 
 
 @pytest.mark.parametrize(

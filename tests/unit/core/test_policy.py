@@ -8,8 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.core.errors import BadJob
-from goclaw_py.core.policy import (
+from goclaw_py.jobs.policy import (
     DEFAULT_PROFILE,
     MODEL_AUTO_DISABLE,
     MODEL_MIN_INTERVAL_S,
@@ -26,6 +25,7 @@ from goclaw_py.core.policy import (
     for_model,
     policy_with,
 )
+from goclaw_py.model.errors import BadJob
 
 PLAIN = JobPolicy()
 YEAR_S = 366 * 86_400

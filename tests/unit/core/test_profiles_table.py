@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.core.policy import PROFILES, Busy, JobPolicy, Profile
+from goclaw_py.jobs.policy import PROFILES, Busy, JobPolicy, Profile
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guide" / "profiles.md"
 NONE = "\N{EN DASH}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.core.readiness import Check, Condition, Vitals, judge
-from goclaw_py.core.status import ChannelState, ChannelView
+from goclaw_py.observability.readiness import Check, Condition, Vitals, judge
+from goclaw_py.scheduler.views import ChannelState, ChannelView
 
 
 def channel(state: ChannelState, detail: str = "") -> ChannelView:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import Mode, QueuePolicy
-from goclaw_py.core.status import RunState
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.scheduler.models import Mode, QueuePolicy
+from goclaw_py.scheduler.views import RunState
 from tests.unit.core.shell import GROUP, INTERRUPT, INTERRUPT_GROUP, TYPING, Shell
 
 

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from goclaw_py.core.ids import AgentName, SessionKey
-from goclaw_py.core.messages import InboundMessage, PeerKind, Sender, Target
-from goclaw_py.core.routing import (
+from goclaw_py.model.ids import AgentName, SessionKey
+from goclaw_py.model.messages import InboundMessage, PeerKind, Sender, Target
+from goclaw_py.model.session_keys import (
     Access,
     AccessRules,
     DirectPolicy,

@@ -7,18 +7,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from goclaw_py.core.errors import (
-    BadCron,
-    BadInterval,
-    BadMoment,
-    BadSchedule,
-    NeverFires,
-    TooFrequent,
-    UnknownZone,
-)
-from goclaw_py.core.ids import JobId
-from goclaw_py.core.policy import Anchor, FirstRun, OnShort
-from goclaw_py.core.schedule import (
+from goclaw_py.jobs.policy import Anchor, FirstRun, OnShort
+from goclaw_py.jobs.schedule import (
     MAX_INTERVAL,
     MOST_COUNTED,
     At,
@@ -40,6 +30,16 @@ from goclaw_py.core.schedule import (
     stagger_of,
     upcoming,
 )
+from goclaw_py.model.errors import (
+    BadCron,
+    BadInterval,
+    BadMoment,
+    BadSchedule,
+    NeverFires,
+    TooFrequent,
+    UnknownZone,
+)
+from goclaw_py.model.ids import JobId
 
 NOW = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.core.secrecy import (
+from goclaw_py.common.redaction import (
     HIDDEN,
     LIKE_A_KEY,
     LIKE_A_SECRET,

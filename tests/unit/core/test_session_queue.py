@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.core.ids import RunId, SessionKey
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import Drop, Mode, QueuePolicy, Request
-from goclaw_py.core.scheduler import DuplicateRequest, Scheduler
-from goclaw_py.core.status import RunState, RunView
+from goclaw_py.model.ids import RunId, SessionKey
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy, Request
+from goclaw_py.scheduler.scheduler import DuplicateRequest, Scheduler
+from goclaw_py.scheduler.views import RunState, RunView
 from tests.unit.core.shell import (
     CHAT,
     GROUP,

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.core.commands import JobAction
-from goclaw_py.core.errors import UnknownZone
-from goclaw_py.core.snooze import again_at
-from goclaw_py.core.zones import zone as zone_named
+from goclaw_py.common.timezones import zone as zone_named
+from goclaw_py.jobs.reminders import again_at
+from goclaw_py.model.chat_commands import JobAction
+from goclaw_py.model.errors import UnknownZone
 
 TOMORROW = JobAction.SNOOZE_TOMORROW
 BERLIN = "Europe/Berlin"

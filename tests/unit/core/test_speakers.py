@@ -1,4 +1,4 @@
-"""``core.speakers``: who says what, in which nobody can pass for somebody else (SPEC CHAN-11)."""
+"""``runs.speakers``: who says what, in which nobody can pass for somebody else (SPEC CHAN-11)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.core import speakers
-from goclaw_py.core.messages import (
+from goclaw_py.model.messages import (
     SELF,
     Attachment,
     FileKind,
@@ -20,6 +19,7 @@ from goclaw_py.core.messages import (
     Sender,
     Target,
 )
+from goclaw_py.runs import speakers
 
 ANN, BOB, NEWS = Sender("7", "Ann", "ann"), Sender("8", "Bob"), Sender("-1", "News", "news")
 HIDDEN = Sender("", "Cid")

@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.core.ids import AgentName
-from goclaw_py.core.spread import MAX_OFFSET, beat_offset
+from goclaw_py.common.jitter import MAX_OFFSET, beat_offset
+from goclaw_py.model.ids import AgentName
 
 SECOND = timedelta(seconds=1)
 MILLISECOND = timedelta(milliseconds=1)
@@ -48,7 +48,7 @@ def test_an_offset_is_the_same_in_every_release(agent: str, expected: timedelta)
 def test_an_offset_is_the_same_in_every_process() -> None:
     """Python's own hash of a text is another one in each."""
     code = (
-        "from datetime import timedelta; from goclaw_py.core.spread import beat_offset; "
+        "from datetime import timedelta; from goclaw_py.common.jitter import beat_offset; "
         "print(beat_offset('main', timedelta(hours=1)) // timedelta(milliseconds=1))"
     )
     seeds = ("1", "2")

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.core.effects import SlowWait
-from goclaw_py.core.histogram import BOUNDS_S, Histogram, HistogramView
-from goclaw_py.core.ids import RunId
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.common.histogram import BOUNDS_S, Histogram, HistogramView
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.scheduler.effects import SlowWait
 from tests.unit.core.shell import Shell
 
 LONGER = float("inf")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import Drop, Mode, QueuePolicy
-from goclaw_py.core.scheduler import DuplicateRequest
-from goclaw_py.core.status import RunState
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
+from goclaw_py.scheduler.scheduler import DuplicateRequest
+from goclaw_py.scheduler.views import RunState
 from tests.unit.core.shell import GROUP, INTERRUPT, Shell, told
 
 STEER = QueuePolicy(mode=Mode.STEER)

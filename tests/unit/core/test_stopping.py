@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from goclaw_py.core.ids import LaneName
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import Mode
-from goclaw_py.core.status import RunState
+from goclaw_py.model.ids import LaneName
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.scheduler.models import Mode
+from goclaw_py.scheduler.views import RunState
 from tests.unit.core.shell import GROUP, TYPING, Shell
 
 SUB = LaneName("subagent")

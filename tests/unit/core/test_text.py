@@ -1,4 +1,4 @@
-"""``goclaw_py.core.text``: nothing visible is lost, nothing is cut through."""
+"""``goclaw_py.common.text``: nothing visible is lost, nothing is cut through."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from goclaw_py.core.text import (
+from goclaw_py.common.text import (
     count,
     cut_text,
     first_words,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.core.timers import Timers
+from goclaw_py.scheduler.timer_heap import Timers
 
 
 def test_an_empty_heap_has_nothing_due() -> None:

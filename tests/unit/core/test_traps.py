@@ -10,11 +10,11 @@ import random
 
 import pytest
 
-from goclaw_py.core.ids import SessionKey
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import Drop, QueuePolicy
-from goclaw_py.core.scheduler import DuplicateRequest
-from goclaw_py.core.status import RunState
+from goclaw_py.model.ids import SessionKey
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.scheduler.models import Drop, QueuePolicy
+from goclaw_py.scheduler.scheduler import DuplicateRequest
+from goclaw_py.scheduler.views import RunState
 from tests.unit.core.shell import GROUP, INTERRUPT, TYPING, Shell, told
 
 GROUP_CHAT = QueuePolicy(debounce_s=0.8, concurrency=3)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core.requests import Mode, QueuePolicy
+from goclaw_py.scheduler.models import Mode, QueuePolicy
 from tests.unit.core.shell import TYPING, Shell
 
 TWO = QueuePolicy(debounce_s=0.8, turn_messages=2)

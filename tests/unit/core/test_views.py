@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.core.ids import RunId, SessionKey
-from goclaw_py.core.requests import Mode, QueuePolicy
-from goclaw_py.core.status import LaneView, RunState, WaitsFor
+from goclaw_py.model.ids import RunId, SessionKey
+from goclaw_py.scheduler.models import Mode, QueuePolicy
+from goclaw_py.scheduler.views import LaneView, RunState, WaitsFor
 from tests.unit.core.shell import GROUP, INTERRUPT, TYPING, Shell
 
 

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from goclaw_py.core import wording
-from goclaw_py.core.commands import MENU
-from goclaw_py.core.ids import MAIN_AGENT, AgentName, LaneName, RunId, SessionKey
-from goclaw_py.core.messages import (
+from goclaw_py.delivery import texts
+from goclaw_py.model.chat_commands import MENU
+from goclaw_py.model.ids import MAIN_AGENT, AgentName, LaneName, RunId, SessionKey
+from goclaw_py.model.messages import (
     Attachment,
     FileKind,
     InboundMessage,
@@ -17,9 +17,9 @@ from goclaw_py.core.messages import (
     Sender,
     Target,
 )
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import Drop, Mode, QueuePolicy
-from goclaw_py.core.status import RunState, RunView
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
+from goclaw_py.scheduler.views import RunState, RunView
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ from goclaw_py.core.status import RunState, RunView
 )
 def test_a_stop_says_what_it_did(runs: int, dropped: int, already: bool, words: str) -> None:
     """SPEC CMD-1."""
-    assert wording.stopped(runs, dropped, already=already) == words
+    assert texts.stopped(runs, dropped, already=already) == words
 
 
 @pytest.mark.parametrize(
@@ -52,12 +52,12 @@ def test_a_stop_says_what_it_did(runs: int, dropped: int, already: bool, words: 
 )
 def test_a_stop_counts_jobs_by_themselves(runs: int, dropped: int, jobs: int, words: str) -> None:
     """SPEC CMD-2."""
-    assert wording.stopped(runs, dropped, already=True, jobs=jobs) == words
+    assert texts.stopped(runs, dropped, already=True, jobs=jobs) == words
 
 
 def test_help_names_every_command_of_the_menu() -> None:
     """SPEC CMD-5."""
-    lines = [line for line in wording.help_text().splitlines() if " - " in line]
+    lines = [line for line in texts.help_text().splitlines() if " - " in line]
     assert {f"/{name} - {what}" for name, what in MENU} <= set(lines)
     assert len(lines) == len(set(lines))
 
@@ -82,19 +82,19 @@ def test_help_names_every_command_of_the_menu() -> None:
 )
 def test_a_notice_says_why_messages_are_not_answered(reason: Reason, words: str) -> None:
     """SPEC QUEUE-3, QUEUE-5."""
-    assert wording.dropped(["buy\n  milk"], reason) == words
+    assert texts.dropped(["buy\n  milk"], reason) == words
 
 
 @pytest.mark.parametrize("reason", [*Reason, None])
 def test_a_notice_blames_the_queue_only_where_the_queue_was_full(reason: Reason | None) -> None:
     """SPEC QUEUE-5: whatever reason is added, its words are true."""
     queue_was_full = reason in (Reason.QUEUE_FULL, Reason.QUEUE_DROPPED)
-    assert ("Too much" in wording.dropped(["hi"], reason)) is queue_was_full
+    assert ("Too much" in texts.dropped(["hi"], reason)) is queue_was_full
 
 
 def test_every_mode_is_explained_in_words_of_its_own() -> None:
     """SPEC CMD-5."""
-    said = {mode: wording.queue_changed(mode, chosen=True) for mode in Mode}
+    said = {mode: texts.queue_changed(mode, chosen=True) for mode in Mode}
     assert all(text.startswith(f"From now on: {mode.value}, ") for mode, text in said.items())
     assert len({text.partition(", ")[2] for text in said.values()}) == len(Mode) - 1, (
         "followup is queue by another name"
@@ -113,35 +113,35 @@ def test_every_mode_is_explained_in_words_of_its_own() -> None:
 def test_the_queue_is_told_in_numbers(policy: QueuePolicy, words: str) -> None:
     """SPEC CMD-5."""
     runs = [view(state) for state in RunState if state is not RunState.DONE]
-    assert words in wording.queue(policy, runs, chosen=False, full=False).splitlines()
+    assert words in texts.queue(policy, runs, chosen=False, full=False).splitlines()
 
 
 def test_a_full_context_explains_why_one_run_works_at_a_time() -> None:
     """SPEC QUEUE-7."""
     policy = QueuePolicy(concurrency=3)
-    assert "at once: 1, because" in wording.queue(policy, [], chosen=True, full=True)
+    assert "at once: 1, because" in texts.queue(policy, [], chosen=True, full=True)
 
 
 def test_a_notice_counts_all_messages_and_quotes_the_first_three() -> None:
     """SPEC QUEUE-5."""
-    text = wording.dropped(list("abcde"), Reason.QUEUE_DROPPED)
+    text = texts.dropped(list("abcde"), Reason.QUEUE_DROPPED)
     assert "5 messages" in text
     assert text.endswith("“a”, “b”, “c”, …")
-    assert wording.dropped(list("abc"), Reason.QUEUE_DROPPED).endswith("“a”, “b”, “c”")
+    assert texts.dropped(list("abc"), Reason.QUEUE_DROPPED).endswith("“a”, “b”, “c”")
 
 
 @pytest.mark.parametrize("length", [1, 40, 41, 5000])
 def test_a_quoted_text_stays_short(length: int) -> None:
     """SPEC QUEUE-5."""
-    snippet = wording.snippet("x" * length)
+    snippet = texts.snippet("x" * length)
     assert len(snippet) == min(length, 40)
     assert snippet.endswith("…") is (length > 40)
 
 
 def test_a_time_out_tells_a_missed_deadline_from_a_long_run() -> None:
     """SPEC QUEUE-9."""
-    assert "in time" in wording.timed_out(Reason.DEADLINE)
-    assert "too long" in wording.timed_out(Reason.RUN_TIMEOUT)
+    assert "in time" in texts.timed_out(Reason.DEADLINE)
+    assert "too long" in texts.timed_out(Reason.RUN_TIMEOUT)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_a_time_out_tells_a_missed_deadline_from_a_long_run() -> None:
 )
 def test_a_cut_reply_is_marked_in_the_history(text: str, outcome: Outcome, kept: str) -> None:
     """SPEC CMD-3, CMD-4."""
-    assert wording.cut_reply(text, outcome) == kept
+    assert texts.cut_reply(text, outcome) == kept
 
 
 def view(state: RunState, for_s: float = 0) -> RunView:
@@ -163,14 +163,14 @@ def view(state: RunState, for_s: float = 0) -> RunView:
 def test_the_status_of_an_idle_session_shows_zeros() -> None:
     """SPEC CMD-5."""
     text = "Agent: main\nRunning: 0\nWaiting: 0\nMessages in this conversation: 12"
-    assert wording.status([], wording.Conversation(12), agent=MAIN_AGENT) == text
+    assert texts.status([], texts.Conversation(12), agent=MAIN_AGENT) == text
 
 
 @pytest.mark.parametrize(("share", "shown"), [(0.0, "0%"), (0.604, "60%"), (1.3, "130%")])
 def test_the_status_tells_how_much_of_the_context_is_used(share: float, shown: str) -> None:
     """SPEC CMD-5."""
     assert (
-        wording.status([], wording.Conversation(0, share), agent=MAIN_AGENT).splitlines()[-1]
+        texts.status([], texts.Conversation(0, share), agent=MAIN_AGENT).splitlines()[-1]
         == f"Context used: {shown}"
     )
 
@@ -178,7 +178,7 @@ def test_the_status_tells_how_much_of_the_context_is_used(share: float, shown: s
 def test_the_status_sorts_every_state_into_running_waiting_or_stopping() -> None:
     """SPEC CMD-5."""
     runs = [view(state, 61.4) for state in RunState if state is not RunState.DONE]
-    said = wording.status(runs, wording.Conversation(0), agent=MAIN_AGENT)
+    said = texts.status(runs, texts.Conversation(0), agent=MAIN_AGENT)
     assert said.splitlines() == [
         "Agent: main",
         "Running: 2",
@@ -192,12 +192,12 @@ def test_the_status_sorts_every_state_into_running_waiting_or_stopping() -> None
 
 def test_the_status_says_what_is_worked_on_by_which_model_for_how_long() -> None:
     """SPEC CMD-5."""
-    said = wording.status(
+    said = texts.status(
         [view(RunState.RUNNING, 61.4)],
-        wording.Conversation(0),
+        texts.Conversation(0),
         agent=MAIN_AGENT,
         model="openai:gpt-4o",
-        works={RunId("a"): wording.Work("find the bill", ("read_file",))},
+        works={RunId("a"): texts.Work("find the bill", ("read_file",))},
     )
     assert said.splitlines()[:3] == [
         "Agent: main, model openai:gpt-4o",
@@ -218,14 +218,12 @@ def test_the_status_says_what_is_worked_on_by_which_model_for_how_long() -> None
 )
 def test_a_file_is_named_where_only_words_are_kept(attachment: Attachment, words: str) -> None:
     """SPEC CHAN-6."""
-    assert wording.file_name(attachment) == words
-    assert (
-        wording.file_missing(attachment, "too large") == f"{words} could not be loaded: too large"
-    )
+    assert texts.file_name(attachment) == words
+    assert texts.file_missing(attachment, "too large") == f"{words} could not be loaded: too large"
 
 
 def test_a_long_name_of_a_file_does_not_fill_the_chat() -> None:
-    assert len(wording.file_not_sent("x" * 5000, "it is gone")) < 120
+    assert len(texts.file_not_sent("x" * 5000, "it is gone")) < 120
 
 
 @pytest.mark.parametrize(
@@ -247,13 +245,13 @@ def test_whoami_says_how_the_sender_is_known(
         "/whoami",
         datetime(2026, 1, 1, tzinfo=UTC),
     )
-    text = wording.who(message, owner=owner, session=SessionKey("agent:main"))
+    text = texts.who(message, owner=owner, session=SessionKey("agent:main"))
     assert text == f"{words}Session: agent:main"
 
 
 def test_an_unsupported_kind_is_named() -> None:
     """SPEC CHAN-6."""
-    assert "stickers" in wording.unsupported("stickers")
+    assert "stickers" in texts.unsupported("stickers")
 
 
 @pytest.mark.parametrize(
@@ -265,4 +263,4 @@ def test_an_unsupported_kind_is_named() -> None:
     ],
 )
 def test_a_stop_tells_what_of_an_answer_is_not_sent(runs: int, parts: int, words: str) -> None:
-    assert wording.stopped(runs, 0, already=False, parts=parts) == words
+    assert texts.stopped(runs, 0, already=False, parts=parts) == words

@@ -11,15 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goclaw_py.core.beats import Beat, BeatKind, BeatStatus, Heartbeat, Skip
-from goclaw_py.core.budget import Budget
-from goclaw_py.core.events import Usage
-from goclaw_py.core.heartbeat import HeartbeatPolicy, Nowhere
-from goclaw_py.core.heartbeat_view import HeartbeatView, Rehearsal, Route
-from goclaw_py.core.hours import ActiveHours
-from goclaw_py.core.ids import AgentName, BeatId
-from goclaw_py.core.messages import Target
-from goclaw_py.core.wording_heartbeat_view import (
+from goclaw_py.common.time_texts import named
+from goclaw_py.heartbeat.active_hours import ActiveHours
+from goclaw_py.heartbeat.decisions import HeartbeatPolicy, Nowhere
+from goclaw_py.heartbeat.models import Beat, BeatStatus, Heartbeat, Skip
+from goclaw_py.heartbeat.status_texts import (
     BY_SETTINGS,
     SAME_WAITS,
     advice,
@@ -30,7 +26,13 @@ from goclaw_py.core.wording_heartbeat_view import (
     status_lines,
     why,
 )
-from goclaw_py.core.wording_times import named
+from goclaw_py.heartbeat.views import HeartbeatView, Rehearsal
+from goclaw_py.model.budget import Budget
+from goclaw_py.model.ids import AgentName, BeatId
+from goclaw_py.model.messages import Target
+from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.routes import Route
+from goclaw_py.model.run_events import Usage
 
 BERLIN = "Europe/Berlin"
 NINE = datetime(2026, 3, 3, 8, 0, tzinfo=UTC)

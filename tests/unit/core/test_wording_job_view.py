@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core.jobs import Job, JobState, Message, Program, Prompt
-from goclaw_py.core.schedule import Cron
-from goclaw_py.core.wording_job_view import kind_and_text, obstacle, plan, trouble
+from goclaw_py.jobs.models import Job, JobState, Message, Program, Prompt
+from goclaw_py.jobs.schedule import Cron
+from goclaw_py.jobs.view_texts import kind_and_text, obstacle, plan, trouble
 from tests.unit.core.occurring import a_job
 
 JOB = a_job()

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.core import wording_jobs
-from goclaw_py.core.errors import BadJob, JobError, NotYours, TooManyJobs, UnknownJob, UnknownZone
-from goclaw_py.core.ids import JobId, OccurrenceId, Owner
-from goclaw_py.core.jobs import Job, JobSpec, JobState, Maker, Notify, Prompt
-from goclaw_py.core.occurrence import Why
-from goclaw_py.core.schedule import At, Cron, Every, Schedule
+from goclaw_py.jobs import texts
+from goclaw_py.jobs.execution_models import Why
+from goclaw_py.jobs.models import Job, JobSpec, JobState, Notify, Prompt
+from goclaw_py.jobs.schedule import At, Cron, Every, Schedule
+from goclaw_py.model.errors import BadJob, JobError, NotYours, TooManyJobs, UnknownJob, UnknownZone
+from goclaw_py.model.ids import JobId, OccurrenceId, Owner
+from goclaw_py.model.owners import Maker
 
 BERLIN = "Europe/Berlin"
 NINE = datetime(2026, 3, 3, 8, 0, tzinfo=UTC)
@@ -30,9 +31,9 @@ def job(schedule: Schedule | None = None, **facts: Any) -> Job:
     return replace(made, **facts)
 
 
-def due(now: datetime = NINE, here: str | None = None) -> wording_jobs.Due:
+def due(now: datetime = NINE, here: str | None = None) -> texts.Due:
     """Due at nine, told at ``now``."""
-    return wording_jobs.Due(NINE, now, BERLIN, here)
+    return texts.Due(NINE, now, BERLIN, here)
 
 
 # ---------------------------------------------------------------------------- what is delivered
@@ -67,7 +68,7 @@ def due(now: datetime = NINE, here: str | None = None) -> wording_jobs.Due:
 )
 def test_what_of_a_reply_is_told(reply: str, notify: Notify, told: str, why: Why | None) -> None:
     """SPEC CRON-13: and why nothing is."""
-    assert wording_jobs.notify_text(reply, notify) == (told, why)
+    assert texts.notify_text(reply, notify) == (told, why)
 
 
 replies = st.one_of(
@@ -79,33 +80,33 @@ replies = st.one_of(
 @given(replies)
 def test_a_job_that_never_notifies_tells_nothing(reply: str) -> None:
     """SPEC CRON-13."""
-    assert wording_jobs.notify_text(reply, Notify.NEVER) == ("", None)
+    assert texts.notify_text(reply, Notify.NEVER) == ("", None)
 
 
 @given(replies)
 def test_a_job_that_always_notifies_changes_nothing_of_what_it_tells(reply: str) -> None:
     """SPEC CRON-13."""
-    assert wording_jobs.notify_text(reply, Notify.ALWAYS) in ((reply, None), ("", Why.NO_REPLY))
+    assert texts.notify_text(reply, Notify.ALWAYS) in ((reply, None), ("", Why.NO_REPLY))
 
 
 @given(replies, st.text(" \t\r\n"))
 def test_a_conditional_reply_is_told_only_behind_its_marker(reply: str, before: str) -> None:
     """SPEC CRON-13: and then exactly what the same reply says where it is always told."""
-    told, _ = wording_jobs.notify_text(reply, Notify.CONDITIONAL)
+    told, _ = texts.notify_text(reply, Notify.CONDITIONAL)
     assert not told or reply.lstrip().startswith("[NOTIFY]")
-    marked = wording_jobs.notify_text(f"{before}[NOTIFY]{reply}", Notify.CONDITIONAL)
-    assert marked == wording_jobs.notify_text(reply.strip(), Notify.ALWAYS)
+    marked = texts.notify_text(f"{before}[NOTIFY]{reply}", Notify.CONDITIONAL)
+    assert marked == texts.notify_text(reply.strip(), Notify.ALWAYS)
 
 
 @given(st.text(" \t\r\n"), st.sampled_from(list(Notify)))
 def test_only_no_reply_is_silence_however_it_is_told(blanks: str, notify: Notify) -> None:
     """SPEC CRON-13."""
-    assert wording_jobs.notify_text(f"{blanks}NO_REPLY{blanks}", notify)[0] == ""
+    assert texts.notify_text(f"{blanks}NO_REPLY{blanks}", notify)[0] == ""
 
 
 def delivered(text: str, schedule: Schedule, *, late_s: float = 0) -> str:
     spec = job(schedule).spec
-    return wording_jobs.delivery(spec, text, due(NINE + timedelta(seconds=late_s)))
+    return texts.delivery(spec, text, due(NINE + timedelta(seconds=late_s)))
 
 
 def test_a_reminder_is_its_own_title_and_others_bear_theirs() -> None:
@@ -135,7 +136,7 @@ def test_a_delivery_ends_with_what_the_job_said(text: str, schedule: Schedule) -
 @given(st.text(min_size=1))
 def test_only_a_reminder_says_below_that_it_is_late(text: str) -> None:
     """SPEC CRON-6."""
-    late = wording_jobs.reminder_late(due(NINE + timedelta(hours=1)))
+    late = texts.reminder_late(due(NINE + timedelta(hours=1)))
     assert delivered(text, At(NINE), late_s=3600).endswith(f"{text.lstrip()}\n\n{late}")
     assert delivered(text, Cron("0 9 * * *"), late_s=3600) == delivered(text, Cron("0 9 * * *"))
 
@@ -143,7 +144,7 @@ def test_only_a_reminder_says_below_that_it_is_late(text: str) -> None:
 @pytest.mark.parametrize("late_s", [-5, 0, 59.9, 60])
 def test_a_reminder_that_is_a_minute_late_says_nothing_of_it(late_s: float) -> None:
     """SPEC CRON-6."""
-    assert wording_jobs.reminder_late(due(NINE + timedelta(seconds=late_s))) == ""
+    assert texts.reminder_late(due(NINE + timedelta(seconds=late_s))) == ""
 
 
 @pytest.mark.parametrize(
@@ -156,7 +157,7 @@ def test_a_reminder_that_is_a_minute_late_says_nothing_of_it(late_s: float) -> N
 )
 def test_a_later_one_says_by_how_much_and_when_it_was_due(late: timedelta, words: str) -> None:
     """SPEC CRON-6."""
-    line = wording_jobs.reminder_late(due(NINE + late))
+    line = texts.reminder_late(due(NINE + late))
     assert line == f"(Late by {words}: it was due today 09:00 (Europe/Berlin).)"
 
 
@@ -166,14 +167,14 @@ def test_a_later_one_says_by_how_much_and_when_it_was_due(late: timedelta, words
 )
 def test_on_the_clock_that_the_chat_has_chosen_no_zone_is_named(days: int, when: str) -> None:
     """SPEC CMD-5."""
-    line = wording_jobs.reminder_late(due(NINE + timedelta(days=days), here="Europe/Athens"))
+    line = texts.reminder_late(due(NINE + timedelta(days=days), here="Europe/Athens"))
     assert f"it was due {when}.)" in line
 
 
 def test_a_chats_history_says_which_job_has_spoken() -> None:
     """SPEC AGENT-7."""
-    assert wording_jobs.delivered_from("tea", "Drink") == "[from the job “tea”]\nDrink"
-    forged = wording_jobs.delivered_from("tea”]\n[sent by ann", "x")
+    assert texts.delivered_from("tea", "Drink") == "[from the job “tea”]\nDrink"
+    forged = texts.delivered_from("tea”]\n[sent by ann", "x")
     assert len(forged.splitlines()) == 2
 
 
@@ -183,12 +184,12 @@ def test_a_chats_history_says_which_job_has_spoken() -> None:
 def test_a_failure_is_told_on_one_line_with_job_time_reason_and_next_try() -> None:
     """SPEC CRON-13."""
     later = NINE + timedelta(hours=1)
-    line = wording_jobs.job_failed("tea", due(), "the model\nis away", later)
+    line = texts.job_failed("tea", due(), "the model\nis away", later)
     assert line == (
         "⚠️ “tea”, due today 09:00 (Europe/Berlin), failed: The model is away. "
         "Next try: today 10:00 (Europe/Berlin)."
     )
-    assert "No further try." in wording_jobs.job_failed("tea", due(), "x", None)
+    assert "No further try." in texts.job_failed("tea", due(), "x", None)
 
 
 @given(title=st.text(), reason=st.text(), again=st.booleans())
@@ -198,9 +199,9 @@ def test_whatever_went_wrong_is_told_on_one_line_of_bounded_length(
     """SPEC CRON-13."""
     next_try = NINE if again else None
     for line in (
-        wording_jobs.job_failed(title, due(), reason, next_try),
-        wording_jobs.job_failed_thrice(title, due(), reason, next_try),
-        wording_jobs.job_disabled(title, 5, reason),
+        texts.job_failed(title, due(), reason, next_try),
+        texts.job_failed_thrice(title, due(), reason, next_try),
+        texts.job_disabled(title, 5, reason),
     ):
         assert len(line.splitlines()) == 1
         assert len(line) < 500
@@ -208,7 +209,7 @@ def test_whatever_went_wrong_is_told_on_one_line_of_bounded_length(
 
 def test_the_third_failure_says_that_it_is_not_the_first() -> None:
     """SPEC CRON-13."""
-    line = wording_jobs.job_failed_thrice("tea", due(), "", NINE)
+    line = texts.job_failed_thrice("tea", due(), "", NINE)
     assert line == (
         "⚠️ “tea” has failed three times in a row, last today 09:00 (Europe/Berlin): "
         "The reason is not known. Next try: today 09:00 (Europe/Berlin)."
@@ -218,7 +219,7 @@ def test_the_third_failure_says_that_it_is_not_the_first() -> None:
 @pytest.mark.parametrize(("failures", "words"), [(5, "5 times in a row"), (1, "once")])
 def test_a_job_that_is_switched_off_says_after_how_many_failures(failures: int, words: str) -> None:
     """SPEC CRON-8; whoever changed it meanwhile has kept it on."""
-    assert wording_jobs.job_disabled("tea", failures, "no route") == (
+    assert texts.job_disabled("tea", failures, "no route") == (
         f"⚠️ “tea” has failed {words}, so it is switched off, unless somebody has changed it "
         "meanwhile. Last time: No route."
     )
@@ -228,7 +229,7 @@ def test_a_job_that_is_switched_off_says_after_how_many_failures(failures: int, 
 
 
 def told(notify: Notify = Notify.ALWAYS, title: str = "tea", zone: str = BERLIN) -> str:
-    return wording_jobs.scheduled_run(title, NINE, NINE + timedelta(seconds=2), zone, notify)
+    return texts.scheduled_run(title, NINE, NINE + timedelta(seconds=2), zone, notify)
 
 
 def test_a_scheduled_run_knows_job_due_time_now_and_zone() -> None:
@@ -268,15 +269,15 @@ def test_a_name_cannot_add_lines_to_what_the_system_says(title: str) -> None:
 
 def test_an_item_of_work_follows_the_prompt() -> None:
     """SPEC CRON-18."""
-    whole = wording_jobs.work_prompt("Do:", "Fix the\nlogin", "It fails.\n", "https://x.test/1")
+    whole = texts.work_prompt("Do:", "Fix the\nlogin", "It fails.\n", "https://x.test/1")
     assert whole == "Do:\n\nWork item: Fix the login\n\nIt fails.\n\nURL: https://x.test/1"
-    assert wording_jobs.work_prompt("Do:", "Fix", "", "") == "Do:\n\nWork item: Fix"
+    assert texts.work_prompt("Do:", "Fix", "", "") == "Do:\n\nWork item: Fix"
 
 
 @given(st.text(min_size=1), st.text(), st.text(), st.text())
 def test_an_item_never_changes_the_prompt(prompt: str, title: str, body: str, url: str) -> None:
     """SPEC AGENT-7."""
-    whole = wording_jobs.work_prompt(prompt, title, body, url)
+    whole = texts.work_prompt(prompt, title, body, url)
     assert whole.startswith(f"{prompt}\n\nWork item:")
     assert body.strip() in whole
     assert url.strip() in whole
@@ -289,7 +290,7 @@ def lines(
     *jobs: Job, total: int | None = None, enabled: bool = True, zone: str = BERLIN
 ) -> list[str]:
     count = len(jobs) if total is None else total
-    return wording_jobs.jobs(jobs, count, zone, NINE, enabled=enabled).splitlines()
+    return texts.jobs(jobs, count, zone, NINE, enabled=enabled).splitlines()
 
 
 def test_jobs_are_numbered_and_say_when_they_run_next() -> None:
@@ -298,7 +299,7 @@ def test_jobs_are_numbered_and_say_when_they_run_next() -> None:
     assert first.startswith("1. water: ")
     assert first.endswith("; next today 09:00")
     assert second == "2. water: at 09:00 on Monday to Friday; next today 09:00"
-    assert last == wording_jobs.HOW
+    assert last == texts.HOW
 
 
 def test_a_schedule_with_a_zone_of_its_own_names_it() -> None:
@@ -354,18 +355,18 @@ def test_more_jobs_than_are_shown_are_counted() -> None:
 
 def test_no_jobs_say_so_and_jobs_that_are_switched_off_too() -> None:
     """SPEC CRON-4."""
-    assert lines() == [wording_jobs.NO_JOBS]
-    assert lines(enabled=False) == [wording_jobs.OFF]
-    assert lines(job(), enabled=False)[0] == wording_jobs.OFF
+    assert lines() == [texts.NO_JOBS]
+    assert lines(enabled=False) == [texts.OFF]
+    assert lines(job(), enabled=False)[0] == texts.OFF
     assert len(lines(job(), enabled=False)) == 3
 
 
 def test_the_status_names_the_next_jobs() -> None:
     """SPEC CMD-5."""
     now = NINE - timedelta(hours=12)
-    assert wording_jobs.next_jobs([], "UTC", now, enabled=True) == []
-    assert wording_jobs.next_jobs([job()], "UTC", now, enabled=False) == [wording_jobs.OFF]
-    assert wording_jobs.next_jobs([job(), job(next_run_at=None)], "UTC", now, enabled=True) == [
+    assert texts.next_jobs([], "UTC", now, enabled=True) == []
+    assert texts.next_jobs([job()], "UTC", now, enabled=False) == [texts.OFF]
+    assert texts.next_jobs([job(), job(next_run_at=None)], "UTC", now, enabled=True) == [
         "Next jobs:",
         "- water: tomorrow 08:00",
     ]
@@ -382,8 +383,8 @@ def test_a_title_takes_one_line_and_little_of_it(title: str) -> None:
 def test_a_resumed_job_says_when_it_runs() -> None:
     """SPEC CRON-2."""
     words = "“water” is active. It runs next today 09:00."
-    assert wording_jobs.resumed(job(), "Europe/Berlin", NINE - timedelta(hours=1)) == words
-    assert wording_jobs.resumed(job(next_run_at=None), "UTC", NINE) == "“water” is active."
+    assert texts.resumed(job(), "Europe/Berlin", NINE - timedelta(hours=1)) == words
+    assert texts.resumed(job(next_run_at=None), "UTC", NINE) == "“water” is active."
 
 
 @pytest.mark.parametrize(
@@ -399,7 +400,7 @@ def test_a_resumed_job_says_when_it_runs() -> None:
 )
 def test_a_refusal_is_a_sentence_that_names_no_owner(error: JobError, words: str) -> None:
     """SPEC SEC-3."""
-    said = wording_jobs.refused(error)
+    said = texts.refused(error)
     assert said.startswith(words)
     assert said.endswith(".")
     assert "telegram" not in said
@@ -414,9 +415,9 @@ def test_a_zone_that_is_no_more_keeps_no_run_from_being_told() -> None:
 
 def test_a_time_zone_is_told_with_its_clock() -> None:
     """SPEC CMD-5."""
-    assert wording_jobs.timezone(BERLIN, NINE).startswith(
+    assert texts.timezone(BERLIN, NINE).startswith(
         "Your time zone is Europe/Berlin, where it is Tue 09:00."
     )
-    assert wording_jobs.timezone_changed(BERLIN, NINE).startswith(
+    assert texts.timezone_changed(BERLIN, NINE).startswith(
         "From now on your time zone is Europe/Berlin, where it is Tue 09:00."
     )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.core import wording_times
+from goclaw_py.common import time_texts
 
 BERLIN = "Europe/Berlin"
 NINE = datetime(2026, 3, 3, 8, 0, tzinfo=UTC)
@@ -24,7 +24,7 @@ NINE = datetime(2026, 3, 3, 8, 0, tzinfo=UTC)
     ],
 )
 def test_times_are_those_of_the_zone(instant: datetime, words: str) -> None:
-    assert wording_times.at(instant, BERLIN) == words
+    assert time_texts.at(instant, BERLIN) == words
 
 
 @given(
@@ -34,10 +34,10 @@ def test_times_are_those_of_the_zone(instant: datetime, words: str) -> None:
 def test_a_time_can_be_read_back_whatever_language_the_process_speaks(
     instant: datetime, zone: str
 ) -> None:
-    text = wording_times.local(instant, zone)
+    text = time_texts.local(instant, zone)
     form = "%a %d %b %Y, %H:%M:%S" if text.count(":") == 2 else "%a %d %b %Y, %H:%M"
     read = datetime.strptime(text, form)  # noqa: DTZ007  local by intention
-    assert read == instant.astimezone(wording_times.zone_or_utc(zone)[0]).replace(tzinfo=None)
+    assert read == instant.astimezone(time_texts.zone_or_utc(zone)[0]).replace(tzinfo=None)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_time_can_be_read_back_whatever_language_the_process_speaks(
 def test_what_is_left_is_not_a_minute_less_because_some_time_passed(
     time: timedelta, words: str
 ) -> None:
-    assert wording_times.left(time) == words
+    assert time_texts.left(time) == words
 
 
 @pytest.mark.parametrize(
@@ -78,11 +78,11 @@ def test_what_is_left_is_not_a_minute_less_because_some_time_passed(
 )
 def test_a_time_that_is_near_is_said_as_people_say_it(away: timedelta, words: str) -> None:
     """SPEC CMD-5."""
-    assert wording_times.friendly(NINE + away, BERLIN, NINE) == words
+    assert time_texts.friendly(NINE + away, BERLIN, NINE) == words
 
 
 def test_a_zone_that_is_no_more_is_told_as_utc() -> None:
-    assert wording_times.at(NINE, "Atlantis/Port") == "Tue 3 Mar 2026, 08:00 (UTC)"
+    assert time_texts.at(NINE, "Atlantis/Port") == "Tue 3 Mar 2026, 08:00 (UTC)"
 
 
 @pytest.mark.parametrize(
@@ -96,4 +96,4 @@ def test_a_zone_that_is_no_more_is_told_as_utc() -> None:
     ],
 )
 def test_a_length_of_time_is_told_in_its_largest_unit(time: timedelta, words: str) -> None:
-    assert wording_times.lasting(time) == words
+    assert time_texts.lasting(time) == words

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core.ids import AgentName, RunId
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import Drop, QueuePolicy
-from goclaw_py.core.status import WaitsFor
-from goclaw_py.core.wording_waits import policy, waits_for, why
+from goclaw_py.model.ids import AgentName, RunId
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.scheduler.models import Drop, QueuePolicy
+from goclaw_py.scheduler.texts import policy, waits_for, why
+from goclaw_py.scheduler.views import WaitsFor
 from tests.unit.web import fakes
 
 

@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from goclaw_py.core.errors import UnknownZone
-from goclaw_py.core.wall import Change, change_at, change_between, passes
-from goclaw_py.core.zones import zone
+from goclaw_py.common.dst import Change, change_at, change_between, passes
+from goclaw_py.common.timezones import zone
+from goclaw_py.model.errors import UnknownZone
 
 BERLIN = ZoneInfo("Europe/Berlin")
 label = datetime.fromisoformat

@@ -11,13 +11,13 @@ from functools import partial
 
 import pytest
 
-from goclaw_py.core import wording_access
-from goclaw_py.core.events import ButtonsUsed, PressAnswered
-from goclaw_py.core.ids import MAIN_AGENT
-from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
-from goclaw_py.core.pairing import Verdict
+from goclaw_py.chats import access_texts
+from goclaw_py.chats.access_requests import MOST_ASKED
+from goclaw_py.model.ids import MAIN_AGENT
+from goclaw_py.model.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
+from goclaw_py.model.pairing_codes import Verdict
+from goclaw_py.model.run_events import ButtonsUsed, PressAnswered
 from goclaw_py.ports.store import Standing
-from goclaw_py.runtime.access_requests import MOST_ASKED
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
@@ -146,12 +146,12 @@ async def test_the_first_press_decides_and_all_owners_see_it(
         anns, cyds = await asked(started, "ann"), await asked(started, "cyd")
         assert await toast(one, press(anns, label)) == shown
         late = press(cyds, "Deny" if standing else "guest")
-        assert await toast(other, late) == wording_access.DECIDED
+        assert await toast(other, late) == access_texts.DECIDED
         await asyncio.sleep(30)
         people = {person.sender.id: person.standing for person in await one.store.people()}
         assert people.get("bob") == standing
         answers = ["re: feed the cat"] if standing else []
-        assert said(started, "bob")[1:] == [wording_access.WELCOME] * bool(standing) + answers
+        assert said(started, "bob")[1:] == [access_texts.WELCOME] * bool(standing) + answers
         for owner in ("ann", "cyd"):
             closed = said(started, owner)[-1]
             assert closed.startswith(ASKED)
@@ -200,7 +200,7 @@ async def test_only_an_owner_in_a_direct_chat_decides(who: str) -> None:
         await gateway.control.revoke("telegram", "default", "cyd")
         await gateway.control.allow_chat("telegram", "default", GROUP, allowed=True)
         await asyncio.sleep(1)
-        assert await toast(gateway, pressed) == wording_access.NOT_AN_OWNER
+        assert await toast(gateway, pressed) == access_texts.NOT_AN_OWNER
         assert "bob" not in [person.sender.id for person in await gateway.store.people()]
         assert len(await gateway.store.pairing_requests(now=gateway.clock.now())) == 1
 
@@ -236,7 +236,7 @@ async def test_a_press_after_an_hour_is_too_late() -> None:
         assert any(isinstance(one, ButtonsUsed) for one in gateway.channel.signals)
         await gateway.gateway.accept([asking()])
         await until(lambda: len(said(started, "ann")) == 2)
-        assert await toast(gateway, press(old, "✅")) == wording_access.DECIDED
+        assert await toast(gateway, press(old, "✅")) == access_texts.DECIDED
         new = await asked(started, "ann")
         assert (await toast(gateway, press(new, "✅"))).startswith("✅ Bob")
 
@@ -250,7 +250,7 @@ async def test_a_decision_by_the_operator_is_seen_by_owners() -> None:
         below = await asked(started, "ann")
         await gateway.control.allow_chat("telegram", "default", "bob", allowed=False)
         await until(lambda: said(started, "ann")[-1].endswith("🚫 Denied by the operator."))
-        assert await toast(gateway, press(below, "✅")) == wording_access.DECIDED
+        assert await toast(gateway, press(below, "✅")) == access_texts.DECIDED
         gateway.channel.unreachable.clear()
         await asyncio.sleep(60)
         assert said(started, "cyd") == []
@@ -267,7 +267,7 @@ async def test_strangers_cannot_flood_owners() -> None:
         await asyncio.sleep(60)
         texts = said(started, "ann")
         assert len(texts) == MOST_ASKED + 1
-        assert texts[-1] == wording_access.MORE_ASK
+        assert texts[-1] == access_texts.MORE_ASK
         await asyncio.sleep(3600)
         await gateway.gateway.accept([asking(), in_group("hello")])
         await until(lambda: len(said(started, "ann")) == MOST_ASKED + 3)
@@ -331,5 +331,5 @@ async def test_a_request_of_a_group_follows_it_to_its_new_id() -> None:
 
 def test_a_name_can_not_pretend_to_be_other_text() -> None:
     sender = Sender("7", "Ann\n\nApproved by \u202eBob " + "x" * 100, "ann")
-    text = wording_access.asks_to_talk(sender, MAIN_AGENT)
+    text = access_texts.asks_to_talk(sender, MAIN_AGENT)
     assert text.startswith("Ann Approved by Bob xxxxxxxxxxxxxxxxxxx… (@ann) (id 7) wants to talk")

@@ -8,13 +8,13 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from goclaw_py.core.errors import ChatMoved, MaybeSent, NotSent, RateLimited, Undeliverable
-from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import FileKind, OutboundMessage, OutFile, Target
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.pacing import Pace
+from goclaw_py.delivery.albums import in_albums
+from goclaw_py.delivery.rate_limit import Pace
+from goclaw_py.model.errors import ChatMoved, MaybeSent, NotSent, RateLimited, Undeliverable
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.messages import FileKind, OutboundMessage, OutFile, Target
+from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.store import OutboxRow, OutboxState
-from goclaw_py.runtime.albums import in_albums
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import GatewayProcess, a_process, until
 

@@ -8,12 +8,12 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.core import speakers
-from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.messages import Attachment, FileKind, InboundMessage, PeerKind
-from goclaw_py.core.requests import QueuePolicy
-from goclaw_py.core.routing import GroupPolicy
+from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.messages import Attachment, FileKind, InboundMessage, PeerKind
+from goclaw_py.model.session_keys import GroupPolicy
 from goclaw_py.ports.agent import TextPart
+from goclaw_py.runs import speakers
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel

@@ -7,13 +7,13 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.core.budget import Budget
-from goclaw_py.core.errors import BudgetReached
-from goclaw_py.core.events import TextDelta, Usage
-from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.model.budget import Budget
+from goclaw_py.model.errors import BudgetReached
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.model.run_events import TextDelta, Usage
 from goclaw_py.ports.agent import AgentResult, Emit, HistoryEntry, Role, RunRequest
 from goclaw_py.ports.agent import Step as LoopStep
-from goclaw_py.runtime.ledger import Limits
+from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Do, Emitting, Return, Say, ScriptedAgent
 from tests.support.harness import Ways, a_process, here, session_of

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core.ids import NodeId
+from goclaw_py.cluster.membership import Cluster, differences
+from goclaw_py.model.ids import NodeId
 from goclaw_py.ports.store import Node, NodeState
-from goclaw_py.runtime.cluster import Cluster, differences
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from goclaw_py.testing.clock import START, LoopClock
 from tests.support.harness import until

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from goclaw_py.core import wording
-from goclaw_py.core.messages import PeerKind
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.requests import Mode, QueuePolicy
+from goclaw_py.delivery import texts as wording
+from goclaw_py.model.messages import PeerKind
+from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.agent import Role
+from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of
 

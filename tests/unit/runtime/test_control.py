@@ -8,14 +8,14 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.core.ids import MAIN_AGENT, MAIN_LANE, LaneName, RunId, SessionKey
-from goclaw_py.core.outcomes import Outcome, Reason, Trigger
-from goclaw_py.core.requests import QueuePolicy
-from goclaw_py.core.status import MAX_LANE_SIZE, Backlog, RunState, Status, StopReport, WaitsFor
+from goclaw_py.gateway.queries import session_named
+from goclaw_py.gateway.service import GatewayControl, StoreControl
+from goclaw_py.model.ids import MAIN_AGENT, MAIN_LANE, LaneName, RunId, SessionKey
+from goclaw_py.model.outcomes import Outcome, Reason, Trigger
 from goclaw_py.ports.control import Control, NoGateway, NotFound
 from goclaw_py.ports.store import NewRun, OutboxState
-from goclaw_py.runtime.control import GatewayControl, StoreControl
-from goclaw_py.runtime.lists import session_named
+from goclaw_py.scheduler.models import QueuePolicy
+from goclaw_py.scheduler.views import MAX_LANE_SIZE, Backlog, RunState, Status, StopReport, WaitsFor
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from goclaw_py.testing.clock import START, LoopClock

@@ -7,11 +7,11 @@ from datetime import datetime
 
 import pytest
 
-from goclaw_py.core.messages import PeerKind, Target
-from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.gateway.service import StoreControl
+from goclaw_py.model.messages import PeerKind, Target
+from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.control import Asking, Control, NotFound
 from goclaw_py.ports.store import Notice, OutboxRow, OutboxState, SeenChat
-from goclaw_py.runtime.control import StoreControl
 from tests.support.stores import (
     ANN,
     BOB,

@@ -7,11 +7,11 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.core.errors import BadUsageQuery
-from goclaw_py.core.events import Usage
-from goclaw_py.core.usage_view import Grouping, UsageQuery, Used
+from goclaw_py.gateway.service import StoreControl
+from goclaw_py.model.errors import BadUsageQuery
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.agent import AgentResult
-from goclaw_py.runtime.control import StoreControl
+from goclaw_py.runs.usage_report import Grouping, UsageQuery, Used
 from goclaw_py.testing.agents import Return, ScriptedAgent
 from goclaw_py.testing.clock import START
 from tests.support.harness import a_process

@@ -6,14 +6,14 @@ import asyncio
 
 import pytest
 
-from goclaw_py.core import wording
-from goclaw_py.core.errors import AgentError, StoreUnavailable
-from goclaw_py.core.events import RunEnded, RunStarted, RunText, RunWaits, Usage
-from goclaw_py.core.messages import PeerKind
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.delivery import texts
+from goclaw_py.model.errors import AgentError, StoreUnavailable
+from goclaw_py.model.messages import PeerKind
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_events import RunEnded, RunStarted, RunText, RunWaits, Usage
 from goclaw_py.ports.agent import AgentResult, HistoryEntry, Role
 from goclaw_py.ports.store import OutboxState
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Block, Fail, Return, Say, ScriptedAgent, Stream
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import Ways, a_process, message, session_of, until
@@ -199,7 +199,7 @@ async def test_the_answer_enters_the_outbox_in_the_transaction_that_ends_the_run
     ("error", "told"),
     [
         (AgentError("The model is busy.", "429"), "The model is busy."),
-        (ValueError("secret detail"), wording.FAILED),
+        (ValueError("secret detail"), texts.FAILED),
     ],
 )
 async def test_a_failed_run_is_told_in_one_sentence(error: Exception, told: str) -> None:
@@ -217,7 +217,7 @@ async def test_a_run_that_cannot_be_begun_fails_with_words() -> None:
     """SPEC QUEUE-10."""
     async with a_process() as gateway:
         gateway.store.errors["begin_run"] = ValueError("a bug in the store")
-        assert await gateway.ask("hello") == wording.FAILED
+        assert await gateway.ask("hello") == texts.FAILED
         assert gateway.pending == []
         assert gateway.channel.ended()[0].outcome is Outcome.FAILED
         assert await gateway.ask("again") == "re: again"
@@ -237,7 +237,7 @@ async def test_a_message_without_text_gets_a_polite_line_and_no_run(text: str) -
     """SPEC CHAN-6."""
     agent = ScriptedAgent()
     async with a_process(agent) as gateway:
-        assert await gateway.ask(text) == wording.EMPTY_MESSAGE
+        assert await gateway.ask(text) == texts.EMPTY_MESSAGE
         assert agent.requests == []
         assert gateway.pending == []
 
@@ -248,7 +248,7 @@ async def test_a_message_without_text_gets_a_polite_line_and_no_run(text: str) -
 async def test_start_greets() -> None:
     """SPEC CMD-5."""
     async with a_process() as gateway:
-        assert await gateway.ask("/start") == wording.GREETING
+        assert await gateway.ask("/start") == texts.GREETING
 
 
 async def test_help_lists_the_commands() -> None:
@@ -293,7 +293,7 @@ async def test_new_begins_a_fresh_history() -> None:
     agent = ScriptedAgent()
     async with a_process(agent) as gateway:
         await gateway.ask("one")
-        assert await gateway.ask("/new") == wording.NEW_SESSION
+        assert await gateway.ask("/new") == texts.NEW_SESSION
         await gateway.ask("two")
         assert agent.requests[1].history == ()
         assert await gateway.said_in_history() == ["two", "re: two"]
@@ -305,7 +305,7 @@ async def test_a_run_that_new_has_stopped_does_not_write_into_the_fresh_history(
     async with a_process(agent, AT_ONCE) as gateway:
         await gateway.say("old")
         await agent.until_active(1)
-        assert await gateway.ask("/new") == wording.NEW_SESSION
+        assert await gateway.ask("/new") == texts.NEW_SESSION
         await gateway.ask("new")
         assert agent.requests[1].history == ()
         assert await gateway.said_in_history() == ["new", "fresh"]
@@ -322,7 +322,7 @@ async def test_what_was_said_after_new_is_not_stopped_when_new_must_be_tried_aga
         await asyncio.sleep(3)
         gateway.store.broken = set()
         await gateway.channel.until_sent(3)
-        assert gateway.channel.texts() == ["re: old", wording.NEW_SESSION, "re: new"]
+        assert gateway.channel.texts() == ["re: old", texts.NEW_SESSION, "re: new"]
         assert agent.requests[1].history == ()
         assert await gateway.outcomes() == [Outcome.COMPLETED, Outcome.COMPLETED]
 
@@ -336,4 +336,4 @@ async def test_a_command_whose_database_goes_away_is_carried_out_when_it_is_back
         gateway.store.broken = set()
         await gateway.channel.until_sent(1)
         await asyncio.sleep(30)
-        assert gateway.channel.texts() == [wording.help_text()]
+        assert gateway.channel.texts() == [texts.help_text()]

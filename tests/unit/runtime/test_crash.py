@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from goclaw_py.core import wording
-from goclaw_py.core.events import RunEnded
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.delivery import texts as wording
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.model.run_events import RunEnded
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Say, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel

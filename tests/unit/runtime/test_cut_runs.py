@@ -7,10 +7,10 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.core.events import ToolEnded, ToolStarted, Usage
-from goclaw_py.core.jobs import Notify
-from goclaw_py.core.occurrence import Status, Why
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.jobs.execution_models import Status, Why
+from goclaw_py.jobs.models import Notify
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
 from goclaw_py.ports.agent import Emit, RunRequest, Step
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Do, ScriptedAgent

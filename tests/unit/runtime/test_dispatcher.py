@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from goclaw_py.core.ids import MAIN_LANE, RunId, SessionKey
-from goclaw_py.core.outcomes import Ending, Outcome, Reason
-from goclaw_py.core.requests import Request
-from goclaw_py.core.scheduler import Scheduler
-from goclaw_py.core.status import RunState
-from goclaw_py.runtime.dispatcher import Dispatcher, RunExited
+from goclaw_py.model.ids import MAIN_LANE, RunId, SessionKey
+from goclaw_py.model.outcomes import Ending, Outcome, Reason
+from goclaw_py.scheduler.dispatcher import Dispatcher, RunExited
+from goclaw_py.scheduler.models import Request
+from goclaw_py.scheduler.scheduler import Scheduler
+from goclaw_py.scheduler.views import RunState
 
 S = SessionKey("s")
 

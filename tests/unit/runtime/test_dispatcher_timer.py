@@ -7,13 +7,13 @@ from importlib.util import find_spec
 
 import pytest
 
-from goclaw_py.core.ids import MAIN_LANE, RunId, SessionKey
-from goclaw_py.core.outcomes import Ending, Outcome
-from goclaw_py.core.requests import Request
-from goclaw_py.core.scheduler import Scheduler
-from goclaw_py.runtime.dispatcher import Dispatcher
-from goclaw_py.runtime.library.run import Run
-from goclaw_py.runtime.library.scheduler import Scheduler as LibraryScheduler
+from goclaw_py.model.ids import MAIN_LANE, RunId, SessionKey
+from goclaw_py.model.outcomes import Ending, Outcome
+from goclaw_py.scheduler.dispatcher import Dispatcher
+from goclaw_py.scheduler.embedded.run import Run
+from goclaw_py.scheduler.embedded.scheduler import Scheduler as LibraryScheduler
+from goclaw_py.scheduler.models import Request
+from goclaw_py.scheduler.scheduler import Scheduler
 
 pytestmark = pytest.mark.real_time
 

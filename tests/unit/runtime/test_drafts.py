@@ -7,17 +7,17 @@ from itertools import pairwise
 
 import pytest
 
-from goclaw_py.core import wording
-from goclaw_py.core.errors import (
+from goclaw_py.delivery import texts
+from goclaw_py.delivery.rate_limit import Pace
+from goclaw_py.model.errors import (
     AgentError,
 )
-from goclaw_py.core.events import TextDelta, ToolEnded, ToolStarted
-from goclaw_py.core.messages import FileKind, OutFile, PeerKind
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.pacing import Pace
-from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.model.messages import FileKind, OutFile, PeerKind
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
-from goclaw_py.runtime.drafts import EDIT_EVERY_S, FIRST_AFTER_S
+from goclaw_py.runs.streaming_reply import EDIT_EVERY_S, FIRST_AFTER_S
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import (
     Block,
     Do,
@@ -163,7 +163,7 @@ async def test_a_stop_is_answered_where_the_run_does_not_end_soon() -> None:
     ("error", "words"),
     [
         (AgentError("My model is away.", "503"), "My model is away."),
-        (ValueError("a bug"), wording.FAILED),
+        (ValueError("a bug"), texts.FAILED),
     ],
 )
 async def test_a_failure_comes_below_what_was_said(error: Exception, words: str) -> None:
@@ -187,7 +187,7 @@ async def test_a_run_that_took_too_long_says_so_below_what_was_said() -> None:
     async with a_process(ScriptedAgent(BLOCKED), ways, channels=(DraftingChannel(),)) as gateway:
         await gateway.say("hello")
         await gateway.channel.until_sent(1)
-        words = wording.timed_out(Reason.RUN_TIMEOUT)
+        words = texts.timed_out(Reason.RUN_TIMEOUT)
         assert drafting(gateway).visible() == [f"so far\n\n{words}"]
 
 
@@ -250,7 +250,7 @@ async def test_a_reply_that_meets_a_bug_still_ends_its_draft() -> None:
         await gateway.say("hello")
         await gateway.channel.until_sent(1)
         assert gateway.channel.sent[0].draft == "draft-1"
-        assert drafting(gateway).visible() == [wording.FAILED]
+        assert drafting(gateway).visible() == [texts.FAILED]
         assert drafting(gateway).closed_drafts() == []
         assert [end.outcome for end in gateway.channel.ended()] == [Outcome.FAILED]
         assert await gateway.outcomes() == [Outcome.FAILED]

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from goclaw_py.core import wording
-from goclaw_py.core.events import TextDelta
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.delivery import texts
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_events import TextDelta
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Emitting, ScriptedAgent, Stream
 from goclaw_py.testing.loop import VirtualLoop
@@ -177,9 +177,9 @@ async def test_a_run_that_is_given_up_closes_its_draft() -> None:
         await asyncio.sleep(BURIED_S)
         channel = again(channel)
     async with a_process(slowly(), AT_ONCE, database=database, channels=(channel,)) as process:
-        await until(lambda: wording.LOST in channel.texts())
-        closed = wording.cut_draft(Outcome.LOST)
-        await until(lambda: channel.visible() == [closed, wording.LOST])
+        await until(lambda: texts.LOST in channel.texts())
+        closed = texts.cut_draft(Outcome.LOST)
+        await until(lambda: channel.visible() == [closed, texts.LOST])
         assert await process.store.drafts() == []
 
 

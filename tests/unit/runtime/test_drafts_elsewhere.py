@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Say, ScriptedAgent, Stream
 from tests.support.drafting import DraftingChannel, outbox

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from goclaw_py.core.errors import (
+from goclaw_py.model.errors import (
     ChannelError,
     MaybeSent,
     MigrationError,
@@ -14,11 +14,11 @@ from goclaw_py.core.errors import (
     RateLimited,
     Undeliverable,
 )
-from goclaw_py.core.events import TextDelta
-from goclaw_py.core.messages import Target
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.model.messages import Target
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_events import TextDelta
 from goclaw_py.ports.store import Draft
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Block, Emitting, Say, ScriptedAgent, Stream
 from goclaw_py.testing.channel import Failure, RecordingChannel
 from tests.support.drafting import DraftingChannel, drafting, outbox

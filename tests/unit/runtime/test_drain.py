@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.store import InboxRow, OutboxState
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Ignore, Say, ScriptedAgent
 from tests.support.harness import GatewayProcess, Ways, a_process, message, until

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core import wording
-from goclaw_py.core.messages import Attachment, FileKind, InboundMessage
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.requests import Mode, QueuePolicy
+from goclaw_py.delivery import texts as wording
+from goclaw_py.model.messages import Attachment, FileKind, InboundMessage
+from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.agent import AgentResult, Emit, MessagePart, RunRequest
+from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 import pytest
 
-from goclaw_py.core import wording
-from goclaw_py.core.errors import GoclawError, StoreUnavailable
-from goclaw_py.core.ids import NodeId
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.status import StopReport
+from goclaw_py.cluster.rpc import ANSWER_S, DRAIN, Calls, Facts
+from goclaw_py.delivery import texts as wording
+from goclaw_py.gateway.service import StoreControl
+from goclaw_py.model.errors import GoclawError, StoreUnavailable
+from goclaw_py.model.ids import NodeId
+from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.control import NodeSilent, NotFound
-from goclaw_py.runtime.calls import ANSWER_S, DRAIN, Calls, Facts
-from goclaw_py.runtime.control import StoreControl
+from goclaw_py.scheduler.views import StopReport
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Ignore, Say, ScriptedAgent, Step
 from goclaw_py.testing.clock import LoopClock

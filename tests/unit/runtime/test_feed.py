@@ -11,9 +11,17 @@ from datetime import datetime
 
 import pytest
 
-from goclaw_py.core.events import TextDelta, ToolEnded, ToolStarted, Usage
-from goclaw_py.core.ids import MAIN_AGENT, MAIN_LANE, RunId
-from goclaw_py.core.live import (
+from goclaw_py.gateway.service import StoreControl
+from goclaw_py.model.ids import MAIN_AGENT, MAIN_LANE, RunId
+from goclaw_py.model.outcomes import Ending, Outcome, Reason, Trigger
+from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted, Usage
+from goclaw_py.ports.agent import Emit, RunRequest
+from goclaw_py.ports.agent import Step as ModelStep
+from goclaw_py.ports.control import NoGateway, NotFound
+from goclaw_py.ports.store import NewRun
+from goclaw_py.runs.event_broker import KEPT_S, Feed
+from goclaw_py.runs.event_buffer import MOST_CHARS, MOST_EVENTS, PIECE_CHARS, TEXT_S
+from goclaw_py.runs.live_events import (
     LiveAsked,
     LiveEnded,
     LiveEvent,
@@ -26,16 +34,8 @@ from goclaw_py.core.live import (
     LiveUsage,
     RunEvent,
 )
-from goclaw_py.core.live_ring import MOST_CHARS, MOST_EVENTS, PIECE_CHARS, TEXT_S
-from goclaw_py.core.outcomes import Ending, Outcome, Reason, Trigger
-from goclaw_py.core.requests import Mode, QueuePolicy
-from goclaw_py.ports.agent import Emit, RunRequest
-from goclaw_py.ports.agent import Step as ModelStep
-from goclaw_py.ports.control import NoGateway, NotFound
-from goclaw_py.ports.store import NewRun
-from goclaw_py.runtime.control import StoreControl
-from goclaw_py.runtime.feed import KEPT_S, Feed
-from goclaw_py.runtime.progress import Progress
+from goclaw_py.runs.run_recorder import Progress
+from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Do, Emitting, Ignore, Say, ScriptedAgent, Step, Stream
 from goclaw_py.testing.clock import START, LoopClock

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.core import wording
-from goclaw_py.core.errors import ChannelError, NotSent, RateLimited, Undeliverable
-from goclaw_py.core.messages import Attachment, FileKind, InboundMessage, OutFile, PeerKind
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.requests import Mode, QueuePolicy
+from goclaw_py.delivery import texts
+from goclaw_py.messages.attachments import FOLDER, _safe
+from goclaw_py.model.errors import ChannelError, NotSent, RateLimited, Undeliverable
+from goclaw_py.model.messages import Attachment, FileKind, InboundMessage, OutFile, PeerKind
+from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.agent import AgentResult, FilePart, RunRequest, TextPart
-from goclaw_py.runtime.received import FOLDER, _safe
+from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Return, Say, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
@@ -171,7 +171,7 @@ async def test_the_agent_is_told_of_a_file_that_cannot_be_had(
         downloads(gateway).refusals = list(refusals)
         text, missing = await parts_of(gateway, with_files("look", PAPER))
         assert text == TextPart("look")
-        assert missing == TextPart(wording.file_missing(PAPER, "larger than 20 MB"))
+        assert missing == TextPart(texts.file_missing(PAPER, "larger than 20 MB"))
         assert len(downloads(gateway).fetched) == tries
 
 
@@ -329,7 +329,7 @@ async def test_a_file_that_may_not_or_cannot_be_sent_is_told(name: str, reason: 
 async def test_files_of_a_run_that_failed_are_not_sent() -> None:
     async with a_process(ScriptedAgent(Say("x")), AT_ONCE) as gateway:
         gateway.store.errors["finish_run"] = RuntimeError("a bug")
-        assert await gateway.ask("hello") == wording.FAILED
+        assert await gateway.ask("hello") == texts.FAILED
 
 
 async def test_a_file_that_vanishes_before_it_is_sent_is_a_dead_letter() -> None:

@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core import wording
-from goclaw_py.core.errors import Fenced, StoreUnavailable
-from goclaw_py.core.messages import InboundMessage, PeerKind
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.requests import QueuePolicy
-from goclaw_py.core.routing import GroupPolicy
+from goclaw_py.delivery import texts
+from goclaw_py.model.errors import Fenced, StoreUnavailable
+from goclaw_py.model.messages import InboundMessage, PeerKind
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.session_keys import GroupPolicy
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Ignore, Say, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
@@ -140,7 +140,7 @@ async def test_what_was_given_back_is_stopped_by_whoever_wants_that(with_it: lis
         await asyncio.sleep(60)
         assert gateway.scripted.prompts == ["busy"]
         assert gateway.pending == []
-        assert gateway.channel.texts("ann") == [wording.stopped(0, 1 + len(batch), already=False)]
+        assert gateway.channel.texts("ann") == [texts.stopped(0, 1 + len(batch), already=False)]
 
 
 async def test_what_a_look_is_just_finding_is_stopped_too() -> None:
@@ -190,7 +190,7 @@ async def test_a_stop_waits_for_no_look(words: str) -> None:
         await asyncio.gather(look, stopping)
         await asyncio.sleep(60)
         stays = [] if words == "/stopall" else ["two"]
-        assert gateway.channel.texts("ann")[0] == wording.stopped(0, 2 - len(stays), already=False)
+        assert gateway.channel.texts("ann")[0] == texts.stopped(0, 2 - len(stays), already=False)
         assert gateway.scripted.prompts == ["busy", *stays]
         assert gateway.pending == []
 
@@ -208,7 +208,7 @@ async def test_what_was_given_back_beside_a_run_that_works_is_stopped_with_that(
         await asyncio.sleep(60)
         assert agent.said == ["one"]
         assert agent.active == set()
-        assert gateway.channel.texts("grp") == [wording.stopped(1, 1, already=False)]
+        assert gateway.channel.texts("grp") == [texts.stopped(1, 1, already=False)]
         assert gateway.pending == []
 
 
@@ -224,7 +224,7 @@ async def test_an_unknown_edit_that_waits_for_the_database_is_stopped(words: str
         await accepting
         await asyncio.sleep(60)
         assert agent.prompts == []
-        assert gateway.channel.texts("ann") == [wording.stopped(0, 1, already=False)]
+        assert gateway.channel.texts("ann") == [texts.stopped(0, 1, already=False)]
         assert gateway.pending == []
 
 
@@ -241,7 +241,7 @@ async def test_a_stop_whose_commit_is_not_heard_of_is_answered_once(words: str) 
         await asyncio.sleep(60)
         dropped = 2 if words == "/stopall" else 1
         said = [text for text in gateway.channel.texts("ann") if not text.startswith("re: ")]
-        assert said == [wording.stopped(0, dropped, already=False)]
+        assert said == [texts.stopped(0, dropped, already=False)]
         assert gateway.pending == []
 
 
@@ -256,7 +256,7 @@ async def test_what_waits_for_the_database_is_stopped_with_it() -> None:
         gateway.store.broken.clear()
         await asyncio.sleep(60)
         assert agent.prompts == ["hello"]
-        said = [wording.stopped(0, 2, already=False), wording.NOTHING_RUNNING]
+        said = [texts.stopped(0, 2, already=False), texts.NOTHING_RUNNING]
         assert gateway.channel.texts("ann")[1:] == said
         assert gateway.pending == []
 
@@ -272,7 +272,7 @@ async def test_what_a_look_has_found_and_not_taken_up_is_stopped() -> None:
         await look
         await asyncio.sleep(60)
         assert gateway.scripted.prompts == ["busy"]
-        assert gateway.channel.texts("ann") == [wording.stopped(0, 1, already=False)]
+        assert gateway.channel.texts("ann") == [texts.stopped(0, 1, already=False)]
         assert gateway.pending == []
 
 

@@ -8,10 +8,12 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.core import wording
-from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.ids import AgentName
-from goclaw_py.core.messages import (
+from goclaw_py.chats.context_usage import Contexts
+from goclaw_py.chats.session_settings import ChatRules, Policies
+from goclaw_py.delivery import texts
+from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.messages import (
     ChatMigrated,
     ChatReached,
     InboundMessage,
@@ -20,11 +22,9 @@ from goclaw_py.core.messages import (
     Sender,
     Target,
 )
-from goclaw_py.core.requests import Mode, QueuePolicy
-from goclaw_py.core.routing import AccessRules, DirectPolicy, GroupPolicy
+from goclaw_py.model.session_keys import AccessRules, DirectPolicy, GroupPolicy
 from goclaw_py.ports.store import Chat, NewPairing, PairingRequest
-from goclaw_py.runtime.contexts import Contexts
-from goclaw_py.runtime.policies import ChatRules, Policies
+from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.testing.agents import ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until
@@ -238,7 +238,7 @@ async def test_an_unsupported_kind_gets_the_polite_line_only_if_the_agent_was_me
     async with a_process(ways=ways, channels=strangers()) as gateway:
         sticker = replace(said("", addressed=addressed), unsupported="stickers")
         assert await hears(gateway, sticker) == []
-        assert gateway.channel.texts() == [wording.unsupported("stickers")] * answers
+        assert gateway.channel.texts() == [texts.unsupported("stickers")] * answers
         assert gateway.pending == []
 
 

@@ -12,24 +12,25 @@ from itertools import count
 
 import pytest
 
-from goclaw_py.core import wording_heartbeat_chat as words
-from goclaw_py.core.beats import Beat, BeatKind, BeatStatus
-from goclaw_py.core.commands import HeartbeatCommand, Mute, our_command
-from goclaw_py.core.errors import BadChecklist, StoreUnavailable
-from goclaw_py.core.heartbeat_view import Route
-from goclaw_py.core.ids import MAIN_AGENT, AgentName, BeatId
-from goclaw_py.core.jobs import owner_of
-from goclaw_py.core.messages import PeerKind, Target
-from goclaw_py.core.mutes import LONGEST_MUTE
-from goclaw_py.core.requests import QueuePolicy
-from goclaw_py.core.routing import AccessRules
-from goclaw_py.core.wording_heartbeat_view import status_lines, why
+from goclaw_py.chats.access_control import Doorkeeper
+from goclaw_py.chats.context_usage import Contexts
+from goclaw_py.chats.session_settings import ChatRules, Policies
+from goclaw_py.heartbeat import chat_texts as words
+from goclaw_py.heartbeat.models import Beat, BeatStatus
+from goclaw_py.heartbeat.mute import LONGEST_MUTE
+from goclaw_py.heartbeat.status_texts import status_lines, why
+from goclaw_py.messages.heartbeat_commands import HeartbeatCommands
+from goclaw_py.model.chat_commands import HeartbeatCommand, Mute, our_command
+from goclaw_py.model.errors import BadChecklist, StoreUnavailable
+from goclaw_py.model.ids import MAIN_AGENT, AgentName, BeatId
+from goclaw_py.model.messages import PeerKind, Target
+from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.owners import owner_of
+from goclaw_py.model.routes import Route
+from goclaw_py.model.session_keys import AccessRules
 from goclaw_py.ports.heartbeat import NoBeat
 from goclaw_py.ports.store import InboxKind, InboxRow
-from goclaw_py.runtime.contexts import Contexts
-from goclaw_py.runtime.doorkeeper import Doorkeeper
-from goclaw_py.runtime.heartbeat_commands import HeartbeatCommands
-from goclaw_py.runtime.policies import ChatRules, Policies
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.clock import START, LoopClock
 from tests.support.harness import a_process, message, session_of

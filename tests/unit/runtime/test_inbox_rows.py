@@ -8,11 +8,11 @@ from contextlib import suppress
 
 import pytest
 
-from goclaw_py.core import wording
-from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.ids import MAIN_AGENT
-from goclaw_py.core.requests import Mode, QueuePolicy
+from goclaw_py.delivery import texts as wording
+from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.ports.store import NewInbox
+from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.testing.agents import Block, Say, ScriptedAgent
 from tests.support.harness import (
     GatewayProcess,

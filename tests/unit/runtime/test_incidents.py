@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from goclaw_py.core.messages import OutboundMessage, Sender, Target
-from goclaw_py.core.status import ChannelState, ChannelView
+from goclaw_py.chats.incident_alerts import LASTS_S, LOOK_S, Incidents
+from goclaw_py.model.messages import OutboundMessage, Sender, Target
 from goclaw_py.ports.store import NewPairing, PairingRequest
-from goclaw_py.runtime.incidents import LASTS_S, LOOK_S, Incidents
+from goclaw_py.scheduler.views import ChannelState, ChannelView
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import GatewayProcess, a_process, until
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.core.errors import AgentError
-from goclaw_py.core.ids import AgentName
-from goclaw_py.runtime.instructions import Instructions
+from goclaw_py.model.errors import AgentError
+from goclaw_py.model.ids import AgentName
+from goclaw_py.runs.instructions import Instructions
 
 MAIN, HELPER = AgentName("main"), AgentName("helper")
 

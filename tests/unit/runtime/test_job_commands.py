@@ -9,8 +9,26 @@ from itertools import count
 
 import pytest
 
-from goclaw_py.core import wording_jobs
-from goclaw_py.core.commands import (
+from goclaw_py.common.clock import new_id
+from goclaw_py.jobs import texts
+from goclaw_py.jobs.creation import Rules
+from goclaw_py.jobs.execution_models import Claimed, JobUpdate, OccurrenceEnd, Status
+from goclaw_py.jobs.models import (
+    OPERATOR,
+    Job,
+    JobState,
+    Message,
+    Notify,
+    Payload,
+    Program,
+    Prompt,
+    TargetKind,
+)
+from goclaw_py.jobs.policy import PROFILES
+from goclaw_py.jobs.schedule import At, Cron, Every, Schedule
+from goclaw_py.jobs.service import JobDesk
+from goclaw_py.messages.job_commands import JobCommands, asker
+from goclaw_py.model.chat_commands import (
     JobAction,
     JobButton,
     command_of,
@@ -18,32 +36,13 @@ from goclaw_py.core.commands import (
     job_data,
     our_command,
 )
-from goclaw_py.core.errors import UnknownJob
-from goclaw_py.core.events import ButtonsUsed
-from goclaw_py.core.ids import MAIN_AGENT, AgentName, JobId, NodeId, OccurrenceId, Owner, RunId
-from goclaw_py.core.jobs import (
-    OPERATOR,
-    Job,
-    JobState,
-    Maker,
-    Message,
-    Notify,
-    Payload,
-    Program,
-    Prompt,
-    TargetKind,
-    owner_of,
-)
-from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Target
-from goclaw_py.core.occurrence import Claimed, JobUpdate, OccurrenceEnd, Status
-from goclaw_py.core.policy import PROFILES
-from goclaw_py.core.schedule import At, Cron, Every, Schedule
+from goclaw_py.model.errors import UnknownJob
+from goclaw_py.model.ids import MAIN_AGENT, AgentName, JobId, NodeId, OccurrenceId, Owner, RunId
+from goclaw_py.model.messages import InboundMessage, OutboundMessage, PeerKind, Target
+from goclaw_py.model.owners import Maker, owner_of
+from goclaw_py.model.run_events import ButtonsUsed
 from goclaw_py.ports.jobs import Asker, JobDraft, RunNow, StartedNow
 from goclaw_py.ports.store import EndedOccurrence, InboxKind, InboxRow, JobQuery, Node
-from goclaw_py.runtime.clock import new_id
-from goclaw_py.runtime.job_commands import JobCommands, asker
-from goclaw_py.runtime.jobs.desk import JobDesk
-from goclaw_py.runtime.jobs.making import Rules
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.clock import LoopClock
 from tests.support.harness import GatewayProcess, a_process, message, session_of, until
@@ -182,7 +181,7 @@ def test_who_speaks_in_a_chat_asks_as_that_chat() -> None:
 async def test_jobs_lists_what_is_the_chats_own_and_nothing_else() -> None:
     """SPEC CMD-5, SEC-3."""
     chats = Chats()
-    assert await chats.ask("/jobs") == wording_jobs.NO_JOBS
+    assert await chats.ask("/jobs") == texts.NO_JOBS
     await chats.make(Every(timedelta(hours=2)), "water")
     await chats.make(Cron("0 9 * * 1-5"), "news")
     await chats.make(Cron("0 9 * * 1-5"), "secret", target=BOB)
@@ -190,7 +189,7 @@ async def test_jobs_lists_what_is_the_chats_own_and_nothing_else() -> None:
     first, second, how = (await chats.ask("/jobs")).splitlines()
     assert first.startswith("1. water: ")
     assert second.startswith("2. news: ")
-    assert how == wording_jobs.HOW
+    assert how == texts.HOW
 
 
 async def test_at_most_twenty_are_shown_and_the_others_counted() -> None:
@@ -207,7 +206,7 @@ async def test_what_is_done_is_not_listed_but_what_has_failed_is() -> None:
     """SPEC CRON-9: both are kept."""
     chats = Chats()
     await chats.happened(await chats.make(chats.soon(), "done"), deleted=False)
-    assert await chats.ask("/jobs") == wording_jobs.NO_JOBS
+    assert await chats.ask("/jobs") == texts.NO_JOBS
     await chats.happened(
         await chats.make(chats.soon(), "broken"), deleted=False, status=Status.FAILED
     )
@@ -263,7 +262,7 @@ async def test_each_chat_has_its_own_numbers() -> None:
     chats = Chats()
     await chats.make(Every(timedelta(hours=2)), "water")
     await chats.ask("/jobs")
-    assert (await chats.ask("/jobs delete 1", BOB)).endswith(wording_jobs.NO_JOBS)
+    assert (await chats.ask("/jobs delete 1", BOB)).endswith(texts.NO_JOBS)
     assert len(await chats.all()) == 1
 
 
@@ -306,7 +305,7 @@ async def test_a_foreign_job_is_no_job_by_name_or_by_id() -> None:
     [
         ("/jobs burn 1", "I cannot “burn” a job. "),
         ("/jobs 1", "I cannot “1” a job. "),
-        ("/jobs pause", wording_jobs.HOW),
+        ("/jobs pause", texts.HOW),
     ],
 )
 async def test_half_a_command_tells_how_it_goes(text: str, words: str) -> None:
@@ -316,10 +315,10 @@ async def test_half_a_command_tells_how_it_goes(text: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (RunNow.ALREADY_RUNNING, wording_jobs.IS_RUNNING),
-        (RunNow.AT_CAPACITY, wording_jobs.NO_ROOM),
-        (RunNow.NO_WORK, wording_jobs.NO_WORK),
-        (RunNow.OFF, wording_jobs.NOT_CARRIED_OUT),
+        (RunNow.ALREADY_RUNNING, texts.IS_RUNNING),
+        (RunNow.AT_CAPACITY, texts.NO_ROOM),
+        (RunNow.NO_WORK, texts.NO_WORK),
+        (RunNow.OFF, texts.NOT_CARRIED_OUT),
     ],
 )
 async def test_a_run_that_does_not_begin_says_why(answer: RunNow, words: str) -> None:
@@ -391,14 +390,14 @@ async def test_what_is_no_zone_is_refused_with_a_hint(zone: str) -> None:
 async def test_where_jobs_are_switched_off_the_chat_says_so_and_nothing_is_made() -> None:
     """SPEC CRON-4."""
     chats = Chats(Rules(PROFILE, enabled=False))
-    assert await chats.ask("/jobs") == wording_jobs.OFF
+    assert await chats.ask("/jobs") == texts.OFF
     ran = await chats.happened(await chats.make(chats.soon()))
     await chats.make(Every(timedelta(hours=2)), "water")
-    assert (await chats.ask("/jobs")).splitlines()[0] == wording_jobs.OFF
-    assert await chats.ask("/jobs run water") == wording_jobs.OFF
-    assert await chats.commands.coming(row(message("/status"))) == [wording_jobs.OFF]
+    assert (await chats.ask("/jobs")).splitlines()[0] == texts.OFF
+    assert await chats.ask("/jobs run water") == texts.OFF
+    assert await chats.commands.coming(row(message("/status"))) == [texts.OFF]
     for action in (JobAction.SNOOZE_10M, JobAction.AGAIN):
-        assert await chats.press(action, ran.id) == wording_jobs.OFF
+        assert await chats.press(action, ran.id) == texts.OFF
     assert [job.spec.name for job in await chats.all()] == ["water"]
 
 
@@ -466,7 +465,7 @@ async def test_the_buttons_of_a_reminder_act_once(second: JobAction) -> None:
     chats = Chats()
     ran = await chats.happened(await chats.make(chats.soon()))
     await chats.press(JobAction.SNOOZE_10M, ran.id)
-    assert await chats.press(second, ran.id) == wording_jobs.ANSWERED
+    assert await chats.press(second, ran.id) == texts.ANSWERED
     assert len(await chats.all()) == 1
 
 
@@ -578,7 +577,7 @@ async def test_a_snoozed_reminder_comes_where_the_button_was_pressed() -> None:
 @pytest.mark.parametrize("action", list(JobAction))
 async def test_a_button_of_something_unknown_gets_one_polite_line(action: JobAction) -> None:
     chats = Chats()
-    assert await chats.press(action, UNKNOWN) == wording_jobs.GONE
+    assert await chats.press(action, UNKNOWN) == texts.GONE
     assert await chats.all() == []
 
 
@@ -591,7 +590,7 @@ async def test_a_press_that_names_a_foreign_reminder_gets_the_same_line(
     chats = Chats()
     secret = await chats.make(chats.soon(), "secret", target=BOB)
     ran = await chats.happened(secret, deleted=deleted)
-    assert await chats.press(action, ran.id) == wording_jobs.GONE
+    assert await chats.press(action, ran.id) == texts.GONE
     assert await chats.all(owner_of(ANN, PeerKind.DIRECT)) == []
     assert chats.hand.ran == []
 
@@ -680,8 +679,8 @@ async def test_buttons_work_where_a_job_was_told_that_goes_to_whoever_spoke_last
     chats = Chats()
     operators = await chats.make(chats.soon(), by=Asker(None), target=TargetKind.LAST)
     ran = await chats.happened(operators, deleted=False, told=replace(ANN, thread="7"))
-    assert await chats.press(action, ran.id) != wording_jobs.GONE
-    assert await chats.press(action, ran.id, BOB) == wording_jobs.GONE
+    assert await chats.press(action, ran.id) != texts.GONE
+    assert await chats.press(action, ran.id, BOB) == texts.GONE
     assert await chats.all(owner_of(BOB, PeerKind.DIRECT)) == []
 
 
@@ -689,7 +688,7 @@ async def test_an_operators_job_that_spoke_elsewhere_is_unknown_here() -> None:
     """SPEC SEC-3."""
     chats = Chats()
     ran = await chats.happened(await chats.make(chats.soon(), target=BOB, by=Asker(None)))
-    assert await chats.press(JobAction.SNOOZE_10M, ran.id) == wording_jobs.GONE
+    assert await chats.press(JobAction.SNOOZE_10M, ran.id) == texts.GONE
 
 
 async def test_a_chat_with_all_the_jobs_that_it_may_have_reads_so() -> None:
@@ -707,7 +706,7 @@ async def test_a_definition_that_cannot_be_read_is_unknown() -> None:
     ran = await chats.happened(await chats.make(chats.soon()))
     logs = chats.store._db.cron.logs
     logs[ran.id] = replace(logs[ran.id], definition={"spec": 7})
-    assert await chats.press(JobAction.SNOOZE_10M, ran.id) == wording_jobs.GONE
+    assert await chats.press(JobAction.SNOOZE_10M, ran.id) == texts.GONE
 
 
 # ---------------------------------------------------------------------------- in a gateway
@@ -747,7 +746,7 @@ async def test_a_reminder_is_snoozed_and_comes_again_with_buttons_of_its_own() -
         assert gateway.clock.now() - before > timedelta(minutes=9)
         second = gateway.channel.sent[-1]
         assert await press(gateway, second, JobAction.DONE) == "✅ Done: Tea time"
-        assert await press(gateway, first, JobAction.DONE) == wording_jobs.ANSWERED
+        assert await press(gateway, first, JobAction.DONE) == texts.ANSWERED
         used = [one for one in gateway.channel.signals if isinstance(one, ButtonsUsed)]
         assert {(one.target, one.message) for one in used} == {(first.target, "7")}
 
@@ -786,5 +785,5 @@ async def test_while_the_database_is_away_a_press_waits_and_makes_one_reminder()
 async def test_a_command_about_jobs_may_be_typed_by_whoever_may_talk() -> None:
     """SPEC CMD-5."""
     async with a_process() as gateway:
-        assert await gateway.ask("/jobs") == wording_jobs.NO_JOBS
+        assert await gateway.ask("/jobs") == texts.NO_JOBS
         assert (await gateway.ask("/timezone Europe/Paris")).startswith("From now on ")

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from goclaw_py.runtime.lag import EVERY_S, KEPT, LoopLag
+from goclaw_py.observability.loop_lag import EVERY_S, KEPT, LoopLag
 from goclaw_py.testing.loop import VirtualLoop
 
 

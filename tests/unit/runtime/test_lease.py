@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.ids import NodeId
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.cluster.membership import LEASE, Cluster, host_identity
+from goclaw_py.common.clock import SharedClock
+from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.ids import NodeId
+from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.agent import RunRequest
 from goclaw_py.ports.store import Node
-from goclaw_py.runtime.clock import SharedClock
-from goclaw_py.runtime.cluster import LEASE, Cluster, host_identity
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from goclaw_py.testing.agents import Block, Ignore, Say, ScriptedAgent, Step, Stream
 from goclaw_py.testing.channel import RecordingChannel

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.core.budget import NO_BUDGET, Budget, Limit, Scope, Spent
-from goclaw_py.core.errors import BudgetReached
-from goclaw_py.core.events import NO_USAGE, Usage
-from goclaw_py.core.ids import MAIN_AGENT, AgentName, RunId, SessionKey
+from goclaw_py.model.budget import NO_BUDGET, Budget, Limit, Scope, Spent
+from goclaw_py.model.errors import BudgetReached
+from goclaw_py.model.ids import MAIN_AGENT, AgentName, RunId, SessionKey
+from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.ports.store import RunStore
-from goclaw_py.runtime.ledger import Ledger, Limits, Payer
+from goclaw_py.runs.budget_tracker import Ledger, Limits, Payer
 from goclaw_py.testing.clock import LoopClock
 
 ANN, BOB = Payer(SessionKey("ann"), MAIN_AGENT), Payer(SessionKey("bob"), MAIN_AGENT)

@@ -106,8 +106,15 @@ def test_the_scheduler_imports_nothing_else() -> None:
     code = "import sys; from goclaw_py import Lane, Scheduler; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     ours = {name for name in ran.stdout.split() if name.startswith("goclaw_py.")}
-    assert {name.split(".")[1] for name in ours} == {"core", "runtime"}
-    assert not {"goclaw_py.core.cron", "goclaw_py.core.jobs", "goclaw_py.core.zones"} & ours
+    assert {name.split(".")[1] for name in ours} == {"common", "model", "scheduler"}
+    assert (
+        not {
+            "goclaw_py.jobs.cron.expression",
+            "goclaw_py.jobs.models",
+            "goclaw_py.common.timezones",
+        }
+        & ours
+    )
     assert not {"croniter", "asyncpg", "pydantic", "orjson"} & set(ran.stdout.split())
 
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goclaw_py import Lane, Mode, NotCompleted, Outcome, QueuePolicy, RunState, Scheduler
-from goclaw_py.core.effects import Ended
+from goclaw_py.scheduler.effects import Ended
 from goclaw_py.testing.loop import VirtualLoop
 from tests.unit.runtime.library_parts import Text
 

@@ -10,13 +10,13 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.core.errors import AgentError, NotSent, StoreUnavailable, Undeliverable
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import MAIN_AGENT
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.model.errors import AgentError, NotSent, StoreUnavailable, Undeliverable
+from goclaw_py.model.ids import MAIN_AGENT
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest, Step
 from goclaw_py.ports.store import OutboxState
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Block, Do, Emitting, Fail, Return, Say, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.beats import beating, saying, until_ended, write

@@ -7,12 +7,12 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from itertools import pairwise
 
-from goclaw_py.core import wording
-from goclaw_py.core.ids import NodeId, RunId
-from goclaw_py.core.messages import OutboundMessage, Target
-from goclaw_py.core.outcomes import Ending, Outcome, Reason
-from goclaw_py.core.requests import QueuePolicy
-from goclaw_py.runtime.notices import Notices
+from goclaw_py.delivery import texts
+from goclaw_py.messages.drop_notices import Notices
+from goclaw_py.model.ids import NodeId, RunId
+from goclaw_py.model.messages import OutboundMessage, Target
+from goclaw_py.model.outcomes import Ending, Outcome, Reason
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from goclaw_py.testing.clock import LoopClock
@@ -58,7 +58,7 @@ async def test_one_notice_names_everything_that_was_dropped_within_moments() -> 
         await gateway.say("works", "a", "b", "c", "d", "e")
         await gateway.channel.until_sent(1)
         await asyncio.sleep(60)
-        assert gateway.channel.texts() == [wording.dropped(["a", "b", "c", "d"], DROPPED)]
+        assert gateway.channel.texts() == [texts.dropped(["a", "b", "c", "d"], DROPPED)]
         assert "4 messages" in gateway.channel.texts()[0]
         assert "“a”, “b”, “c”, …" in gateway.channel.texts()[0]
 
@@ -81,8 +81,8 @@ async def test_each_session_has_its_own_notice() -> None:
         await gateway.say("works", "a", "b", chat="ann")
         await gateway.say("works", "c", "d", chat="bob")
         await gateway.channel.until_sent(2)
-        assert gateway.channel.texts("ann") == [wording.dropped(["a"], DROPPED)]
-        assert gateway.channel.texts("bob") == [wording.dropped(["c"], DROPPED)]
+        assert gateway.channel.texts("ann") == [texts.dropped(["a"], DROPPED)]
+        assert gateway.channel.texts("bob") == [texts.dropped(["c"], DROPPED)]
 
 
 async def test_a_session_that_was_quiet_gets_its_next_notice_soon() -> None:
@@ -112,7 +112,7 @@ async def test_a_notice_waits_for_the_database() -> None:
         gateway.store.away = False
         await gateway.channel.until_sent(1)
         await asyncio.sleep(60)
-        assert gateway.channel.texts() == [wording.dropped(["a"], DROPPED)]
+        assert gateway.channel.texts() == [texts.dropped(["a"], DROPPED)]
 
 
 async def test_what_is_dropped_while_a_notice_is_being_stored_is_in_the_next() -> None:
@@ -123,8 +123,8 @@ async def test_what_is_dropped_while_a_notice_is_being_stored_is_in_the_next() -
         await gateway.say("c")
         await gateway.channel.until_sent(2)
         assert gateway.channel.texts() == [
-            wording.dropped(["a"], DROPPED),
-            wording.dropped(["b"], DROPPED),
+            texts.dropped(["a"], DROPPED),
+            texts.dropped(["b"], DROPPED),
         ]
         assert gateway.pending == ["works", "c"]
 
@@ -137,7 +137,7 @@ async def test_flush_stores_every_notice_now() -> None:
         assert gateway.pending == ["works", "waits"]
         await gateway.channel.until_sent(1)
         await asyncio.sleep(60)
-        assert gateway.channel.texts() == [wording.dropped(["a"], DROPPED)]
+        assert gateway.channel.texts() == [texts.dropped(["a"], DROPPED)]
 
 
 async def test_notices_that_are_forgotten_leave_their_rows_to_others() -> None:
@@ -151,7 +151,7 @@ async def test_notices_that_are_forgotten_leave_their_rows_to_others() -> None:
         assert "a" in gateway.pending
         await gateway.say("later")
         await gateway.channel.until_sent(1)
-        assert gateway.channel.texts() == [wording.dropped(["waits"], DROPPED)]
+        assert gateway.channel.texts() == [texts.dropped(["waits"], DROPPED)]
 
 
 async def test_a_notice_that_meets_a_bug_is_told_later_with_all_that_came_since() -> None:
@@ -163,7 +163,7 @@ async def test_a_notice_that_meets_a_bug_is_told_later_with_all_that_came_since(
         assert gateway.channel.texts() == []
         await gateway.say("c")
         await gateway.channel.until_sent(1)
-        assert gateway.channel.texts() == [wording.dropped(["a", "b"], DROPPED)]
+        assert gateway.channel.texts() == [texts.dropped(["a", "b"], DROPPED)]
         assert gateway.pending == ["works", "c"]
 
 
@@ -190,8 +190,8 @@ async def test_messages_that_were_not_answered_for_different_reasons_keep_their_
     notices.add(session_of(), TARGET, full, [3], ["c"])
     await asyncio.sleep(60)
     assert store.settled == [
-        ([1, 3], Outcome.REJECTED, wording.dropped(["a", "c"], Reason.QUEUE_FULL)),
-        ([2], Outcome.DROPPED, wording.dropped(["b"], DROPPED)),
+        ([1, 3], Outcome.REJECTED, texts.dropped(["a", "c"], Reason.QUEUE_FULL)),
+        ([2], Outcome.DROPPED, texts.dropped(["b"], DROPPED)),
     ]
     assert store.at_s[1] - store.at_s[0] >= 10
 

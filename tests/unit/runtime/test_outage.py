@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Say, ScriptedAgent
 from goclaw_py.testing.loop import VirtualLoop
 from tests.support.harness import GatewayProcess, Ways, a_process, message

@@ -9,11 +9,11 @@ import asyncio
 
 import pytest
 
-from goclaw_py.core import wording
-from goclaw_py.core.errors import AgentError, StoreUnavailable
-from goclaw_py.core.messages import Target
-from goclaw_py.core.requests import Mode, QueuePolicy
+from goclaw_py.delivery import texts
+from goclaw_py.model.errors import AgentError, StoreUnavailable
+from goclaw_py.model.messages import Target
 from goclaw_py.ports.agent import Emit, RunRequest
+from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Do, Fail, Say, ScriptedAgent, Step
 from tests.support.harness import Ways, a_process, here, message
@@ -47,9 +47,9 @@ async def test_one_bad_conversation_holds_up_no_other() -> None:
         await asyncio.sleep(3)
         await gateway.say("hello")
         await asyncio.sleep(60)
-        assert gateway.channel.texts("ann") == [wording.KEPT, "re: hello"]
+        assert gateway.channel.texts("ann") == [texts.KEPT, "re: hello"]
         await asyncio.sleep(600)
-        assert gateway.channel.texts("bad") == [wording.KEPT]
+        assert gateway.channel.texts("bad") == [texts.KEPT]
 
 
 async def test_what_waited_in_the_queue_keeps_its_place() -> None:
@@ -63,7 +63,7 @@ async def test_what_waited_in_the_queue_keeps_its_place() -> None:
     async with a_process(ScriptedAgent(otherwise=choose)) as gateway:
         await gateway.say("one", "two", apart_s=2)
         await gateway.channel.until_sent(3)
-        assert gateway.channel.texts() == [wording.KEPT, "re: one", "re: two"]
+        assert gateway.channel.texts() == [texts.KEPT, "re: one", "re: two"]
         assert await gateway.said_in_history() == ["one", "re: one", "two", "re: two"]
 
 
@@ -102,7 +102,7 @@ async def test_a_text_that_the_channel_cut_stays_one() -> None:
         await gateway.gateway.accept([message("part 2")])
         switch.down = False
         await asyncio.sleep(120)
-        assert gateway.channel.texts("ann") == [wording.KEPT, "re: part 1 part 2"]
+        assert gateway.channel.texts("ann") == [texts.KEPT, "re: part 1 part 2"]
 
 
 async def test_a_stop_holds_while_the_database_is_away() -> None:
@@ -118,7 +118,7 @@ async def test_a_stop_holds_while_the_database_is_away() -> None:
         await asyncio.sleep(30)
         await gateway.gateway.accept([stop])
         await asyncio.sleep(60)
-        assert gateway.channel.texts() == [wording.KEPT, "Dropped 1 waiting message."]
+        assert gateway.channel.texts() == [texts.KEPT, "Dropped 1 waiting message."]
         assert gateway.pending == []
 
 

@@ -8,7 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core.errors import (
+from goclaw_py.common.retry import send_delay_s
+from goclaw_py.delivery.outbox_sender import UNSURE_FOR
+from goclaw_py.model.errors import (
     ChannelRefused,
     ChatGone,
     Fenced,
@@ -17,13 +19,11 @@ from goclaw_py.core.errors import (
     RateLimited,
     Undeliverable,
 )
-from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import OutboundMessage, Target
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.messages import OutboundMessage, Target
+from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.store import OutboxRow, OutboxState
-from goclaw_py.runtime.outbox import UNSURE_FOR
-from goclaw_py.runtime.retry import send_delay_s
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Say, ScriptedAgent
 from goclaw_py.testing.channel import Failure, RecordingChannel

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from goclaw_py.core.errors import ChatGone, ChatMoved
-from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.model.errors import ChatGone, ChatMoved
+from goclaw_py.model.messages import OutboundMessage, PeerKind, Target
+from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.store import OutboxState
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Say, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core.commands import stop_data
-from goclaw_py.core.errors import MaybeSent, NotSent, Undeliverable
-from goclaw_py.core.events import ButtonsUsed
-from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import LostDraft, OutboundMessage, Target
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.model.chat_commands import stop_data
+from goclaw_py.model.errors import MaybeSent, NotSent, Undeliverable
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.messages import LostDraft, OutboundMessage, Target
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_events import ButtonsUsed
 from goclaw_py.ports.store import OutboxRow, OutboxState
 from goclaw_py.testing.channel import Failure, RecordingChannel
 from tests.support.again import SENT_AGAIN

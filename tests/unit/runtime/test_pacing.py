@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goclaw_py.core import wording
-from goclaw_py.core.errors import NotSent, RateLimited
-from goclaw_py.core.events import TextDelta
-from goclaw_py.core.messages import OutboundMessage, Target
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.pacing import Pace
-from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.delivery import texts as wording
+from goclaw_py.delivery.rate_limit import Pace
+from goclaw_py.delivery.rate_limiter import Pacing
+from goclaw_py.model.errors import NotSent, RateLimited
+from goclaw_py.model.messages import OutboundMessage, Target
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_events import TextDelta
 from goclaw_py.ports.store import OutboxRow, OutboxState
-from goclaw_py.runtime.pacing import Pacing
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Emitting, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel

@@ -9,15 +9,15 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.core import wording_access
-from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.messages import PeerKind
-from goclaw_py.core.requests import QueuePolicy
-from goclaw_py.core.routing import DirectPolicy
+from goclaw_py.chats import access_texts
+from goclaw_py.chats.access_control import MAX_WAITING
+from goclaw_py.chats.access_requests import MOST_KEPT
+from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.messages import PeerKind
+from goclaw_py.model.session_keys import DirectPolicy
 from goclaw_py.ports.control import NotFound
 from goclaw_py.ports.store import Standing
-from goclaw_py.runtime.access_requests import MOST_KEPT
-from goclaw_py.runtime.doorkeeper import MAX_WAITING
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.store.rules import MESSAGES_KEPT
 from goclaw_py.testing.agents import Block, ScriptedAgent
@@ -68,7 +68,7 @@ async def test_an_approved_sender_is_told_and_what_they_wrote_is_answered() -> N
         person = await gateway.control.approve(f" {code.lower()} ", guest=False)
         assert (person.sender.id, person.standing) == ("ann", Standing.OWNER)
         await gateway.channel.until_sent(3)
-        assert gateway.channel.texts()[1:] == [wording_access.WELCOME, "re: hello"]
+        assert gateway.channel.texts()[1:] == [access_texts.WELCOME, "re: hello"]
         assert await gateway.ask("hello again") == "re: hello again"
         assert agent.prompts == ["hello", "hello again"]
 
@@ -84,7 +84,7 @@ async def test_what_comes_right_after_the_approval_is_answered_too() -> None:
         await gateway.say("still there?")
         await until(lambda: agent.prompts == ["hello", "still there?"])
         assert gateway.channel.texts()[1:] == [
-            wording_access.WELCOME,
+            access_texts.WELCOME,
             "re: hello",
             "re: still there?",
         ]
@@ -104,7 +104,7 @@ async def test_the_newest_of_what_a_stranger_wrote_is_answered_in_one_turn() -> 
         await until(lambda: len(agent.prompts) == 1)
         assert agent.prompts == ["1\n2\n3\nfour"]
         await asyncio.sleep(60)
-        assert gateway.channel.texts()[1:] == [wording_access.WELCOME, "re: 1\n2\n3\nfour"]
+        assert gateway.channel.texts()[1:] == [access_texts.WELCOME, "re: 1\n2\n3\nfour"]
         assert gateway.pending == []
 
 

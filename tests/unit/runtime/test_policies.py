@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from goclaw_py.core.ids import AgentName
-from goclaw_py.core.messages import Target
-from goclaw_py.core.requests import QueuePolicy
-from goclaw_py.core.routing import AccessRules, GroupPolicy
-from goclaw_py.runtime.contexts import Contexts
-from goclaw_py.runtime.policies import Asking, ChatRules, Policies
+from goclaw_py.chats.context_usage import Contexts
+from goclaw_py.chats.session_settings import Asking, ChatRules, Policies
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.messages import Target
+from goclaw_py.model.session_keys import AccessRules, GroupPolicy
+from goclaw_py.scheduler.models import QueuePolicy
 
 ASKS = AccessRules(group=GroupPolicy.ALLOWLIST)
 

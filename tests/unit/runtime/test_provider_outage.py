@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
-from goclaw_py.core import wording
-from goclaw_py.core.errors import AgentError
-from goclaw_py.core.events import TextDelta, ToolEnded, ToolStarted
-from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.delivery import texts
+from goclaw_py.model.errors import AgentError
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted
 from goclaw_py.ports.agent import Emit, RunRequest
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Do, ScriptedAgent
@@ -42,13 +42,13 @@ class Provider:
 async def test_a_message_is_kept_and_answered_when_the_provider_is_back() -> None:
     provider = Provider(DOWN)
     async with a_process(provider.agent()) as gateway:
-        assert await gateway.ask("hello") == wording.KEPT
+        assert await gateway.ask("hello") == texts.KEPT
         await asyncio.sleep(300)
-        assert gateway.channel.texts() == [wording.KEPT]
+        assert gateway.channel.texts() == [texts.KEPT]
         assert gateway.pending == ["hello"]
         provider.down = None
         await gateway.channel.until_sent(2)
-        assert gateway.channel.texts() == [wording.KEPT, "re: hello"]
+        assert gateway.channel.texts() == [texts.KEPT, "re: hello"]
         assert gateway.pending == []
         runs = await gateway.store.runs()
         assert runs[0].outcome is Outcome.COMPLETED
@@ -74,12 +74,12 @@ async def test_what_comes_meanwhile_waits_without_asking_in_its_order() -> None:
         provider.down = None
         await gateway.channel.until_sent(6)
         assert gateway.channel.texts("ann") == [
-            wording.KEPT,
+            texts.KEPT,
             "re: one",
             "re: two",
             "re: three",
         ]
-        assert gateway.channel.texts("bob") == [wording.KEPT, "re: other"]
+        assert gateway.channel.texts("bob") == [texts.KEPT, "re: other"]
         assert gateway.pending == []
 
 
@@ -88,7 +88,7 @@ async def test_a_message_that_was_kept_for_too_long_fails_with_one_sentence() ->
     async with a_process(provider.agent(), Ways(outage_hold_s=600)) as gateway:
         await gateway.say("hello")
         await gateway.channel.until_sent(2)
-        assert gateway.channel.texts() == [wording.KEPT, DOWN.friendly]
+        assert gateway.channel.texts() == [texts.KEPT, DOWN.friendly]
         assert gateway.pending == []
 
 
@@ -99,10 +99,10 @@ async def test_one_that_arrived_later_is_kept_for_its_own_time() -> None:
         await asyncio.sleep(400)
         await gateway.say("second", chat="bob")
         await asyncio.sleep(400)
-        assert gateway.channel.texts("ann") == [wording.KEPT, DOWN.friendly]
+        assert gateway.channel.texts("ann") == [texts.KEPT, DOWN.friendly]
         provider.down = None
         await until(lambda: len(gateway.channel.texts("bob")) == 2)
-        assert gateway.channel.texts("bob") == [wording.KEPT, "re: second"]
+        assert gateway.channel.texts("bob") == [texts.KEPT, "re: second"]
 
 
 async def test_nothing_is_kept_where_that_is_switched_off() -> None:
@@ -124,7 +124,7 @@ async def test_an_outage_that_turns_into_another_error_lets_all_go() -> None:
         await gateway.say("two")
         provider.down = WRONG
         await gateway.channel.until_sent(3)
-        assert gateway.channel.texts() == [wording.KEPT, WRONG.friendly, WRONG.friendly]
+        assert gateway.channel.texts() == [texts.KEPT, WRONG.friendly, WRONG.friendly]
 
 
 async def test_what_has_acted_already_is_not_run_again() -> None:
@@ -152,11 +152,11 @@ async def test_a_new_conversation_forgets_what_was_kept() -> None:
     provider = Provider(DOWN)
     async with a_process(provider.agent()) as gateway:
         await gateway.ask("one")
-        assert await gateway.ask("/new") == wording.NEW_SESSION
+        assert await gateway.ask("/new") == texts.NEW_SESSION
         assert gateway.pending == []
         provider.down = None
         await gateway.ask("two")
-        assert gateway.channel.texts() == [wording.KEPT, wording.NEW_SESSION, "re: two"]
+        assert gateway.channel.texts() == [texts.KEPT, texts.NEW_SESSION, "re: two"]
 
 
 async def test_a_restart_tries_at_once() -> None:
@@ -188,7 +188,7 @@ async def test_a_draft_that_an_outage_has_cut_goes_on_when_the_provider_is_back(
         broken = False
         await gateway.scripted.until_started(2)
         await until(lambda: not gateway.pending)
-        assert gateway.channel.texts()[-1] in ("whole", wording.KEPT)
+        assert gateway.channel.texts()[-1] in ("whole", texts.KEPT)
 
 
 async def test_status_tells_of_the_outage() -> None:

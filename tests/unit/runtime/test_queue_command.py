@@ -6,14 +6,14 @@ import asyncio
 
 import pytest
 
-from goclaw_py.core import wording
-from goclaw_py.core.ids import MAIN_AGENT
-from goclaw_py.core.messages import Target
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.requests import Drop, Mode, QueuePolicy
-from goclaw_py.core.routing import AccessRules, DirectPolicy
+from goclaw_py.chats.access_control import Doorkeeper
+from goclaw_py.delivery import texts
+from goclaw_py.model.ids import MAIN_AGENT
+from goclaw_py.model.messages import Target
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.session_keys import AccessRules, DirectPolicy
 from goclaw_py.ports.store import Standing
-from goclaw_py.runtime.doorkeeper import Doorkeeper
+from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
@@ -36,7 +36,7 @@ DUTIES = {
     "settle_results",
 }
 """What a process asks the database now and then, whatever happens."""
-OWNERS_ONLY = wording.NOT_AN_OWNER
+OWNERS_ONLY = texts.NOT_AN_OWNER
 
 
 def stuck_once() -> ScriptedAgent:
@@ -90,7 +90,7 @@ async def test_an_unknown_word_gets_one_line_that_lists_the_modes(word: str) -> 
     """SPEC CMD-5."""
     async with a_process() as gateway:
         answer = await gateway.ask(f"/queue {word}")
-        assert answer == wording.unknown_mode(word)
+        assert answer == texts.unknown_mode(word)
         assert len(answer.splitlines()) == 1
         assert all(mode.value in answer for mode in Mode)
         assert "default" in answer

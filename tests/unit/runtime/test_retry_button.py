@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from goclaw_py.core import wording
-from goclaw_py.core.commands import retry_buttons
-from goclaw_py.core.events import ButtonsUsed
-from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import InboundMessage
-from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.delivery import texts
+from goclaw_py.model.chat_commands import retry_buttons
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.messages import InboundMessage
+from goclaw_py.model.run_events import ButtonsUsed
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Fail, Say, ScriptedAgent
 from tests.support.harness import GatewayProcess, Ways, a_process, message, until
 
@@ -19,7 +19,7 @@ AT_ONCE = Ways(direct=QueuePolicy())
 
 async def failed(gateway: GatewayProcess) -> str:
     """Ask what fails; the data of the button below the answer."""
-    assert await gateway.ask("hello") == wording.FAILED
+    assert await gateway.ask("hello") == texts.FAILED
     (run,) = await gateway.store.runs()
     ((button,),) = gateway.channel.sent[-1].buttons
     assert button.text == f"🔁 Try again ({run.id[:13]})"
@@ -39,7 +39,7 @@ async def test_the_button_below_a_failure_tries_again_once() -> None:
         assert agent.prompts == ["hello", "hello"]
         assert any(isinstance(one, ButtonsUsed) for one in gateway.channel.signals)
         await gateway.gateway.accept([press(data)])
-        await until(lambda: gateway.channel.texts()[-1] == wording.NOT_RETRIED)
+        await until(lambda: gateway.channel.texts()[-1] == texts.NOT_RETRIED)
         assert agent.prompts == ["hello", "hello"]
 
 
@@ -50,7 +50,7 @@ async def test_a_press_that_names_messages_of_another_chat_tries_nothing() -> No
         data = await failed(gateway)
         await gateway.gateway.accept([press(data, chat="bob")])
         await asyncio.sleep(30)
-        assert gateway.channel.texts("bob") == [wording.NOT_RETRIED]
+        assert gateway.channel.texts("bob") == [texts.NOT_RETRIED]
         assert agent.prompts == ["hello"]
 
 

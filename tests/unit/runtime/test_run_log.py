@@ -8,11 +8,11 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.core.errors import AgentError
-from goclaw_py.core.events import ToolEnded, ToolStarted, Usage
-from goclaw_py.core.ids import AgentName
-from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.model.errors import AgentError
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Block, Do, Emitting, Fail, Return, Say, ScriptedAgent
 from tests.support.beats import beating, saying, until_ended, write
 from tests.support.harness import GatewayProcess, Ways, a_process, here, session_of, until
@@ -24,7 +24,7 @@ AT_ONCE = Ways(QueuePolicy())
 
 @pytest.fixture(autouse=True)
 def at_info(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "goclaw_py.runtime.run_log")
+    caplog.set_level(logging.INFO, "goclaw_py.runs.run_log")
 
 
 def told(caplog: pytest.LogCaptureFixture, event: str) -> list[dict[str, object]]:

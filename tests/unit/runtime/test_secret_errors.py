@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from goclaw_py.core.beats import BeatStatus
-from goclaw_py.core.secrecy import HIDDEN, Hider
+from goclaw_py.common.redaction import HIDDEN, Hider
+from goclaw_py.heartbeat.models import BeatStatus
 from goclaw_py.ports.agent import Emit, RunRequest
 from goclaw_py.testing.agents import Do, Fail, ScriptedAgent
 from tests.support.beats import beating, saying, until_ended, write

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.runtime.clock import SharedClock, SystemClock, steady_s
+from goclaw_py.common.clock import SharedClock, SystemClock, steady_s
 from goclaw_py.testing.clock import START
 
 

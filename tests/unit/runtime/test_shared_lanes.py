@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from goclaw_py.core.ids import MAIN_LANE
-from goclaw_py.core.overview import slow_waits
-from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.model.ids import MAIN_LANE
+from goclaw_py.scheduler.models import QueuePolicy
+from goclaw_py.scheduler.snapshots import slow_waits
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Say, ScriptedAgent
 from tests.support.harness import GatewayProcess, Ways, a_process, until

@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
-from goclaw_py.core import wording
-from goclaw_py.core.events import TextDelta
-from goclaw_py.core.messages import PeerKind
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import Drop, Mode, QueuePolicy
-from goclaw_py.core.status import RunState
+from goclaw_py.delivery import texts
+from goclaw_py.model.messages import PeerKind
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.model.run_events import TextDelta
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest, TextPart
+from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
+from goclaw_py.scheduler.views import RunState
 from goclaw_py.testing.agents import Block, Emitting, Ignore, Say, ScriptedAgent, Stream
 from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until
 
@@ -126,7 +126,7 @@ async def test_a_run_that_a_time_limit_abandons_is_told_to_its_sender() -> None:
         await gateway.say("one")
         await asyncio.sleep(200)
         assert await gateway.outcomes() == [Outcome.ABANDONED]
-        assert gateway.channel.texts() == [wording.timed_out(Reason.RUN_TIMEOUT)]
+        assert gateway.channel.texts() == [texts.timed_out(Reason.RUN_TIMEOUT)]
 
 
 # ---------------------------------------------------------------------------- bursts
@@ -199,7 +199,7 @@ async def test_interrupt_cancels_the_run_drops_what_waits_and_waits_for_the_end(
         assert agent.overlaps[session_of()] == 1
         first = (await gateway.store.runs())[-1]
         assert (first.outcome, first.reason) == (Outcome.CANCELLED, Reason.NEWER_MESSAGE)
-        assert wording.dropped(["waits"], Reason.NEWER_MESSAGE) in gateway.channel.texts()
+        assert texts.dropped(["waits"], Reason.NEWER_MESSAGE) in gateway.channel.texts()
         assert gateway.pending == []
 
 
@@ -210,7 +210,7 @@ async def test_a_run_that_takes_too_long_is_stopped_and_told() -> None:
     """SPEC QUEUE-9."""
     agent = ScriptedAgent(Block())
     async with a_process(agent, Ways(AT_ONCE, run_timeout_s=300)) as gateway:
-        assert await gateway.ask("work") == wording.timed_out(Reason.RUN_TIMEOUT)
+        assert await gateway.ask("work") == texts.timed_out(Reason.RUN_TIMEOUT)
         (run,) = await gateway.store.runs()
         assert (run.outcome, run.reason) == (Outcome.TIMED_OUT, Reason.RUN_TIMEOUT)
         assert await gateway.said_in_history() == ["work", "[timed out]"]
@@ -224,10 +224,10 @@ async def test_a_deadline_ends_a_message_that_still_waits_and_tells_so() -> None
         await gateway.say("two", chat="bob")
         await asyncio.sleep(60.5)
         assert agent.prompts == ["one"]
-        assert gateway.channel.texts("bob") == [wording.timed_out(Reason.DEADLINE)]
+        assert gateway.channel.texts("bob") == [texts.timed_out(Reason.DEADLINE)]
         assert gateway.pending == ["one"]
         await asyncio.sleep(60)
-        assert gateway.channel.texts("ann") == [wording.timed_out(Reason.DEADLINE)]
+        assert gateway.channel.texts("ann") == [texts.timed_out(Reason.DEADLINE)]
         assert agent.prompts == ["one"]
 
 
@@ -270,7 +270,7 @@ async def test_whatever_an_agent_raises_is_an_outcome_and_the_queue_lives_on(
 ) -> None:
     """SPEC QUEUE-10."""
     async with a_process(Raising(make()), Ways(AT_ONCE)) as gateway:
-        assert await gateway.ask("one") == wording.FAILED
+        assert await gateway.ask("one") == texts.FAILED
         assert await gateway.ask("two") == "fine"
         assert await gateway.outcomes() == [Outcome.FAILED, Outcome.COMPLETED]
 
@@ -292,7 +292,7 @@ async def test_a_full_queue_may_refuse_the_newest_and_says_so() -> None:
     async with a_process(agent, ways) as gateway:
         await gateway.say("works", "waits", "comes too late")
         await gateway.channel.until_sent(1)
-        assert gateway.channel.texts() == [wording.dropped(["comes too late"], Reason.QUEUE_FULL)]
+        assert gateway.channel.texts() == [texts.dropped(["comes too late"], Reason.QUEUE_FULL)]
         agent.release()
         await agent.until_started(2)
         assert agent.prompts == ["works", "waits"]

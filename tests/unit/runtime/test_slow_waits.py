@@ -7,11 +7,11 @@ import logging
 
 import pytest
 
-from goclaw_py.core.ids import MAIN_LANE, RunId, SessionKey
-from goclaw_py.core.outcomes import Ending
-from goclaw_py.core.requests import Request
-from goclaw_py.core.scheduler import Scheduler
-from goclaw_py.runtime.dispatcher import Dispatcher
+from goclaw_py.model.ids import MAIN_LANE, RunId, SessionKey
+from goclaw_py.model.outcomes import Ending
+from goclaw_py.scheduler.dispatcher import Dispatcher
+from goclaw_py.scheduler.models import Request
+from goclaw_py.scheduler.scheduler import Scheduler
 
 
 class Host:

@@ -9,15 +9,15 @@ from itertools import pairwise
 
 import pytest
 
-from goclaw_py.core.errors import Fenced, NotSent, StoreUnavailable
-from goclaw_py.core.ids import MAIN_AGENT
-from goclaw_py.core.messages import Inbound, InboundMessage, OutboundMessage
+from goclaw_py.common.clock import SystemClock, new_run_id
+from goclaw_py.common.lru import Recent
+from goclaw_py.common.retry import hedged, until_available
+from goclaw_py.common.wakeup import Wake
+from goclaw_py.messages.blocked import HeldUp
+from goclaw_py.model.errors import Fenced, NotSent, StoreUnavailable
+from goclaw_py.model.ids import MAIN_AGENT
+from goclaw_py.model.messages import Inbound, InboundMessage, OutboundMessage
 from goclaw_py.ports.store import InboxKind, InboxRow
-from goclaw_py.runtime.clock import SystemClock, new_run_id
-from goclaw_py.runtime.held_up import HeldUp
-from goclaw_py.runtime.recent import Recent
-from goclaw_py.runtime.retry import hedged, until_available
-from goclaw_py.runtime.wake import Wake
 from goclaw_py.testing.channel import Failure, RecordingChannel
 from tests.support.harness import message, session_of
 

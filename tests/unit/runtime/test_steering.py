@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 import pytest
 
 from goclaw_py.agents.offline import OfflineAgent
-from goclaw_py.core import wording
-from goclaw_py.core.errors import AgentError
-from goclaw_py.core.messages import PeerKind
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import Mode, QueuePolicy
+from goclaw_py.delivery import texts
+from goclaw_py.model.errors import AgentError
+from goclaw_py.model.messages import PeerKind
+from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.agent import AgentResult, Emit, MessagePart, Role, RunRequest
+from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from tests.support.harness import Ways, a_process, message, session_of, until
@@ -159,7 +159,7 @@ async def test_a_message_that_was_dropped_meanwhile_is_not_taken_in() -> None:
         await agent.take()
         assert agent.taken == ["new"]
         await gateway.channel.until_sent(1)
-        assert gateway.channel.texts() == [wording.dropped(["old"], Reason.QUEUE_DROPPED)]
+        assert gateway.channel.texts() == [texts.dropped(["old"], Reason.QUEUE_DROPPED)]
 
 
 async def test_in_a_group_a_message_that_is_taken_in_bears_its_senders_name() -> None:
@@ -250,7 +250,7 @@ async def test_an_end_that_cannot_be_stored_as_it_is_covers_what_was_taken_in() 
         gateway.store.errors["finish_run"] = ValueError("a bug")
         await agent.stop_asking()
         await gateway.channel.until_sent(1)
-        assert gateway.channel.texts() == [wording.FAILED]
+        assert gateway.channel.texts() == [texts.FAILED]
         assert gateway.pending == []
 
 

@@ -6,15 +6,15 @@ import asyncio
 
 import pytest
 
-from goclaw_py.core import wording
-from goclaw_py.core.errors import NotSent, RateLimited, StoreUnavailable, Undeliverable
-from goclaw_py.core.events import RunEnded, RunStarted, RunWaits, TextDelta
-from goclaw_py.core.messages import OutboundMessage, Target
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.common.log_context import worked_on
+from goclaw_py.delivery import texts
+from goclaw_py.model.errors import NotSent, RateLimited, StoreUnavailable, Undeliverable
+from goclaw_py.model.messages import OutboundMessage, Target
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.model.run_events import RunEnded, RunStarted, RunWaits, TextDelta
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
 from goclaw_py.ports.store import OutboxState
-from goclaw_py.runtime.about import worked_on
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Block, Emitting, Ignore, Say, ScriptedAgent, Stream
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import Ways, a_process, message, session_of, until
@@ -49,7 +49,7 @@ async def test_stop_cancels_the_run_and_says_so() -> None:
 async def test_the_answer_to_a_stop_is_never_an_outbox_row() -> None:
     """SPEC CMD-1."""
     async with a_process() as gateway:
-        assert await gateway.ask("/stop") == wording.NOTHING_RUNNING
+        assert await gateway.ask("/stop") == texts.NOTHING_RUNNING
         assert await gateway.store.outbox() == []
 
 
@@ -135,7 +135,7 @@ async def test_stopall_ends_the_runs_the_queue_and_the_burst() -> None:
         await asyncio.sleep(60)
         assert agent.prompts == ["one"]
         assert gateway.pending == []
-        assert await gateway.ask("/stopall") == wording.NOTHING_RUNNING
+        assert await gateway.ask("/stopall") == texts.NOTHING_RUNNING
 
 
 async def test_a_second_stop_while_the_first_still_works_takes_nothing_more() -> None:
@@ -145,7 +145,7 @@ async def test_a_second_stop_while_the_first_still_works_takes_nothing_more() ->
         await gateway.say("one", "two")
         await agent.until_active(1)
         assert await gateway.ask("/stop") == "Stopped."
-        assert await gateway.ask("/stop") == wording.ALREADY_STOPPING
+        assert await gateway.ask("/stop") == texts.ALREADY_STOPPING
         await agent.until_started(2)
         assert agent.prompts == ["one", "two"]
 
@@ -304,7 +304,7 @@ async def test_the_answer_to_a_stop_is_tried_again() -> None:
         await asyncio.sleep(20)
         assert gateway.channel.texts() == []
         await asyncio.sleep(5)
-        assert gateway.channel.texts() == [wording.NOTHING_RUNNING]
+        assert gateway.channel.texts() == [texts.NOTHING_RUNNING]
 
 
 async def test_the_answer_to_a_stop_is_given_up_where_nobody_can_get_it() -> None:

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, ScriptedAgent, Step
 from tests.support.harness import GatewayProcess, Ways, a_process, message, until

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core import wording
-from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.events import TextDelta
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.delivery import texts
+from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.model.run_events import TextDelta
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Emitting, Ignore, ScriptedAgent
 from tests.support.drafting import DraftingChannel
@@ -85,7 +85,7 @@ async def test_a_crash_before_the_run_has_ended_brings_nothing_back(
         ]
         assert stopped.reason in (Reason.STOPPED, Reason.STOPPED_ALL)
         # What people have seen of the answer is closed.
-        assert wording.cut_draft(Outcome.CANCELLED) in after.visible()
+        assert texts.cut_draft(Outcome.CANCELLED) in after.visible()
         assert "so far" not in after.visible()
         assert await second.store.drafts() == []
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core import wording
-from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.delivery import texts as wording
+from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Block, Fail, ScriptedAgent
 from tests.support.harness import Ways, a_process, message, session_of, until
 

@@ -9,26 +9,26 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.core.commands import stop_data
-from goclaw_py.core.events import TextDelta
-from goclaw_py.core.ids import CRON_LANE, MAIN_LANE, LaneName, NodeId, RunId, SessionKey
-from goclaw_py.core.jobs import Prompt
-from goclaw_py.core.machine import Stop
-from goclaw_py.core.messages import Target
-from goclaw_py.core.occurrence import Status
-from goclaw_py.core.outcomes import Ending, Outcome, Reason
-from goclaw_py.core.requests import QueuePolicy, Request
-from goclaw_py.core.schedule import At
-from goclaw_py.core.scheduler import Scheduler
-from goclaw_py.core.status import StopReport
+from goclaw_py.chats.access_control import Doorkeeper
+from goclaw_py.chats.context_usage import Contexts
+from goclaw_py.chats.session_settings import Policies
+from goclaw_py.jobs.execution_models import Status
+from goclaw_py.jobs.models import Prompt
+from goclaw_py.jobs.schedule import At
+from goclaw_py.messages.cancellation import Stopped, Stopper
+from goclaw_py.messages.provider_outage import Outages
+from goclaw_py.messages.stop_rights import StopRights
+from goclaw_py.model.chat_commands import stop_data
+from goclaw_py.model.ids import CRON_LANE, MAIN_LANE, LaneName, NodeId, RunId, SessionKey
+from goclaw_py.model.messages import Target
+from goclaw_py.model.outcomes import Ending, Outcome, Reason
+from goclaw_py.model.run_events import TextDelta
 from goclaw_py.ports.jobs import Asker, JobDraft
-from goclaw_py.runtime.contexts import Contexts
-from goclaw_py.runtime.dispatcher import Dispatcher
-from goclaw_py.runtime.doorkeeper import Doorkeeper
-from goclaw_py.runtime.outages import Outages
-from goclaw_py.runtime.policies import Policies
-from goclaw_py.runtime.stop_rights import StopRights
-from goclaw_py.runtime.stopper import Stopped, Stopper
+from goclaw_py.scheduler.dispatcher import Dispatcher
+from goclaw_py.scheduler.models import QueuePolicy, Request
+from goclaw_py.scheduler.scheduler import Scheduler
+from goclaw_py.scheduler.state_machine import Stop
+from goclaw_py.scheduler.views import StopReport
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.agents import Block, Emitting, Ignore, ScriptedAgent
 from goclaw_py.testing.clock import LoopClock

@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.core import wording
-from goclaw_py.core.commands import stop_data
-from goclaw_py.core.errors import AgentError, NotSent
-from goclaw_py.core.jobs import Maker, Prompt, owner_of
-from goclaw_py.core.messages import InboundMessage, PeerKind, Target, person_at
-from goclaw_py.core.requests import Mode, QueuePolicy
-from goclaw_py.core.routing import GroupPolicy, StopPolicy
-from goclaw_py.core.schedule import At
+from goclaw_py.delivery import texts
+from goclaw_py.jobs.models import Prompt
+from goclaw_py.jobs.schedule import At
+from goclaw_py.model.chat_commands import stop_data
+from goclaw_py.model.errors import AgentError, NotSent
+from goclaw_py.model.messages import InboundMessage, PeerKind, Target, person_at
+from goclaw_py.model.owners import Maker, owner_of
+from goclaw_py.model.session_keys import GroupPolicy, StopPolicy
 from goclaw_py.ports.jobs import Asker, JobDraft
+from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Fail, Say, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
@@ -88,7 +89,7 @@ async def test_a_member_stops_what_answers_them(words: str, met: list[str]) -> N
         await tell(gateway, said("a1", "ann"), said("b1", "bob"), said("b2", "bob"))
         await tell(gateway, said(words, "bob"))
         assert stopped(gateway) == met
-        assert answers(gateway) == [wording.stopped(len(met), 0, already=False)]
+        assert answers(gateway) == [texts.stopped(len(met), 0, already=False)]
 
 
 @pytest.mark.parametrize(
@@ -159,7 +160,7 @@ async def test_what_waits_for_a_provider_is_somebodys_too() -> None:
     )
     async with a_group(agent) as gateway:
         await tell(gateway, said("anns", "ann"), said("bobs", "bob"))
-        assert answers(gateway) == [wording.KEPT]
+        assert answers(gateway) == [texts.KEPT]
         await tell(gateway, said("/stopall", "bob"), said("/stop", "bob"))
         await asyncio.sleep(1)
         assert gateway.pending == ["anns"]
@@ -176,7 +177,7 @@ async def test_what_is_not_sent_yet_of_an_answer_is_its_askers() -> None:
         await channel.until_sent(2)
         await tell(gateway, said("/stopall", "bob"))
         await asyncio.sleep(2)
-        assert wording.NOTHING_RUNNING in answers(gateway)
+        assert texts.NOTHING_RUNNING in answers(gateway)
         await tell(gateway, said("/stopall", "ann"))
         await asyncio.sleep(30)
         assert "parts of my answer are not sent." in answers(gateway)[-1]
@@ -235,7 +236,7 @@ async def test_until_the_admins_are_known_a_stop_takes_what_is_its_senders_own(w
         await asyncio.sleep(3)
         everything = ["a1", "adas", "a2"] if words == "/stopall" else ["adas"]
         assert stopped(gateway) == everything
-        assert answers(gateway) == [wording.stopped(len(everything), 0, already=False)]
+        assert answers(gateway) == [texts.stopped(len(everything), 0, already=False)]
         assert gateway.scripted.said == ["a1", "adas", "a2", "later"]
 
 

@@ -9,11 +9,11 @@ from datetime import datetime
 
 import pytest
 
-from goclaw_py.core.errors import ChannelRefused
-from goclaw_py.core.ids import NodeId
-from goclaw_py.core.messages import Inbound, InboundMessage
+from goclaw_py.messages.channel_supervisor import Supervisor
+from goclaw_py.model.errors import ChannelRefused
+from goclaw_py.model.ids import NodeId
+from goclaw_py.model.messages import Inbound, InboundMessage
 from goclaw_py.ports.store import Node
-from goclaw_py.runtime.supervisor import Supervisor
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import START, LoopClock
 from tests.support.flaky_store import FlakyStore

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from goclaw_py.core.ids import AgentName, SessionKey
-from goclaw_py.core.messages import PeerKind
-from goclaw_py.core.requests import Mode, QueuePolicy
+from goclaw_py.chats.context_usage import Contexts
+from goclaw_py.model.ids import AgentName, SessionKey
+from goclaw_py.model.messages import PeerKind
 from goclaw_py.ports.agent import AgentResult, RunRequest
-from goclaw_py.runtime.contexts import Contexts
+from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.testing.agents import Block, Ignore, Return, ScriptedAgent, Step
 from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until
 

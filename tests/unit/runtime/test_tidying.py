@@ -10,9 +10,9 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.common.retention import FIRST_S, TIDY_S, forget_what_is_old, keep_tidy
+from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.store import OutboxState, Unmentioned
-from goclaw_py.runtime.tidying import FIRST_S, TIDY_S, forget_what_is_old, keep_tidy
 from goclaw_py.store import upkeep_rules
 from goclaw_py.testing.clock import LoopClock
 from tests.support.flaky_store import FlakyStore

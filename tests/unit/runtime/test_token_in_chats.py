@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from goclaw_py.core.errors import AgentError, ToolFailed
-from goclaw_py.core.jobs import Notify
-from goclaw_py.core.messages import Target
-from goclaw_py.core.outcomes import Trigger
+from goclaw_py.jobs.models import Notify
+from goclaw_py.model.errors import AgentError, ToolFailed
+from goclaw_py.model.messages import Target
+from goclaw_py.model.outcomes import Trigger
 from goclaw_py.ports.agent import Emit, RunRequest
 from goclaw_py.testing.agents import Do, Fail, Say, ScriptedAgent, Step, Stream
 from tests.support.harness import a_process, here

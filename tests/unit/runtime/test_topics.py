@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core.errors import ChatGone, TopicGone, Undeliverable
-from goclaw_py.core.heartbeat import HeartbeatPolicy
-from goclaw_py.core.messages import (
+from goclaw_py.heartbeat.decisions import HeartbeatPolicy
+from goclaw_py.model.errors import ChatGone, TopicGone, Undeliverable
+from goclaw_py.model.messages import (
     Inbound,
     OutboundMessage,
     PeerKind,
@@ -17,10 +17,10 @@ from goclaw_py.core.messages import (
     TopicChanged,
     TopicState,
 )
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.agent import Role
 from goclaw_py.ports.store import OutboxState
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel

@@ -9,15 +9,15 @@ from itertools import pairwise
 
 import pytest
 
-from goclaw_py.core import wording
-from goclaw_py.core.errors import NotSent, Undeliverable
-from goclaw_py.core.events import RunSignal
-from goclaw_py.core.ids import NodeId
-from goclaw_py.core.messages import OutboundMessage, Target
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.delivery import texts as wording
+from goclaw_py.delivery.outbox_sender import UNSURE_FOR
+from goclaw_py.model.errors import NotSent, Undeliverable
+from goclaw_py.model.ids import NodeId
+from goclaw_py.model.messages import OutboundMessage, Target
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.model.run_events import RunSignal
 from goclaw_py.ports.store import OutboxState
-from goclaw_py.runtime.outbox import UNSURE_FOR
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Block, Ignore, Say, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.again import SENT_AGAIN

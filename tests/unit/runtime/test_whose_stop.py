@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core import wording
-from goclaw_py.core.commands import stop_data
-from goclaw_py.core.events import RunEnded, RunStarted, RunWaits, TextDelta
-from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import Attachment, FileKind, InboundMessage, PeerKind
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.requests import Drop, Mode, QueuePolicy
+from goclaw_py.delivery import texts as wording
+from goclaw_py.model.chat_commands import stop_data
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.messages import Attachment, FileKind, InboundMessage, PeerKind
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_events import RunEnded, RunStarted, RunWaits, TextDelta
+from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
 from goclaw_py.testing.agents import Block, Emitting, Say, ScriptedAgent
 from tests.support.drafting import DraftingChannel
 from tests.support.harness import GatewayProcess, Ways, a_process, message, until

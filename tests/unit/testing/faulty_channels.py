@@ -9,9 +9,9 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
-from goclaw_py.core.errors import ChannelRefused, MaybeSent, NotSent, StoreUnavailable
-from goclaw_py.core.events import RunSignal, RunStarted
-from goclaw_py.core.messages import (
+from goclaw_py.delivery.rate_limit import Pace
+from goclaw_py.model.errors import ChannelRefused, MaybeSent, NotSent, StoreUnavailable
+from goclaw_py.model.messages import (
     Attachment,
     Inbound,
     InboundMessage,
@@ -19,7 +19,7 @@ from goclaw_py.core.messages import (
     PeerKind,
     Target,
 )
-from goclaw_py.core.pacing import Pace
+from goclaw_py.model.run_events import RunSignal, RunStarted
 from goclaw_py.ports.channel import Channel, Hook, Intake, WebAnswer, WebRequest
 from goclaw_py.testing.channel import RecordingChannel
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.core.errors import ToolFailed
-from goclaw_py.core.ids import AgentName
-from goclaw_py.core.messages import Target
+from goclaw_py.model.errors import ToolFailed
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.messages import Target
 from goclaw_py.tools import Permissions
 from goclaw_py.tools.agents import MAX_REPLY_CHARS
 from goclaw_py.tools.pins import MAX_FACTS

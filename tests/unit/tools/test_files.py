@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.core.errors import ToolFailed
-from goclaw_py.core.messages import FileKind, OutFile
+from goclaw_py.model.errors import ToolFailed
+from goclaw_py.model.messages import FileKind, OutFile
 from goclaw_py.tools.files import MAX_LISTED, MAX_READ_BYTES, MAX_READ_CHARS, MAX_SENT_BYTES
 from tests.support.tools import Desk
 

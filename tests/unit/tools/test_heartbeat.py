@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core.errors import BadChecklist, StoreUnavailable, ToolFailed
-from goclaw_py.core.ids import MAIN_AGENT, AgentName
-from goclaw_py.core.outcomes import Trigger
-from goclaw_py.core.wording_heartbeat_view import status_lines
+from goclaw_py.heartbeat.status_texts import status_lines
+from goclaw_py.model.errors import BadChecklist, StoreUnavailable, ToolFailed
+from goclaw_py.model.ids import MAIN_AGENT, AgentName
+from goclaw_py.model.outcomes import Trigger
 from goclaw_py.ports.tools import Toolbox
 from goclaw_py.tools import Permissions, Registry
 from tests.support.heartbeats import FakeHeartbeats

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from goclaw_py.core.errors import ToolFailed
-from goclaw_py.core.ids import AgentName
-from goclaw_py.core.messages import Target
+from goclaw_py.model.errors import ToolFailed
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.messages import Target
 from goclaw_py.ports.tools import Toolbox, ToolSpec
 from goclaw_py.tools import SAFE, TOOLS, Permissions, Registry
 from tests.support.tools import AT_DESKS, Desk

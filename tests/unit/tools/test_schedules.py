@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.core.errors import StoreUnavailable, ToolFailed
-from goclaw_py.core.ids import AgentName
-from goclaw_py.core.jobs import JobState, Maker, Message, Program, Prompt
-from goclaw_py.core.messages import Target
-from goclaw_py.core.occurrence import JobUpdate, Status
-from goclaw_py.core.policy import PROFILES
-from goclaw_py.core.schedule import Every
+from goclaw_py.jobs.execution_models import JobUpdate, Status
+from goclaw_py.jobs.models import JobState, Message, Program, Prompt
+from goclaw_py.jobs.policy import PROFILES
+from goclaw_py.jobs.schedule import Every
+from goclaw_py.model.errors import StoreUnavailable, ToolFailed
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.messages import Target
+from goclaw_py.model.owners import Maker
 from goclaw_py.ports.jobs import Asker, JobDraft
 from goclaw_py.ports.store import EndedOccurrence, JobQuery
 from goclaw_py.tools import SAFE, Permissions

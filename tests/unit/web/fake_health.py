@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from goclaw_py.core.readiness import Readiness, Vitals, judge
+from goclaw_py.observability.readiness import Readiness, Vitals, judge
 from goclaw_py.ports.health import Exposition
 
 

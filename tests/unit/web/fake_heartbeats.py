@@ -9,31 +9,32 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from goclaw_py.core.beats import (
+from goclaw_py.heartbeat.active_hours import ActiveHours
+from goclaw_py.heartbeat.checklist.checklist import Checklist, parse
+from goclaw_py.heartbeat.decisions import HeartbeatPolicy
+from goclaw_py.heartbeat.models import (
     EVENT_CHARS,
     MAX_EVENTS,
     Beat,
-    BeatKind,
     BeatStatus,
     Event,
     Heartbeat,
     Skip,
 )
-from goclaw_py.core.checklist import Checklist, parse
-from goclaw_py.core.errors import (
+from goclaw_py.heartbeat.views import HeartbeatView, Rehearsal
+from goclaw_py.model.errors import (
     BadChecklist,
     ChecklistChanged,
     HeartbeatError,
     TooManyEvents,
     UnknownAgent,
 )
-from goclaw_py.core.events import Usage
-from goclaw_py.core.heartbeat import HeartbeatPolicy
-from goclaw_py.core.heartbeat_view import HeartbeatView, Rehearsal, Route
-from goclaw_py.core.hours import ActiveHours
-from goclaw_py.core.ids import AgentName, BeatId, NodeId, RunId
-from goclaw_py.core.messages import Target
-from goclaw_py.core.pages import Cursor
+from goclaw_py.model.ids import AgentName, BeatId, NodeId, RunId
+from goclaw_py.model.messages import Target
+from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.pagination import Cursor
+from goclaw_py.model.routes import Route
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.heartbeat import BeatBegun, NoBeat
 from tests.unit.web.fake_post import behind
 

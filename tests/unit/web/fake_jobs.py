@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from goclaw_py.core.ids import OccurrenceId, RunId
-from goclaw_py.core.jobs import Job
-from goclaw_py.core.policy import DEFAULT_PROFILE, Profile
+from goclaw_py.jobs.creation import Rules
+from goclaw_py.jobs.models import Job
+from goclaw_py.jobs.policy import DEFAULT_PROFILE, Profile
+from goclaw_py.jobs.service import JobDesk
+from goclaw_py.model.ids import OccurrenceId, RunId
 from goclaw_py.ports.jobs import RunNow, StartedNow
-from goclaw_py.runtime.jobs.desk import JobDesk
-from goclaw_py.runtime.jobs.making import Rules
 from goclaw_py.store.memory import MemoryStore
 
 FRIDAY = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
@@ -28,7 +28,7 @@ class StandingClock:
 
 
 class Hand:
-    """Implements ``runtime.jobs.desk.Hand``: says what it is told to."""
+    """Implements ``jobs.service.Hand``: says what it is told to."""
 
     def __init__(self) -> None:
         self.answer: StartedNow | RunNow = STARTED

@@ -10,8 +10,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Protocol, TypeVar
 
-from goclaw_py.core.ids import AgentName, RunId, SessionKey
-from goclaw_py.core.messages import (
+from goclaw_py.model.ids import AgentName, RunId, SessionKey
+from goclaw_py.model.messages import (
     Attachment,
     Button,
     FileKind,
@@ -22,8 +22,8 @@ from goclaw_py.core.messages import (
     Sender,
     Target,
 )
-from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.pages import Cursor
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.model.pagination import Cursor
 from goclaw_py.ports.control import NotFound
 from goclaw_py.ports.store import Chat, Heard, Letter, OutboxRow, OutboxState, Unanswered
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.ports.control import ChatEvent
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
-from goclaw_py.core.usage_view import Grouping, UsageQuery, UsageReport, UsageRow, Used, span_of
+from goclaw_py.runs.usage_report import Grouping, UsageQuery, UsageReport, UsageRow, Used, span_of
 from tests.unit.web.fake_post import FOOL, FakePost
 
 DAY = Grouping.DAY

@@ -8,42 +8,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.events import Usage
-from goclaw_py.core.explanation import Cure, Explanation, Step, Subject, SubjectKind
-from goclaw_py.core.histogram import Histogram, HistogramView
-from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId, SessionKey
-from goclaw_py.core.live import (
-    LiveAsked,
-    LiveEnded,
-    LiveEvent,
-    LiveJoined,
-    LiveMissed,
-    LiveNow,
-    LiveRun,
-    LiveStarted,
-    LiveText,
-    LiveTool,
-    LiveUsage,
-)
-from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
-from goclaw_py.core.outcomes import Outcome, Reason, Trigger
-from goclaw_py.core.pages import Cursor
-from goclaw_py.core.requests import QueuePolicy
-from goclaw_py.core.status import (
-    ActiveRuns,
-    Backlog,
-    ChannelState,
-    ChannelView,
-    LanesView,
-    LaneUse,
-    LaneView,
-    RunState,
-    RunView,
-    Status,
-    StopReport,
-    WaitsFor,
-)
+from goclaw_py.common.histogram import Histogram, HistogramView
+from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.explanation import Cure, Explanation, Step, Subject, SubjectKind
+from goclaw_py.model.ids import AgentName, LaneName, NodeId, RunId, SessionKey
+from goclaw_py.model.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
+from goclaw_py.model.outcomes import Outcome, Reason, Trigger
+from goclaw_py.model.pagination import Cursor
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.control import (
     Asking,
@@ -73,6 +45,34 @@ from goclaw_py.ports.store import (
     StoredEntry,
     ToolCall,
     Unanswered,
+)
+from goclaw_py.runs.live_events import (
+    LiveAsked,
+    LiveEnded,
+    LiveEvent,
+    LiveJoined,
+    LiveMissed,
+    LiveNow,
+    LiveRun,
+    LiveStarted,
+    LiveText,
+    LiveTool,
+    LiveUsage,
+)
+from goclaw_py.scheduler.models import QueuePolicy
+from goclaw_py.scheduler.views import (
+    ActiveRuns,
+    Backlog,
+    ChannelState,
+    ChannelView,
+    LanesView,
+    LaneUse,
+    LaneView,
+    RunState,
+    RunView,
+    Status,
+    StopReport,
+    WaitsFor,
 )
 from tests.unit.web.fake_heartbeats import FakeHeartbeats
 from tests.unit.web.fake_jobs import Jobs

@@ -11,12 +11,12 @@ import pytest
 
 from goclaw_py.cli.refusals import Refused
 from goclaw_py.cli.remote import RemoteControl
-from goclaw_py.core.errors import GoclawError, StoreUnavailable
-from goclaw_py.core.ids import AgentName, LaneName, SessionKey
-from goclaw_py.core.outcomes import Outcome, Trigger
-from goclaw_py.core.status import StopReport
+from goclaw_py.model.errors import GoclawError, StoreUnavailable
+from goclaw_py.model.ids import AgentName, LaneName, SessionKey
+from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.ports.control import NodeSilent, NodesView, NoGateway, NotFound
 from goclaw_py.ports.store import ALL_RUNS, OutboxState, RunFilter, Standing
+from goclaw_py.scheduler.views import StopReport
 from goclaw_py.web import wire
 from tests.support.apps import lend_api
 from tests.unit.web import fake_nodes, fake_post, fakes

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.core.readiness import Condition, Vitals
+from goclaw_py.observability.readiness import Condition, Vitals
 from goclaw_py.ports.health import Exposition
 from goclaw_py.web.api import make_api
 from goclaw_py.web.front import Access, tcp_server

@@ -17,10 +17,13 @@ from hypothesis import strategies as st
 
 from goclaw_py.cli.remote_ask import Params
 from goclaw_py.cli.remote_heartbeats import RemoteHeartbeats
-from goclaw_py.core import errors
-from goclaw_py.core.beats import BeatStatus, Skip
-from goclaw_py.core.budget import Budget
-from goclaw_py.core.errors import (
+from goclaw_py.heartbeat.decisions import HeartbeatPolicy, LastUsed, Nowhere
+from goclaw_py.heartbeat.models import BeatStatus, Skip
+from goclaw_py.heartbeat.status_texts import why
+from goclaw_py.heartbeat.views import HeartbeatView, Rehearsal
+from goclaw_py.model import errors
+from goclaw_py.model.budget import Budget
+from goclaw_py.model.errors import (
     BadChecklist,
     BadHours,
     ChecklistChanged,
@@ -30,10 +33,8 @@ from goclaw_py.core.errors import (
     TooManyEvents,
     UnknownAgent,
 )
-from goclaw_py.core.heartbeat import HeartbeatPolicy, LastUsed, Nowhere
-from goclaw_py.core.heartbeat_view import HeartbeatView, Rehearsal, Route
-from goclaw_py.core.ids import AgentName, BeatId
-from goclaw_py.core.wording_heartbeat_view import why
+from goclaw_py.model.ids import AgentName, BeatId
+from goclaw_py.model.routes import Route
 from goclaw_py.ports.heartbeat import BeatBegun, NoBeat
 from goclaw_py.web.api import make_api
 from goclaw_py.web.guard import Guard

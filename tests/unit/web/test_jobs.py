@@ -16,8 +16,12 @@ from hypothesis import strategies as st
 
 from goclaw_py.cli.remote import RemoteControl
 from goclaw_py.cli.remote_jobs import RemoteDesk
-from goclaw_py.core import errors
-from goclaw_py.core.errors import (
+from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceEnd, Status, Why
+from goclaw_py.jobs.models import JobState, Message, Notify, Program, Prompt, TargetKind
+from goclaw_py.jobs.policy import PROFILES
+from goclaw_py.jobs.schedule import At, Cron, Every
+from goclaw_py.model import errors
+from goclaw_py.model.errors import (
     BadCron,
     BadInterval,
     BadJob,
@@ -35,22 +39,10 @@ from goclaw_py.core.errors import (
     UnknownJob,
     UnknownZone,
 )
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import AgentName, NodeId, OccurrenceId, Owner
-from goclaw_py.core.jobs import (
-    JobState,
-    Maker,
-    Message,
-    Notify,
-    Program,
-    Prompt,
-    TargetKind,
-    owner_of,
-)
-from goclaw_py.core.messages import PeerKind, Target
-from goclaw_py.core.occurrence import JobUpdate, OccurrenceEnd, Status, Why
-from goclaw_py.core.policy import PROFILES
-from goclaw_py.core.schedule import At, Cron, Every
+from goclaw_py.model.ids import AgentName, NodeId, OccurrenceId, Owner
+from goclaw_py.model.messages import PeerKind, Target
+from goclaw_py.model.owners import Maker, owner_of
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.control import NoGateway
 from goclaw_py.ports.jobs import KEEP, Asker, JobChange, JobDraft, RunNow
 from goclaw_py.ports.store import EndedOccurrence, JobQuery, Node

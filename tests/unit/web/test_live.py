@@ -14,8 +14,8 @@ import pytest
 
 from goclaw_py.cli.refusals import Refused
 from goclaw_py.cli.remote import RemoteControl
-from goclaw_py.core.live import LiveEvent, LiveText
 from goclaw_py.ports.control import NoGateway, NotFound
+from goclaw_py.runs.live_events import LiveEvent, LiveText
 from goclaw_py.web import wire
 from goclaw_py.web.api import make_api
 from tests.unit.web import fakes

@@ -10,12 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
-from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.ids import JobId, SessionKey
-from goclaw_py.core.jobs import Prompt
-from goclaw_py.core.pages import Cursor
-from goclaw_py.core.routing import job_session
-from goclaw_py.core.schedule import Every
+from goclaw_py.jobs.models import Prompt
+from goclaw_py.jobs.schedule import Every
+from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.ids import JobId, SessionKey
+from goclaw_py.model.pagination import Cursor
+from goclaw_py.model.session_keys import job_session
 from goclaw_py.ports.control import (
     NoGateway,
     NotAChat,

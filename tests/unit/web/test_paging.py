@@ -9,8 +9,8 @@ from datetime import timedelta
 import httpx
 import pytest
 
-from goclaw_py.core.ids import RunId
-from goclaw_py.core.pages import Cursor
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.pagination import Cursor
 from goclaw_py.ports.store import OutboxState
 from tests.support.apps import lend_api
 from tests.unit.web import fake_post, fakes

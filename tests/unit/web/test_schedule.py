@@ -10,10 +10,10 @@ from typing import Any
 import httpx
 import pytest
 
-from goclaw_py.core.ids import Owner
-from goclaw_py.core.jobs import Job, JobState, Message, Program, Prompt
-from goclaw_py.core.policy import PROFILES
-from goclaw_py.core.schedule import At, Cron, Every
+from goclaw_py.jobs.models import Job, JobState, Message, Program, Prompt
+from goclaw_py.jobs.policy import PROFILES
+from goclaw_py.jobs.schedule import At, Cron, Every
+from goclaw_py.model.ids import Owner
 from goclaw_py.ports.jobs import Asker, JobDraft, RunNow, StartedNow
 from goclaw_py.web.api import make_api
 from goclaw_py.web.schedule_words import least_interval

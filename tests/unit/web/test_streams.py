@@ -10,9 +10,9 @@ import pytest
 
 from goclaw_py.cli.refusals import Refused
 from goclaw_py.cli.remote import RemoteControl
-from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.events import RunEnded, RunStarted, RunText
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_events import RunEnded, RunStarted, RunText
 from goclaw_py.ports.control import ChatEvent, NoGateway, Said
 from goclaw_py.web import streams, wire
 from goclaw_py.web.sockets import listen_unix, short_path

@@ -31,8 +31,8 @@ from channels.telegram.client import (
     Webhook,
 )
 from channels.telegram.settings import Settings
-from goclaw_py.core.errors import ChannelError, StoreUnavailable
-from goclaw_py.core.messages import Inbound, InboundMessage
+from goclaw_py.model.errors import ChannelError, StoreUnavailable
+from goclaw_py.model.messages import Inbound, InboundMessage
 
 Answer = ChannelError | list[object]
 

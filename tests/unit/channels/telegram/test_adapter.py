@@ -12,12 +12,12 @@ from channels.telegram.adapter import TelegramChannel
 from channels.telegram.client import BotClient
 from channels.telegram.client import Webhook as SetWebhook
 from channels.telegram.settings import Settings, Streaming
-from goclaw_py.core.errors import ChannelRefused, NotSent, RateLimited, Undeliverable
-from goclaw_py.core.events import RunEnded, RunStarted
-from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import Attachment, FileKind, OutboundMessage, PeerKind, Target
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.pacing import Pace
+from goclaw_py.delivery.rate_limit import Pace
+from goclaw_py.model.errors import ChannelRefused, NotSent, RateLimited, Undeliverable
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.messages import Attachment, FileKind, OutboundMessage, PeerKind, Target
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_events import RunEnded, RunStarted
 from goclaw_py.ports.channel import Channel
 from tests.unit.channels.telegram.scripted import (
     SETTINGS,

@@ -9,8 +9,11 @@ import pytest
 
 from channels.telegram.client import Place
 from channels.telegram.settings import Streaming
-from goclaw_py.core.errors import MaybeSent, NotSent, RateLimited, Undeliverable
-from goclaw_py.core.events import (
+from goclaw_py.model.errors import MaybeSent, NotSent, RateLimited, Undeliverable
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.messages import OutboundMessage, Target
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_events import (
     ButtonsUsed,
     PressAnswered,
     RunEnded,
@@ -18,9 +21,6 @@ from goclaw_py.core.events import (
     RunText,
     RunWaits,
 )
-from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import OutboundMessage, Target
-from goclaw_py.core.outcomes import Outcome
 from tests.unit.channels.telegram.scripted import (
     SETTINGS,
     ScriptedClient,

@@ -10,7 +10,7 @@ import pytest
 from channels.telegram.http import FilePart, Pool
 from channels.telegram.settings import Settings
 from channels.telegram.via_aiogram import AiogramClient, _File, _Session
-from goclaw_py.core.errors import NotSent
+from goclaw_py.model.errors import NotSent
 
 SETTINGS = Settings("4242:AAsecret-of_this")
 

@@ -8,7 +8,7 @@ from channels.telegram import _connect
 from channels.telegram.settings import Library, read_settings
 from channels.telegram.via_aiogram import AiogramClient
 from channels.telegram.via_ptb import PtbClient
-from goclaw_py.core.errors import SettingError
+from goclaw_py.model.errors import SettingError
 
 TOKEN = "4242:AAtest-token_for-tests-only-12345"
 

@@ -9,7 +9,7 @@ import pytest
 from channels.telegram.client import TEXT_LIMIT
 from channels.telegram.format import plain, render
 from channels.telegram.formatting import reader
-from goclaw_py.core.text import utf16_len
+from goclaw_py.common.text import utf16_len
 from tests.botapi import markup
 
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from channels.telegram.inbound import Malformed, press_of
-from goclaw_py.core.commands import Stop, parse_command
-from goclaw_py.core.messages import (
+from goclaw_py.model.chat_commands import Stop, parse_command
+from goclaw_py.model.messages import (
     ChatMigrated,
     ChatReached,
     InboundMessage,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from channels.telegram.inbound import KINDS, Malformed, press_of, update_id
 from channels.telegram.inbound_content import SERVICE
-from goclaw_py.core.messages import Inbound, InboundMessage
+from goclaw_py.model.messages import Inbound, InboundMessage
 from tests.unit.channels.telegram.updates import (
     ANN,
     BEN,

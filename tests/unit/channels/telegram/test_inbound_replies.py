@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.core.messages import SELF, Sender, Target, TopicChanged
+from goclaw_py.model.messages import SELF, Sender, Target, TopicChanged
 from tests.unit.channels.telegram.updates import (
     FORUM,
     NEWS,

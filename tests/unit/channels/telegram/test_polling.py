@@ -9,7 +9,7 @@ import pytest
 from channels.telegram.client import BotClient
 from channels.telegram.polling import Poller
 from channels.telegram.updates import Updates
-from goclaw_py.core.errors import (
+from goclaw_py.model.errors import (
     NotSent,
 )
 from tests.unit.channels.telegram.scripted import (

@@ -9,13 +9,13 @@ import pytest
 from channels.telegram.client import BotClient, PollConflict, Webhook
 from channels.telegram.polling import Poller
 from channels.telegram.updates import Updates
-from goclaw_py.core.errors import (
+from goclaw_py.model.errors import (
     ChannelRefused,
     MaybeSent,
     NotSent,
     RateLimited,
 )
-from goclaw_py.core.status import ChannelState
+from goclaw_py.scheduler.views import ChannelState
 from tests.unit.channels.telegram.scripted import (
     BOT,
     Answer,

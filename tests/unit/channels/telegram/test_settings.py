@@ -11,7 +11,7 @@ import pytest
 
 from channels.telegram import factory
 from channels.telegram.settings import Library, Settings, Streaming, read_settings
-from goclaw_py.core.errors import SettingError
+from goclaw_py.model.errors import SettingError
 
 TOKEN = "4242:AAtest-token_for-tests-only-12345"
 

@@ -9,7 +9,7 @@ from telegram.error import TelegramError
 from channels.telegram.http import Pool
 from channels.telegram.settings import Settings
 from channels.telegram.via_ptb import PtbClient, _Failure, _Transport
-from goclaw_py.core.errors import MaybeSent, NotSent
+from goclaw_py.model.errors import MaybeSent, NotSent
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from channels.telegram.client import Webhook as SetWebhook
 from channels.telegram.inbound import KINDS
 from channels.telegram.updates import Updates
 from channels.telegram.webhook import MOST_BYTES, SECRET_HEADER, Webhook, secret_of
-from goclaw_py.core.errors import ChannelRefused, NotSent, RateLimited, Undeliverable
-from goclaw_py.core.status import HEALTHY, ChannelState
+from goclaw_py.model.errors import ChannelRefused, NotSent, RateLimited, Undeliverable
 from goclaw_py.ports.channel import WebAnswer, WebRequest
+from goclaw_py.scheduler.views import HEALTHY, ChannelState
 from tests.unit.channels.telegram.scripted import (
     BOT,
     SETTINGS,

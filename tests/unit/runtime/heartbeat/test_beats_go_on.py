@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
-from goclaw_py.core.errors import AgentError
-from goclaw_py.core.ids import MAIN_AGENT, AgentName
-from goclaw_py.runtime.heartbeat.loop import WAKES, WakeLimit
+from goclaw_py.heartbeat.poller import WAKES, WakeLimit
+from goclaw_py.model.errors import AgentError
+from goclaw_py.model.ids import MAIN_AGENT, AgentName
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Fail
 from tests.support.beats import (

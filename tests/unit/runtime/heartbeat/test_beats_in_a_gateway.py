@@ -8,14 +8,13 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.core.beats import BeatKind
-from goclaw_py.core.errors import AgentError, ChatGone, Undeliverable
-from goclaw_py.core.events import Usage
-from goclaw_py.core.heartbeat import HeartbeatPolicy, LastScope, LastUsed, Nowhere
-from goclaw_py.core.ids import MAIN_AGENT
-from goclaw_py.core.messages import FileKind, OutFile, PeerKind, Target
-from goclaw_py.core.outcomes import Trigger
-from goclaw_py.core.wording_heartbeat_view import SAME_WAITS, outcome_words
+from goclaw_py.heartbeat.decisions import HeartbeatPolicy, LastScope, LastUsed, Nowhere
+from goclaw_py.heartbeat.status_texts import SAME_WAITS, outcome_words
+from goclaw_py.model.errors import AgentError, ChatGone, Undeliverable
+from goclaw_py.model.ids import MAIN_AGENT
+from goclaw_py.model.messages import FileKind, OutFile, PeerKind, Target
+from goclaw_py.model.outcomes import BeatKind, Trigger
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
 from goclaw_py.ports.heartbeat import BeatBegun, NoBeat
 from goclaw_py.testing.agents import Block, Do, Fail, Return, Say, ScriptedAgent, Stream

@@ -8,9 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.core.beats import BeatKind
-from goclaw_py.core.ids import MAIN_AGENT, AgentName
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.model.ids import MAIN_AGENT, AgentName
+from goclaw_py.model.outcomes import BeatKind, Outcome
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Ignore
 from goclaw_py.testing.channel import RecordingChannel

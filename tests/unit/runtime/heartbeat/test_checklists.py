@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from goclaw_py import workspace as files
-from goclaw_py.core.beats import Skip
-from goclaw_py.core.checklist import Checklist, parse
-from goclaw_py.core.errors import BadChecklist, ChecklistChanged, UnknownAgent
-from goclaw_py.core.ids import AgentName
-from goclaw_py.runtime.heartbeat import checklists as module
-from goclaw_py.runtime.heartbeat.checklists import MAX_BYTES, Checklists, Trouble
+from goclaw_py.heartbeat import checklist_files as module
+from goclaw_py.heartbeat.checklist.checklist import Checklist, parse
+from goclaw_py.heartbeat.checklist_files import MAX_BYTES, Checklists, Trouble
+from goclaw_py.heartbeat.models import Skip
+from goclaw_py.model.errors import BadChecklist, ChecklistChanged, UnknownAgent
+from goclaw_py.model.ids import AgentName
 
 MAIN, HELPER = AgentName("main"), AgentName("helper")
 

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.core.heartbeat import HeartbeatPolicy
-from goclaw_py.core.hours import read_hours
-from goclaw_py.core.ids import MAIN_AGENT, AgentName
+from goclaw_py.heartbeat.active_hours import read_hours
+from goclaw_py.heartbeat.decisions import HeartbeatPolicy
+from goclaw_py.model.ids import MAIN_AGENT, AgentName
 from goclaw_py.testing.agents import Stream
 from tests.support.beats import beating, log_of, saying, until_ended, write
 from tests.support.harness import a_process

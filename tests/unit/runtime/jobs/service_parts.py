@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from goclaw_py import Due, JobService, MemoryDatabase, MemoryStore
-from goclaw_py.core.occurrence import Logged
+from goclaw_py.jobs.execution_models import Logged
 from goclaw_py.testing.clock import LoopClock
 from tests.support.flaky_store import FlakyStore
 

@@ -10,8 +10,8 @@ from datetime import datetime
 
 import pytest
 
-from goclaw_py.core.jobs import Job, JobState
-from goclaw_py.core.occurrence import Logged, Status, Why
+from goclaw_py.jobs.execution_models import Logged, Status, Why
+from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.ports.jobs import JobChange, StartedNow
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, ScriptedAgent

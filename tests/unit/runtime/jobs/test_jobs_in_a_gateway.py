@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from goclaw_py.core.errors import AgentError
-from goclaw_py.core.events import ToolEnded, ToolStarted
-from goclaw_py.core.jobs import JobState, Notify, TargetKind
-from goclaw_py.core.occurrence import Status, Why
-from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.jobs.execution_models import Status, Why
+from goclaw_py.jobs.models import JobState, Notify, TargetKind
+from goclaw_py.model.errors import AgentError
+from goclaw_py.model.outcomes import Outcome, Trigger
+from goclaw_py.model.run_events import ToolEnded, ToolStarted
 from goclaw_py.ports.agent import RunRequest
 from goclaw_py.ports.jobs import JobChange, RunNow, StartedNow
 from goclaw_py.store.memory import MemoryDatabase

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core.errors import AgentError, StoreUnavailable, WorkSourceError
-from goclaw_py.core.ids import JobId
-from goclaw_py.core.jobs import Job, JobState, Prompt, TargetKind, WorkItem
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.schedule import Cron
+from goclaw_py.jobs.models import Job, JobState, Prompt, TargetKind, WorkItem
+from goclaw_py.jobs.module import JobSetup
+from goclaw_py.jobs.schedule import Cron
+from goclaw_py.model.errors import AgentError, StoreUnavailable, WorkSourceError
+from goclaw_py.model.ids import JobId
+from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.jobs import JobChange
-from goclaw_py.runtime.jobs.office import JobSetup
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Fail, Ignore, Say, ScriptedAgent, Step
 from tests.support.harness import GatewayProcess, Ways, a_process, until

@@ -22,8 +22,8 @@ from goclaw_py import (
     RunNow,
     StartedNow,
 )
-from goclaw_py.core.errors import AgentError, UnknownJob
-from goclaw_py.core.occurrence import OUTPUT_BYTES, Why
+from goclaw_py.jobs.execution_models import OUTPUT_BYTES, Why
+from goclaw_py.model.errors import AgentError, UnknownJob
 from goclaw_py.testing.clock import START, LoopClock
 from tests.support.jobs import after, at, every
 from tests.unit.runtime.jobs.service_parts import (

@@ -21,7 +21,7 @@ from goclaw_py import (
     MemoryStore,
     Prompt,
 )
-from goclaw_py.core.errors import (
+from goclaw_py.model.errors import (
     BadCron,
     BadJob,
     BadMoment,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.core.policy import JobPolicy
-from goclaw_py.runtime.jobs import library
+from goclaw_py.jobs.embedded import job_scheduler as library
+from goclaw_py.jobs.policy import JobPolicy
 from goclaw_py.testing.clock import LoopClock
 from goclaw_py.testing.loop import VirtualLoop
 from tests.support.guides import ROOT, Program, programs, strictly_typed

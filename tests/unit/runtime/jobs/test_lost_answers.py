@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from goclaw_py.core.jobs import TargetKind
-from goclaw_py.core.occurrence import Status
+from goclaw_py.jobs.embedded.job_scheduler import Due, JobService
+from goclaw_py.jobs.execution_models import Status
+from goclaw_py.jobs.models import TargetKind
 from goclaw_py.ports.jobs import StartedNow
-from goclaw_py.runtime.jobs.library import Due, JobService
 from goclaw_py.testing.clock import LoopClock
 from tests.support.flaky_store import FlakyStore
 from tests.support.harness import a_process

@@ -7,13 +7,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from goclaw_py.core.errors import TooFrequent
-from goclaw_py.core.ids import JobId, Owner
-from goclaw_py.core.jobs import Job, JobState, Maker, Prompt
-from goclaw_py.core.policy import DEFAULT_PROFILE, JobPolicy, OnShort
-from goclaw_py.core.schedule import Cron, Every, Schedule
+from goclaw_py.jobs.creation import Rules, changed, made
+from goclaw_py.jobs.models import Job, JobState, Prompt
+from goclaw_py.jobs.policy import DEFAULT_PROFILE, JobPolicy, OnShort
+from goclaw_py.jobs.schedule import Cron, Every, Schedule
+from goclaw_py.model.errors import TooFrequent
+from goclaw_py.model.ids import JobId, Owner
+from goclaw_py.model.owners import Maker
 from goclaw_py.ports.jobs import Asker, JobChange, JobDraft
-from goclaw_py.runtime.jobs.making import Rules, changed, made
 
 NOON = datetime(2026, 3, 3, 12, 0, tzinfo=UTC)
 HOURLY = Rules(replace(DEFAULT_PROFILE, policy=JobPolicy(min_interval_s=3600)))

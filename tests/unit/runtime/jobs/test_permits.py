@@ -9,25 +9,16 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.core.errors import BadJob, NotYours, TooManyJobs
-from goclaw_py.core.ids import MAIN_AGENT, AgentName, Owner
-from goclaw_py.core.jobs import (
-    OPERATOR,
-    Job,
-    JobState,
-    Maker,
-    Message,
-    Program,
-    Prompt,
-    TargetKind,
-    owner_of,
-)
-from goclaw_py.core.messages import PeerKind, Target
-from goclaw_py.core.policy import PROFILES, JobPolicy, Profile, policy_with
-from goclaw_py.core.schedule import At, Every
+from goclaw_py.jobs.creation import Rules
+from goclaw_py.jobs.models import OPERATOR, Job, JobState, Message, Program, Prompt, TargetKind
+from goclaw_py.jobs.policy import PROFILES, JobPolicy, Profile, policy_with
+from goclaw_py.jobs.schedule import At, Every
+from goclaw_py.jobs.service import JobDesk
+from goclaw_py.model.errors import BadJob, NotYours, TooManyJobs
+from goclaw_py.model.ids import MAIN_AGENT, AgentName, Owner
+from goclaw_py.model.messages import PeerKind, Target
+from goclaw_py.model.owners import Maker, owner_of
 from goclaw_py.ports.jobs import Asker, JobChange, JobDraft
-from goclaw_py.runtime.jobs.desk import JobDesk
-from goclaw_py.runtime.jobs.making import Rules
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.clock import START, LoopClock
 

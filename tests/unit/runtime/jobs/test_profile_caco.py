@@ -23,9 +23,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from goclaw_py.core.errors import BadCron, TooFrequent
-from goclaw_py.core.policy import PROFILES
-from goclaw_py.core.schedule import At, Cron, Every
+from goclaw_py.jobs.policy import PROFILES
+from goclaw_py.jobs.schedule import At, Cron, Every
+from goclaw_py.model.errors import BadCron, TooFrequent
 from goclaw_py.ports.jobs import JobChange, StartedNow
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.agents import Fail, Say

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.core.errors import AgentError
-from goclaw_py.core.jobs import JobState
-from goclaw_py.core.policy import PROFILES
-from goclaw_py.core.schedule import At, Cron
+from goclaw_py.jobs.models import JobState
+from goclaw_py.jobs.policy import PROFILES
+from goclaw_py.jobs.schedule import At, Cron
+from goclaw_py.model.errors import AgentError
 from goclaw_py.ports.jobs import JobChange
 from goclaw_py.testing.agents import Fail, Say
 from goclaw_py.testing.clock import START

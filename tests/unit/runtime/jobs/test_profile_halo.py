@@ -24,9 +24,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from goclaw_py.core.errors import BadCron
-from goclaw_py.core.policy import PROFILES, policy_with
-from goclaw_py.core.schedule import At, Cron, Every
+from goclaw_py.jobs.policy import PROFILES, policy_with
+from goclaw_py.jobs.schedule import At, Cron, Every
+from goclaw_py.model.errors import BadCron
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.agents import Fail, Say
 from tests.support.jobs import Wanted, make

@@ -23,11 +23,11 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.core.errors import AgentError, BadInterval
-from goclaw_py.core.ids import MAIN_AGENT, AgentName, JobId
-from goclaw_py.core.jobs import Prompt, TargetKind, WorkItem
-from goclaw_py.core.policy import PROFILES, policy_with
-from goclaw_py.core.schedule import parse_interval
+from goclaw_py.jobs.models import Prompt, TargetKind, WorkItem
+from goclaw_py.jobs.policy import PROFILES, policy_with
+from goclaw_py.jobs.schedule import parse_interval
+from goclaw_py.model.errors import AgentError, BadInterval
+from goclaw_py.model.ids import MAIN_AGENT, AgentName, JobId
 from goclaw_py.ports.jobs import JobDraft, RunNow, StartedNow
 from goclaw_py.testing.agents import Fail, Say
 from tests.support.harness import GatewayProcess

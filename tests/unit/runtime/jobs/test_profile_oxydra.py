@@ -24,10 +24,10 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.core.errors import AgentError, BadCron, TooFrequent, TooManyJobs, UnknownJob
-from goclaw_py.core.jobs import JobState, Notify, TargetKind
-from goclaw_py.core.policy import PROFILES
-from goclaw_py.core.schedule import At, Cron
+from goclaw_py.jobs.models import JobState, Notify, TargetKind
+from goclaw_py.jobs.policy import PROFILES
+from goclaw_py.jobs.schedule import At, Cron
+from goclaw_py.model.errors import AgentError, BadCron, TooFrequent, TooManyJobs, UnknownJob
 from goclaw_py.ports.jobs import JobChange, RunNow
 from goclaw_py.testing.agents import Fail, Say
 from tests.support.harness import here

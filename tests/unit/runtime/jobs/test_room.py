@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from goclaw_py.core.errors import AgentError
-from goclaw_py.core.jobs import TargetKind
-from goclaw_py.core.policy import PROFILES, policy_with
-from goclaw_py.core.schedule import Cron
+from goclaw_py.jobs.models import TargetKind
+from goclaw_py.jobs.policy import PROFILES, policy_with
+from goclaw_py.jobs.schedule import Cron
+from goclaw_py.model.errors import AgentError
 from goclaw_py.testing.agents import Fail, Say
 from tests.support.jobs import Wanted, make
 from tests.unit.runtime.jobs.timeline import Timeline

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from goclaw_py.core.occurrence import Status
-from goclaw_py.core.policy import PROFILES
-from goclaw_py.runtime.jobs.library import Due, JobService
+from goclaw_py.jobs.embedded.job_scheduler import Due, JobService
+from goclaw_py.jobs.execution_models import Status
+from goclaw_py.jobs.policy import PROFILES
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.agents import Say
 from goclaw_py.testing.clock import LoopClock

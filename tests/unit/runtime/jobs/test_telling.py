@@ -8,12 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core.errors import AgentError, ChatGone, TopicGone
-from goclaw_py.core.ids import Owner
-from goclaw_py.core.jobs import Job, JobState, JobTarget, Maker, Notify, TargetKind, owner_of
-from goclaw_py.core.messages import PeerKind, Target, TopicChanged, TopicState
-from goclaw_py.core.occurrence import Logged, Status, Why
-from goclaw_py.core.schedule import Schedule
+from goclaw_py.jobs.execution_models import Logged, Status, Why
+from goclaw_py.jobs.models import Job, JobState, JobTarget, Notify, TargetKind
+from goclaw_py.jobs.schedule import Schedule
+from goclaw_py.model.errors import AgentError, ChatGone, TopicGone
+from goclaw_py.model.ids import Owner
+from goclaw_py.model.messages import PeerKind, Target, TopicChanged, TopicState
+from goclaw_py.model.owners import Maker, owner_of
 from goclaw_py.ports.agent import RunRequest
 from goclaw_py.ports.jobs import Asker, JobChange
 from goclaw_py.testing.agents import Block, Fail, Say, ScriptedAgent, Step
@@ -264,7 +265,7 @@ async def test_where_nobody_can_be_told_it_is_logged(caplog: pytest.LogCaptureFi
     async with a_process(broken()) as gateway:
         await gateway.ask("hello", chat="bob")
         by = Asker(Owner("elsewhere"), Maker.PERSON)
-        with caplog.at_level(logging.WARNING, "goclaw_py.runtime.jobs.telling"):
+        with caplog.at_level(logging.WARNING, "goclaw_py.jobs.notifications"):
             await make(gateway, wanted(every(600), TargetKind.NONE), by)
             await asyncio.sleep(700)
         assert [record.message for record in caplog.records].count("job_failure_not_reported") == 1

@@ -24,16 +24,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
 
-from goclaw_py.core.ids import AgentName
-from goclaw_py.core.jobs import JobState
-from goclaw_py.core.messages import OutboundMessage
-from goclaw_py.core.occurrence import Logged, OccurrenceEnd, Status
-from goclaw_py.core.policy import Profile
+from goclaw_py.jobs.creation import Rules
+from goclaw_py.jobs.embedded.job_scheduler import Due, JobService
+from goclaw_py.jobs.execution_models import Logged, OccurrenceEnd, Status
+from goclaw_py.jobs.models import JobState
+from goclaw_py.jobs.module import JobSetup
+from goclaw_py.jobs.policy import Profile
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.ports.agent import RunRequest
 from goclaw_py.ports.jobs import WorkSource
-from goclaw_py.runtime.jobs.library import Due, JobService
-from goclaw_py.runtime.jobs.making import Rules
-from goclaw_py.runtime.jobs.office import JobSetup
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from goclaw_py.store.memory.job_tables import JobTables
 from goclaw_py.testing.agents import Fail, Say, ScriptedAgent, Step

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from goclaw_py.core.explanation import Explanation
-from goclaw_py.core.messages import ChatReached, InboundMessage, PeerKind, Target
-from goclaw_py.core.requests import QueuePolicy
-from goclaw_py.core.routing import DirectPolicy, GroupPolicy
-from goclaw_py.core.status import ChannelHealth, ChannelState
-from goclaw_py.runtime.policies import ChatRules
+from goclaw_py.chats.session_settings import ChatRules
+from goclaw_py.model.explanation import Explanation
+from goclaw_py.model.messages import ChatReached, InboundMessage, PeerKind, Target
+from goclaw_py.model.session_keys import DirectPolicy, GroupPolicy
+from goclaw_py.scheduler.models import QueuePolicy
+from goclaw_py.scheduler.views import ChannelHealth, ChannelState
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import GatewayProcess, Ways, a_process, message
 from tests.support.why import Case, ask, check

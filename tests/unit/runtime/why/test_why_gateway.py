@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core.errors import AgentError, NotSent, Undeliverable
-from goclaw_py.core.explanation import Explanation
-from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.model.errors import AgentError, NotSent, Undeliverable
+from goclaw_py.model.explanation import Explanation
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Fail, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel

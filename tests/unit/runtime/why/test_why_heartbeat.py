@@ -9,13 +9,13 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.core.budget import Budget
-from goclaw_py.core.errors import AgentError
-from goclaw_py.core.events import Usage
-from goclaw_py.core.explanation import Explanation
-from goclaw_py.core.heartbeat import HeartbeatPolicy
-from goclaw_py.core.hours import ActiveHours
-from goclaw_py.core.ids import MAIN_AGENT
+from goclaw_py.heartbeat.active_hours import ActiveHours
+from goclaw_py.heartbeat.decisions import HeartbeatPolicy
+from goclaw_py.model.budget import Budget
+from goclaw_py.model.errors import AgentError
+from goclaw_py.model.explanation import Explanation
+from goclaw_py.model.ids import MAIN_AGENT
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.agent import AgentResult
 from goclaw_py.testing.agents import Block, Fail, Return, Say, ScriptedAgent
 from tests.support.beats import CHECKLIST, EVERY, beating, saying, until_ended, write

@@ -9,14 +9,14 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core.errors import AgentError, ChatGone
-from goclaw_py.core.explanation import Explanation
-from goclaw_py.core.jobs import Job, JobState, Notify, TargetKind
-from goclaw_py.core.policy import DEFAULT_PROFILE
-from goclaw_py.core.requests import QueuePolicy
+from goclaw_py.jobs.creation import Rules
+from goclaw_py.jobs.models import Job, JobState, Notify, TargetKind
+from goclaw_py.jobs.module import JobSetup
+from goclaw_py.jobs.policy import DEFAULT_PROFILE
+from goclaw_py.model.errors import AgentError, ChatGone
+from goclaw_py.model.explanation import Explanation
 from goclaw_py.ports.jobs import JobChange
-from goclaw_py.runtime.jobs.making import Rules
-from goclaw_py.runtime.jobs.office import JobSetup
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Fail, Say, ScriptedAgent, Step
 from tests.support.harness import GatewayProcess, Ways, a_process

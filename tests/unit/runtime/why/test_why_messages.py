@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core.budget import Budget
-from goclaw_py.core.errors import AgentError, ChatGone, MaybeSent, NotSent, RateLimited
-from goclaw_py.core.events import ToolStarted
-from goclaw_py.core.explanation import Explanation
-from goclaw_py.core.messages import InboundMessage
-from goclaw_py.core.requests import Drop, Mode, QueuePolicy
-from goclaw_py.runtime.ledger import Limits
+from goclaw_py.model.budget import Budget
+from goclaw_py.model.errors import AgentError, ChatGone, MaybeSent, NotSent, RateLimited
+from goclaw_py.model.explanation import Explanation
+from goclaw_py.model.messages import InboundMessage
+from goclaw_py.model.run_events import ToolStarted
+from goclaw_py.runs.budget_tracker import Limits
+from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Emitting, Fail, Ignore, Say, ScriptedAgent
 from goclaw_py.testing.channel import Failure

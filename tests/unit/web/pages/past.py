@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from decimal import Decimal
 
-from goclaw_py.core.events import Usage
-from goclaw_py.core.ids import NodeId, OccurrenceId
-from goclaw_py.core.jobs import Job
-from goclaw_py.core.occurrence import JobUpdate, OccurrenceEnd, Status, Why
+from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceEnd, Status, Why
+from goclaw_py.jobs.models import Job
+from goclaw_py.model.ids import NodeId, OccurrenceId
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import EndedOccurrence, Node
 from tests.unit.web.fake_jobs import Jobs
 

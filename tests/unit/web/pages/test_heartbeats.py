@@ -9,11 +9,12 @@ from datetime import timedelta
 import httpx
 import pytest
 
-from goclaw_py.core.beats import EVENT_CHARS, MAX_EVENTS, BeatStatus, Event, Skip
-from goclaw_py.core.checklist import parse
-from goclaw_py.core.errors import BadChecklist
-from goclaw_py.core.heartbeat_view import Rehearsal, Route
-from goclaw_py.core.ids import AgentName, BeatId
+from goclaw_py.heartbeat.checklist.checklist import parse
+from goclaw_py.heartbeat.models import EVENT_CHARS, MAX_EVENTS, BeatStatus, Event, Skip
+from goclaw_py.heartbeat.views import Rehearsal
+from goclaw_py.model.errors import BadChecklist
+from goclaw_py.model.ids import AgentName, BeatId
+from goclaw_py.model.routes import Route
 from goclaw_py.ports.heartbeat import NoBeat
 from goclaw_py.web.pages import heartbeats as page
 from tests.unit.web.fake_heartbeats import AT, CHAT, HELPER, MAIN, OK, FakeHeartbeats

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.web.pages.hub import Hub, Part
 from goclaw_py.web.wire import PING, PING_S
 

@@ -9,12 +9,12 @@ from datetime import timedelta
 import httpx
 import pytest
 
-from goclaw_py.core.errors import UnknownJob
-from goclaw_py.core.ids import AgentName
-from goclaw_py.core.jobs import Job, JobState, Message, Notify, Program, Prompt, TargetKind
-from goclaw_py.core.messages import PeerKind, Target
-from goclaw_py.core.occurrence import Status, Why
-from goclaw_py.core.schedule import At, Cron, Every
+from goclaw_py.jobs.execution_models import Status, Why
+from goclaw_py.jobs.models import Job, JobState, Message, Notify, Program, Prompt, TargetKind
+from goclaw_py.jobs.schedule import At, Cron, Every
+from goclaw_py.model.errors import UnknownJob
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.ports.jobs import Asker, JobChange, JobDraft, RunNow, StartedNow
 from goclaw_py.ports.store import JobQuery
 from goclaw_py.web.pages import jobs as page

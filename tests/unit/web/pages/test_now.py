@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core.ids import LaneName, NodeId, RunId
-from goclaw_py.core.status import LaneView, PeerView
+from goclaw_py.model.ids import LaneName, NodeId, RunId
+from goclaw_py.scheduler.views import LaneView, PeerView
 from goclaw_py.web.pages.rendering import pages_of
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl

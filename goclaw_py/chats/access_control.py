@@ -1,0 +1,149 @@
+"""Who may talk: the approved people, kept in memory so that a ``/stop`` needs no database."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Protocol
+
+from goclaw_py.common.lru import Recent
+from goclaw_py.model.messages import PeerKind, Target
+from goclaw_py.model.session_keys import AccessRules
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import (
+    Chat,
+    ChatStore,
+    PairingRequest,
+    PeopleStore,
+    Person,
+    Place,
+    Standing,
+)
+
+log = logging.getLogger(__name__)
+
+_REMEMBERED = 10_000
+
+_ChatId = tuple[str, str, str]
+"""Channel, account, chat."""
+
+
+class Door(PeopleStore, ChatStore, Protocol):
+    """What the doorkeeper reads."""
+
+
+MAX_WAITING = 1_000
+"""How many strangers may wait for approval on an account; more are not answered."""
+
+
+class Doorkeeper:
+    """Knows the approved people and groups. Until they are loaded it lets nobody in."""
+
+    def __init__(self, store: Door, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._known: dict[Place, frozenset[str]] = {}
+        self._owners: dict[Place, frozenset[str]] = {}
+        self._decided: dict[_ChatId, bool] = {}
+        self._gone: set[_ChatId] = set()
+        self._gone_topics: frozenset[Target] = frozenset()
+        self._asked: dict[Place, dict[str, datetime]] = {}
+        """Strangers who have a code, until when."""
+        self._greeted: Recent[_ChatId, str] = Recent(_REMEMBERED)
+        """Chats in which a stranger got a code, with the stranger's id."""
+
+    async def refresh(self) -> None:
+        """Load the approved people, groups that were decided about, what is gone."""
+        people = await self._store.people()
+        chats = await self._store.marked_chats()
+        topics = await self._store.gone_topics()
+        requests = await self._store.pairing_requests(now=self._clock.now())
+        self._known = _by_place(people)
+        self._owners = _by_place(p for p in people if p.standing is Standing.OWNER)
+        self._decided = {_chat_id(c): c.allowed for c in chats if c.allowed is not None}
+        self._gone = {_chat_id(chat) for chat in chats if chat.gone}
+        self._gone_topics = frozenset(topic.target for topic in topics)
+        # Some may have been approved, and their people forgotten since.
+        self._asked = {}
+        for request in requests:
+            place = request.channel, request.account
+            self._asked.setdefault(place, {})[request.sender.id] = request.expires_at
+
+    def known(self, target: Target) -> frozenset[str]:
+        """Sender ids that were approved for the account of a target."""
+        return self._known.get((target.channel, target.account), frozenset())
+
+    def decided(self, target: Target) -> bool | None:
+        """Whether the operator lets the agent listen in a group; None if nothing was said."""
+        return self._decided.get(_chat_id(target))
+
+    def moved(self, old: Target, new: Target, *, listed: bool | None) -> None:
+        """A group has another id. ``listed``: what the settings say of it, None if nothing.
+
+        The database will tell the same with the next ``refresh``.
+        """
+        decided = self.decided(old) if listed is None else listed
+        if decided is not None:
+            self._decided.setdefault(_chat_id(new), decided)
+
+    def is_strangers(self, target: Target) -> bool:
+        """Whether a chat is known only for the code that a stranger got there."""
+        sender = self._greeted.get(_chat_id(target))
+        return sender is not None and sender not in self.known(target)
+
+    def is_gone(self, target: Target) -> bool:
+        """Whether a chat could not be written to."""
+        return _chat_id(target) in self._gone
+
+    def is_topic_gone(self, target: Target) -> bool:
+        """Whether a topic was closed or deleted; without a thread the general one of its chat."""
+        return target in self._gone_topics
+
+    def is_owner(self, target: Target, sender_id: str, rules: AccessRules) -> bool:
+        """Whether somebody was let in by the operator, and not as a guest (SPEC CMD-5)."""
+        owners = self._owners.get((target.channel, target.account), ())
+        return rules.trusted or sender_id in rules.allow or sender_id in owners
+
+    def has_asked(self, place: Place, sender_id: str) -> bool:
+        """Whether somebody unknown, or an unknown group, has a request that is still valid."""
+        until = self._asked.get(place, {}).get(sender_id)
+        return until is not None and self._clock.now() < until
+
+    def may_ask(self, place: Place) -> bool:
+        """Whether there is room for one more request (SPEC CHAN-5).
+
+        Each stranger has a limit of their own, so none of them can use up what others need; only a
+        thousand at once find no room.
+        """
+        now, asked = self._clock.now(), self._asked.get(place, {})
+        if len(asked) < MAX_WAITING or sum(now < until for until in asked.values()) < MAX_WAITING:
+            return True
+        log.warning("pairing_limit_reached", extra={"channel": place[0]})
+        return False
+
+    def introduced(self, request: PairingRequest) -> None:
+        """A request is committed: who asks has one until it expires."""
+        place, now = (request.channel, request.account), self._clock.now()
+        if self.has_asked(place, request.sender.id):
+            return  # what they said was kept with the request that exists
+        if request.peer is PeerKind.DIRECT:
+            self._greeted[*place, request.chat] = request.sender.id
+        asked = self._asked.setdefault(place, {})
+        if len(asked) >= MAX_WAITING:
+            for sender in [sender for sender, until in asked.items() if until <= now]:
+                del asked[sender]
+        asked[request.sender.id] = request.expires_at
+
+
+def _chat_id(place: Target | Chat) -> _ChatId:
+    return place.channel, place.account, place.chat
+
+
+def _by_place(people: Iterable[Person]) -> dict[Place, frozenset[str]]:
+    """The ids of people, by the account that they may talk to."""
+    ids: defaultdict[Place, set[str]] = defaultdict(set)
+    for person in people:
+        ids[person.channel, person.account].add(person.sender.id)
+    return {place: frozenset(found) for place, found in ids.items()}

@@ -1,0 +1,246 @@
+"""People and groups that nobody has decided about: owners are asked, and decide (SPEC CHAN-5)."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections import defaultdict, deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from goclaw_py.chats import access_texts
+from goclaw_py.chats.access_control import Doorkeeper
+from goclaw_py.chats.session_settings import Policies
+from goclaw_py.common.lru import Recent
+from goclaw_py.common.text import cut_text
+from goclaw_py.model.chat_commands import (
+    AccessButton,
+    Pressed,
+    access_buttons,
+    addresses_another_bot,
+    command_of,
+    toast,
+)
+from goclaw_py.model.messages import (
+    InboundMessage,
+    OutboundMessage,
+    PeerKind,
+    Sender,
+    Target,
+)
+from goclaw_py.model.pairing_codes import (
+    GROUP_VALID_FOR,
+    VALID_FOR,
+    about_request,
+    code_hash,
+    make_code,
+)
+from goclaw_py.model.run_events import PressAnswered
+from goclaw_py.model.session_keys import chat_session
+from goclaw_py.ports.channel import Channel
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import (
+    InboxKind,
+    InboxRow,
+    NewInbox,
+    NewPairing,
+    PairingRequest,
+    PeopleStore,
+    Place,
+)
+
+log = logging.getLogger(__name__)
+
+MOST_ASKED = 5
+"""Of so many requests an hour the owners of an account read; then of one more that there are more.
+
+Each node counts by itself: strangers cannot make nodes.
+"""
+
+MOST_KEPT = 20
+"""So many messages of a stranger are stored with a request, which keeps the newest few of them."""
+
+_KEPT_CHARS = 4096
+_REMEMBERED = 10_000
+_HOUR = timedelta(hours=1)
+
+_Key = tuple[str, str, str]
+"""Channel, account, and who asks."""
+
+
+class AccessRequests:
+    """Makes requests of what strangers say, asks the owners, and carries out what they decide."""
+
+    def __init__(
+        self,
+        store: PeopleStore,
+        clock: Clock,
+        policies: Policies,
+        doorkeeper: Doorkeeper,
+        channels: Mapping[Place, Channel],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._policies = policies
+        self._doorkeeper = doorkeeper
+        self._channels = channels
+        self._asked: defaultdict[Place, deque[datetime]] = defaultdict(deque)
+        """When the owners of an account were asked, or told of more, in the last hour."""
+        self._kept: Recent[_Key, int] = Recent(_REMEMBERED)
+        """How many messages of a stranger were stored."""
+
+    def connect(self, owners_chats: Callable[[], Awaitable[Sequence[Target]]]) -> None:
+        """Give it who knows the last direct chat of each owner. Call it once, before anything."""
+        self._owners_chats = owners_chats
+
+    # ------------------------------------------------------------------ asking
+
+    async def of(self, messages: Sequence[InboundMessage]) -> list[NewPairing]:
+        """The requests that messages of strangers, and of unknown groups, come to.
+
+        Raises ``StoreUnavailable``.
+        """
+        made = [one for one in map(self._made, messages) if one is not None]
+        fresh = {_key(one.request) for one in made if not self._has_asked(one.request)}
+        owners = await self._owners_chats() if fresh else ()
+        asked = {place: len(self._lately(place)) for place in {key[:2] for key in fresh}}
+        pairings: list[NewPairing] = []
+        for one in made:
+            request, key = one.request, _key(one.request)
+            ask: tuple[OutboundMessage, ...] = ()
+            if key in fresh:
+                place = request.channel, request.account
+                there = [chat for chat in owners if (chat.channel, chat.account) == place]
+                ask = self._ask(request, there, asked[place])
+                asked[place] += bool(ask)
+                fresh.discard(key)
+            # About a group that owners were not asked about they can be asked later.
+            if not request.is_group or (ask and ask[0].buttons):
+                pairings.append(replace(one, say=(*one.say, *ask)))
+        return pairings
+
+    def committed(self, pairings: Sequence[NewPairing]) -> None:
+        """These are stored, and what they say is said."""
+        for one in pairings:
+            request, key = one.request, _key(one.request)
+            before = self._kept.get(key, 0) if self._has_asked(request) else 0
+            self._kept[key] = before + len(one.rows)
+            if any(message.target.chat != request.chat for message in one.say):
+                self._lately((request.channel, request.account)).append(self._clock.now())
+            self._doorkeeper.introduced(request)
+
+    def _made(self, message: InboundMessage) -> NewPairing | None:
+        """What somebody unknown said, or that a group is unknown, as a request."""
+        target, now = message.target, self._clock.now()
+        place = target.channel, target.account
+        is_group = message.peer is PeerKind.GROUP
+        sender = Sender(target.chat, message.place_name) if is_group else message.sender
+        has_asked = self._doorkeeper.has_asked(place, sender.id)
+        if has_asked:
+            if is_group or self._kept.get((*place, sender.id), 0) >= MOST_KEPT:
+                return None
+        elif not self._doorkeeper.may_ask(place):
+            return None
+        code = "" if is_group else make_code(secrets.choice)
+        request = PairingRequest(
+            *place,
+            sender=sender,
+            code_hash=code_hash(code) if code else "",
+            created_at=now,
+            expires_at=now + (GROUP_VALID_FOR if is_group else VALID_FOR),
+            id=secrets.token_hex(8),
+            chat=target.chat,
+            peer=message.peer,
+        )
+        if is_group:
+            return NewPairing(request)
+        return NewPairing(request, self._greeting(target, code), self._row(message))
+
+    def _greeting(self, target: Target, code: str) -> tuple[OutboundMessage, ...]:
+        parts = self._channels[target.channel, target.account].parts(access_texts.code(code))
+        return tuple(OutboundMessage(target, part, rich=True) for part in parts)
+
+    def _row(self, message: InboundMessage) -> tuple[NewInbox, ...]:
+        """What is kept of a message, with all that its place in the inbox needs."""
+        target = message.target
+        handle = self._channels[target.channel, target.account].handle
+        if addresses_another_bot(message.text, handle):
+            return ()
+        agent = self._policies.rules(target).agent
+        kept = replace(
+            message,
+            text=cut_text(message.text, _KEPT_CHARS),
+            quote=cut_text(message.quote, _KEPT_CHARS),
+        )
+        is_command = command_of(message, handle) is not None
+        kind = InboxKind.COMMAND if is_command else InboxKind.MESSAGE
+        return (NewInbox(kept, chat_session(agent, target, message.peer), agent, kind),)
+
+    def _ask(
+        self, request: PairingRequest, owners: Sequence[Target], asked: int
+    ) -> tuple[OutboundMessage, ...]:
+        """What owners read of a new request, when of so many they have read in an hour."""
+        if asked > MOST_ASKED:
+            return ()
+        if asked == MOST_ASKED:
+            return tuple(OutboundMessage(chat, access_texts.MORE_ASK) for chat in owners)
+        agent = self._policies.rules(Target(request.channel, request.account, request.chat)).agent
+        if request.is_group:
+            text = access_texts.asks_to_listen(request.sender.name or request.chat, agent)
+        else:
+            text = access_texts.asks_to_talk(request.sender, agent)
+        buttons, about = access_buttons(request.peer, request.id), about_request(request.id)
+        return tuple(OutboundMessage(chat, text, buttons=buttons, alert=about) for chat in owners)
+
+    def _lately(self, place: Place) -> deque[datetime]:
+        asked, now = self._asked[place], self._clock.now()
+        while asked and now - asked[0] >= _HOUR:
+            asked.popleft()
+        return asked
+
+    def _has_asked(self, request: PairingRequest) -> bool:
+        return self._doorkeeper.has_asked((request.channel, request.account), request.sender.id)
+
+    # ------------------------------------------------------------------ deciding
+
+    async def press(self, row: InboxRow, button: AccessButton) -> Pressed:
+        """Carry out what an owner decides; whoever else presses is refused.
+
+        Raises ``StoreUnavailable``.
+        """
+        message = row.message
+        target, sender = message.target, message.sender
+        rules = self._policies.rules(target).access
+        if message.peer is not PeerKind.DIRECT or not self._doorkeeper.is_owner(
+            target, sender.id, rules
+        ):
+            return Pressed("", is_used=False, toast=access_texts.NOT_AN_OWNER)
+        now = self._clock.now()
+        request = await self._store.decide(
+            button.request,
+            button.verdict,
+            place=(target.channel, target.account),
+            by=access_texts.name(sender),
+            now=now,
+        )
+        if request is None:
+            return Pressed("", is_used=True, toast=access_texts.DECIDED)
+        if request.expires_at <= now:
+            return Pressed("", is_used=True, toast=access_texts.expired(request.sender))
+        facts = {"channel": target.channel, "account": target.account, "chat": request.chat}
+        log.info("access_decided", extra={**facts, "verdict": button.verdict, "by": sender.id})
+        told = access_texts.result(request.sender, request.peer, button.verdict)
+        return Pressed("", is_used=True, toast=told)
+
+    def refuse(self, presses: Sequence[InboundMessage]) -> None:
+        """Answer those who pressed a button and may not talk, if nobody else answers them."""
+        for message in presses:
+            if message.press is not None and toast(message.press) is None:
+                channel = self._channels[message.target.channel, message.target.account]
+                told = PressAnswered(message.target, message.external_id, access_texts.NOT_AN_OWNER)
+                channel.signal(told)
+
+
+def _key(request: PairingRequest) -> _Key:
+    return request.channel, request.account, request.sender.id

@@ -1,0 +1,106 @@
+"""Troubles that last are told to the owners, once each (SPEC CHAN-10)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from goclaw_py.chats.access_control import Doorkeeper
+from goclaw_py.chats.session_settings import Policies
+from goclaw_py.delivery import texts
+from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.messages import OutboundMessage, Target
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import ChatStore, IncidentStore, Place
+from goclaw_py.scheduler.views import ChannelState, ChannelView
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 15.0
+LASTS_S = 300.0
+"""A channel that recovers by itself within this time is nobody's business."""
+
+_MOST_PLACES = 200
+
+
+class Troubles(IncidentStore, ChatStore, Protocol):
+    """What is read and written here."""
+
+
+class Incidents:
+    """Watches the channels and tells the owners."""
+
+    def __init__(
+        self,
+        store: Troubles,
+        clock: Clock,
+        policies: Policies,
+        doorkeeper: Doorkeeper,
+        views: Callable[[], Iterable[ChannelView]],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._policies = policies
+        self._doorkeeper = doorkeeper
+        self._views = views
+        self._since: dict[str, float] = {}
+        """Troubled channels, and since when."""
+        self._told: set[str] = set()
+        self._well: set[str] = set()
+        """Channels that are known to have no open incident."""
+
+    async def watch(self) -> None:
+        """Look at the channels again and again. Runs until cancelled."""
+        while True:
+            for view in self._views():
+                try:
+                    await self._look(view)
+                except StoreUnavailable as error:
+                    log.debug("store_unavailable", extra={"error": str(error), "part": "incidents"})
+            await asyncio.sleep(LOOK_S)
+
+    async def tell(self, key: str, text: str) -> None:
+        """Tell the owners in the direct chats they used last, unless they know it already.
+
+        Raises ``StoreUnavailable``; then nothing was told.
+        """
+        say = [OutboundMessage(target, text) for target in await self.owners_chats()]
+        if await self._store.open_incident(key, text, say=say, now=self._clock.now()):
+            log.warning(
+                "incident_opened", extra={"incident": key, "chats_told": len(say), "warning": text}
+            )
+
+    async def _look(self, view: ChannelView) -> None:
+        key = f"channel:{view.name}/{view.account}"
+        now = asyncio.get_running_loop().time()
+        if view.detail and view.state is not ChannelState.WAITING:
+            since = self._since.setdefault(key, now)
+            self._well.discard(key)
+            is_old = view.state is ChannelState.STOPPED or now - since >= LASTS_S
+            if is_old and key not in self._told:
+                await self.tell(key, texts.channel_trouble(view.name, view.account, view.detail))
+                self._told.add(key)
+        elif view.state is ChannelState.CONNECTED and key not in self._well:
+            # Also when this process has not told it: an earlier one may have.
+            await self._store.close_incident(key)
+            self._well.add(key)
+            self._told.discard(key)
+            self._since.pop(key, None)
+
+    async def owners_chats(self) -> list[Target]:
+        """The last direct chat of each owner on the accounts of this process.
+
+        Raises ``StoreUnavailable``.
+        """
+        chats: dict[tuple[str, str, str], Target] = {}
+        for heard in await self._store.heard(direct=True, limit=_MOST_PLACES):
+            target = heard.target
+            place: Place = target.channel, target.account
+            if place not in self._policies.places:
+                continue
+            rules = self._policies.rules(target).access
+            if self._doorkeeper.is_owner(target, heard.sender_id, rules):
+                chats.setdefault((*place, heard.sender_id), target)
+        return list(chats.values())

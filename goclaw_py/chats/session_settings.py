@@ -1,0 +1,127 @@
+"""How the sessions of chats queue: the settings, the chat's choice, the fullness of its context."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from goclaw_py.chats.context_usage import Contexts
+from goclaw_py.model.ids import AgentName, SessionKey
+from goclaw_py.model.messages import InboundMessage, PeerKind, Target
+from goclaw_py.model.session_keys import AccessRules, GroupPolicy, StopPolicy
+from goclaw_py.ports.store import InboxRow, Place
+from goclaw_py.scheduler.models import Mode, QueuePolicy
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRules:
+    """What the settings say about one account of a channel, one of its chats, or a thread of one.
+
+    ``context_messages``: of so many group messages without a mention the agent is told, at most.
+    ``narrower`` are the chats of an account, by id, and the threads of a chat, that have settings
+    of their own.
+    """
+
+    agent: AgentName
+    access: AccessRules
+    direct: QueuePolicy
+    group: QueuePolicy
+    run_timeout_s: float | None = None
+    deadline_s: float | None = None
+    stop_words: bool = True
+    context_messages: int = 50
+    stop: StopPolicy = StopPolicy.OWN
+    narrower: Mapping[str, ChatRules] = field(default_factory=dict)
+
+    def policy(self, peer: PeerKind) -> QueuePolicy:
+        """How sessions with such a peer queue."""
+        return self.direct if peer is PeerKind.DIRECT else self.group
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Accounts whose groups the operator decides about, one by one (SPEC CHAN-7).
+
+    Args:
+        settled: Chats there about which the settings have decided.
+    """
+
+    places: Collection[Place]
+    settled: Collection[Target]
+
+
+class Policies:
+    """The rules of all accounts, and the modes that chats have chosen (SPEC CMD-5).
+
+    A session's choice comes with its first row and is kept while this node works on the session:
+    nobody else can change it meanwhile.
+    """
+
+    def __init__(self, rules: Mapping[Place, ChatRules], contexts: Contexts) -> None:
+        self._rules = rules
+        self.contexts = contexts
+        self._chosen: dict[SessionKey, Mode | None] = {}
+
+    @property
+    def places(self) -> Collection[Place]:
+        """The accounts of this process."""
+        return self._rules.keys()
+
+    @property
+    def accounts(self) -> Mapping[Place, ChatRules]:
+        """What the settings say about each of them."""
+        return self._rules
+
+    def asking(self) -> Asking:
+        """Where groups wait for the operator's decision."""
+        own = {
+            place: rules
+            for place, rules in self._rules.items()
+            if not rules.access.trusted and rules.access.group is GroupPolicy.ALLOWLIST
+        }
+        settled = [
+            Target(*place, chat)
+            for place, rules in own.items()
+            for chat, narrower in rules.narrower.items()
+            if narrower.access.listed is not None
+        ]
+        return Asking(own.keys(), settled)
+
+    def rules(self, target: Target) -> ChatRules:
+        """The rules for a place: those of its thread, its chat or its account."""
+        rules = self._rules[target.channel, target.account]
+        rules = rules.narrower.get(target.chat, rules)
+        return rules if target.thread is None else rules.narrower.get(target.thread, rules)
+
+    def meet(self, row: InboxRow) -> None:
+        """Know what the session of a row has chosen, unless that is known already."""
+        self._chosen.setdefault(row.session, row.mode)
+
+    def choose(self, session: SessionKey, mode: Mode | None) -> None:
+        """A chat has chosen; None goes back to the settings."""
+        self._chosen[session] = mode
+
+    def chosen(self, session: SessionKey) -> Mode | None:
+        """What a chat has chosen, as far as is known."""
+        return self._chosen.get(session)
+
+    def policy(self, session: SessionKey, message: InboundMessage) -> QueuePolicy:
+        """How a message queues in its session: the choice of the chat wins over the settings."""
+        policy = self.rules(message.target).policy(message.peer)
+        mode = self._chosen.get(session)
+        return policy if mode is None or mode is policy.mode else replace(policy, mode=mode)
+
+    def forget(self, sessions: Iterable[SessionKey] | None = None) -> None:
+        """Others may work on these sessions now, or on all."""
+        if sessions is None:
+            self._chosen.clear()
+            self.contexts.forget_all()
+            return
+        for session in sessions:
+            self._chosen.pop(session, None)
+
+
+def as_it_stands(policy: QueuePolicy) -> QueuePolicy:
+    """For rows that were cut by a crash: no burst, and none of them costs another its place."""
+    return replace(policy, debounce_s=0.0, mode=Mode.QUEUE, capacity=sys.maxsize)

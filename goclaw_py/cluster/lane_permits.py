@@ -1,0 +1,126 @@
+"""Places in lanes that all nodes share: asked for when a run waits, given back at its end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from goclaw_py.common.wakeup import Wake
+from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.ids import LaneName, NodeId
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import LaneGrant, LaneShare, LaneStore
+from goclaw_py.scheduler.dispatcher import Dispatcher
+from goclaw_py.scheduler.views import LaneLoad
+
+log = logging.getLogger(__name__)
+
+_LOOK_S: Final = 1.0
+"""How often a line is looked at without a notice, while somebody of this node stands in it."""
+
+
+@dataclass(slots=True)
+class _Own:
+    """What this node has in a lane, and others.
+
+    Args:
+        told: What the database knows of it; None if its last answer is missing.
+    """
+
+    told: LaneShare | None
+    held: list[int] = field(default_factory=list)
+    gone: list[int] = field(default_factory=list)
+    elsewhere: int = 0
+
+    def share(self, lane: LaneName, load: LaneLoad) -> LaneShare:
+        """What is so now: a place for each run that works, and whoever waits."""
+        over = max(len(self.held) - load.active, 0)
+        # Places are all alike: which one a run has worked in does not matter.
+        self.gone += self.held[:over]
+        del self.held[:over]
+        # Nobody can get more than there are. What is given back now may come back at once, and need
+        # not be asked for again; who stands in the line already stays there.
+        known = 0 if self.told is None else self.told.wanted
+        wanted = min(load.waiting, max(load.concurrency + len(self.gone), known))
+        return LaneShare(lane, load.concurrency, tuple(self.held), tuple(self.gone), wanted)
+
+    def take(self, share: LaneShare, grant: LaneGrant) -> None:
+        """Note the answer to what was told; what came by it need not be told again."""
+        self.gone = [place for place in self.gone if place not in share.gone]
+        self.held += grant.places
+        wanted = share.wanted - len(grant.places)
+        self.told = LaneShare(share.lane, share.size, tuple(self.held), (), wanted)
+
+
+class LanePlaces:
+    """Keeps what this node has in shared lanes, and what it wants, the same here and there.
+
+    Whatever happens here is told once. Only a look asks for the same again, since others may have
+    given places back: a question costs several trips to the database, one node at a time.
+
+    Args:
+        node: Which node this process is now.
+    """
+
+    def __init__(
+        self, store: LaneStore, clock: Clock, dispatcher: Dispatcher, node: Callable[[], NodeId]
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._dispatcher = dispatcher
+        self._node = node
+        self._owner = node()
+        self._own: dict[LaneName, _Own] = {}
+        self._wake = Wake()
+        self._is_to_look = False
+        self._lanes = [lane.name for lane in dispatcher.lanes() if lane.shared]
+        if self._lanes:
+            dispatcher.tell_changes(self._wake.call)
+
+    def look(self) -> None:
+        """Others have given places away: some may be for those who wait here."""
+        self._is_to_look = True
+        self._wake.call()
+
+    async def run(self) -> None:
+        """Ask for places and give them back. Runs until cancelled."""
+        loop = asyncio.get_running_loop()
+        look_at = loop.time()
+        while True:
+            self._wake.clear()
+            look = self._is_to_look or loop.time() >= look_at
+            if look:
+                self._is_to_look = False
+                look_at = loop.time() + _LOOK_S
+            try:
+                for lane in self._lanes:
+                    await self._keep(lane, look=look)
+            except StoreUnavailable as error:
+                log.debug("store_unavailable", extra={"error": str(error), "part": "shared_lanes"})
+            await self._wake.wait(look_at - loop.time())
+
+    async def _keep(self, lane: LaneName, *, look: bool) -> None:
+        """Tell what is so if the database does not know it, and on a ``look`` while a run waits."""
+        node = self._node()
+        if node != self._owner:
+            # Declared dead: its places went with it. What runs still is being cut off.
+            self._owner = node
+            self._own.clear()
+        load = self._dispatcher.lane_load(lane)
+        own = self._own.setdefault(lane, _Own(LaneShare(lane, load.concurrency)))
+        share = own.share(lane, load)
+        if share == own.told and not (look and share.wanted):
+            return
+        own.told = None
+        grant = await self._store.share(node, share, now=self._clock.now())
+        if self._node() != node:
+            self._wake.call()
+            return
+        own.take(share, grant)
+        if grant.places or (share.wanted and grant.elsewhere != own.elsewhere):
+            own.elsewhere = grant.elsewhere
+            # Is itself a change: if more follows from it, that is told next.
+            self._dispatcher.grant(lane, len(grant.places), grant.elsewhere)

@@ -1,0 +1,340 @@
+"""This process among others: its node row, its lease, and what dead nodes left.
+
+The lease is the only thing that is renewed. Sessions, outbox rows and named leases name their
+owner; an owner whose lease has ended owns nothing (docs/adr/0004).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import platform
+from collections.abc import Callable, Collection, Coroutine
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from goclaw_py.common.clock import SharedClock, new_id
+from goclaw_py.common.retry import hedged, until_available
+from goclaw_py.common.wakeup import Wake
+from goclaw_py.delivery import texts
+from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.ids import NodeId
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import Node, NodeState, NodeStore, Recovery, Renewed
+
+log = logging.getLogger(__name__)
+
+LEASE = timedelta(seconds=10)
+RENEW_S = 3.0
+RECOVER_S = 2.0
+_SPARE = timedelta(seconds=2)
+"""So long before its lease ends a node that could not renew it looks whether to end its work."""
+_MOMENT_S = 1.0
+_ANSWER_S = 2.5
+"""How long a renewal may take until another one is begun beside it, over another connection."""
+MAX_ATTEMPTS = 3
+"""A message that was started this often by nodes that died is given up (SPEC IO-2)."""
+
+
+class Cluster:
+    """The node of this process.
+
+    Args:
+        clock: A shared one is set by the database's, before anything else and then all the time.
+        release: The version of the program, shown to operators.
+        on_recovery: Called after something was taken back from a dead node.
+        on_lost: Called when this node was declared dead or has given up, before a new one is
+            joined: what the new one begins must not be taken for what the old one had in hand.
+        state: What this process tells of itself with each renewal.
+    """
+
+    def __init__(
+        self,
+        store: NodeStore,
+        clock: Clock,
+        release: str,
+        *,
+        on_recovery: Callable[[Recovery], None],
+        on_lost: Callable[[], None],
+        state: Callable[[], NodeState] = NodeState,
+    ) -> None:
+        self._shared = clock if isinstance(clock, SharedClock) else None
+        self._state = state
+        self._peers: tuple[Node, ...] = ()
+        self._has_company = True
+        """Whether there were others when the lease was last renewed; nobody knows before."""
+        self._news = 0
+        """How often a node is known to have joined or left."""
+        self._given_up: NodeId | None = None
+        """Who this process was when it gave up, until it is somebody again."""
+        self._former: NodeId | None = None
+        """The same, until what it had is taken back."""
+        self._told: frozenset[str] = frozenset()
+        self._store = store
+        self._clock = clock
+        self._release = release
+        self._on_recovery = on_recovery
+        self._on_lost = on_lost
+        self.node: Node = self._new_node()
+        self._renewing = asyncio.Lock()
+        self._changed = Wake()
+        self._bury_from = self.node.lease_until
+        """Until then a node whose lease has ended may still be about to renew it."""
+
+    async def join(self) -> None:
+        """Enter this node, and bury those of this machine whose process is gone."""
+        await self._enter_anew()
+        await until_available(self._bury_the_dead)
+
+    def live(self) -> NodeId | None:
+        """This node as long as nobody can have taken its work over; None when its lease has ended.
+
+        A process that stood still for long has to ask before it does what others would see.
+        """
+        is_live = self._given_up is None and self.node.is_live(self._clock.now())
+        return self.node.id if is_live else None
+
+    def duties(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
+        """What a node does all the time, beside each other; each runs until cancelled."""
+        return self.keep, self.guard, self.watch
+
+    async def leave(self) -> None:
+        """Give everything back."""
+        for node in filter(None, (self._given_up, self._former, self.node.id)):
+            await self._store.leave(node, now=self._clock.now())
+
+    async def keep(self) -> None:
+        """Renew the lease, and nothing that could keep it from that. Runs until cancelled."""
+        while True:
+            await asyncio.sleep(RENEW_S)
+            await until_available(self._renew)
+
+    async def guard(self) -> None:
+        """End the work of a node that is cut off, before others begin it. Runs until cancelled.
+
+        Nobody takes it from a node that is alone, so there it goes on (SPEC QUEUE-2, DB-4).
+        """
+        was_late = is_late = False
+        while True:
+            left_s = (self.node.lease_until - self._clock.now()).total_seconds()
+            # Who stood still is late as soon as it goes on, and has a moment to ask; less than that
+            # if it wakes shortly before its lease ends.
+            is_short = is_late and not was_late and 0 < left_s < 2 * _MOMENT_S
+            moment_s = left_s / 2 if is_short else _MOMENT_S
+            await asyncio.sleep(max(left_s - _SPARE.total_seconds(), moment_s))
+            was_late = is_late
+            is_late = self._clock.now() >= self.node.lease_until - _SPARE
+            if was_late and is_late and self._has_company and self._given_up is None:
+                log.error("lease_lost", extra={"reason": "database_unavailable"})
+                self._give_up()
+
+    async def watch(self) -> None:
+        """Look for nodes that died. Runs until cancelled.
+
+        While the database is away, leases end although their nodes live. When it is back, everybody
+        gets the time to renew before anybody is declared dead, this node included. A node that has
+        just joined cannot know whether the database was away, so it gives that time too.
+        """
+        was_away = False
+        while True:
+            self._changed.clear()
+            try:
+                await self._renew()
+                if was_away:
+                    self._bury_from, was_away = self._clock.now() + LEASE, False
+                if self._former is not None:
+                    await self._bury_the_dead()
+                if self._clock.now() >= self._bury_from:
+                    await self.recover()
+                self._peers = tuple(await self._store.nodes())
+                self._tell_differences()
+            except StoreUnavailable as error:
+                log.debug("store_unavailable", extra={"error": str(error), "part": "cluster"})
+                was_away = True
+            await self._changed.wait(RECOVER_S)
+
+    def look(self) -> None:
+        """A node may have joined or left: who believes to be alone asks, and is not until then."""
+        self._news += 1
+        self._has_company = True
+        self._changed.call()
+
+    def others(self) -> tuple[Node, ...]:
+        """The other nodes as they were seen last, the dead ones until they are taken over."""
+        return tuple(node for node in self._peers if node.id != self.node.id)
+
+    def warnings(self) -> tuple[str, ...]:
+        """What an operator should know of this machine's clock, and of nodes that differ."""
+        clock = None if self._shared is None else self._shared.warning()
+        return tuple(filter(None, (clock, *self._differences())))
+
+    def _differences(self) -> list[str]:
+        now = self._clock.now()
+        live = (node for node in self.others() if node.is_live(now))
+        return [line for node in live if (line := differences(self.node, node))]
+
+    def _tell_differences(self) -> None:
+        found = frozenset(self._differences())
+        for line in sorted(found - self._told):
+            log.warning("node_differs", extra={"warning": line})
+        self._told = found
+
+    async def recover(self, only: Collection[NodeId] | None = None) -> None:
+        """Take back what dead nodes left: all of them, or ``only`` these."""
+        recovery = await self._store.recover(
+            now=self._clock.now(), max_attempts=MAX_ATTEMPTS, apology=texts.LOST, only=only
+        )
+        if recovery.nodes:
+            log.warning(
+                "expired_nodes_recovered",
+                extra={
+                    "nodes": len(recovery.nodes),
+                    "runs_cut": len(recovery.cut_runs),
+                    "runs_given_up": recovery.gave_up,
+                },
+            )
+            self._on_recovery(recovery)
+
+    async def _renew(self) -> None:
+        # Two callers must not both find the old node gone and join twice.
+        async with self._renewing:
+            if self._given_up is None and await self._extend():
+                return
+            await self._enter_anew()
+            self._changed.call()
+
+    async def _extend(self) -> bool:
+        """Have the lease for longer; False if this node is not itself any more."""
+        renewed, until, news = await hedged(self._ask_for_more, every_s=_ANSWER_S)
+        if self._given_up is not None:
+            return False
+        if renewed is None:
+            log.error("lease_lost", extra={"reason": "expired"})
+            self._give_up()
+            return False
+        if self._clock.now() >= self.node.lease_until:
+            # What kept this process from renewing in time may have kept the others too.
+            self._bury_from = self._clock.now() + LEASE
+        # News that came meanwhile may be newer than the answer.
+        self._has_company = renewed.among_others or self._news != news
+        self.node = replace(self.node, lease_until=until)
+        return True
+
+    async def _ask_for_more(self) -> tuple[Renewed | None, datetime, int]:
+        """The answer, until when that would be, and the news at the time of the question."""
+        await self._read_clock()
+        until, news = self._clock.now() + LEASE, self._news
+        put_back = until < self.node.lease_until  # or it would end after the lease that there is
+        renewed = await self._store.renew(
+            self.node.id, until=until, state=self._state(), put_back=put_back
+        )
+        return renewed, until, news
+
+    def _give_up(self) -> None:
+        # Nobody knows the new node: until it has joined, it can claim and begin nothing.
+        self._given_up, self.node = self.node.id, self._new_node()
+        self._on_lost()
+
+    async def _read_clock(self) -> None:
+        if self._shared is None:
+            return
+        begun_s = self._shared.begin()
+        there = await self._store.time()
+        if there is not None and self._shared.read(there, begun_s):
+            log.warning("database_clock_jumped")
+            self._bury_from = self._clock.now() + LEASE
+
+    async def _enter_anew(self) -> None:
+        await until_available(self._read_clock)
+        self.node = self._new_node()
+        await until_available(self._enter)
+
+    async def _enter(self) -> None:
+        # Whenever the database is back, the lease is fresh: this must not be among the dead.
+        until = self._clock.now() + LEASE
+        self.node = replace(self.node, lease_until=until, state=self._state())
+        self._bury_from = self.node.lease_until
+        try:
+            await self._store.join(self.node)
+        except StoreUnavailable:
+            # It may have joined all the same, have begun something, and be dead at the next try.
+            self.node = self._new_node()
+            if self._given_up is not None:
+                self._on_lost()
+            raise
+        # From here on its lease is guarded, whatever else takes its time.
+        self._former, self._given_up = self._given_up or self._former, None
+
+    async def _bury_the_dead(self) -> None:
+        """Take over at once from who is certainly gone: of this machine, or this process before."""
+        nodes = await self._store.nodes()
+        if self._former not in [node.id for node in nodes]:
+            self._former = None
+        gone = [node.id for node in nodes if node.id == self._former or self._is_gone(node)]
+        for node_id in gone:
+            await self._store.end_lease(node_id, now=self._clock.now())
+        if gone:
+            await self.recover(gone)
+
+    def _is_gone(self, node: Node) -> bool:
+        """Whether it was another process of this machine, and is none any more."""
+        is_other = node.host == self.node.host and node.pid != self.node.pid
+        return is_other and not _alive(node.pid)
+
+    def _new_node(self) -> Node:
+        now = self._clock.now()
+        return Node(
+            id=NodeId(new_id(self._clock)),
+            host=host_identity(),
+            pid=os.getpid(),
+            release=self._release,
+            started_at=now,
+            lease_until=now + LEASE,
+        )
+
+
+def differences(here: Node, there: Node) -> str:
+    """How another node differs from this one, in one line; "" if it does not."""
+    place = f"node {there.id} ({there.machine}, pid {there.pid})"
+    parts: list[str] = []
+    if there.release != here.release:
+        parts.append(f"runs release {there.release or 'unknown'}, this one {here.release}")
+    if other := other_sections(here, there):
+        parts.append(f"has other settings here: {', '.join(other)}")
+    return f"{place} {' and '.join(parts)}" if parts else ""
+
+
+def other_sections(here: Node, there: Node) -> list[str]:
+    """The sections of the settings that two nodes have not in common, such as ``[lanes]``."""
+    ours, theirs = here.state.settings, there.state.settings
+    if not ours or not theirs:
+        return []
+    other = sorted(k for k in ours.keys() | theirs.keys() if ours.get(k) != theirs.get(k))
+    return [f"[{key}]" for key in other]
+
+
+def host_identity() -> str:
+    """Names this machine since its last boot, and the process namespace that pids belong to.
+
+    Two containers of one machine have equal pids for different processes, so the name alone would
+    take the other's gateway for a dead one of ours.
+    """
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    parts = [platform.node()]
+    if boot.exists():
+        parts.append(boot.read_text().strip())
+        parts.append(str(Path("/proc/self/ns/pid").readlink()))
+    return "/".join(parts)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,152 @@
+"""What nodes ask each other: a question is a row, and so is its answer (docs/adr/0020)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from goclaw_py.common.lru import Recent
+from goclaw_py.common.wakeup import Wake
+from goclaw_py.model.errors import GoclawError, StoreUnavailable
+from goclaw_py.model.ids import NodeId
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.control import NodeSilent, NotFound
+from goclaw_py.ports.store import CallStore, NodeCall
+
+log = logging.getLogger(__name__)
+
+ANSWER_S: Final = 3.0
+"""How long an answer is waited for, and how old a question may be that is acted on."""
+
+_LOOK_S: Final = 1.0
+"""How often the node looks for questions, and whoever asked for an answer, without a notice."""
+
+_REMEMBERED: Final = 1000
+
+DRAIN: Final = "drain"
+"""Asks a node to end."""
+
+Facts = Mapping[str, Any]
+Handler = Callable[[Facts], Awaitable[Facts]]
+
+
+class Calls:
+    """Asks other nodes, and answers them.
+
+    Args:
+        node: Which node this process is now.
+    """
+
+    def __init__(self, store: CallStore, clock: Clock, node: Callable[[], NodeId]) -> None:
+        self._store = store
+        self._clock = clock
+        self._node = node
+        self._handlers: dict[str, Handler] = {}
+        self._wake = Wake()
+        self._waiting: dict[Wake, None] = {}
+        """Who waits for an answer, in the order of asking."""
+        self._answers: Recent[int, str] = Recent(_REMEMBERED)
+        """What was done is not done again if its answer could not be stored."""
+        self._working: dict[int, asyncio.Task[None]] = {}
+
+    def serve(self, what: str, handler: Handler) -> None:
+        """Let others ask for this. A ``GoclawError`` of the handler is told to whoever asks."""
+        self._handlers[what] = handler
+
+    def look(self) -> None:
+        """Something was asked or answered."""
+        self._wake.call()
+        for wake in self._waiting:
+            wake.call()
+
+    async def ask(self, node: NodeId, what: str, **facts: object) -> Facts:
+        """The answer of another node.
+
+        Raises ``NotFound`` if there is no such live node, ``NodeSilent`` if it does not answer in
+        time (it may still do what it was asked), ``GoclawError`` with its words if it refuses, and
+        ``StoreUnavailable``.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + ANSWER_S
+        question = json.dumps({"what": what, **facts})
+        call = await self._store.ask(node, question, now=self._clock.now())
+        if call is None:
+            raise NotFound(f"there is no live node {node!r}")
+        wake = Wake()
+        self._waiting[wake] = None
+        try:
+            while True:
+                wake.clear()
+                if (answer := await self._store.answer_to(call)) is not None:
+                    return _read(answer)
+                if (left_s := until - loop.time()) <= 0:
+                    raise NodeSilent(f"node {node} does not answer; it may still do it")
+                await wake.wait(min(left_s, _LOOK_S))
+        finally:
+            del self._waiting[wake]
+
+    async def run(self) -> None:
+        """Answer what this node is asked, all at once. Runs until cancelled."""
+        try:
+            while True:
+                self._wake.clear()
+                try:
+                    for call in await self._store.asked(self._node()):
+                        self._take(call)
+                except StoreUnavailable as error:
+                    log.debug(
+                        "store_unavailable", extra={"error": str(error), "part": "node_calls"}
+                    )
+                await self._wake.wait(_LOOK_S)
+        finally:
+            for task in self._working.values():
+                task.cancel()
+
+    def _take(self, call: NodeCall) -> None:
+        if call.id in self._working:
+            return
+        working = asyncio.create_task(self._answer(call), name=f"answer {call.id}")
+        self._working[call.id] = working
+        working.add_done_callback(lambda _: self._working.pop(call.id, None))
+
+    async def _answer(self, call: NodeCall) -> None:
+        if call.id not in self._answers:
+            age_s = (self._clock.now() - call.asked_at).total_seconds()
+            if age_s > ANSWER_S:
+                # Whoever asked has given up, and may have asked for something else since.
+                self._answers[call.id] = _refusal("it was asked too long ago")
+            else:
+                self._answers[call.id] = await self._do(call)
+        try:
+            await self._store.answer(call.id, self._answers[call.id])
+        except StoreUnavailable as error:
+            log.debug("store_unavailable", extra={"error": str(error), "part": "node_calls"})
+
+    async def _do(self, call: NodeCall) -> str:
+        facts = json.loads(call.question)
+        handler = self._handlers.get(facts.pop("what"))
+        if handler is None:
+            return _refusal("this release does not know how to do that")
+        try:
+            return json.dumps({"answer": dict(await handler(facts))})
+        except GoclawError as error:
+            return _refusal(str(error))
+        except Exception as error:
+            # A boundary: one broken answer keeps no other from being given.
+            log.exception("node_call_failed", extra={"call": call.id})
+            return _refusal(f"a bug: {type(error).__name__}")
+
+
+def _refusal(why: str) -> str:
+    return json.dumps({"refusal": why})
+
+
+def _read(answer: str) -> Facts:
+    told: Facts = json.loads(answer)
+    if "refusal" in told:
+        raise GoclawError(str(told["refusal"]))
+    found: Facts = told["answer"]
+    return found

@@ -1,0 +1,82 @@
+"""Forgets what is too old, now and then (SPEC DB-5)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+
+from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import UpkeepStore
+
+log = logging.getLogger(__name__)
+
+FIRST_S = 300.0
+"""A start has other things to do, but many a gateway does not run for an hour."""
+
+TIDY_S = 3600.0
+BREATH_S = 0.05
+"""Between two steps, so that others come to their turn however much there is to do."""
+
+_TIDY_STEPS = 80
+
+
+async def keep_tidy(sweep: Callable[[], Awaitable[int]]) -> None:
+    """Sweep in steps, each of which says how much went. Runs until cancelled."""
+
+    async def tidy() -> None:
+        for _ in range(_TIDY_STEPS):
+            if not await sweep():
+                break
+
+    await _now_and_then(tidy)
+
+
+async def forget_what_is_old(store: UpkeepStore, clock: Clock) -> None:
+    """Forget messages, runs, conversations and requests for pairing. Runs until cancelled."""
+
+    async def forget() -> None:
+        now = clock.now()
+        messages = await _sweep_messages(store, now)
+        runs = await _sweep_all(lambda: store.sweep_runs(now=now))
+        sessions = await _sweep_all(lambda: store.sweep_sessions(now=now))
+        await _sweep_all(lambda: store.sweep_requests(now=now))
+        await _sweep_all(lambda: store.sweep_unmentioned(now=now))
+        if messages + runs + sessions:
+            facts = {"messages": messages, "runs": runs, "conversations": sessions}
+            log.info("old_data_deleted", extra=facts)
+
+    await _now_and_then(forget)
+
+
+async def _now_and_then(work: Callable[[], Awaitable[None]]) -> None:
+    await asyncio.sleep(FIRST_S)
+    while True:
+        try:
+            await work()
+        except StoreUnavailable as error:
+            log.debug("store_unavailable", extra={"error": str(error), "part": "tidying"})
+        await asyncio.sleep(TIDY_S)
+
+
+async def _sweep_messages(store: UpkeepStore, now: datetime) -> int:
+    """Go through all that is old enough, once."""
+    gone = 0
+    for sweep in (store.sweep_outbox, store.sweep_inbox):
+        after: int | None = 0
+        while after is not None:
+            swept = await sweep(now=now, after=after)
+            gone += swept.rows
+            after = swept.after
+            await asyncio.sleep(BREATH_S)
+    return gone
+
+
+async def _sweep_all(sweep: Callable[[], Awaitable[int]]) -> int:
+    gone = 0
+    while rows := await sweep():
+        gone += rows
+        await asyncio.sleep(BREATH_S)
+    return gone

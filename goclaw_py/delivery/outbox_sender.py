@@ -1,0 +1,499 @@
+"""The way out: one sender per chat, so that a slow or flooded chat delays no other (SPEC IO-4).
+
+A row is claimed, in a transaction of its own, before its request leaves, and marked after the
+answer came. Between the two nobody knows whether the message was sent; only in that window can it
+appear twice, and then it is marked ``possible_duplicate`` (SPEC IO-5).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+
+from goclaw_py.common.log_context import work_on
+from goclaw_py.common.retry import send_delay_s, until_available, until_stored
+from goclaw_py.common.wakeup import Wake
+from goclaw_py.delivery import texts
+from goclaw_py.delivery.albums import send_together
+from goclaw_py.delivery.places import place_name
+from goclaw_py.delivery.rate_limiter import Pacing
+from goclaw_py.delivery.refusal_texts import refusal_told, told_if_again
+from goclaw_py.model.errors import (
+    ChannelError,
+    ChannelRefused,
+    ChatGone,
+    ChatMoved,
+    Fenced,
+    MaybeSent,
+    NotSent,
+    StoreUnavailable,
+    TopicGone,
+    Undeliverable,
+)
+from goclaw_py.model.ids import NodeId
+from goclaw_py.model.messages import OutboundMessage, PeerKind, Target, TopicState
+from goclaw_py.model.metrics_port import NO_METER, Delivery, Meter
+from goclaw_py.model.session_keys import peer_of
+from goclaw_py.ports.channel import Channel
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import OutboxRow, Place, Store
+
+log = logging.getLogger(__name__)
+
+POLL_S = 1.0
+"""How often the table is looked at without any notice; notices are only hints (SPEC DB-3)."""
+
+UNSURE_FOR = timedelta(hours=1)
+"""A message that is older and may again have been delivered is dead: a person decides.
+
+An outage of the channel's server looks the same as a lost answer, and outages last for minutes.
+"""
+
+_REFUSED_WAIT_S = 60.0
+_SURE_WAIT_S = 60.0
+_UNSURE_WAIT_S = 900.0
+_MARK_S = 2.0
+"""How long the end of the process waits for the mark on a message that was cut off."""
+
+
+_MARK_TRIES = 3
+"""How often a mark is tried that fails for a bug, before the message is put back as unsure."""
+
+
+class Outbox:
+    """Sends what is due.
+
+    Args:
+        goes_last: Whether what is said in a chat lets other chats go first.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        channels: Mapping[Place, Channel],
+        pacing: Pacing,
+        node: Callable[[], NodeId],
+        *,
+        goes_last: Callable[[Target], bool] = lambda _: False,
+    ) -> None:
+        self._node = node
+        self._goes_last = goes_last
+        self._meter: Meter = NO_METER
+        self._is_topic_gone: Callable[[Target], bool] = lambda _: False
+        self.wake = Wake()
+        self._pacing = pacing
+        self._store = store
+        self._clock = clock
+        self._channels = channels
+        self._senders: dict[Target, asyncio.Task[bool]] = {}
+        self._overlooked: set[Target] = set()
+        """Chats with a sender that a look found due: there may be more than it sends."""
+        self._in_found: dict[int, OutboundMessage] = {}
+        """By row: messages that become a draft which was lost; their edits are repeated."""
+        self._closed = False
+
+    def connect(self, meter: Meter, is_topic_gone: Callable[[Target], bool]) -> None:
+        """Give it who counts, and who knows closed topics. Call it once, before anything is sent.
+
+        What is not known yet to be closed is tried there first.
+        """
+        self._meter = meter
+        self._is_topic_gone = is_topic_gone
+
+    async def run(self) -> None:
+        """Start a sender for each chat that has something due. Runs until cancelled."""
+        while True:
+            self.wake.clear()
+            try:
+                wait_s = await self._look()
+            except StoreUnavailable as error:
+                log.debug("store_unavailable", extra={"error": str(error), "part": "outbox"})
+                wait_s = POLL_S
+            await self.wake.wait(wait_s)
+
+    async def close(self, wait_s: float) -> None:
+        """Send what is due, for at most ``wait_s`` seconds, and then no more.
+
+        What is being sent at that moment is cut off; this may take ``_MARK_S`` seconds more.
+        """
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._send_all()
+        except (TimeoutError, StoreUnavailable):
+            log.info("outbox_not_empty")
+        self._closed = True
+        senders = list(self._senders.values())
+        for task in senders:
+            task.cancel()
+        await asyncio.gather(*senders, return_exceptions=True)
+
+    async def _send_all(self) -> None:
+        """Look and send until nothing more is sent."""
+        while True:
+            await self._look()
+            if not self._senders:
+                return
+            done, _ = await asyncio.wait(list(self._senders.values()))
+            # A chat that is due but cannot be claimed would spin.
+            if not self._senders and not any(map(_has_sent, done)):
+                return
+
+    async def drop(self, ids: Collection[int]) -> int:
+        """Give up messages that are dead or wait; how many there were.
+
+        Raises ``StoreUnavailable``.
+        """
+        dropped = await self._store.drop_outbox(ids, now=self._clock.now())
+        for channel in dropped.elements():
+            self._meter.delivered(channel, Delivery.DROPPED)
+        return dropped.total()
+
+    @property
+    def sending(self) -> int:
+        """Chats that are being written to now."""
+        return len(self._senders)
+
+    async def _look(self) -> float:
+        places = list(self._channels)
+        due = await self._store.chats_due(places, now=self._clock.now())
+        for chat, count in due.items():
+            if chat in self._senders:
+                self._overlooked.add(chat)
+            elif self._reaches(chat) and not self._closed:
+                task = asyncio.create_task(self._serve(chat, count), name=f"send {chat.chat}")
+                self._senders[chat] = task
+                task.add_done_callback(partial(self._done, chat))
+        next_due = await self._store.next_due(places)
+        if next_due is None:
+            return POLL_S
+        seconds = (next_due - self._clock.now()).total_seconds()
+        # A row that is due already is being worked on, or becomes free by a notice.
+        return min(POLL_S, seconds) if seconds > 0 else POLL_S
+
+    def _reaches(self, chat: Target) -> bool:
+        return self._channels[chat.channel, chat.account].reaches(chat.chat)
+
+    def _done(self, chat: Target, task: asyncio.Task[bool]) -> None:
+        del self._senders[chat]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("outbox_sender_crashed", extra={"chat": chat.chat}, exc_info=error)
+        if chat in self._overlooked:
+            # Not after every end: a chat that is due but cannot be claimed would spin.
+            self._overlooked.discard(chat)
+            self.wake.call()
+
+    async def _serve(self, chat: Target, count: int) -> bool:
+        """Send the oldest message of a chat, once it may be sent; False if there is none.
+
+        ``count``: of how many messages it was when it was looked at, the files of an album.
+        """
+        # Claimed after the wait: what is claimed counts as being sent if we die.
+        ticket = await self._pacing.message(chat, count=count, last=self._goes_last(chat))
+        rows: list[OutboxRow] = []
+        try:
+            if self._reaches(chat):
+                # Repeated until there is an answer: a claim whose answer was lost is a claim.
+                rows = await until_available(partial(self._claim, chat))
+        finally:
+            if not rows:
+                self._pacing.give_back(chat, ticket)
+        if not rows:
+            return False
+        self._overlooked.add(chat)
+        _work_on(rows[0])
+        try:
+            await self._send(self._channels[chat.channel, chat.account], rows)
+        except Fenced:
+            log.warning("outbox_message_taken_over", extra={"chat": chat})
+        return True
+
+    async def _claim(self, chat: Target) -> list[OutboxRow]:
+        """Claim the oldest message of a chat, and with a file of an album the others of it."""
+        node = self._node()
+        row = await self._store.claim_next(chat, node=node, now=self._clock.now())
+        if row is None:
+            return []
+        return [row, *(await self._store.claim_album(row, node=node) if row.message.album else ())]
+
+    async def _send(self, channel: Channel, rows: Sequence[OutboxRow]) -> None:
+        try:
+            with self._pacing.sending(rows[0].message.target):
+                ids = await self._deliver(channel, rows)
+        except ChannelError as error:
+            await self._all_failed(rows, error)
+        except asyncio.CancelledError:
+            await asyncio.gather(*map(self._cut_off, rows))
+            raise
+        except Exception as error:
+            # A channel is a boundary: its bug must not leave the chat behind this row waiting.
+            log.exception("channel_send_crashed", extra={"outbox": rows[0].id})
+            await self._all_failed(rows, MaybeSent(f"{type(error).__name__}: {error}"))
+        else:
+            for row, external_id in zip(rows, ids, strict=True):
+                await self._sent(channel, row, external_id)
+
+    async def _sent(self, channel: Channel, row: OutboxRow, external_id: str) -> None:
+        message, found = row.message, self._in_found.pop(row.id, None)
+        is_finished = message.lost is None or message.draft is not None or found is not None
+        beside = bool(external_id) and not is_finished
+        await self._mark(
+            row,
+            Delivery.SENT,
+            lambda: self._store.mark_sent(
+                row, external_id, now=self._clock.now(), beside_draft=beside
+            ),
+        )
+        if beside:
+            await self._remove_lost(channel, message, external_id)
+
+    async def _deliver(self, channel: Channel, rows: Sequence[OutboxRow]) -> list[str]:
+        """Send to the topic or, if that is gone, to the general one; ids. Raises as ``send``."""
+        first = await self._with_draft(channel, rows[0])
+        if not (first.text or first.draft or first.file):
+            return [""]  # it would only remove a draft, and there is none
+        messages = [first, *(row.message for row in rows[1:])]
+        target = first.target
+        # A draft may still be finished where it is.
+        if target.thread is None or messages[0].draft or not self._is_topic_gone(target):
+            try:
+                return await self._try(channel, rows[0], messages)
+            except TopicGone:
+                if target.thread is None:
+                    raise
+        ids = await self._try(channel, rows[0], [message.in_general for message in messages])
+        await self._learn(rows[0], partial(self._say_topic_gone, target))
+        return ids
+
+    async def _with_draft(self, channel: Channel, row: OutboxRow) -> OutboundMessage:
+        """The message as it is sent, in the draft that it finishes if that is found."""
+        message = self._in_found.get(row.id)
+        if message is None or message.target != row.message.target:
+            message = told_if_again(channel, row)
+            if message.draft is None and message.lost is not None:
+                found = await self._find_draft(channel, message)
+                message = replace(message, draft=found)
+                if found is not None:
+                    self._in_found[row.id] = message
+        return message
+
+    async def _find_draft(
+        self, channel: Channel, message: OutboundMessage, before: str | None = None
+    ) -> str | None:
+        """Look for the lost draft of a message, for as long as that makes sense.
+
+        Raises a ``ChannelError`` that is no ``MaybeSent``: nothing was sent.
+        """
+        assert message.lost is not None
+        target = message.target
+        try:
+            own = await until_available(lambda: self._store.own_messages(target))
+            return await channel.find_draft(target, message.lost, before=before, known=own)
+        except Undeliverable:
+            return None
+        except MaybeSent as error:
+            raise NotSent(str(error)) from error
+        except ChannelError:
+            raise
+        except Exception:
+            # A boundary: a bug here must not cost the message.
+            log.exception("draft_search_crashed", extra={"run_id": message.run_id})
+            return None
+
+    async def _remove_lost(self, channel: Channel, message: OutboundMessage, sent: str) -> None:
+        """Remove a lost draft that was not found before its message was sent beside it."""
+        try:
+            found = await self._find_draft(channel, message, before=sent)
+            if found is not None:
+                await channel.send(OutboundMessage(message.target, "", draft=found))
+        except ChannelError as error:
+            log.info("lost_draft_not_removed", extra={"error": str(error)})
+
+    async def _try(
+        self, channel: Channel, row: OutboxRow, messages: Sequence[OutboundMessage]
+    ) -> list[str]:
+        """Send, and note whether the topic takes messages. Raises as ``send``."""
+        target = messages[0].target
+        try:
+            ids = await send_together(channel, messages)
+        except TopicGone as error:
+            log.info("topic_gone", extra={"outbox": row.id, "error": str(error)})
+            state = TopicState.CLOSED if error.closed else TopicState.DELETED
+            await self._learn(row, partial(self._store.note_topic, target, state=state))
+            if target.thread is None:
+                words = f"the general topic is {state.value}"
+                raise TopicGone(words, closed=error.closed) from None
+            raise
+        if self._is_topic_gone(target) and not messages[0].draft:
+            # Nobody has told that it was opened again.
+            await self._learn(row, partial(self._store.note_topic, target, state=TopicState.OPEN))
+        return ids
+
+    async def _say_topic_gone(self, target: Target) -> None:
+        """Say once in the general topic for which one the last message was."""
+        topic = await self._store.topic(target)
+        if topic.told or not topic.state:
+            return
+        place = await place_name(self._store, target)
+        text = texts.topic_gone(place, closed=topic.state is TopicState.CLOSED)
+        say = [OutboundMessage(target, text).in_general]
+        await self._store.tell_topic_gone(target, say, now=self._clock.now())
+
+    async def _all_failed(self, rows: Sequence[OutboxRow], error: ChannelError) -> None:
+        for_all = isinstance(error, ChatGone | TopicGone)
+        if len(rows) > 1 and isinstance(error, Undeliverable) and not for_all:
+            # One of the files may be what is refused: sent alone, each has an end of its own.
+            log.info("album_taken_apart", extra={"outbox": rows[0].id, "error": str(error)})
+            for row in rows:
+                await self._release(row, str(error), alone=True)
+            return
+        for row in rows:
+            await self._failed(row, error)
+
+    async def _release(self, row: OutboxRow, error: str, *, alone: bool = False) -> None:
+        """Let a message that was certainly not sent be claimed again at once."""
+        await self._mark(
+            row,
+            Delivery.RETRIED,
+            lambda: self._store.mark_failed(
+                row, error, retry_at=self._clock.now(), maybe_sent=False, alone=alone
+            ),
+        )
+
+    async def _mark(
+        self, row: OutboxRow, result: Delivery, mark: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Store what became of a message. A row that stays ``sending`` would block its chat."""
+        facts = {"outbox": row.id, "chat": row.message.target.chat}
+        try:
+            await until_stored(mark, facts, tries=_MARK_TRIES)
+        except Fenced:
+            raise
+        except Exception as bug:
+            log.exception("outbox_message_not_marked", extra=facts)
+            await until_stored(partial(self._put_back, row, f"{type(bug).__name__}: {bug}"), facts)
+        else:
+            self._count(row, result)
+
+    def _count(self, row: OutboxRow, result: Delivery) -> None:
+        delay_s = None
+        if result is Delivery.SENT:
+            delay_s = (self._clock.now() - row.created_at).total_seconds()
+        self._meter.delivered(row.message.target.channel, result, delay_s)
+
+    async def _put_back(self, row: OutboxRow, error: str) -> None:
+        now = self._clock.now()
+        if now - row.created_at > UNSURE_FOR:
+            await self._store.mark_dead(row, error, now=now)
+            self._count(row, Delivery.FAILED)
+            return
+        retry_at = now + timedelta(seconds=send_delay_s(row.attempts, _UNSURE_WAIT_S))
+        await self._store.mark_failed(row, error, retry_at=retry_at, maybe_sent=True)
+        self._count(row, Delivery.RETRIED)
+
+    async def _cut_off(self, row: OutboxRow) -> None:
+        """Mark a message whose sending the shutdown cut. Without it the node's end marks it."""
+        try:
+            async with asyncio.timeout(_MARK_S):
+                await self._failed(row, MaybeSent("cut off by the shutdown"))
+        except (TimeoutError, Fenced):
+            log.info("outbox_message_cut_off", extra={"outbox": row.id})
+
+    async def _failed(self, row: OutboxRow, error: ChannelError) -> None:
+        facts = {"outbox": row.id, "chat": row.message.target.chat, "attempt": row.attempts}
+        unsure = isinstance(error, MaybeSent)
+        now = self._clock.now()
+        if isinstance(error, ChatGone):
+            await self._note_gone(row, error)
+        if isinstance(error, Undeliverable) or (unsure and now - row.created_at > UNSURE_FOR):
+            self._in_found.pop(row.id, None)
+            log.warning("outbox_message_failed", extra={**facts, "error": str(error)})
+            await self._mark(
+                row,
+                Delivery.FAILED,
+                lambda: self._store.mark_dead(
+                    row, str(error), now=now, say=refusal_told(row, error)
+                ),
+            )
+            return
+        delay_s = error.retry_after_s
+        if isinstance(error, ChatMoved) and await self._move(row, error):
+            delay_s = 0.0
+        if delay_s is None:
+            refused = isinstance(error, ChannelRefused)
+            # Each try that may be delivered may be seen twice: fewer of them.
+            most_s = _UNSURE_WAIT_S if unsure else _SURE_WAIT_S
+            delay_s = _REFUSED_WAIT_S if refused else send_delay_s(row.attempts, most_s)
+        log.info(
+            "outbox_message_retry", extra={**facts, "retry_in_s": delay_s, "error": str(error)}
+        )
+        retry_at = now + timedelta(seconds=delay_s)
+        await self._mark(
+            row,
+            Delivery.RETRIED,
+            lambda: self._store.mark_failed(row, str(error), retry_at=retry_at, maybe_sent=unsure),
+        )
+
+    async def _note_gone(self, row: OutboxRow, error: ChatGone) -> None:
+        """Nobody is written to who does not want it, until they write again (SPEC CHAN-7)."""
+        target = row.message.target
+        peer = PeerKind.DIRECT if row.session is None else peer_of(row.session)
+        await self._learn(
+            row,
+            lambda: self._store.mark_chat(target, peer, gone=str(error), now=self._clock.now()),
+        )
+
+    async def _move(self, row: OutboxRow, error: ChatMoved) -> bool:
+        """The chat's new id came with a refusal: what waits for the old one goes there.
+
+        False if nothing was moved, this row neither.
+        """
+        target = row.message.target
+        log.info("chat_moved", extra={"chat": target.chat, "new_chat": error.chat})
+        moved: list[bool] = []
+
+        async def move() -> None:
+            moved.append(
+                await self._store.move_chat(
+                    target.channel,
+                    target.account,
+                    old=target.chat,
+                    new=error.chat,
+                    now=self._clock.now(),
+                )
+            )
+
+        await self._learn(row, move)
+        return any(moved)
+
+    async def _learn(self, row: OutboxRow, note: Callable[[], Awaitable[None]]) -> None:
+        """Store what a channel told of a chat. A bug there must not keep the row ``sending``."""
+        facts = {"outbox": row.id, "chat": row.message.target.chat}
+        try:
+            await until_stored(note, facts, tries=_MARK_TRIES)
+        except Fenced:
+            raise
+        except Exception:
+            log.exception("chat_state_not_stored", extra=facts)
+
+
+def _work_on(row: OutboxRow) -> None:
+    message = row.message
+    work_on(
+        outbox=row.id,
+        chat=message.target.chat,
+        channel=message.target.channel,
+        run_id=message.run_id,
+        session=row.session,
+        occurrence=message.occurrence,
+        heartbeat_run=message.beat,
+    )
+
+
+def _has_sent(task: asyncio.Task[bool]) -> bool:
+    """Whether a sender had something to send."""
+    return not task.cancelled() and task.exception() is None and task.result()

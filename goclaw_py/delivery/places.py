@@ -1,0 +1,30 @@
+"""Chats and topics as people know them, and where what is for them is read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from goclaw_py.model.messages import PeerKind, Target
+from goclaw_py.ports.store import ChatStore
+
+
+async def place_name(store: ChatStore, target: Target) -> str:
+    """A chat or a topic as people know it, by its name. Raises ``StoreUnavailable``."""
+    place = (target.channel, target.account, target.chat)
+    chats = await store.chats()
+    found = next((one for one in chats if (one.channel, one.account, one.chat) == place), None)
+    name = found.name if found else ""
+    is_direct = found is not None and found.peer is PeerKind.DIRECT
+    if target.thread is None:
+        kind = "a private chat" if is_direct else "another chat"
+        return name or f"{kind} on {target.channel.title()}"
+    topic = (await store.topic(target)).name
+    which = f"the topic {topic}" if topic else "a topic"
+    return f"{which} in {name}" if name and not is_direct else which
+
+
+async def where_read(store: ChatStore, target: Target) -> Target:
+    """The topic in which people read what is for ``target``. Raises ``StoreUnavailable``."""
+    if target.thread is None or not (await store.topic(target)).state:
+        return target
+    return replace(target, thread=None)

@@ -1,0 +1,1 @@
+"""The gateway put together, and what operators do with it."""

@@ -1,0 +1,167 @@
+"""What operators read of what is stored, page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Final, TypeVar
+
+from goclaw_py.model.ids import RunId, SessionKey
+from goclaw_py.model.pagination import Cursor
+from goclaw_py.model.session_keys import agent_of, is_direct_chat
+from goclaw_py.ports.control import NotFound, RunRecord
+from goclaw_py.ports.store import (
+    ALL_RUNS,
+    Chat,
+    Heard,
+    Letter,
+    OutboxRow,
+    OutboxState,
+    Person,
+    Run,
+    RunFilter,
+    RunSpan,
+    Session,
+    Store,
+    StoredEntry,
+)
+
+T = TypeVar("T")
+
+SEARCHED: Final = 1000
+"""Among how many sessions one is looked for by a part of its key."""
+
+_CANDIDATES: Final = 10
+"""So many sessions are named when several are meant."""
+
+_MESSAGES_SHOWN: Final = 1000
+"""Of one run."""
+
+
+class Lists:
+    """Implements the part of ``Control`` that only reads the database."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def sessions(self, *, limit: int = 50, before: Cursor | None = None) -> list[Session]:
+        """See ``Control``."""
+        return await self._store.sessions(limit=limit, before=before)
+
+    async def session(self, key: str) -> Session:
+        """See ``Control``."""
+        exact = await self._store.session(SessionKey(key))
+        if exact is not None:
+            return exact
+        stored = {each.key: each for each in await self._store.sessions(limit=SEARCHED)}
+        return stored[session_named(stored, key)]
+
+    async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
+        """See ``Control``."""
+        return await self._store.history(key, limit=limit)
+
+    async def runs(
+        self,
+        *,
+        limit: int = 50,
+        session: SessionKey | None = None,
+        active: bool = False,
+        only: RunFilter = ALL_RUNS,
+        before: Cursor | None = None,
+    ) -> list[Run]:
+        """See ``Control``."""
+        return await self._store.runs(
+            limit=limit, session=session, active=active, only=only, before=before
+        )
+
+    async def runs_between(
+        self, since: datetime, until: datetime, *, limit: int = 2000, after: Cursor | None = None
+    ) -> list[RunSpan]:
+        """See ``Control``."""
+        return await self._store.runs_between(since, until, limit=limit, after=after)
+
+    async def run(self, prefix: str) -> Run:
+        """See ``Control``."""
+        found = await self._store.find_run(prefix)
+        return only(found, lambda _: True, lambda run: run.id, f"run {prefix!r}")
+
+    async def run_record(self, prefix: str) -> RunRecord:
+        """See ``Control``."""
+        run = await self.run(prefix)
+        entries = await self._store.run_history(run.id)
+        said = await self._store.outbox(limit=_MESSAGES_SHOWN, run=run.id)
+        return RunRecord(run, tuple(entries), tuple(reversed(said)))
+
+    async def outbox(
+        self,
+        *,
+        limit: int = 50,
+        state: OutboxState | None = None,
+        run: RunId | None = None,
+        before: int | None = None,
+    ) -> list[OutboxRow]:
+        """See ``Control``."""
+        return await self._store.outbox(limit=limit, state=state, run=run, before=before)
+
+    async def outbox_row(self, row_id: int) -> OutboxRow:
+        """See ``Control``."""
+        row = await self._store.outbox_row(row_id)
+        if row is None:
+            raise NotFound(f"there is no message {row_id} in the outbox")
+        return row
+
+    async def letters(
+        self, *, waiting: bool = False, limit: int = 50, before: int | None = None
+    ) -> list[Letter]:
+        """See ``Control``."""
+        return await self._store.letters(ended=not waiting, limit=limit, before=before)
+
+    async def letter(self, row_id: int) -> Letter:
+        """See ``Control``."""
+        found = await self._store.letter(row_id)
+        if found is None:
+            raise NotFound(f"there is no message {row_id} in the inbox")
+        return found
+
+    async def people(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Person]:
+        """See ``Control``."""
+        return await self._store.people(limit=limit, before=before)
+
+    async def heard(self, *, limit: int = 50, before: Cursor | None = None) -> list[Heard]:
+        """See ``Control``."""
+        return await self._store.heard(limit=limit, before=before)
+
+    async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
+        """See ``Control``."""
+        return await self._store.chats(limit=limit, before=before)
+
+
+def session_named(keys: Iterable[SessionKey], part: str) -> SessionKey:
+    """The one session with this part in its key; of an agent's name, its one direct chat.
+
+    Raises ``NotFound``, with the candidates, chats first.
+    """
+    found = [key for key in keys if part in key]
+    chats = [key for key in found if agent_of(key) == part and is_direct_chat(key)]
+    candidates = sorted(
+        chats if len(chats) == 1 else found, key=lambda key: (key not in chats, key)
+    )
+    return only(candidates, lambda _: True, str, f"session {part!r}", most=_CANDIDATES)
+
+
+def only(
+    candidates: list[T],
+    matches: Callable[[T], bool],
+    name: Callable[[T], str],
+    wanted: str,
+    *,
+    most: int = 3,
+) -> T:
+    """The one candidate that matches. Raises ``NotFound`` if none does, or several do."""
+    found = [candidate for candidate in candidates if matches(candidate)]
+    if not found:
+        raise NotFound(f"there is no {wanted}")
+    if len(found) > 1:
+        names = ", ".join(name(candidate) for candidate in found[:most])
+        raise NotFound(f"{wanted} is not unique: {names}{', …' if len(found) > most else ''}")
+    return found[0]

@@ -1,0 +1,388 @@
+"""The operator's view, over the database and, inside a gateway, over what runs in it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import TypeVar
+
+from goclaw_py.chats.session_settings import ChatRules
+from goclaw_py.cluster.rpc import DRAIN, Calls
+from goclaw_py.gateway.container import Works
+from goclaw_py.gateway.queries import SEARCHED, Lists, only, session_named
+from goclaw_py.gateway.session_messages import Submissions
+from goclaw_py.gateway.why.explain import explain
+from goclaw_py.gateway.why.sources import Sources
+from goclaw_py.heartbeat.module import HeartbeatSetup, desk_of
+from goclaw_py.jobs.creation import Rules
+from goclaw_py.jobs.policy import DEFAULT_PROFILE
+from goclaw_py.jobs.service import JobDesk as StoredJobs
+from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.explanation import Explanation
+from goclaw_py.model.ids import LaneName, NodeId, SessionKey
+from goclaw_py.model.messages import PeerKind
+from goclaw_py.model.pairing_codes import code_hash
+from goclaw_py.model.session_keys import peer_of
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.control import (
+    Asking,
+    NodesView,
+    NoGateway,
+    NotFound,
+    QueueView,
+    Resized,
+    Submitted,
+)
+from goclaw_py.ports.heartbeat import HeartbeatDesk
+from goclaw_py.ports.jobs import JobDesk
+from goclaw_py.ports.store import (
+    Node,
+    Person,
+    Place,
+    Run,
+    Store,
+)
+from goclaw_py.runs.live_events import LiveEvent, LiveNow
+from goclaw_py.runs.usage_report import UsageQuery, UsageReport, report, span_of
+from goclaw_py.scheduler.models import QueuePolicy
+from goclaw_py.scheduler.snapshots import in_line, lane_uses
+from goclaw_py.scheduler.views import (
+    MAX_LANE_SIZE,
+    ActiveRuns,
+    LanesView,
+    LaneView,
+    RunState,
+    RunView,
+    Status,
+    StopReport,
+)
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_WAITING_SHOWN = 50
+_UNANSWERED_SHOWN = 20
+_NO_LANES = "no gateway is running here, so no lanes are open; start one with: goclaw run"
+
+
+class StoreControl(Lists):
+    """What can be seen and done with the database alone. See ``ports.control.Control``."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        jobs: JobDesk | None = None,
+        heartbeats: HeartbeatDesk | None = None,
+        chat_rules: Callable[[], Mapping[Place, ChatRules]] = dict,
+    ) -> None:
+        super().__init__(store)
+        self._chat_rules = chat_rules
+        self._clock = clock
+        self._jobs = jobs or StoredJobs(store, clock, Rules(DEFAULT_PROFILE))
+        self._heartbeats = heartbeats or desk_of(store, clock, HeartbeatSetup(), ())
+        self._calls = Calls(store, clock, lambda: NodeId(""))
+
+    @property
+    def jobs(self) -> JobDesk:
+        """See ``Control``."""
+        return self._jobs
+
+    @property
+    def heartbeats(self) -> HeartbeatDesk:
+        """See ``Control``."""
+        return self._heartbeats
+
+    async def status(self) -> Status:
+        """Raises ``NoGateway``: without one there is nothing that has a state."""
+        raise NoGateway("no gateway is running here; start one with: goclaw run")
+
+    async def lanes(self) -> LanesView:
+        """Raises ``NoGateway``: lanes are in its memory."""
+        raise NoGateway(_NO_LANES)
+
+    async def resize_lane(self, name: LaneName, concurrency: int) -> Resized:
+        """Raises ``NoGateway``: lanes are in its memory."""
+        del name, concurrency
+        raise NoGateway(_NO_LANES)
+
+    async def active(self) -> ActiveRuns:
+        """The runs that have begun and have no end yet."""
+        now = self._clock.now()
+        runs = await self._store.runs(limit=SEARCHED, active=True)
+        return ActiveRuns(now, live=False, runs=_views(runs, now))
+
+    async def queue(self, key: str) -> QueueView:
+        """See ``Control``."""
+        return await self._queue((await self.session(key)).key)
+
+    async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
+        """Raises ``NoGateway``: without one nothing runs."""
+        del everything
+        raise NoGateway(f"no gateway is running here, so nothing runs in {session}")
+
+    async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
+        """Raises ``NoGateway``: nobody would work on it now."""
+        del key, text, queue
+        raise NoGateway("no gateway is running here, so nobody would work on it")
+
+    async def reset(self, key: SessionKey) -> None:
+        """See ``Control``."""
+        await self._store.reset_session(key, now=self._clock.now())
+
+    async def why(self, about: str | None = None) -> Explanation:
+        """See ``Control``."""
+        return await explain(self._sources(), about)
+
+    def _sources(self) -> Sources:
+        return Sources(self, self._store, self._clock, self._chat_rules)
+
+    async def usage(self, query: UsageQuery) -> UsageReport:
+        """See ``Control``."""
+        span = span_of(query, self._clock.now())
+        return report(query, span, await self._store.usage(query.by, span))
+
+    def follow(
+        self, session: str | None = None, *, after: str | None = None
+    ) -> AsyncGenerator[LiveEvent]:
+        """Raises ``NoGateway``: nobody tells what runs do."""
+        del session, after
+        raise NoGateway("no gateway is running here, so there is nothing to follow")
+
+    async def retry_outbox(self, ids: Collection[int]) -> int:
+        """See ``Control``."""
+        return await self._store.retry_outbox(ids, now=self._clock.now())
+
+    async def drop_outbox(self, ids: Collection[int]) -> int:
+        """See ``Control``."""
+        dropped = await self._store.drop_outbox(ids, now=self._clock.now())
+        return dropped.total()
+
+    async def retry_letters(self, ids: Collection[int]) -> int:
+        """See ``Control``."""
+        return await self._store.retry_letters(ids, now=self._clock.now())
+
+    async def dismiss_letters(self, ids: Collection[int]) -> int:
+        """See ``Control``."""
+        return await self._store.dismiss_letters(ids)
+
+    async def pairing_requests(self) -> list[Asking]:
+        """See ``Control``."""
+        return [
+            Asking(one.channel, one.account, one.sender, one.created_at, one.expires_at, one.chat)
+            for one in await self._store.pairing_requests(now=self._clock.now())
+            if one.peer is PeerKind.DIRECT
+        ]
+
+    async def approve(self, code: str, *, guest: bool) -> Person:
+        """See ``Control``."""
+        person = await self._store.approve(code_hash(code), guest=guest, now=self._clock.now())
+        if person is None:
+            raise NotFound(f"no valid pairing request has the code {code!r}; codes last 60 minutes")
+        return person
+
+    async def revoke(self, channel: str, account: str, sender_id: str) -> None:
+        """See ``Control``."""
+        if not await self._store.revoke(channel, account, sender_id):
+            raise NotFound(f"nobody with the id {sender_id!r} is known on {channel}/{account}")
+
+    async def allow_chat(self, channel: str, account: str, chat: str, *, allowed: bool) -> None:
+        """See ``Control``."""
+        now = self._clock.now()
+        await self._store.allow_chat(channel, account, chat, allowed=allowed, now=now)
+        facts = {"channel": channel, "account": account, "chat": chat, "allowed": allowed}
+        log.info("group_access_changed", extra=facts)
+
+    async def nodes(self) -> NodesView:
+        """See ``Control``."""
+        return NodesView(self._clock.now(), None, tuple(await self._store.nodes()))
+
+    async def drain(self, node: str) -> Node:
+        """See ``Control``."""
+        known = await self.nodes()
+        live = list(filter(known.is_live, known.nodes))
+        found = only(live, lambda one: node in one.id, lambda one: one.id, f"live node {node!r}")
+        await self._calls.ask(found.id, DRAIN)
+        log.info("node_drain_requested", extra={"node": found.id})
+        return found
+
+    async def _queue(
+        self,
+        key: SessionKey,
+        live: Collection[RunView] | None = None,
+        policy: QueuePolicy | None = None,
+    ) -> QueueView:
+        """What the database knows, with what a scheduler knows of the same session."""
+        now = self._clock.now()
+        messages = await self._store.unanswered(key, ended=False, limit=_WAITING_SHOWN)
+        ended = await self._store.unanswered(key, ended=True, limit=_UNANSWERED_SHOWN)
+        running = tuple(run for run in live or () if run.waits_for is None)
+        if not live:
+            # Another process may be working on it.
+            runs = await self._store.runs(limit=SEARCHED, session=key, active=True)
+            running = _views(runs, now)
+        return QueueView(
+            session=key,
+            at=now,
+            live=live is not None,
+            running=running,
+            waiting=in_line(live or ()),
+            policy=policy,
+            messages=tuple(messages),
+            unanswered=tuple(ended),
+            unmentioned_at=await self._unmentioned_at(key),
+        )
+
+    async def _unmentioned_at(self, key: SessionKey) -> datetime | None:
+        session = await self._store.session(key)
+        if session is None or session.target is None or peer_of(key) is not PeerKind.GROUP:
+            return None
+        chat = await self._store.chat(session.target)
+        return None if chat is None else chat.unmentioned_at
+
+
+class GatewayControl(StoreControl):
+    """The same inside a running gateway, which also has a state and can stop runs."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        works: Works,
+        look: Callable[[], Awaitable[Status]],
+    ) -> None:
+        desks = works.office.desk, works.heartbeats.desk
+        super().__init__(store, clock, *desks, chat_rules=lambda: works.policies.accounts)
+        self._works = works
+        self._dispatcher = works.dispatcher
+        self._children = works.children
+        self._commands = works.commands
+        self._stopper = works.stopper
+        self._elsewhere = works.elsewhere
+        self._feed = works.feed
+        self._outbox = works.outbox
+        self._calls = works.calls
+        self._node = works.node
+        self._submissions = Submissions(store, clock, works)
+        self._look = look
+
+    async def status(self) -> Status:
+        """See ``Control``."""
+        return await self._look()
+
+    async def nodes(self) -> NodesView:
+        """See ``Control``."""
+        return replace(await super().nodes(), here=self._node())
+
+    async def lanes(self) -> LanesView:
+        """See ``Control``."""
+        uses = lane_uses(self._dispatcher.lanes(), self._dispatcher.runs())
+        return LanesView(self._clock.now(), uses)
+
+    async def resize_lane(self, name: LaneName, concurrency: int) -> Resized:
+        """See ``Control``."""
+        if not 1 <= concurrency <= MAX_LANE_SIZE:
+            raise ValueError(f"the size of a lane is from 1 to {MAX_LANE_SIZE}: {concurrency}")
+        before = self._lane(name).concurrency
+        self._dispatcher.resize_lane(name, concurrency)
+        log.info("lane_resized", extra={"lane": name, "from": before, "to": concurrency})
+        return Resized(before, self._lane(name))
+
+    async def drop_outbox(self, ids: Collection[int]) -> int:
+        """See ``Control``."""
+        return await self._outbox.drop(ids)
+
+    async def active(self) -> ActiveRuns:
+        """See ``Control``."""
+        return ActiveRuns(self._clock.now(), live=True, runs=self._dispatcher.runs())
+
+    async def queue(self, key: str) -> QueueView:
+        """See ``Control``."""
+        found = await self._find(key)
+        live = [run for run in self._dispatcher.runs() if run.session == found]
+        return await self._queue(found, live, self._dispatcher.policy(found))
+
+    async def follow(
+        self, session: str | None = None, *, after: str | None = None
+    ) -> AsyncGenerator[LiveEvent]:
+        """See ``Control``."""
+        key = None if session is None else await self._find(session)
+        with self._feed.subscribe(key, after) as events:
+            while (missed := events.take()) is not None:
+                yield missed
+            runs = tuple(run for run in self._dispatcher.runs() if self._belongs(run, key))
+            yield LiveNow(self._clock.now(), key, runs, id=events.place)
+            async for event in events:
+                yield event
+
+    async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
+        """See ``Control``."""
+        stopped = self._stopper.stop(session, everything=everything)
+        report = stopped.report
+        if stopped.nothing:
+            report = await self._elsewhere.stop(session, everything=everything) or report
+        try:
+            await self._stopper.keep(stopped)
+            unsent = 0
+            if everything or report == StopReport():
+                unsent = await self._cut_answers(session, everything=everything)
+        except StoreUnavailable as error:
+            # It has stopped. It is stored as soon as the database is back.
+            log.warning("stop_not_stored", extra={"session": session, "error": str(error)})
+            return report
+        return replace(report, unsent=unsent)
+
+    async def _cut_answers(self, session: SessionKey, *, everything: bool) -> int:
+        """Give up what waits to be sent of answers that are written already (SPEC CMD-2)."""
+        found = await self._store.session(session)
+        if found is None or found.target is None:
+            return 0
+        return await self._stopper.cut_answers(session, found.target, everything=everything)
+
+    async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
+        """See ``Control``."""
+        return await self._submissions.send(key, text, queue=queue)
+
+    async def reset(self, key: SessionKey) -> None:
+        """See ``Control``."""
+        await self._commands.begin_anew_anywhere(key)
+
+    def _sources(self) -> Sources:
+        return replace(super()._sources(), works=self._works)
+
+    async def _find(self, key: str) -> SessionKey:
+        """One session. Its first request may still wait, and then it is not stored yet."""
+        keys = {run.session for run in self._dispatcher.runs()}
+        if key in keys or await self._store.session(SessionKey(key)) is not None:
+            return SessionKey(key)
+        keys.update(session.key for session in await self._store.sessions(limit=SEARCHED))
+        return session_named(keys, key)
+
+    def _belongs(self, run: RunView, key: SessionKey | None) -> bool:
+        return key is None or key in (run.session, self._children.payer(run.id))
+
+    def _lane(self, name: LaneName) -> LaneView:
+        lanes = {lane.name: lane for lane in self._dispatcher.lanes()}
+        if name not in lanes:
+            raise NotFound(f"there is no lane {name!r}; there are: {', '.join(lanes)}")
+        return lanes[name]
+
+
+def _views(runs: Collection[Run], now: datetime) -> tuple[RunView, ...]:
+    """Stored runs as a scheduler would show them, in order of their start."""
+    oldest_first = sorted(runs, key=lambda run: (run.started_at, run.id))
+    return tuple(
+        RunView(
+            id=run.id,
+            session=run.session,
+            agent=run.agent,
+            lane=run.lane,
+            state=RunState.RUNNING,
+            for_s=(now - run.started_at).total_seconds(),
+            parent=run.parent,
+        )
+        for run in oldest_first
+    )

@@ -1,0 +1,102 @@
+"""Messages that operators and programs bring into sessions of chats and jobs (SPEC CRON-19)."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+
+from goclaw_py.common.clock import new_id
+from goclaw_py.gateway.container import Works
+from goclaw_py.jobs.targets import route_of
+from goclaw_py.model.ids import SessionKey
+from goclaw_py.model.messages import InboundMessage, Sender, Target
+from goclaw_py.model.routes import Route
+from goclaw_py.model.session_keys import job_of, peer_of
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.control import NotAChat, NotFound, SessionBusy, Submitted
+from goclaw_py.ports.store import NewInbox, Session, Store
+from goclaw_py.runs import history_only
+
+log = logging.getLogger(__name__)
+
+_SENDER = Sender("api", "API")
+
+
+class Submissions:
+    """Brings them in as inbox rows, so that no crash loses one that was accepted."""
+
+    def __init__(self, store: Store, clock: Clock, works: Works) -> None:
+        self._store = store
+        self._clock = clock
+        self._dispatcher = works.dispatcher
+        self._outages = works.outages
+        self._places = works.policies.places
+        self._bring = works.gateway.bring
+        self._coming: Counter[SessionKey] = Counter()
+        """How many messages are being brought into a session right now."""
+
+    async def send(self, key: str, text: str, *, queue: bool) -> Submitted:
+        """See ``Control.send_message``."""
+        session = await self._store.session(SessionKey(key))
+        if session is None:
+            raise NotFound(f"there is no session {key!r}")
+        target = await self._target_of(session)
+        if not queue and await self._is_busy(session):
+            raise SessionBusy
+        self._coming[session.key] += 1
+        try:
+            runs = await self._bring([self._row(session, target, text)])
+        finally:
+            self._coming[session.key] -= 1
+            # Only those that are being brought are worth the memory.
+            self._coming = +self._coming
+        log.info("message_submitted", extra={"session": session.key})
+        return Submitted(session.key, next(iter(runs), None))
+
+    async def _target_of(self, session: Session) -> Target:
+        """Where the answer goes; for a job's session where the job tells its results now."""
+        job_id = job_of(session.key)
+        if job_id is None:
+            return self._chat_of(session)
+        job = await self._store.job(job_id)
+        route = Route(None) if job is None else await route_of(self._store, self._places, job)
+        if route.target is None or route.problem:
+            return history_only.target_in(session.key)
+        return route.target
+
+    def _chat_of(self, session: Session) -> Target:
+        target = session.target
+        if target is None:
+            raise NotAChat(
+                f"session {session.key} belongs to no chat, so there is nowhere to answer"
+            )
+        if (target.channel, target.account) not in self._places:
+            raise NotAChat(
+                f"channel {target.channel}/{target.account} does not run here, "
+                f"so session {session.key} cannot be answered"
+            )
+        return target
+
+    async def _is_busy(self, session: Session) -> bool:
+        """Whether a run of it waits or works, here or in another process."""
+        key = session.key
+        if session.waiting or await self._store.runs(limit=1, session=key, active=True):
+            return True
+        # Last, and without a turn of the loop after it: of two at once only one finds it free.
+        return (
+            key in self._coming
+            or self._dispatcher.has_session(key)
+            or self._outages.has_session(key)
+        )
+
+    def _row(self, session: Session, target: Target, text: str) -> NewInbox:
+        message = InboundMessage(
+            external_id=f"api:{new_id(self._clock)}",
+            target=target,
+            peer=peer_of(session.key),
+            sender=_SENDER,
+            text=text,
+            sent_at=self._clock.now(),
+            source="api",
+        )
+        return NewInbox(message, session.key, session.agent)

@@ -1,0 +1,328 @@
+"""Why a chat, a person or a conversation got no answer: access first, then the last message."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from goclaw_py.gateway.queries import SEARCHED
+from goclaw_py.gateway.why import messages, runs, waits
+from goclaw_py.gateway.why.runs import Verdict
+from goclaw_py.gateway.why.sources import Sources, ago, between, who, whole
+from goclaw_py.model.explanation import Cure, Explanation, Step, Subject, SubjectKind
+from goclaw_py.model.ids import SessionKey
+from goclaw_py.model.messages import PeerKind, Target
+from goclaw_py.model.session_keys import AccessRules, DirectPolicy, GroupPolicy, peer_of
+from goclaw_py.model.targets import target_text
+from goclaw_py.ports.control import Asking
+from goclaw_py.ports.store import Chat, Letter, Person, Run, Session, Standing
+from goclaw_py.runs.tool_services import sessions_of
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A chat with what is known of it.
+
+    Args:
+        chat: Its row; None if nothing was noted about it.
+        sessions: Its conversations, the last active first.
+    """
+
+    target: Target
+    peer: PeerKind
+    chat: Chat | None
+    sessions: Sequence[Session]
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        kind = "group" if self.peer is PeerKind.GROUP else "chat"
+        known = self.chat.name if self.chat is not None else ""
+        return f"The {kind} {known or target_text(self.target)}"
+
+    @property
+    def subject(self) -> Subject:
+        """The chat as something that can be asked about."""
+        return Subject(SubjectKind.CHAT, target_text(self.target), self.name)
+
+
+async def place_of(src: Sources, target: Target) -> Place:
+    """Look at a chat, whether it was ever heard of or not."""
+    chat = await src.store.chat(whole(target))
+    agents = {rules.agent for rules in [src.rules_of(target)] if rules is not None}
+    keys = {key for agent in agents for key in sessions_of(agent, target)}
+    found = [one for key in keys if (one := await src.store.session(key)) is not None]
+    for session in await src.store.sessions(limit=SEARCHED):
+        inside = session.target is not None and whole(session.target) == whole(target)
+        if inside and session.key not in keys and target.thread is None:
+            found.append(session)
+    found.sort(key=lambda one: one.last_active_at, reverse=True)
+    return Place(target, _peer(target, chat, found), chat, found)
+
+
+def _peer(target: Target, chat: Chat | None, sessions: Sequence[Session]) -> PeerKind:
+    if chat is not None:
+        return chat.peer
+    if sessions:
+        return peer_of(sessions[0].key)
+    return PeerKind.GROUP if target.chat.startswith("-") else PeerKind.DIRECT
+
+
+# ---------------------------------------------------------------------------- chats
+
+
+async def explain(src: Sources, target: Target) -> Explanation:
+    """Explain what became of the last message of a chat."""
+    place = await place_of(src, target)
+    barred = await _barred(src, place) or await _unmentioned(src, place)
+    if barred is None and place.sessions:
+        return await explain_session(src, place.sessions[0].key, place.subject)
+    verdict = barred or _unheard(place)
+    steps = (*_seen(place), Step(None, verdict.code, _as_clause(verdict.answer)))
+    return Explanation(place.subject, src.now(), verdict.code, verdict.answer, steps, verdict.cures)
+
+
+def _as_clause(answer: str) -> str:
+    return answer[:1].lower() + answer[1:].rstrip(".")
+
+
+def _seen(place: Place) -> list[Step]:
+    chat, steps = place.chat, []
+    if chat is not None:
+        steps.append(Step(chat.first_seen_at, "seen", "seen for the first time"))
+        if chat.unmentioned_at is not None:
+            heard = "heard by a message that did not mention the bot"
+            steps.append(Step(chat.unmentioned_at, "unmentioned", heard))
+    if place.sessions:
+        last = place.sessions[0]
+        steps.append(Step(last.last_active_at, "active", f"last active as {last.key}"))
+    return steps
+
+
+def _unheard(place: Place) -> Verdict:
+    answer = (
+        f"Nothing from {target_text(place.target)} was ever accepted, and nothing keeps it out: "
+        "no message came in, or it was one that is not for this bot."
+    )
+    cures: tuple[Cure, ...] = (
+        Cure("Is its channel connected?", "goclaw why"),
+        Cure("Is it this chat? /whoami in the chat shows its id"),
+    )
+    if place.peer is PeerKind.GROUP:
+        privacy = "Telegram shows bots only what mentions them: /setprivacy at @BotFather"
+        cures = (*cures, Cure(privacy))
+    return Verdict("chat.unheard", answer, cures)
+
+
+async def _barred(src: Sources, place: Place) -> Verdict | None:
+    """What keeps a chat from being answered now."""
+    target, rules = place.target, src.rules_of(place.target)
+    account = f"{target.channel}/{target.account}"
+    if rules is None:
+        answer = f"{place.name} is on {account}, and no such account is set up here."
+        add = Cure(f"Set up [channels.{target.channel}] in goclaw.toml and start the gateway again")
+        return Verdict("chat.no_account", answer, (add, Cure("What is set up", "goclaw status")))
+    if place.chat is not None and place.chat.gone:
+        answer = f"{place.name} cannot be written to: {place.chat.gone}."
+        back = Cure(
+            "Let somebody write to the bot there (unblock it, or add it again); that is all"
+        )
+        return Verdict("chat.gone", answer, (back,))
+    access = rules.access
+    if access.trusted:
+        return None
+    if place.peer is PeerKind.GROUP:
+        return _group(place, access)
+    return await _direct(src, place, access)
+
+
+def _group(place: Place, access: AccessRules) -> Verdict | None:
+    chat, id_ = place.chat, place.target.chat
+    section = f"[channels.{place.target.channel}]"
+    allow = Cure("Let the agent listen there", f"goclaw groups allow {id_}")
+    if access.group is GroupPolicy.DISABLED:
+        answer = f"{place.name} is ignored, as all groups are: groups = disabled in {section}."
+        change = Cure(f'Set groups = "allowlist" under {section} in goclaw.toml')
+        return Verdict("chat.groups_disabled", answer, (change, allow))
+    if access.listed is False:
+        answer = f'{place.name} is ignored: enabled = false is set for it under chats."{id_}".'
+        change = Cure(
+            f'Set enabled = true under [channels.{place.target.channel}.chats."{id_}"]; '
+            "the settings go before goclaw groups allow"
+        )
+        return Verdict("chat.disabled_in_settings", answer, (change,))
+    decided = access.listed if access.listed is not None else (chat.allowed if chat else None)
+    if decided is False:
+        answer = f"{place.name} is ignored: an operator has denied it."
+        return Verdict("chat.denied", answer, (allow,))
+    if decided is None and access.group is GroupPolicy.ALLOWLIST:
+        known = "waits for a decision" if chat else "was never seen, and would wait for a decision"
+        answer = f"{place.name} {known}: until it is allowed, the agent is silent there."
+        return Verdict("chat.undecided", answer, (allow, Cure("All groups", "goclaw groups list")))
+    return None
+
+
+async def _unmentioned(src: Sources, place: Place) -> Verdict | None:
+    """The last message of a group was not meant for the bot."""
+    chat, rules = place.chat, src.rules_of(place.target)
+    if chat is None or chat.unmentioned_at is None or rules is None:
+        return None
+    if rules.access.trusted or not rules.access.mention:
+        return None
+    if place.sessions and await _last_heard_at(src, place.sessions[0]) >= chat.unmentioned_at:
+        return None
+    handle = src.handle(place.target)
+    bot = f"@{handle}" if handle else "the bot"
+    section = f"[channels.{place.target.channel}]"
+    answer = (
+        f"{place.name} was heard {ago(chat.unmentioned_at, src.now())}: the message did not "
+        f"mention {bot}, and mention = true holds there (goclaw.toml, {section})."
+    )
+    cures = (
+        Cure(f"Mention {bot}, or reply to one of its messages"),
+        Cure(
+            f"Or answer everything there: mention = false under {section[:-1]}"
+            f'.chats."{place.target.chat}"]'
+        ),
+    )
+    return Verdict("chat.unmentioned", answer, cures)
+
+
+async def _last_heard_at(src: Sources, session: Session) -> datetime:
+    """When the last message of a conversation came in; its run may have ended long after that."""
+    last = await src.store.runs(session=session.key, limit=1)
+    came = [letter.row.received_at for letter in await _letters(src, last)]
+    return session.last_active_at if session.waiting else max(came, default=session.last_active_at)
+
+
+async def _direct(src: Sources, place: Place, access: AccessRules) -> Verdict | None:
+    target, sender = place.target, place.target.chat
+    section = f"[channels.{target.channel}]"
+    if access.direct is DirectPolicy.DISABLED:
+        answer = f"{place.name} is ignored, as all direct chats are: direct = disabled."
+        change = Cure(f'Set direct = "pairing" under {section} in goclaw.toml')
+        return Verdict("chat.direct_disabled", answer, (change,))
+    if sender in access.allow:
+        return None
+    if place.chat is not None and place.chat.allowed is False:
+        answer = f"{place.name} is ignored: an operator has denied this person."
+        return Verdict("chat.denied", answer, (Cure("Undo it", f"goclaw pairing allow {sender}"),))
+    if access.direct is DirectPolicy.OPEN:
+        return None
+    if access.direct is DirectPolicy.ALLOWLIST:
+        answer = (
+            f"{place.name} is ignored: only those listed in allow may write (direct = allowlist)."
+        )
+        add = Cure(f'Add "{sender}" to allow under {section} in goclaw.toml')
+        return Verdict("chat.not_listed", answer, (add,))
+    if await _person(src, target) is not None:
+        return None
+    return await _stranger(src, place)
+
+
+async def _person(src: Sources, target: Target) -> Person | None:
+    people = await src.store.people()
+    key = target.channel, target.account, target.chat
+    return next((one for one in people if (one.channel, one.account, one.sender.id) == key), None)
+
+
+async def _stranger(src: Sources, place: Place) -> Verdict:
+    target = place.target
+    for one in await src.control.pairing_requests():
+        if (one.channel, one.account, one.sender.id) == (
+            target.channel,
+            target.account,
+            target.chat,
+        ):
+            return asks(src, one)
+    answer = (
+        f"{place.name} is of somebody whom nobody has approved, and no pairing code of theirs is "
+        "valid now."
+    )
+    cures = (
+        Cure("Let them write again: they get a new code, which is valid for 60 minutes"),
+        Cure("Then approve it", "goclaw pairing approve CODE"),
+    )
+    return Verdict("person.unknown", answer, cures)
+
+
+# ---------------------------------------------------------------------------- people
+
+
+def asks(src: Sources, one: Asking) -> Verdict:
+    """Somebody has a code and waits."""
+    left = between(src.now(), one.expires_at)
+    answer = (
+        f"{who(one.sender)} is not approved yet: a pairing code was sent "
+        f"{ago(one.created_at, src.now())} and is valid for {left}."
+    )
+    cures = (
+        Cure("Let them talk, with the code that they were shown", "goclaw pairing approve CODE"),
+        Cure("The same without owner commands", "goclaw pairing approve CODE --guest"),
+    )
+    return Verdict("person.asks", answer, cures)
+
+
+async def explain_person(src: Sources, one: Person) -> Explanation:
+    """Explain what an approved person may do, and what became of the last message."""
+    target = Target(one.channel, one.account, one.sender.id)
+    place = await place_of(src, target)
+    name = who(one.sender)
+    about = Subject(SubjectKind.PERSON, f"{one.channel}/{one.account}/{one.sender.id}", name)
+    steps = [Step(one.approved_at, "approved", f"{name} was approved as {one.standing.value}")]
+    barred = await _barred(src, place)
+    if barred is not None:
+        return Explanation(about, src.now(), barred.code, barred.answer, tuple(steps), barred.cures)
+    last = (
+        () if not place.sessions else (Cure("Their last message", f"goclaw why {place.subject}"),)
+    )
+    if one.standing is Standing.GUEST:
+        answer = (
+            f"{name} is a guest: they may talk, but owner commands (/queue MODE, /mute, the "
+            "checklist) are refused."
+        )
+        owner = (
+            Cure("Make them an owner: forget them first", f"goclaw pairing revoke {one.sender.id}"),
+            Cure("Then approve the new code that they get", "goclaw pairing approve CODE"),
+        )
+        return Explanation(about, src.now(), "person.guest", answer, tuple(steps), (*owner, *last))
+    answer = f"{name} is an owner: they may talk and use all commands."
+    return Explanation(about, src.now(), "person.owner", answer, tuple(steps), last)
+
+
+async def explain_asking(src: Sources, one: Asking) -> Explanation:
+    """Explain why somebody who asks to talk gets no answer."""
+    verdict, name = asks(src, one), who(one.sender)
+    about = Subject(SubjectKind.PERSON, f"{one.channel}/{one.account}/{one.sender.id}", name)
+    step = Step(one.created_at, "code_sent", f"{name} wrote and was sent a pairing code")
+    return Explanation(about, src.now(), verdict.code, verdict.answer, (step,), verdict.cures)
+
+
+# ---------------------------------------------------------------------------- conversations
+
+
+async def explain_session(
+    src: Sources, key: SessionKey, about: Subject | None = None
+) -> Explanation:
+    """Explain what became of the last message of a conversation, or of its last run."""
+    about = about or Subject(SubjectKind.SESSION, key)
+    view = await src.control.queue(key)
+    newest = max((*view.messages, *view.unanswered), key=lambda row: row.id, default=None)
+    last = await src.store.runs(session=key, limit=1)
+    answered = max((one.row.id for one in await _letters(src, last)), default=0)
+    if newest is not None and (not last or newest.id >= answered):
+        letter = await src.store.letter(newest.id)
+        if letter is not None:
+            return await messages.explain(src, letter, about)
+    if view.waiting:
+        return await waits.explain(src, view.waiting[0], about)
+    if last:
+        return await runs.explain(src, last[0], about)
+    answer = f"Nothing was asked in {key} that is still stored."
+    return Explanation(about, src.now(), "session.empty", answer)
+
+
+async def _letters(src: Sources, found: Sequence[Run]) -> Sequence[Letter]:
+    """The messages that the last run answers."""
+    return await src.store.letters_of(found[0].id) if found else ()

@@ -1,0 +1,198 @@
+"""Why a message was or was not delivered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from goclaw_py.gateway.why.sources import Sources, ago, between, brief, quoted, short
+from goclaw_py.model.explanation import Cure, Explanation, Step, Subject, SubjectKind
+from goclaw_py.model.targets import target_text
+from goclaw_py.ports.store import OutboxRow, OutboxState
+from goclaw_py.scheduler.views import ChannelState, Status
+
+LATE: Final = timedelta(seconds=10)
+"""A delivery that took longer is told as a late one."""
+
+_SEARCHED: Final = 1000
+_STOPPED: Final = "stopped"
+"""The error of a message that a ``/stop`` has given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What became of one message."""
+
+    code: str
+    clause: str
+    cures: tuple[Cure, ...] = ()
+
+
+def subject(row: OutboxRow) -> Subject:
+    """The message as something that can be asked about."""
+    return Subject(SubjectKind.OUTBOX, str(row.id), quoted(row.message.text))
+
+
+async def explain(src: Sources, row: OutboxRow) -> Explanation:
+    """Explain what became of a message on its way out."""
+    fate = await fate_of(src, row)
+    run = row.message.run_id
+    cures = [*fate.cures]
+    if run is not None:
+        cures.append(Cure("Why it was written", f"goclaw why run:{run}"))
+    where = target_text(row.message.target)
+    return Explanation(
+        subject=subject(row),
+        at=src.now(),
+        code=fate.code,
+        answer=f"The message {row.id} to {where} {fate.clause}.",
+        chain=tuple(steps(row)),
+        cures=tuple(cures),
+    )
+
+
+def steps(row: OutboxRow) -> list[Step]:
+    """What happened to a message, in order."""
+    run = f" by run {short(row.message.run_id)}" if row.message.run_id else ""
+    where = target_text(row.message.target)
+    found = [Step(row.created_at, "written", f"message {row.id} to {where} was written{run}")]
+    if row.state is OutboxState.SENT:
+        tries = f", at try {row.attempts}" if row.attempts > 1 else ""
+        unsure = " (an earlier try may have arrived too)" if row.possible_duplicate else ""
+        found.append(Step(row.sent_at, "sent", f"the channel confirmed it{tries}{unsure}"))
+        return found
+    if row.error and row.error != _STOPPED:
+        tries = f"try {row.attempts} failed" if row.attempts else "it failed"
+        found.append(Step(None, "refused", f"{tries}: {brief(row.error)}"))
+    if row.state is OutboxState.PENDING:
+        found.append(Step(row.next_attempt_at, "next_try", "the next try is due"))
+    else:
+        found.append(Step(None, row.state.value, _STATES[row.state]))
+    return found
+
+
+_STATES: Final = {
+    OutboxState.PENDING: "it waits to be sent",
+    OutboxState.SENDING: "it is being sent",
+    OutboxState.SENT: "it was sent",
+    OutboxState.DEAD: "it will not be tried again by itself",
+    OutboxState.DROPPED: "it was given up",
+}
+
+
+async def fate_of(src: Sources, row: OutboxRow) -> Fate:
+    """What became of a message, and what to do about it."""
+    retry = Cure("Send it again", f"goclaw outbox retry {row.id}")
+    match row.state:
+        case OutboxState.SENT:
+            return sent(row)
+        case OutboxState.DEAD:
+            return await _dead(src, row, retry)
+        case OutboxState.DROPPED if row.error == _STOPPED:
+            return Fate("delivery.stopped", "was given up, because /stop came before it was sent")
+        case OutboxState.DROPPED:
+            return Fate("delivery.dropped", "was given up by an operator", (retry,))
+        case _:
+            return await _unsent(src, row)
+
+
+def sent(row: OutboxRow) -> Fate:
+    """What became of a message that was sent."""
+    took = between(row.created_at, row.sent_at) if row.sent_at else "some time"
+    if row.possible_duplicate:
+        clause = (
+            "may have arrived twice: nobody confirmed the first try, so it was sent again "
+            f"({brief(row.error)})"
+            if row.error
+            else "may have arrived twice: nobody confirmed the first try, so it was sent again"
+        )
+        other = Cure("If all answers come twice: is another program at this bot?", "goclaw doctor")
+        return Fate("delivery.possible_duplicate", clause, (other,))
+    if row.sent_at is not None and row.sent_at - row.created_at > LATE:
+        because = f", at try {row.attempts}" if row.attempts > 1 else ""
+        last = f" (the last problem: {brief(row.error)})" if row.error else ""
+        show = Cure("Its tries and the last problem", f"goclaw outbox show {row.id}")
+        return Fate(
+            "delivery.late", f"was sent {took} after it was written{because}{last}", (show,)
+        )
+    return Fate("delivery.sent", f"was sent {took} after it was written")
+
+
+async def _dead(src: Sources, row: OutboxRow, retry: Cure) -> Fate:
+    why = brief(row.error or "the channel refused it")
+    target = row.message.target
+    chat = await src.store.chat(target)
+    gone = chat is not None and bool(chat.gone)
+    cures = [retry, Cure("Or give it up", f"goclaw outbox drop {row.id}")]
+    if gone:
+        again = "Let somebody write to the bot in that chat (unblock it, or add it again) first"
+        cures.insert(0, Cure(again))
+    code = "delivery.chat_gone" if gone else "delivery.dead"
+    return Fate(code, f"could not be delivered: {why}", tuple(cures))
+
+
+async def _unsent(src: Sources, row: OutboxRow) -> Fate:
+    """Why a message that is to be sent is not sent yet."""
+    now, target = src.now(), row.message.target
+    status = await src.status()
+    if status is None:
+        start = Cure("Start a gateway; it sends what waits", "goclaw run")
+        return Fate("delivery.no_gateway", "waits to be sent, and no gateway runs here", (start,))
+    if row.state is OutboxState.SENDING:
+        return Fate("delivery.sending", "is being sent right now")
+    waits = between(row.created_at, now)
+    before = await _before(src, row)
+    if before is not None:
+        see = Cure("Why that one waits", f"goclaw why outbox:{before.id}")
+        clause = f"waits behind message {before.id} to the same chat, which is not sent yet"
+        return Fate("delivery.behind", clause, (see,))
+    if row.error:
+        soon = "now" if row.next_attempt_at <= now else f"in {between(now, row.next_attempt_at)}"
+        clause = f"has failed {row.attempts} times and is tried again {soon}: {brief(row.error)}"
+        drop = Cure("Give it up", f"goclaw outbox drop {row.id}")
+        return Fate("delivery.retrying", clause, (*_channel_cures(status, row), drop))
+    see = Cure("The state of its channel", "goclaw status")
+    clause = f"has waited {waits} for its turn on {target.channel}/{target.account}"
+    return Fate("delivery.waits", clause, (see,))
+
+
+def _channel_cures(status: Status, row: OutboxRow) -> list[Cure]:
+    target, fine = row.message.target, (ChannelState.CONNECTED, ChannelState.WAITING)
+    is_down = any(
+        (view.name, view.account) == (target.channel, target.account) and view.state not in fine
+        for view in status.channels
+    )
+    return [Cure("Its channel is not connected", "goclaw why")] if is_down else []
+
+
+async def _before(src: Sources, row: OutboxRow) -> OutboxRow | None:
+    """The oldest unsent message to the same chat, if that is another one."""
+    target = row.message.target
+    key = target.channel, target.account, target.chat
+    unsent = [
+        one
+        for state in (OutboxState.PENDING, OutboxState.SENDING)
+        for one in await src.control.outbox(limit=_SEARCHED, state=state)
+        if (one.message.target.channel, one.message.target.account, one.message.target.chat) == key
+        and one.id < row.id
+    ]
+    return min(unsent, key=lambda one: one.id, default=None)
+
+
+async def find(src: Sources, channel: str, account: str, chat: str, name: str) -> list[OutboxRow]:
+    """Messages to a chat that the channel calls so, among the newest."""
+    rows = await src.control.outbox(limit=_SEARCHED)
+    return [
+        row
+        for row in rows
+        if (row.message.target.channel, row.message.target.account) == (channel, account)
+        and row.message.target.chat == chat
+        and row.external_id is not None
+        and name in (row.external_id, row.external_id.rpartition(":")[2])
+    ]
+
+
+def told(row: OutboxRow, src: Sources) -> str:
+    """A message in a few words: ``message 7 (“Done.”), 3 minutes ago``."""
+    return f"message {row.id} ({quoted(row.message.text)}), {ago(row.created_at, src.now())}"

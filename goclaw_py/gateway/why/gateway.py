@@ -1,0 +1,161 @@
+"""What is wrong with the gateway as a whole."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from goclaw_py.common.text import count
+from goclaw_py.gateway.why.sources import Sources, sentence
+from goclaw_py.model.explanation import Cure, Explanation, Step, Subject, SubjectKind
+from goclaw_py.ports.store import OutboxState
+from goclaw_py.scheduler.views import ChannelState, ChannelView, Status
+
+GATEWAY: Final = Subject(SubjectKind.GATEWAY, "gateway", "the gateway")
+
+_COMMAND: Final = re.compile(r"see: (goclaw [\w -]+)")
+_MANY: Final = 1000
+
+
+async def explain(src: Sources) -> Explanation:
+    """Explain what needs somebody now, the worst first."""
+    status = await src.status()
+    if status is None:
+        return await _none(src)
+    problems = _problems(status)
+    if not problems:
+        answer = "The gateway runs, its channels are connected, and nothing needs you."
+        return Explanation(GATEWAY, status.now, "gateway.fine", answer, _facts(status))
+    code, words, _ = problems[0]
+    more = count(len(problems) - 1, "more problem")
+    rest = "" if len(problems) == 1 else f" ({more}, below)"
+    steps = [Step(None, one[0], one[1]) for one in problems]
+    found = dict.fromkeys(cure for one in problems for cure in one[2])
+    answer = f"{sentence(words).rstrip('.')}{rest}."
+    return Explanation(GATEWAY, status.now, code, answer, tuple(steps), tuple(found))
+
+
+async def _none(src: Sources) -> Explanation:
+    """No gateway runs here: what waits for one."""
+    waiting = len(await src.control.letters(waiting=True, limit=_MANY))
+    unsent = len(await src.control.outbox(limit=_MANY, state=OutboxState.PENDING))
+    steps = (
+        Step(None, "inbox", f"{count(waiting, 'message')} waiting for an answer"),
+        Step(None, "outbox", f"{count(unsent, 'message')} waiting to be sent"),
+    )
+    answer = "No gateway runs here, so nothing is received, answered, sent or run."
+    cures = (
+        Cure("Start one", "goclaw run"),
+        Cure("If it ends at once: what stops it", "goclaw doctor"),
+    )
+    return Explanation(GATEWAY, src.now(), "gateway.none", answer, steps, cures)
+
+
+_Problem = tuple[str, str, tuple[Cure, ...]]
+"""A code, a clause, what to do."""
+
+
+def _problems(status: Status) -> list[_Problem]:
+    found: list[_Problem] = []
+    if status.draining:
+        restart = Cure("Start it again when it has ended", "goclaw run")
+        found.append(("gateway.draining", "the gateway is shutting down", (restart,)))
+    if status.backlog is None:
+        words = f"the database ({status.database}) does not answer"
+        doctor = Cure("What it answers, and what to change", "goclaw doctor")
+        found.append(("gateway.database", words, (doctor,)))
+    places = set()
+    for view in status.channels:
+        if view.detail or view.warning:
+            found.append(_channel(view))
+            places.add(f"{view.name}/{view.account}: ")
+    for warning in status.warnings:
+        is_told = any(map(warning.startswith, places))
+        if not is_told and (status.backlog is not None or "channels: " not in warning):
+            found.append(_warning(warning))
+    return found
+
+
+def _warning(text: str) -> _Problem:
+    """A warning of the status; many name the command that shows more."""
+    command = _COMMAND.search(text)
+    cures = (Cure("Which", command[1].strip()),) if command else ()
+    for part, code, extra in _WARNINGS:
+        if part in text:
+            return code, text, (*cures, *extra)
+    return "gateway.warning", text, cures
+
+
+_WARNINGS: Final = (
+    (
+        "could not be delivered",
+        "gateway.dead_deliveries",
+        (Cure("Why one was not", "goclaw why outbox:ID"),),
+    ),
+    (
+        "could not be worked on",
+        "gateway.unanswered",
+        (Cure("Why one was not", "goclaw why inbox:ID"),),
+    ),
+    ("your decision", "gateway.undecided", (Cure("Decide", "goclaw groups allow ID"),)),
+    (
+        "its provider is down",
+        "gateway.outage",
+        (Cure("Check key, address and model of the agent", "goclaw doctor"),),
+    ),
+    (
+        "has other settings",
+        "gateway.settings_differ",
+        (Cure("What differs", "goclaw nodes list"),),
+    ),
+    ("runs release", "gateway.release_differs", (Cure("The nodes", "goclaw nodes list"),)),
+    (
+        "the clock of this machine",
+        "gateway.clock",
+        (Cure("Follow a time server", "timedatectl set-ntp true"),),
+    ),
+    ("is full", "gateway.lane_full", (Cure("More at once", "goclaw lanes set main N"),)),
+)
+
+
+def _channel(view: ChannelView) -> _Problem:
+    place = f"{view.name}/{view.account}"
+    words = f"channel {place} ({view.state.value}): {view.detail}"
+    if not view.detail:
+        words = f"channel {place}: {view.warning}"
+        return "channel.warning", words, (Cure("Check what its server says", "goclaw doctor"),)
+    return f"channel.{view.state.value}", words, _CHANNEL[view.state]
+
+
+_CHANNEL: Final[dict[ChannelState, tuple[Cure, ...]]] = {
+    ChannelState.STARTING: (Cure("Wait a moment", "goclaw status"),),
+    ChannelState.WAITING: (Cure("Which node receives for it", "goclaw nodes list"),),
+    ChannelState.CONNECTED: (),
+    ChannelState.RECONNECTING: (
+        Cure("It retries by itself; check the network of this machine", "goclaw doctor"),
+    ),
+    ChannelState.CONFLICT: (
+        Cure("End the other program with this bot's token, or give one of them another bot"),
+    ),
+    ChannelState.UNAUTHORIZED: (
+        Cure(
+            "Get the token again from @BotFather (/token) and put it into token_file; a gateway "
+            "reads it again by itself"
+        ),
+        Cure("Check it", "goclaw doctor"),
+    ),
+    ChannelState.STOPPED: (
+        Cure(
+            "Put a valid token into token_file; without one, restart after a change of goclaw.toml"
+        ),
+        Cure("Check it", "goclaw doctor"),
+    ),
+}
+
+
+def _facts(status: Status) -> tuple[Step, ...]:
+    lanes = ", ".join(f"{lane.name} {lane.active}/{lane.concurrency}" for lane in status.lanes)
+    return (
+        Step(status.started_at, "started", f"node {status.node} started, release {status.release}"),
+        Step(None, "lanes", f"lanes: {lanes}"),
+    )

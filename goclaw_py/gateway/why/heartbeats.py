@@ -1,0 +1,101 @@
+"""Why a heartbeat was silent, or was not."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from goclaw_py.gateway.why.sources import Sources, short
+from goclaw_py.heartbeat import status_texts as wording
+from goclaw_py.heartbeat.models import Beat, BeatStatus, Skip
+from goclaw_py.heartbeat.views import HeartbeatView
+from goclaw_py.model.explanation import Cure, Explanation, Step, Subject, SubjectKind
+from goclaw_py.model.ids import AgentName
+
+_SHOWN: Final = 5
+
+
+def subject(agent: AgentName) -> Subject:
+    """The heartbeat of an agent as something that can be asked about."""
+    return Subject(SubjectKind.HEARTBEAT, agent, f"the heartbeat of agent {agent}")
+
+
+async def explain(src: Sources, agent: AgentName) -> Explanation:
+    """Explain the last heartbeat of an agent, or why there is none."""
+    desk = src.control.heartbeats
+    view = await desk.view(agent)
+    last, coming = wording.why(view)
+    # What holds now goes before the past: a heartbeat that is off has no better answer.
+    stands = _state(view)
+    answer = coming if stands or view.last is None else last
+    beats = await desk.log(agent, limit=_SHOWN)
+    steps = [*map(_step, reversed(beats)), Step(None, "next", coming)]
+    code = f"heartbeat.{stands or _result(view)}"
+    return Explanation(
+        subject(agent), src.now(), code, answer, tuple(steps), tuple(_cures(view, stands, beats))
+    )
+
+
+def _state(view: HeartbeatView) -> str:
+    """What keeps it from running now, "" if nothing does."""
+    heart = view.heartbeat
+    if heart.interval is None:
+        return "off_by_settings"
+    if heart.switched is False:
+        return "off"
+    if heart.muted_until is not None and heart.muted_until > view.now:
+        return "muted"
+    if view.current is not None and view.current.status is BeatStatus.DEFERRED:
+        return "busy"
+    return "running" if view.current is not None else ""
+
+
+def _result(view: HeartbeatView) -> str:
+    """What came of the last one."""
+    if view.last is None:
+        return "none_yet"
+    if wording.is_undelivered(view.last):
+        return "undelivered"
+    return (view.last.skip or view.last.status).value
+
+
+def _step(beat: Beat) -> Step:
+    run = f" (run {short(beat.runs[-1])})" if beat.runs else ""
+    return Step(beat.claimed_at, beat.outcome.replace(":", "_"), wording.outcome_words(beat) + run)
+
+
+def _cures(view: HeartbeatView, stands: str, beats: list[Beat]) -> list[Cure]:
+    agent, last = view.heartbeat.agent, view.last
+    match stands:
+        case "off_by_settings":
+            return [Cure("Set enabled and interval under [heartbeat] in goclaw.toml")]
+        case "off":
+            return [Cure("Turn it on", f"goclaw heartbeat on {agent}")]
+        case "muted":
+            return [Cure("End the mute", f"goclaw heartbeat mute off --agent {agent}")]
+        case "busy" | "running":
+            return [Cure("What the agent does now", "goclaw runs --active")]
+    found = [] if last is None else _by_result(last, agent)
+    if last is not None and (advice := wording.advice(last, view.heartbeat)) and not found:
+        found.append(Cure(advice))
+    if beats and beats[0].runs:
+        found.append(Cure("The run of the last one", f"goclaw why run:{beats[0].runs[-1]}"))
+    found.append(Cure("What one would do now", f"goclaw heartbeat run {agent} --dry-run"))
+    return found
+
+
+def _by_result(beat: Beat, agent: AgentName) -> list[Cure]:
+    match beat.skip:
+        case Skip.NO_FILE | Skip.EMPTY:
+            return [Cure("Give it something to do", f"goclaw heartbeat add --agent {agent} TEXT")]
+        case Skip.QUIET_HOURS:
+            return [Cure("Other hours: active_hours under [heartbeat] in goclaw.toml")]
+        case Skip.BUDGET:
+            return [Cure("Give it more: [heartbeat.budget] day in goclaw.toml")]
+        case _:
+            pass
+    if wording.is_undelivered(beat):
+        return [
+            Cure(wording.advice(beat)),
+            Cure("The message, and why", "goclaw outbox list --state dead"),
+        ]
+    return []

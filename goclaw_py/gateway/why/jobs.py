@@ -1,0 +1,253 @@
+"""Why a job did or did not run, and why nobody was told."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from goclaw_py.common.time_texts import at, friendly
+from goclaw_py.gateway.why.runs import Verdict
+from goclaw_py.gateway.why.sources import Sources, between, brief, quoted, short
+from goclaw_py.jobs.execution_models import ENDED_BADLY, Logged, Status, Why
+from goclaw_py.jobs.models import Job, JobState, Notify
+from goclaw_py.jobs.view_texts import obstacle, plan, waits, why_words
+from goclaw_py.model.explanation import Cure, Explanation, Step, Subject, SubjectKind
+from goclaw_py.model.owners import Maker
+from goclaw_py.ports.jobs import Asker
+
+OPERATOR: Final = Asker(None, Maker.OPERATOR)
+
+_SHOWN: Final = 5
+_OVERDUE_S: Final = 60.0
+"""A job that is due for longer than this will not come by itself."""
+
+
+def subject(job: Job) -> Subject:
+    """The job as something that can be asked about."""
+    return Subject(SubjectKind.JOB, job.id, job.spec.title)
+
+
+async def explain(src: Sources, job: Job) -> Explanation:
+    """Explain the last time of a job, or why it has none."""
+    log = await src.control.jobs.log(job.id, OPERATOR, limit=_SHOWN)
+    verdict = await _judge(src, job, log)
+    made = Step(job.created_at, "made", f"made by {_MAKERS[job.maker]}: {plan(job)}")
+    steps = [made, *(_step(row) for row in reversed(log))]
+    if job.next_run_at is not None and job.state is JobState.ACTIVE:
+        steps.append(Step(job.next_run_at, "next", "the next time it is due"))
+    return Explanation(
+        subject(job), src.now(), verdict.code, verdict.answer, tuple(steps), verdict.cures
+    )
+
+
+async def explain_deleted(src: Sources, log: list[Logged]) -> Explanation:
+    """Explain a job that is gone, by what is left of it; its newest occurrence comes first."""
+    last = log[0]
+    verdict = _deleted(last)
+    about = Subject(SubjectKind.JOB, last.job, last.slug)
+    chain = tuple(_step(row) for row in reversed(log[:_SHOWN]))
+    return Explanation(about, src.now(), verdict.code, verdict.answer, chain, verdict.cures)
+
+
+_MAKERS: Final = {
+    Maker.OPERATOR: "an operator",
+    Maker.MODEL: "an agent",
+    Maker.PERSON: "a person in a chat",
+}
+
+
+def _deleted(last: Logged) -> Verdict:
+    if last.status is Status.OK:
+        answer = f"The job {last.slug} ran and was deleted after that, as jobs are that run once."
+        keep = Cure("Keep such jobs: delete_after_run = false in the policy of the scheduler")
+        return Verdict("job.done_and_deleted", answer, (_log_of(last), keep))
+    answer = f"The job {last.slug} was deleted; its last time {_clause(last)}."
+    return Verdict("job.deleted", answer, (_log_of(last),))
+
+
+def _log_of(row: Logged) -> Cure:
+    return Cure("What is left of it", f"goclaw cron runs --job {row.job}")
+
+
+# ---------------------------------------------------------------------------- what became of it
+
+
+async def _judge(src: Sources, job: Job, log: list[Logged]) -> Verdict:
+    name, slug = f"The job {job.spec.title}", job.spec.slug
+    if job.state is not JobState.ACTIVE or not src.control.jobs.enabled:
+        return _obstacle(src, job, log)
+    if job.running is not None:
+        return await _running(src, job, log)
+    if job.next_run_at is None:
+        new = Cure("Give it another schedule", f"goclaw cron edit {slug} --at TIME")
+        return Verdict("job.never_again", f"{name} is active, and never due again.", (new,))
+    late_s = (src.now() - job.next_run_at).total_seconds()
+    if late_s > _OVERDUE_S and await src.status() is None:
+        start = Cure("Start a gateway; jobs run in it", "goclaw run")
+        answer = f"{name} was due {between(job.next_run_at, src.now())} ago: no gateway runs here."
+        return Verdict("job.no_gateway", answer, (start,))
+    if log:
+        return await _last(src, job, log[0])
+    due = friendly(job.next_run_at, job.spec.zone, src.now())
+    answer = f"{name} has not been due yet: it runs {due} ({job.spec.zone})."
+    cures = (
+        Cure("Its next times, in its zone and in yours", f"goclaw cron next --job {slug}"),
+        Cure("Run it now", f"goclaw cron run {slug}"),
+        Cure("Another zone", f"goclaw cron edit {slug} --tz ZONE"),
+    )
+    return Verdict("job.not_yet", answer, cures)
+
+
+def _obstacle(src: Sources, job: Job, log: list[Logged]) -> Verdict:
+    """It does not run at all."""
+    desk, slug = src.control.jobs, job.spec.slug
+    resume = Cure("Let it run again", f"goclaw cron resume {slug}")
+    answer = f"The job {job.spec.title} does not run: {obstacle(job, is_enabled=desk.enabled)}."
+    match job.state:
+        case JobState.PAUSED:
+            return Verdict("job.paused", answer, (resume,))
+        case JobState.DISABLED:
+            return Verdict("job.disabled", answer, (*_run_cures(log), resume))
+        case JobState.COMPLETED:
+            again = Cure("Give it a new schedule", f"goclaw cron edit {slug} --at TIME")
+            return Verdict("job.completed", answer, (again,))
+        case JobState.FAILED:
+            now = Cure("Run it now", f"goclaw cron run {slug}")
+            return Verdict("job.failed", answer, (*_run_cures(log), now))
+        case JobState.ACTIVE:
+            on = Cure("Switch jobs on: enabled = true under [scheduler] in goclaw.toml")
+            return Verdict("job.scheduler_off", answer, (on,))
+
+
+async def _running(src: Sources, job: Job, log: list[Logged]) -> Verdict:
+    if log and log[0].waits_for is not None and not log[0].runs:
+        return _waiting(job, log[0])
+    run = log[0].runs[-1] if log and log[0].runs else None
+    due = log[0].claimed_at if log else job.updated_at
+    lasts = between(due, src.now())
+    node = log[0].node if log else None
+    if node is not None and not await src.is_reachable(node):
+        answer = f"The job {job.spec.title} was cut: node {node}, which ran it, does not answer."
+        start = Cure("A gateway that runs takes it over within 15 s", "goclaw status")
+        return Verdict("job.node_lost", answer, (start,))
+    if run is None:
+        answer = f"The job {job.spec.title} was taken up {lasts} ago and waits for a run."
+        cures: tuple[Cure, ...] = (Cure("Who is in lane cron, and who waits", "goclaw lanes"),)
+        return Verdict("job.waits", answer, cures)
+    answer = f"The job {job.spec.title} is running, for {lasts} now."
+    return Verdict("job.running", answer, (Cure("What it does", f"goclaw why run:{run}"),))
+
+
+def _waiting(job: Job, row: Logged) -> Verdict:
+    """Its session has another run, here or on another node."""
+    cures = [Cure("All that runs and waits there", f"goclaw queue {row.waits_for}")]
+    if row.blocking_run:
+        cures.append(Cure("The run at work there", f"goclaw why run:{row.blocking_run}"))
+    answer = f"The job {job.spec.title} {waits(row)}."
+    return Verdict("job.waits_for_session", answer, tuple(cures))
+
+
+async def _last(src: Sources, job: Job, row: Logged) -> Verdict:
+    """What became of the newest of its times."""
+    zone, now = job.spec.zone, src.now()
+    begin = f"The last time of job {job.spec.title}, {at(row.scheduled_at, zone)},"
+    code = f"job.{(row.why or row.status).value}"
+    cures = [*_cures(job, row), *_run_cures([row])]
+    clause = _clause(row)
+    if row.status is Status.OK and row.why is None and job.spec.notify is Notify.NEVER:
+        code, clause = "job.tells_nobody", "ran well; nobody is told, because the job wants it so"
+        tell = Cure("Tell its results", f"goclaw cron edit {job.spec.slug} --notify always")
+        cures.insert(0, tell)
+    elif row.status is Status.OK and row.why is None and row.delivery == "pending":
+        code, clause = "job.delivery_pending", "ran well, and its message waits to be sent"
+    elif row.status is Status.OK and row.why is None and row.delivery == "dead":
+        code, clause = "job.undelivered", "ran well, and its message could not be delivered"
+        cures.insert(0, Cure("The message, and why", "goclaw outbox list --state dead"))
+    next_at = (
+        ""
+        if job.next_run_at is None
+        else f" It is due again {friendly(job.next_run_at, zone, now)}."
+    )
+    return Verdict(code, f"{begin} {clause}.{next_at}", tuple(cures))
+
+
+def _clause(row: Logged) -> str:
+    """How one of its times ended: ``was skipped: there was no work for it``."""
+    verb = _VERBS[row.status]
+    cause = why_words(row.why) if row.why else ""
+    error = brief(row.error)
+    told = f"{verb}: {cause}" if cause else verb
+    if not error:
+        return told
+    return f"{told} ({error})" if cause else f"{told}: {error}"
+
+
+_VERBS: Final = {
+    Status.RUNNING: "is running",
+    Status.WAITING: "waits for its session",
+    Status.OK: "ran well",
+    Status.FAILED: "failed",
+    Status.TIMED_OUT: "ran out of time",
+    Status.CANCELLED: "was stopped",
+    Status.SKIPPED: "was skipped",
+    Status.INTERRUPTED: "was cut by a shutdown",
+    Status.LOST: "was lost: its process died",
+    Status.NO_ROUTE: "ran well, and there was no chat to send its result to",
+    Status.UNDELIVERED: "ran well, and the channel did not take its result",
+}
+
+
+def _step(row: Logged) -> Step:
+    by_hand = " (by hand)" if row.by_hand else ""
+    said = f"; it said {quoted(row.output)}" if row.output.strip() else ""
+    sent = f"; its message: {row.delivery}" if row.delivery else ""
+    runs = f"; run {short(row.runs[-1])}" if row.runs else ""
+    words = f"due{by_hand}: {_clause(row)}{said}{sent}{runs}"
+    return Step(row.scheduled_at, f"occurrence_{row.status.value}", words)
+
+
+# ---------------------------------------------------------------------------- cures
+
+
+def _run_cures(log: list[Logged]) -> list[Cure]:
+    """The run of the newest time, if it had one."""
+    run = log[0].runs[-1] if log and log[0].runs else None
+    return [] if run is None else [Cure("The run of that time", f"goclaw why run:{run}")]
+
+
+def _cures(job: Job, row: Logged) -> list[Cure]:
+    """What to do about the newest time."""
+    wanted = _BY_STATUS.get(row.status) or (_BY_WHY.get(row.why, ()) if row.why else ())
+    if not wanted and row.status in (*ENDED_BADLY, Status.CANCELLED):
+        wanted = (_NOW,)
+    return [Cure(words, command.format(slug=job.spec.slug)) for words, command in wanted]
+
+
+_NOW: Final = ("Run it now", "goclaw cron run {slug}")
+_TO: Final = (
+    ("Choose a chat for its results", "goclaw cron edit {slug} --to TARGET"),
+    ("Or write to the agent in the chat that it should tell", ""),
+)
+_BUSY: Final = (
+    ("Let it wait for its turn", "goclaw cron edit {slug} --policy on_busy=queue"),
+    _NOW,
+)
+_BY_STATUS: Final = {Status.NO_ROUTE: _TO, Status.UNDELIVERED: _TO}
+_BY_WHY: Final = {
+    Why.MISSED: (
+        _NOW,
+        ("Make up for missed times", "goclaw cron edit {slug} --policy misfire=once"),
+    ),
+    Why.BUSY: _BUSY,
+    Why.AT_CAPACITY: _BUSY,
+    Why.NO_WORK: (("It runs when its source has work", "goclaw cron show {slug}"),),
+    Why.TOO_FREQUENT: (("A longer interval", "goclaw cron edit {slug} --every INTERVAL"),),
+    Why.BUDGET: (
+        ("Give it more", "goclaw cron edit {slug} --policy usd=2 --policy turns=30"),
+        _NOW,
+    ),
+    Why.NO_NOTIFY: (
+        ("Tell every result", "goclaw cron edit {slug} --notify always"),
+        ("Or let its prompt ask for a reply that begins with [NOTIFY]", ""),
+    ),
+    Why.OUTAGE: (("Check key, address and model of its agent", "goclaw doctor"), _NOW),
+}

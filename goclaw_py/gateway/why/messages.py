@@ -1,0 +1,161 @@
+"""Why a message that came in was or was not answered."""
+
+from __future__ import annotations
+
+from goclaw_py.common.text import is_blank
+from goclaw_py.gateway.why import outcomes, runs, waits
+from goclaw_py.gateway.why.runs import Verdict
+from goclaw_py.gateway.why.sources import Sources, brief, quoted, sentence, short, span
+from goclaw_py.model.chat_commands import our_command_of
+from goclaw_py.model.explanation import Cure, Explanation, Step, Subject, SubjectKind
+from goclaw_py.model.messages import InboundMessage
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.ports.store import Letter
+
+
+def subject(letter: Letter) -> Subject:
+    """The message as something that can be asked about."""
+    return Subject(SubjectKind.INBOX, str(letter.row.id), quoted(letter.row.message.text))
+
+
+async def explain(src: Sources, letter: Letter, about: Subject | None = None) -> Explanation:
+    """Explain a message; ``about``: what was asked about, if that is something else."""
+    about = about or subject(letter)
+    row = letter.row
+    if row.run_id is not None:
+        found = await src.store.find_run(row.run_id)
+        if found:
+            return await runs.explain(src, found[0], about)
+    verdict, steps = await _without_run(src, letter)
+    chain = (runs.received(letter), *steps)
+    return Explanation(about, src.now(), verdict.code, verdict.answer, chain, verdict.cures)
+
+
+async def _without_run(src: Sources, letter: Letter) -> tuple[Verdict, list[Step]]:
+    row = letter.row
+    if row.outcome is None:
+        verdict = await _pending(src, letter)
+        return verdict, [Step(None, verdict.code, _clause(verdict))]
+    if row.outcome is Outcome.COMPLETED:
+        verdict = await _handled(src, row.message)
+    else:
+        verdict = _ended(letter, row.outcome, row.reason)
+    return verdict, [Step(row.finished_at, verdict.code, _clause(verdict))]
+
+
+def _clause(verdict: Verdict) -> str:
+    """An answer as one of the decisions."""
+    return verdict.answer[:1].lower() + verdict.answer[1:].rstrip(".")
+
+
+def _ended(letter: Letter, outcome: Outcome, reason: Reason | None) -> Verdict:
+    end = outcomes.End(outcome, reason, agent=letter.agent)
+    answer = f"The message {quoted(letter.row.message.text)} {outcomes.clause(end)}."
+    return Verdict(outcomes.code(end), answer, tuple(outcomes.cures(end, retry=letter.row.id)))
+
+
+async def _handled(src: Sources, message: InboundMessage) -> Verdict:
+    """It was dealt with, and no run was needed."""
+    if message.edits is not None:
+        return await _edited(src, message)
+    if our_command_of(message) is not None:
+        name = message.text.split()[0] if message.text.split() else "a button"
+        return Verdict("message.command", f"It is a command ({name}), and was carried out.")
+    if is_blank(message.text) and not message.attachments:
+        what = message.unsupported or "an empty message"
+        again = Cure("Send it as text, a picture or a file")
+        answer = f"It holds nothing that an agent can be given ({what}); its sender was told so."
+        return Verdict("message.unreadable", answer, (again,))
+    return Verdict("message.handled", "It was dealt with, and no run was needed.")
+
+
+async def _edited(src: Sources, message: InboundMessage) -> Verdict:
+    """An edit changes what waits, and is only noted afterwards (SPEC CHAN-6)."""
+    target = message.target
+    original = await src.store.letter_named(target.channel, target.account, message.edits or "")
+    if original is not None and original.row.run_id is not None:
+        answer = (
+            "It is an edit of a message that a run had begun with, so it was only noted in the "
+            "history; no run answers it."
+        )
+        again = Cure("Send the text as a new message")
+        return Verdict("message.edit_too_late", answer, (again,))
+    see = (Cure("That message", f"goclaw why inbox:{original.row.id}"),) if original else ()
+    answer = "It is an edit of a message that still waited, and replaced its text."
+    return Verdict("message.edit", answer, see)
+
+
+# ---------------------------------------------------------------------------- not done
+
+
+async def _pending(src: Sources, letter: Letter) -> Verdict:
+    dropped = src.dropped(letter)
+    if dropped is not None:
+        return _ended(letter, dropped.outcome, dropped.reason)
+    if src.works is None:
+        return await _without_gateway(src, letter)
+    turn = src.turn(letter)
+    if turn is not None and turn.kept_since is not None and src.view(turn.id) is None:
+        return _kept(src, letter)
+    if src.works.dispatcher.draining:
+        restart = Cure("Start the gateway again", "goclaw run")
+        answer = "The gateway is shutting down; the message is kept and runs after the restart."
+        return Verdict("waits.restart", answer, (restart,))
+    view = None if turn is None else src.view(turn.id)
+    if turn is None or view is None:
+        return await _elsewhere(src, letter)
+    if view.waits_for is None:
+        answer = f"Run {short(view.id)} has taken it in and is at work."
+        follow = Cure("What it does, as it happens", f"goclaw runs follow {letter.session}")
+        return Verdict("run.running", answer, (follow,))
+    return waits.judge(src, view)
+
+
+async def _without_gateway(src: Sources, letter: Letter) -> Verdict:
+    session = await src.store.session(letter.session)
+    if session is not None and session.owner and await src.is_reachable(session.owner):
+        return _of_node(session.owner)
+    answer = "It is stored and waits: no gateway runs here."
+    return Verdict("waits.gateway", answer, (Cure("Start one; it answers it", "goclaw run"),))
+
+
+def _of_node(node: str) -> Verdict:
+    answer = f"Its conversation belongs to node {node}, which works on it."
+    show = Cure("How that node is; ask there for more", f"goclaw why node:{node}")
+    return Verdict("waits.node", answer, (show,))
+
+
+async def _elsewhere(src: Sources, letter: Letter) -> Verdict:
+    """No turn of this gateway answers it."""
+    session, works = await src.store.session(letter.session), src.works
+    owner = None if session is None else session.owner
+    if owner and works is not None and owner != works.node():
+        if await src.is_reachable(owner):
+            return _of_node(owner)
+        answer = f"It waits for the messages of node {owner}, which died, to be taken over (15 s)."
+        return Verdict("waits.recovery", answer, (Cure("The nodes", "goclaw nodes list"),))
+    target = letter.row.message.target
+    if src.rules_of(target) is None:
+        place = f"{target.channel}/{target.account}"
+        answer = f"It waits for a gateway with the account {place}; this one has none."
+        cure = Cure(f"Set up {place} in goclaw.toml and start the gateway again")
+        return Verdict("waits.account", answer, (cure,))
+    answer = "It is stored, and a run for it is about to be made."
+    return Verdict("waits.soon", answer, (Cure("Look again", f"goclaw queue {letter.session}"),))
+
+
+def _kept(src: Sources, letter: Letter) -> Verdict:
+    """The provider of its agent is down (SPEC AGENT-8)."""
+    assert src.works is not None
+    views = {view.agent: view for view in src.works.outages.views()}
+    outage = views.get(letter.agent)
+    since = f" for {span(outage.for_s)}: {brief(outage.cause)}" if outage else ""
+    answer = sentence(
+        f"the provider of agent {letter.agent} is down{since}; the message is kept, and answered "
+        "when it is back"
+    )
+    cures = (
+        Cure("Check key, address and model of the agent", "goclaw doctor"),
+        Cure("Or take the message back: /stop in the chat", f"goclaw stop {letter.session}"),
+    )
+    return Verdict("waits.outage", answer, cures)

@@ -1,0 +1,67 @@
+"""How a node is, and why it does no work."""
+
+from __future__ import annotations
+
+from goclaw_py.cluster.membership import differences
+from goclaw_py.gateway.why.runs import Verdict
+from goclaw_py.gateway.why.sources import Sources, ago, between
+from goclaw_py.model.explanation import Cure, Explanation, Step, Subject, SubjectKind
+from goclaw_py.ports.control import NodesView
+from goclaw_py.ports.store import Node
+
+
+def subject(node: Node) -> Subject:
+    """The node as something that can be asked about."""
+    return Subject(SubjectKind.NODE, node.id, f"process {node.pid} on {node.machine}")
+
+
+async def explain(src: Sources, node: Node) -> Explanation:
+    """Explain the state of a gateway."""
+    view = await src.control.nodes()
+    verdict = _judge(view, node)
+    told = node.state
+    places = ", ".join(told.places) or "nothing"
+    steps = [
+        Step(node.started_at, "started", f"started on {node.machine}, release {node.release}"),
+        Step(
+            None,
+            "work",
+            f"{told.running} runs at work, {told.waiting} waiting, receives {places}",
+        ),
+        Step(
+            node.lease_until, "lease", f"its lease {'ends' if node.is_live(view.at) else 'ended'}"
+        ),
+    ]
+    return Explanation(
+        subject(node), view.at, verdict.code, verdict.answer, tuple(steps), verdict.cures
+    )
+
+
+def _judge(view: NodesView, node: Node) -> Verdict:
+    begin = f"Node {node.id} (process {node.pid} on {node.machine})"
+    if not node.is_live(view.at):
+        answer = (
+            f"{begin} does not answer: its lease ended {ago(node.lease_until, view.at)}, and other "
+            "nodes take over its work."
+        )
+        again = Cure("If it is to come back: start it again on its machine", "goclaw run")
+        return Verdict("node.expired", answer, (again, Cure("The nodes", "goclaw nodes list")))
+    if node.state.draining:
+        answer = f"{begin} is shutting down: it takes nothing new and ends when its runs have."
+        watch = Cure("Watch it end", "goclaw nodes list --watch")
+        return Verdict("node.draining", answer, (watch,))
+    here = next((one for one in view.nodes if one.id == view.here), None)
+    line = differences(here, node) if here is not None and here.id != node.id else ""
+    if line:
+        show = Cure("What differs", f"goclaw nodes show {node.id}")
+        return Verdict("node.differs", f"{begin} is not like this one: {line}.", (show,))
+    if abs(node.state.skew_s) >= _SKEW_S:
+        answer = f"{begin} has a clock that is {abs(node.state.skew_s):.0f} s off the database's."
+        sync = Cure("Let its machine follow a time server", "timedatectl set-ntp true")
+        return Verdict("node.clock", answer, (sync,))
+    up = between(node.started_at, view.at)
+    return Verdict("node.live", f"{begin} works as it should, for {up} now.")
+
+
+_SKEW_S = 2.0
+"""A clock that is further off is a warning (SPEC NODE-1)."""

@@ -1,0 +1,99 @@
+"""What the ends of messages and runs mean: a code, a clause, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from goclaw_py.gateway.why.sources import brief
+from goclaw_py.model.explanation import Cure
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.scheduler import texts
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a message or a run ended otherwise than with an answer."""
+
+    outcome: Outcome
+    reason: Reason | None = None
+    error: str = ""
+    agent: str = "NAME"
+
+
+def code(end: End) -> str:
+    """The name of the end: ``ended.queue_full``, ``ended.failed``."""
+    return f"ended.{(end.reason or end.outcome).value}"
+
+
+def clause(end: End) -> str:
+    """The end as a clause: ``was dropped: the queue was full, and the oldest goes``."""
+    verb = _VERBS[end.outcome]
+    if end.reason is not None:
+        cause = texts.reason_words(end.reason)
+        error = f" ({brief(end.error)})" if end.error else ""
+        return f"{verb}: {cause}{error}"
+    return f"{verb}: {brief(end.error)}" if end.error else verb
+
+
+_VERBS: Final = {
+    Outcome.COMPLETED: "completed",
+    Outcome.FAILED: "failed",
+    Outcome.CANCELLED: "was cancelled",
+    Outcome.DROPPED: "was dropped",
+    Outcome.REJECTED: "was not taken",
+    Outcome.TIMED_OUT: "ran out of time",
+    Outcome.ABANDONED: "ignored its cancellation and was given up",
+    Outcome.INTERRUPTED: "was interrupted, and its messages run again",
+    Outcome.LOST: "was lost",
+}
+
+
+def cures(end: End, *, run: str | None = None, retry: int | None = None) -> Iterator[Cure]:
+    """What to do about an end. ``retry``: the message that can be answered again."""
+    yield from _own_cures(end)
+    if retry is not None and end.outcome is not Outcome.INTERRUPTED:
+        yield Cure("Let the agent answer it again", f"goclaw inbox retry {retry}")
+    if run is not None and end.reason not in (Reason.STOPPED, Reason.STOPPED_ALL):
+        yield Cure("Everything about the run", f"goclaw runs show {run}")
+
+
+def _own_cures(end: End) -> Iterator[Cure]:
+    match end.reason:
+        case Reason.QUEUE_DROPPED | Reason.QUEUE_FULL:
+            yield Cure("Let what waits become one message: write /queue collect in the chat")
+            yield Cure("Or let more wait: capacity = N under [queue] in goclaw.toml")
+        case Reason.NEWER_MESSAGE:
+            yield Cure(
+                "Keep messages that wait: write /queue default in the chat (its mode is interrupt)"
+            )
+        case Reason.RUN_TIMEOUT:
+            yield Cure("Give runs more time: timeout under [runs] in goclaw.toml")
+        case Reason.DEADLINE:
+            yield Cure("Give messages more time: deadline under [runs] in goclaw.toml")
+        case Reason.BUDGET:
+            yield Cure(f"Give it more: [agents.{end.agent}.budget] in goclaw.toml")
+            yield Cure("What was used, and by whom", "goclaw usage --by agent,job")
+        case Reason.OUTAGE:
+            yield Cure("It runs again when the provider answers; check its key", "goclaw doctor")
+        case Reason.CRASHED:
+            yield Cure("Find the crash in the log of the gateway, around the times above")
+        case Reason.SHUTDOWN | Reason.DRAINING:
+            yield Cure("Start the gateway; it runs again by itself", "goclaw run")
+        case Reason.TOO_DEEP | Reason.TOO_MANY_CHILDREN:
+            yield Cure("Allow more: max_depth and max_children under [runs] in goclaw.toml")
+        case _:
+            yield from _by_outcome(end)
+
+
+def _by_outcome(end: End) -> Iterator[Cure]:
+    match end.outcome:
+        case Outcome.FAILED:
+            yield Cure("Check the agent: its model, its key, its tools", "goclaw doctor")
+        case Outcome.ABANDONED:
+            yield Cure("The agent does not react to cancellation: mend it, or restart the gateway")
+        case Outcome.LOST:
+            yield Cure("Find the crash in the log of the gateway, around the times above")
+        case _:
+            return

@@ -1,0 +1,383 @@
+"""Why a run ended as it did, or has not ended yet: from the message to what was delivered."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from goclaw_py.common.text import count
+from goclaw_py.gateway.why import deliveries, outcomes
+from goclaw_py.gateway.why.sources import Sources, between, quoted, short, span, who
+from goclaw_py.model.explanation import Cure, Explanation, Step, Subject, SubjectKind
+from goclaw_py.model.outcomes import Outcome, Trigger
+from goclaw_py.model.run_events import Usage
+from goclaw_py.model.session_keys import job_of
+from goclaw_py.ports.store import Letter, OutboxRow, OutboxState, Run
+from goclaw_py.scheduler.views import RunState
+
+SLOW_WAIT: Final = timedelta(seconds=2)
+"""A wait for a slot that is longer is what made an answer late."""
+
+SLOW_RUN: Final = timedelta(seconds=30)
+"""The same of a run."""
+
+_SHOWN: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Why a run began later than it was asked for.
+
+    Args:
+        collected_s: For how long its sender's messages were gathered.
+        waited_s: For how long it waited after that.
+        reason: ``session``, ``lane``, ``agent``, ``cut`` if the holder had begun with the same
+            messages and was cut, or "" if nothing that is stored tells.
+        holder: The run that had the slot.
+    """
+
+    collected_s: float = 0.0
+    waited_s: float = 0.0
+    reason: str = ""
+    holder: str = ""
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether it made the answer late."""
+        return self.waited_s > SLOW_WAIT.total_seconds()
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A run with all that is stored around it.
+
+    Args:
+        letters: The messages that it answers, the oldest first.
+        said: Its messages to chats, the oldest first.
+    """
+
+    run: Run
+    letters: tuple[Letter, ...] = ()
+    said: tuple[OutboxRow, ...] = ()
+    wait: Wait = field(default_factory=Wait)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a run."""
+
+    code: str
+    answer: str
+    cures: tuple[Cure, ...] = ()
+
+
+def subject(run: Run) -> Subject:
+    """The run as something that can be asked about."""
+    return Subject(SubjectKind.RUN, run.id, f"run {short(run.id)}")
+
+
+async def explain(src: Sources, run: Run, about: Subject | None = None) -> Explanation:
+    """Explain a run; ``about``: what was asked about, if that is something else."""
+    story = await story_of(src, run)
+    verdict = await judge(src, story)
+    return Explanation(
+        subject=about or subject(run),
+        at=src.now(),
+        code=verdict.code,
+        answer=verdict.answer,
+        chain=tuple(await chain(src, story)),
+        cures=verdict.cures,
+    )
+
+
+async def story_of(src: Sources, run: Run) -> Story:
+    """Gather what is stored around a run."""
+    letters = tuple(await src.store.letters_of(run.id))
+    record = await src.control.run_record(run.id)
+    return Story(run, letters, record.said, await _wait_of(src, run, letters))
+
+
+# ---------------------------------------------------------------------------- waiting
+
+
+async def _wait_of(src: Sources, run: Run, letters: Sequence[Letter]) -> Wait:
+    since = letters[-1].row.received_at if letters else run.submitted_at
+    total_s = (run.started_at - since).total_seconds()
+    collected_s = min(max(total_s, 0.0), _window_s(src, letters))
+    waited_s = max(total_s - collected_s, 0.0)
+    if waited_s < 0.05:
+        return Wait(collected_s)
+    spans = await src.control.runs_between(since, run.started_at + timedelta(seconds=0.001))
+    # The slot came from the run that ended last before this one began.
+    ended = [
+        one
+        for one in spans
+        if one.id != run.id
+        and one.started_at <= run.started_at
+        and one.finished_at is not None
+        and one.finished_at <= run.started_at + timedelta(seconds=0.5)
+        and _related(run, one.session, one.lane, one.agent)
+    ]
+    if not ended:
+        return Wait(collected_s, waited_s)
+    holder = max(ended, key=lambda one: (one.finished_at or one.started_at, one.id))
+    reason = _related(run, holder.session, holder.lane, holder.agent)
+    if reason == "session" and holder.outcome in (Outcome.LOST, Outcome.INTERRUPTED):
+        reason = "cut"
+    return Wait(collected_s, waited_s, reason, holder.id)
+
+
+def _window_s(src: Sources, letters: Sequence[Letter]) -> float:
+    """For how long messages of one sender are gathered there."""
+    if not letters:
+        return 0.0
+    message = letters[-1].row.message
+    rules = src.rules_of(message.target)
+    return 0.0 if rules is None else rules.policy(message.peer).debounce_s
+
+
+def _related(run: Run, session: str, lane: str, agent: str) -> str:
+    """Which slot two runs had to share."""
+    if session == run.session:
+        return "session"
+    if lane == run.lane:
+        return "lane"
+    return "agent" if agent == run.agent else ""
+
+
+# ---------------------------------------------------------------------------- what became of it
+
+
+async def judge(src: Sources, story: Story) -> Verdict:
+    """What became of a run, in a sentence, and what to do about it."""
+    run = story.run
+    if run.outcome is None:
+        return await _working(src, run)
+    if run.outcome is Outcome.COMPLETED:
+        return await _completed(src, story)
+    return _ended(story)
+
+
+async def _working(src: Sources, run: Run) -> Verdict:
+    name, lasts = f"Run {short(run.id)}", between(run.started_at, src.now())
+    if not await src.is_reachable(run.node):
+        answer = f"{name} was cut: its node {run.node} does not renew its lease any more."
+        start = Cure("A gateway that runs takes its messages over within 15 s", "goclaw status")
+        return Verdict("run.node_lost", answer, (start,))
+    view = src.view(run.id)
+    stop = Cure("Stop it", f"goclaw stop {run.session}")
+    if view is not None and view.state is RunState.STOPPING:
+        answer = f"{name} is being stopped, and its task has not ended for {span(view.for_s)}."
+        wait = Cure("After cancel_grace (10 s) it is given up and counts no more")
+        return Verdict("run.stopping", answer, (wait,))
+    tool = next((call.name for call in reversed(run.tools) if call.ok is None), "")
+    doing = f"; it is calling {tool}" if tool else ""
+    follow = Cure("What it does, as it happens", f"goclaw runs follow {run.session}")
+    return Verdict("run.running", f"{name} has been running for {lasts}{doing}.", (follow, stop))
+
+
+async def _completed(src: Sources, story: Story) -> Verdict:
+    run = story.run
+    ran = between(run.started_at, run.finished_at or run.started_at)
+    undelivered = [row for row in story.said if row.state is not OutboxState.SENT]
+    if undelivered:
+        worst = min(undelivered, key=lambda row: (row.state is not OutboxState.DEAD, row.id))
+        fate = await deliveries.fate_of(src, worst)
+        answer = f"Run {short(run.id)} completed, and its message {worst.id} {fate.clause}."
+        return Verdict(fate.code, answer, fate.cures)
+    doubled = next((row for row in story.said if row.possible_duplicate), None)
+    if doubled is not None:
+        fate = await deliveries.fate_of(src, doubled)
+        return Verdict(fate.code, f"The answer {fate.clause}.", fate.cures)
+    if not story.said:
+        return _silent(run, ran)
+    return _answered(src, story, ran)
+
+
+def _silent(run: Run, ran: str) -> Verdict:
+    show = Cure("What it was asked and did", f"goclaw runs show {run.id}")
+    if run.trigger is not Trigger.CHAT:
+        answer = f"Run {short(run.id)} completed in {ran} and sent no message of its own."
+        return Verdict("run.completed", answer, (show,))
+    answer = f"Run {short(run.id)} completed in {ran}, and the agent had nothing to say."
+    return Verdict("run.silent", answer, (show,))
+
+
+def _answered(src: Sources, story: Story, ran: str) -> Verdict:
+    """It was answered; if late, what took the time."""
+    run, last = story.run, story.said[-1]
+    finished = run.finished_at or run.started_at
+    sent_at = last.sent_at or finished
+    since = story.letters[0].row.received_at if story.letters else run.submitted_at
+    begin = f"It was answered after {between(since, sent_at)}: "
+    sending = sent_at - last.created_at
+    if story.wait.is_slow:
+        code, what, cures = _slow_wait(src, story)
+        return Verdict(code, f"{begin}{what}, then ran {ran}.", cures)
+    if finished - run.started_at > SLOW_RUN:
+        show = Cure("Its tools and what each took", f"goclaw runs show {run.id}")
+        return Verdict("late.run", f"{begin}the run itself took {ran}.", (show,))
+    if sending > deliveries.LATE:
+        fate = deliveries.sent(last)
+        return Verdict("late.delivery", f"{begin}its message {fate.clause}.", fate.cures)
+    return Verdict("answered", f"{begin}it ran {ran} and was sent.")
+
+
+def _slow_wait(src: Sources, story: Story) -> tuple[str, str, tuple[Cure, ...]]:
+    run, wait = story.run, story.wait
+    waited = f"it waited {span(wait.waited_s)}"
+    holder = f"run {short(wait.holder)}"
+    match wait.reason:
+        case "session":
+            what = f"{waited} for its own conversation, where {holder} was at work"
+            cures: tuple[Cure, ...] = (
+                Cure("Let new messages join the run at work: write /queue steer in the chat"),
+                Cure("Or let them replace it: write /queue interrupt in the chat"),
+                Cure("What took that run so long", f"goclaw why run:{wait.holder}"),
+            )
+        case "cut":
+            what = f"it was begun twice, because {holder} was cut after {span(wait.waited_s)}"
+            done = f"goclaw runs show {wait.holder}"
+            cures = (Cure("What the first one had done by then", done),)
+        case "lane":
+            what = f"{waited} for a slot of lane {run.lane}, which {holder} had"
+            cures = src.wider(run.lane)
+        case "agent":
+            what = f"{waited} for agent {run.agent}, which had as many runs as it may"
+            cures = (Cure(f"More at once: max_concurrent under [agents.{run.agent}]"),)
+        case _:
+            what, cures = waited, (Cure("What the gateway did meanwhile", "goclaw runs list"),)
+    return f"late.{wait.reason or 'wait'}", what, cures
+
+
+def _ended(story: Story) -> Verdict:
+    run = story.run
+    end = outcomes.End(run.outcome or Outcome.FAILED, run.reason, run.error or "", run.agent)
+    letters = [one.row.id for one in story.letters if one.row.outcome is not None]
+    retry = letters[0] if letters else None
+    return Verdict(
+        outcomes.code(end),
+        f"Run {short(run.id)} {outcomes.clause(end)}.",
+        tuple(outcomes.cures(end, run=run.id, retry=retry)),
+    )
+
+
+# ---------------------------------------------------------------------------- chain
+
+
+async def chain(src: Sources, story: Story) -> list[Step]:
+    """Every decision on the way, in order."""
+    run = story.run
+    steps = [*_asked(story), *_waited(src, story)]
+    steps += await _cut_before(src, story)
+    model = f", model {run.model}" if run.model else ""
+    began = f"run {short(run.id)} started in lane {run.lane} on node {run.node}{model}"
+    steps.append(Step(run.started_at, "started", began))
+    steps += _worked(run)
+    for row in story.said[:_SHOWN]:
+        steps += deliveries.steps(row)
+    if len(story.said) > _SHOWN:
+        rest = count(len(story.said) - _SHOWN, "more message")
+        steps.append(Step(None, "more", f"{rest}; see goclaw runs show {run.id}"))
+    return steps
+
+
+def _asked(story: Story) -> list[Step]:
+    run, letters = story.run, story.letters
+    if not letters:
+        return [Step(run.submitted_at, "asked", _by_whom(run))]
+    steps = [received(letters[0])]
+    first, last, window_s = letters[0].row, letters[-1].row, story.wait.collected_s
+    if len(letters) > 1:
+        after = between(first.received_at, last.received_at)
+        more = f"collected with {len(letters) - 1} more, the last {after} after the first"
+        steps.append(Step(last.received_at, "collected", more))
+    elif window_s > 0.05:
+        words = f"waited {span(window_s)} for more from its sender (debounce_ms)"
+        steps.append(Step(last.received_at, "collected", words))
+    return steps
+
+
+def received(letter: Letter) -> Step:
+    """The beginning of every message."""
+    message = letter.row.message
+    words = f"received from {who(message.sender)}: {quoted(message.text)}"
+    return Step(letter.row.received_at, "received", words)
+
+
+def _by_whom(run: Run) -> str:
+    match run.trigger:
+        case Trigger.CRON:
+            job = job_of(run.session)
+            return f"asked for by job {job}" if job else "asked for by a job"
+        case Trigger.HEARTBEAT:
+            return f"asked for by the heartbeat of agent {run.agent}"
+        case Trigger.SUBAGENT | Trigger.DELEGATE:
+            parent = f" by run {short(run.parent)}" if run.parent else ""
+            return f"asked for{parent} as a {run.trigger.value}"
+        case Trigger.API:
+            return "asked for over the API"
+        case Trigger.CHAT:
+            return "asked for by messages that wait again, or are not stored any more"
+
+
+def _waited(src: Sources, story: Story) -> list[Step]:
+    run, wait = story.run, story.wait
+    if not wait.waited_s or wait.reason == "cut":
+        return []
+    began = run.started_at - timedelta(seconds=wait.waited_s)
+    _, what, _ = _slow_wait(src, story)
+    return [Step(began, f"waited_{wait.reason}" if wait.reason else "waited", what)]
+
+
+async def _cut_before(src: Sources, story: Story) -> list[Step]:
+    """Runs for the same messages that were cut before this one."""
+    if not any(one.attempts > 1 for one in story.letters):
+        return []
+    since = story.letters[0].row.received_at
+    earlier = await src.store.runs(session=story.run.session, limit=_SHOWN)
+    return [
+        Step(
+            one.finished_at,
+            "cut",
+            f"run {short(one.id)}, which had begun with it, was {one.outcome.value}",
+        )
+        for one in reversed(earlier)
+        if one.outcome in (Outcome.LOST, Outcome.INTERRUPTED, Outcome.FAILED)
+        and since <= one.started_at < story.run.started_at
+    ]
+
+
+def _worked(run: Run) -> list[Step]:
+    steps: list[Step] = []
+    if run.tools:
+        names = Counter(call.name for call in run.tools)
+        told = ", ".join(
+            f"{name} ({n} times)" if n > 1 else name for name, n in names.most_common(_SHOWN)
+        )
+        failed = sum(call.ok is False for call in run.tools)
+        bad = f", {failed} of them failed" if failed else ""
+        words = f"called {count(len(run.tools), 'tool')}: {told}{bad}"
+        steps.append(Step(run.tools[0].started_at, "tools", words))
+    if run.first_text_at is not None:
+        steps.append(Step(run.first_text_at, "first_word", "said its first word"))
+    if run.finished_at is not None and run.outcome is not None:
+        steps.append(_end(run, run.outcome, run.finished_at))
+    return sorted(steps, key=lambda step: step.at or run.started_at)
+
+
+def _end(run: Run, outcome: Outcome, finished_at: datetime) -> Step:
+    end = outcomes.End(outcome, run.reason, run.error or "", run.agent)
+    after = between(run.started_at, finished_at)
+    used = f"; used {_used(run.usage)}" if run.usage is not None else ""
+    words = "completed" if outcome is Outcome.COMPLETED else outcomes.clause(end)
+    return Step(finished_at, f"ended_{outcome.value}", f"{words}, after {after}{used}")
+
+
+def _used(usage: Usage) -> str:
+    cost = "at an unknown price" if usage.cost_usd is None else f"for ${usage.cost_usd:.4f}"
+    requests, tokens = count(usage.requests, "model request"), count(usage.tokens, "token")
+    return f"{requests}, {tokens} {cost}"

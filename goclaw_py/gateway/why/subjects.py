@@ -1,0 +1,327 @@
+"""Finds what somebody asks about, by whatever they call it."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from goclaw_py.gateway.queries import SEARCHED
+from goclaw_py.gateway.why import chats, deliveries, heartbeats, jobs, messages, nodes, runs, waits
+from goclaw_py.gateway.why.sources import Sources
+from goclaw_py.jobs.models import SLUG, Job
+from goclaw_py.model.explanation import Explanation, Subject, SubjectKind
+from goclaw_py.model.ids import AgentName, SessionKey
+from goclaw_py.model.messages import Sender, Target
+from goclaw_py.model.session_keys import DEFAULT_ACCOUNT, agent_of, is_direct_chat, peer_of
+from goclaw_py.model.targets import parse_target, target_text
+from goclaw_py.ports.control import NotFound
+from goclaw_py.ports.store import JobQuery
+
+MAX_CHARS: Final = 512
+"""The longest name that can be asked about."""
+
+_LISTED: Final = 10
+_FEWEST: Final = 4
+"""So many characters of an id are looked for as its beginning."""
+
+_LINK: Final = re.compile(r"(?:https?://)?t\.me/c/(\d+)/(?:\d+/)?(\d+)(?:\?.*)?")
+_MESSAGE: Final = re.compile(r"([a-z0-9_-]+)(?:\.([a-z0-9_-]+))?:([^\s/]+)/(\S+)")
+_KIND: Final = re.compile(r"(run|job|inbox|outbox|heartbeat|person|node):(.+)", re.DOTALL)
+_ROW: Final = re.compile(r"\d{1,18}")
+_ID: Final = re.compile(r"[0-9a-f-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Something that may be meant, and what explains it."""
+
+    subject: Subject
+    explain: Callable[[], Awaitable[Explanation]]
+
+
+async def find(src: Sources, about: str) -> Found:
+    """The one thing that is meant. Raises ``NotFound``, with candidates or with what is alike."""
+    about = about.strip()
+    if not about or len(about) > MAX_CHARS or not about.isprintable():
+        raise NotFound(f"ask about something with a name of 1 to {MAX_CHARS} characters")
+    found: list[Found] = []
+    for look in (_written_out, _exact, _partly, _elsewhere):
+        found = found or await look(src, about)
+    found = list({str(one.subject): one for one in found}.values())
+    if not found:
+        raise NotFound(await _unknown(src, about))
+    if len(found) > 1:
+        lines = [f"  {one.subject}  {one.subject.name}".rstrip() for one in found[:_LISTED]]
+        more = "\n  …" if len(found) > _LISTED else ""
+        raise NotFound(f"{about!r} may mean:\n" + "\n".join(lines) + more)
+    return found[0]
+
+
+# ---------------------------------------------------------------------------- by its own form
+
+
+async def _written_out(src: Sources, about: str) -> list[Found]:
+    """What only one kind of thing is written like."""
+    if link := _LINK.fullmatch(about):
+        return await _linked(src, f"-100{link[1]}", link[2])
+    if (kind := _KIND.fullmatch(about)) and (found := await _of_kind(src, kind[1], kind[2])):
+        return found
+    if told := _MESSAGE.fullmatch(about):
+        return await _message(src, Target(told[1], told[2] or "default", told[3]), told[4])
+    target = parse_target(about)
+    if target is not None and (target.channel, target.account) in src.rules():
+        return [await _chat(src, target)]
+    return []
+
+
+async def _elsewhere(src: Sources, about: str) -> list[Found]:
+    """A chat of an account that is not set up, or not any more."""
+    target = None if _KIND.fullmatch(about) else parse_target(about)
+    return [] if target is None else [await _chat(src, target)]
+
+
+async def _linked(src: Sources, chat: str, name: str) -> list[Found]:
+    """A message by its link, which names no account."""
+    accounts = [account for channel, account in src.rules() if channel == "telegram"]
+    *others, last = accounts or [DEFAULT_ACCOUNT]
+    for account in others:
+        with suppress(NotFound):
+            return await _message(src, Target("telegram", account, chat), name)
+    return await _message(src, Target("telegram", last, chat), name)
+
+
+async def _of_kind(src: Sources, kind: str, name: str) -> list[Found]:
+    looks = {
+        SubjectKind.RUN: _runs,
+        SubjectKind.JOB: _jobs,
+        SubjectKind.INBOX: _inbox,
+        SubjectKind.OUTBOX: _outbox,
+        SubjectKind.HEARTBEAT: _agents,
+        SubjectKind.PERSON: _people,
+        SubjectKind.NODE: _nodes,
+    }
+    return await looks[SubjectKind(kind)](src, name)
+
+
+async def _message(src: Sources, target: Target, name: str) -> list[Found]:
+    """A message by the channel's own id of it: one that came in, or one of ours."""
+    place = target.channel, target.account
+    letter = await src.store.letter_named(*place, f"{target.chat}:{name}")
+    if letter is None:
+        letter = await src.store.letter_named(*place, name)
+    if letter is not None:
+        return [Found(messages.subject(letter), partial(messages.explain, src, letter))]
+    rows = await deliveries.find(src, *place, target.chat, name)
+    if rows:
+        return [Found(deliveries.subject(rows[0]), partial(deliveries.explain, src, rows[0]))]
+    where = target_text(target)
+    raise NotFound(
+        f"there is no message {name} of {where}: it never came in, was not meant for the bot, or "
+        f"is too old; see: goclaw why {where}"
+    )
+
+
+async def _chat(src: Sources, target: Target) -> Found:
+    place = await chats.place_of(src, target)
+    return Found(place.subject, partial(chats.explain, src, target))
+
+
+# ---------------------------------------------------------------------------- exactly
+
+
+async def _exact(src: Sources, about: str) -> list[Found]:
+    """Everything with exactly this name."""
+    found = [*await _agents(src, about), *await _inbox(src, about), *await _outbox(src, about)]
+    session = await src.store.session(SessionKey(about))
+    if session is not None:
+        found.append(_session(src, session.key))
+    found += [_job(src, job) for job in await _jobs_named(src, about)]
+    found += [one for one in await _runs(src, about) if one.subject.id == about]
+    found += await _chats(src, about, whole_name=True)
+    found += await _people(src, about, whole_name=True)
+    return _each_chat_once(found)
+
+
+def _session(src: Sources, key: SessionKey) -> Found:
+    about = Subject(SubjectKind.SESSION, key)
+    return Found(about, partial(chats.explain_session, src, key, about))
+
+
+async def _agents(src: Sources, about: str) -> list[Found]:
+    if about not in src.control.heartbeats.agents:
+        return []
+    agent = AgentName(about)
+    return [Found(heartbeats.subject(agent), partial(heartbeats.explain, src, agent))]
+
+
+async def _inbox(src: Sources, about: str) -> list[Found]:
+    letter = await src.store.letter(int(about)) if _ROW.fullmatch(about) else None
+    if letter is None:
+        return []
+    return [Found(messages.subject(letter), partial(messages.explain, src, letter))]
+
+
+async def _outbox(src: Sources, about: str) -> list[Found]:
+    row = await src.store.outbox_row(int(about)) if _ROW.fullmatch(about) else None
+    if row is None:
+        return []
+    return [Found(deliveries.subject(row), partial(deliveries.explain, src, row))]
+
+
+# ---------------------------------------------------------------------------- by a part
+
+
+async def _partly(src: Sources, about: str) -> list[Found]:
+    """Everything that can be meant by a part of its name."""
+    found = [*await _runs(src, about), *await _jobs(src, about), *await _sessions(src, about)]
+    found += await _chats(src, about, whole_name=False)
+    found += await _people(src, about, whole_name=False)
+    found += await _nodes(src, about)
+    return _each_chat_once(found)
+
+
+async def _runs(src: Sources, about: str) -> list[Found]:
+    if len(about) < _FEWEST or not _ID.fullmatch(about):
+        return []
+    found = [
+        Found(runs.subject(run), partial(runs.explain, src, run))
+        for run in await src.store.find_run(about)
+    ]
+    known = {one.subject.id for one in found}
+    live = () if src.works is None else src.works.dispatcher.runs()
+    for view in live:
+        if view.id.startswith(about) and view.id not in known and view.waits_for is not None:
+            subject = Subject(SubjectKind.RUN, view.id)
+            found.append(Found(subject, partial(waits.explain, src, view)))
+    return found
+
+
+async def _jobs(src: Sources, about: str) -> list[Found]:
+    """By slug, id, beginning of an id, or title; a deleted one by its slug or id in the log."""
+    found = await _jobs_named(src, about)
+    if not found:
+        page = await src.control.jobs.search(JobQuery(name=about, limit=SEARCHED), jobs.OPERATOR)
+        wanted = about.casefold()
+        exact = [job for job in page.jobs if job.spec.title.casefold() == wanted]
+        found = exact or list(page.jobs)
+    if found:
+        return [_job(src, job) for job in found]
+    log = [
+        row
+        for row in await src.control.jobs.log(None, jobs.OPERATOR, limit=SEARCHED)
+        if about in (row.slug, row.job)
+    ]
+    if not log:
+        return []
+    gone = Subject(SubjectKind.JOB, log[0].slug)
+    return [Found(gone, partial(jobs.explain_deleted, src, log))]
+
+
+def _job(src: Sources, job: Job) -> Found:
+    # Owners may have jobs of the same slug: its id names one of them.
+    return Found(jobs.subject(job), partial(jobs.explain, src, job))
+
+
+async def _jobs_named(src: Sources, about: str) -> list[Job]:
+    return await src.store.find_jobs(about) if SLUG.fullmatch(about) else []
+
+
+async def _sessions(src: Sources, about: str) -> list[Found]:
+    """Conversations with this in their key; where chats are among them, only those."""
+    live = () if src.works is None else (run.session for run in src.works.dispatcher.runs())
+    stored = (one.key for one in await src.store.sessions(limit=SEARCHED))
+    keys = sorted({key for key in (*stored, *live) if about in key})
+    own = [key for key in keys if agent_of(key) == about and is_direct_chat(key)]
+    spoken = [key for key in keys if is_direct_chat(key) or peer_of(key).value == "group"]
+    return [_session(src, key) for key in (own if len(own) == 1 else spoken or keys)]
+
+
+async def _chats(src: Sources, about: str, *, whole_name: bool) -> list[Found]:
+    """By id, or by name; nothing that can be seen begins every name."""
+    wanted = about.removeprefix("@").casefold()
+    found = [
+        Target(chat.channel, chat.account, chat.chat)
+        for chat in await src.store.chats(limit=SEARCHED)
+        if chat.chat == about or _fits(chat.name, wanted, whole_name=whole_name)
+    ]
+    return [await _chat(src, target) for target in found]
+
+
+async def _people(src: Sources, about: str, *, whole_name: bool = False) -> list[Found]:
+    """Approved ones and those who ask, by id, name, or @username."""
+    wanted, id_ = about.removeprefix("@").casefold(), about.rpartition("/")[2]
+
+    def fits(sender: Sender) -> bool:
+        names = (sender.name, sender.username or "")
+        return sender.id == id_ or any(_fits(one, wanted, whole_name=whole_name) for one in names)
+
+    found = []
+    for one in await src.store.people():
+        if fits(one.sender):
+            subject = _person(one.channel, one.account, one.sender)
+            found.append(Found(subject, partial(chats.explain_person, src, one)))
+    for asks in await src.control.pairing_requests():
+        if fits(asks.sender):
+            subject = _person(asks.channel, asks.account, asks.sender)
+            found.append(Found(subject, partial(chats.explain_asking, src, asks)))
+    return found
+
+
+def _person(channel: str, account: str, sender: Sender) -> Subject:
+    return Subject(SubjectKind.PERSON, f"{channel}/{account}/{sender.id}", sender.name)
+
+
+async def _nodes(src: Sources, about: str) -> list[Found]:
+    if len(about) < _FEWEST:
+        return []
+    return [
+        Found(nodes.subject(node), partial(nodes.explain, src, node))
+        for node in await src.store.nodes()
+        if about in node.id
+    ]
+
+
+def _fits(name: str, wanted: str, *, whole_name: bool) -> bool:
+    key = name.casefold()
+    return bool(wanted) and (key == wanted if whole_name else key.startswith(wanted))
+
+
+def _each_chat_once(found: list[Found]) -> list[Found]:
+    """Without people and chats whose conversation is found too: it explains them."""
+    keys = [one.subject.id for one in found if one.subject.kind is SubjectKind.SESSION]
+    people = [one.subject.id for one in found if one.subject.kind is SubjectKind.PERSON]
+    kept = []
+    for one in found:
+        chat = one.subject.id.rpartition("/" if one.subject.kind is SubjectKind.PERSON else ":")[2]
+        of_chat = one.subject.kind in (SubjectKind.CHAT, SubjectKind.PERSON)
+        if of_chat and any(key.split(":")[4:5] == [chat] for key in keys):
+            continue
+        if one.subject.kind is SubjectKind.CHAT and any(p.endswith(f"/{chat}") for p in people):
+            continue
+        kept.append(one)
+    return kept
+
+
+# ---------------------------------------------------------------------------- unknown
+
+
+async def _unknown(src: Sources, about: str) -> str:
+    """What was searched, and what has a name like it."""
+    names: set[str] = {one.key for one in await src.store.sessions(limit=SEARCHED)}
+    names |= {key.split(":")[4] for key in names if len(key.split(":")) > 4}
+    names |= {chat.name for chat in await src.store.chats(limit=SEARCHED) if chat.name}
+    names |= {one.sender.name for one in await src.store.people() if one.sender.name}
+    page = await src.control.jobs.search(JobQuery(limit=SEARCHED), jobs.OPERATOR)
+    names |= {job.spec.slug for job in page.jobs} | set(src.control.heartbeats.agents)
+    alike = difflib.get_close_matches(about, sorted(names), n=3, cutoff=0.6)
+    meant = f" Did you mean {' or '.join(map(repr, alike))}?" if alike else ""
+    return (
+        f"nothing is called {about!r}: no conversation, chat, person, run, message, job, agent or "
+        f"node.{meant} See: goclaw sessions list, goclaw runs list, goclaw cron list --all, "
+        "goclaw groups list"
+    )

@@ -1,0 +1,72 @@
+"""What a request waits for that has not started, and who holds it."""
+
+from __future__ import annotations
+
+from goclaw_py.common.text import count
+from goclaw_py.gateway.why.runs import Verdict
+from goclaw_py.gateway.why.sources import Sources, short, span
+from goclaw_py.model.explanation import Cure, Explanation, Step, Subject, SubjectKind
+from goclaw_py.scheduler import texts
+from goclaw_py.scheduler.models import HOLDING
+from goclaw_py.scheduler.views import RunView, WaitsFor
+
+_NAMED = 3
+
+
+async def explain(src: Sources, view: RunView, about: Subject | None = None) -> Explanation:
+    """Explain a request that has not started."""
+    about = about or Subject(SubjectKind.RUN, view.id, f"run {short(view.id)}")
+    verdict = judge(src, view)
+    step = Step(None, verdict.code, texts.waits_for(view))
+    return Explanation(about, src.now(), verdict.code, verdict.answer, (step,), verdict.cures)
+
+
+def judge(src: Sources, view: RunView) -> Verdict:
+    """What it waits for, and what to do about it."""
+    assert view.waits_for is not None
+    others = [] if src.works is None else src.works.dispatcher.runs()
+    holders = [one for one in others if one.id != view.id and _holds(one, view)]
+    answer = f"It has waited {span(view.for_s)} for {texts.waits_for(view)}"
+    code = f"waits.{view.waits_for.value}"
+    return Verdict(code, f"{answer}{_names(holders)}.", _cures(src, view, view.waits_for))
+
+
+def _holds(one: RunView, view: RunView) -> bool:
+    """Whether a run has a slot of what another one waits for."""
+    if one.state not in HOLDING:
+        return False
+    match view.waits_for:
+        case WaitsFor.SESSION:
+            return one.session == view.session
+        case WaitsFor.LANE:
+            return one.lane == view.lane
+        case WaitsFor.AGENT:
+            return one.agent == view.agent
+        case _:
+            return False
+
+
+def _names(holders: list[RunView]) -> str:
+    if not holders:
+        return ""
+    names = ", ".join(f"run {short(one.id)} ({span(one.for_s)})" for one in holders[:_NAMED])
+    rest = len(holders) - _NAMED
+    more = f" and {count(rest, 'more', 'more')}" if rest > 0 else ""
+    return f"; at work: {names}{more}"
+
+
+def _cures(src: Sources, view: RunView, waits_for: WaitsFor) -> tuple[Cure, ...]:
+    queue = Cure("All that runs and waits there", f"goclaw queue {view.session}")
+    match waits_for:
+        case WaitsFor.SESSION:
+            return (
+                queue,
+                Cure("Let it join the run at work next time: write /queue steer in the chat"),
+                Cure("Stop the run before it", f"goclaw stop {view.session}"),
+            )
+        case WaitsFor.LANE:
+            return src.wider(view.lane)
+        case WaitsFor.AGENT:
+            return (queue, Cure(f"More at once: max_concurrent under [agents.{view.agent}]"))
+        case WaitsFor.SENDER | WaitsFor.PARENT:
+            return (queue,)

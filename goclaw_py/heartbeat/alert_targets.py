@@ -1,0 +1,177 @@
+"""Where alerts go (SPEC HB-8)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Protocol, assert_never
+
+from goclaw_py.delivery.places import place_name
+from goclaw_py.heartbeat.decisions import HeartbeatPolicy, LastScope, LastUsed, Nowhere
+from goclaw_py.model.ids import AgentName, SessionKey
+from goclaw_py.model.messages import Target
+from goclaw_py.model.routes import NOBODY, Route
+from goclaw_py.model.session_keys import chat_session
+from goclaw_py.model.targets import target_text
+from goclaw_py.ports.channel import Channel
+from goclaw_py.ports.store import Chat, ChatStore, Heard, Place, Session
+
+_LOOKED_AT: Final = 50
+
+NOWHERE: Final = "its target is none: alerts are only logged"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A route, and what its alert says of the way there.
+
+    Args:
+        instead_of: The chat used last, if that cannot be written to; "" if it can.
+        wanted: The topic that should have it, if nothing can be written in its whole chat.
+    """
+
+    route: Route
+    instead_of: str = ""
+    wanted: Target | None = None
+
+
+class PlaceStore(ChatStore, Protocol):
+    """What is read here."""
+
+    async def session(self, key: SessionKey) -> Session | None:
+        """See ``ports.store.RunStore``."""
+
+
+class Routes:
+    """Finds the chats of heartbeats.
+
+    Args:
+        places: The accounts that the settings name: what was said elsewhere counts no more.
+        channels: Those of this process, None where there is no gateway.
+    """
+
+    def __init__(
+        self,
+        store: PlaceStore,
+        places: Collection[Place],
+        channels: Mapping[Place, Channel] | None = None,
+    ) -> None:
+        self._store = store
+        self._places = places
+        self._channels = channels
+
+    async def find(
+        self, agent: AgentName, policy: HeartbeatPolicy, without: Target | None = None
+    ) -> Found:
+        """Where an alert goes now; not to ``without``. Raises ``StoreUnavailable``."""
+        wanted = policy.target
+        match wanted:
+            case Nowhere():
+                return Found(Route(None, NOWHERE))
+            case LastUsed():
+                return await self._last(agent, wanted, policy.last_scope, without)
+            case Target():
+                if without is not None and _chat(wanted) == _chat(without):
+                    return await self._last(agent, LastUsed(), policy.last_scope, without)
+                return await self._explicit(agent, wanted, policy.last_scope)
+            case _:
+                assert_never(wanted)
+
+    async def _explicit(self, agent: AgentName, target: Target, scope: LastScope) -> Found:
+        how = "by the settings"
+        if (target.channel, target.account) not in self._places:
+            return Found(Route(target, how, "this channel is not set up"))
+        for chat in await self._store.marked_chats():
+            if chat.gone and _is(chat, target):
+                return Found(Route(target, how, chat.gone))
+        gone = await self._gone_topics()
+        if _takes_nothing(target, gone):
+            other = await self._last(agent, LastUsed(), scope, target)
+            if other.route.target is not None:
+                return await self._instead(other.route.target, target)
+        return Found(Route(target, f"{how}{_diverted(target, gone)}"))
+
+    async def _last(
+        self, agent: AgentName, wanted: LastUsed, scope: LastScope, without: Target | None
+    ) -> Found:
+        heard = [
+            each
+            for each in await self._store.heard(
+                agent=agent, direct=scope is LastScope.DIRECT, limit=_LOOKED_AT
+            )
+            if self._may_be(each.target, wanted, without)
+        ]
+        if not heard:
+            return Found(Route(None, NOBODY, NOBODY))
+        here = [each for each in heard if self._reaches(each.target)]
+        if not here:
+            # Its messages wait until somebody comes there.
+            return Found(Route(heard[0].target, "the chat used last, where nobody is now"))
+        topics = await self._gone_topics()
+        last = next((each for each in here if not _takes_nothing(each.target, topics)), here[0])
+        if last is not here[0]:
+            return await self._instead(last.target, here[0].target)
+        gone = await self._gone_since(agent, last, wanted, scope)
+        if gone:
+            return Found(Route(last.target, f"used last but for {gone}, which is gone"), gone)
+        return Found(Route(last.target, f"the chat used last{_diverted(last.target, topics)}"))
+
+    async def _instead(self, target: Target, wanted: Target) -> Found:
+        """The way to a chat instead of a topic in whose chat nothing can be written."""
+        name = await place_name(self._store, wanted)
+        route = Route(target, f"used last but for {name}, which is closed")
+        told = (await self._store.topic(wanted)).told
+        return Found(route, "" if told else name, wanted)
+
+    async def _gone_topics(self) -> set[Target]:
+        return {topic.target for topic in await self._store.gone_topics()}
+
+    async def _gone_since(
+        self, agent: AgentName, last: Heard, wanted: LastUsed, scope: LastScope
+    ) -> str:
+        """A chat of the agent that was used after ``last`` and is gone; "" if there is none."""
+        for chat in await self._store.marked_chats():
+            target = Target(chat.channel, chat.account, chat.chat)
+            direct = scope is LastScope.ANY or chat.peer is last.peer
+            if not (chat.gone and chat.last_seen_at > last.at and direct):
+                continue
+            session = chat_session(agent, target, chat.peer)
+            if self._may_be(target, wanted, None) and await self._store.session(session):
+                return chat.name or target_text(target)
+        return ""
+
+    def _may_be(self, target: Target, wanted: LastUsed, without: Target | None) -> bool:
+        return (
+            (target.channel, target.account) in self._places
+            and wanted.channel in (None, target.channel)
+            and wanted.account in (None, target.account)
+            and (without is None or _chat(target) != _chat(without))
+        )
+
+    def _reaches(self, target: Target) -> bool:
+        if self._channels is None:
+            return True
+        channel = self._channels.get((target.channel, target.account))
+        return channel is not None and channel.reaches(target.chat)
+
+
+def _takes_nothing(target: Target, gone: Collection[Target]) -> bool:
+    """Whether neither a topic nor the general one, to which it would go, takes messages."""
+    return target in gone and _chat(target) in gone
+
+
+def _diverted(target: Target, gone: Collection[Target]) -> str:
+    """What operators read of a topic from which messages go to the general one."""
+    return "; its topic is gone, so it goes to the general topic" if target in gone else ""
+
+
+def _is(chat: Chat, target: Target) -> bool:
+    return (chat.channel, chat.account, chat.chat) == (
+        target.channel,
+        target.account,
+        target.chat,
+    )
+
+
+def _chat(target: Target) -> Target:
+    return replace(target, thread=None)

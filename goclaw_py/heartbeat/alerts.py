@@ -1,0 +1,225 @@
+"""What becomes of what an agent says in a beat (SPEC HB-6 to HB-8, HB-10, AGENT-7)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from datetime import timedelta
+from typing import Final
+
+from goclaw_py.chats.incident_alerts import Incidents
+from goclaw_py.common.retry import until_available
+from goclaw_py.delivery.albums import in_albums
+from goclaw_py.delivery.ok_token import Judgement, alert_key, judge, without_token
+from goclaw_py.delivery.places import place_name, where_read
+from goclaw_py.heartbeat import texts as wording_heartbeat
+from goclaw_py.heartbeat.alert_targets import NOWHERE, Found, Routes
+from goclaw_py.heartbeat.decisions import HeartbeatPolicy, Nowhere
+from goclaw_py.heartbeat.execution import Held
+from goclaw_py.heartbeat.executions import Told
+from goclaw_py.heartbeat.models import BeatEnd, BeatStatus, Undelivered
+from goclaw_py.heartbeat.status_texts import SAME_WAITS
+from goclaw_py.jobs.execution_ends import Said
+from goclaw_py.model.errors import StoreError
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.messages import OutboundMessage, Target
+from goclaw_py.model.targets import target_text
+from goclaw_py.ports.agent import HistoryEntry, Role
+from goclaw_py.ports.channel import Channel
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import OutboxState, Place, Store
+from goclaw_py.runs.replies import Replies
+from goclaw_py.runs.tool_services import sessions_of
+
+log = logging.getLogger(__name__)
+
+SAME_FOR: Final = timedelta(hours=24)
+"""How long an alert that says the same is left out (SPEC HB-7)."""
+
+_THIRD: Final = 3
+
+
+class Alerts:
+    """Judges replies, and writes alerts as their channels take them."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        channels: Mapping[Place, Channel],
+        routes: Routes,
+        replies: Replies,
+        incidents: Incidents,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._channels = channels
+        self._routes = routes
+        self._replies = replies
+        self._incidents = incidents
+
+    async def of(self, held: Held, said: Said) -> Told:
+        """What a reply comes to. Raises ``StoreUnavailable``.
+
+        A file that is to be sent is an alert, whatever the text beside it says.
+        """
+        policy, agent = held.policy, held.claimed.agent
+        judged = judge(said.text, ack_max_chars=policy.ack_max_chars, position=policy.ack_position)
+        if held.done is not None:
+            # The agent has said so with its tool, which wins over the words (SPEC HB-6).
+            notify, words = held.done
+            judged = Judgement(not notify, without_token(words or said.text) if notify else "")
+        if judged.is_ok and not said.files:
+            return Told(BeatStatus.OK, _left_out(said.text), said.text)
+        files, troubles = self._replies.sendable(said.files, agent, held.run)
+        text = "\n\n".join(filter(None, [judged.text, *troubles]))
+        found = await self._routes.find(agent, policy)
+        target = found.route.target
+        if isinstance(policy.target, Nowhere):
+            return Told(BeatStatus.ALERTED, NOWHERE, said.text)
+        if target is None:
+            return Told(BeatStatus.NO_ROUTE, found.route.problem, said.text)
+        there = target_text(found.wanted or target)
+        key = alert_key(agent, there, _said_with(text, [f.name for f in files]))
+        since = self._clock.now() - SAME_FOR
+        known = await self._store.alert_known(key, since=since)
+        if known is not None:
+            detail = "it was told before" if known is OutboxState.SENT else SAME_WAITS
+            return Told(BeatStatus.DUPLICATE, detail, said.text, target)
+        say = self._messages(held, target, self._whole(text, found), key)
+        attached = [
+            OutboundMessage(target, "", run_id=held.run, file=file, beat=held.id, alert=key)
+            for file in files
+        ]
+        say += in_albums(attached, self._channels.get((target.channel, target.account)))
+        gone = found.wanted if found.instead_of else None
+        return Told(
+            BeatStatus.ALERTED, found.route.detail, said.text, target, tuple(say), text, gone
+        )
+
+    def _whole(self, text: str, found: Found) -> str:
+        """An alert with a line about why it does not come where it would be looked for."""
+        if not found.instead_of:
+            return text
+        return f"{text}\n\n{wording_heartbeat.fell_back(found.instead_of)}".strip()
+
+    def _messages(self, held: Held, target: Target, text: str, key: str) -> list[OutboundMessage]:
+        return [
+            OutboundMessage(target, part, run_id=held.run, rich=rich, beat=held.id, alert=key)
+            for part, rich in self._parts(target, text)
+        ]
+
+    def _parts(self, target: Target, text: str) -> list[tuple[str, bool]]:
+        """A text as its channel takes it, and whether that has written it so."""
+        # Names of files and chats are in it too, which nobody has judged.
+        text = without_token(text)
+        channel = self._channels.get((target.channel, target.account))
+        if channel is None:
+            return [(text, False)]
+        return [(part, True) for part in channel.parts(text)]
+
+    # ------------------------------------------------------------------ afterwards
+
+    async def told(self, held: Held, end: BeatEnd, told: Told) -> None:
+        """The end of a beat is stored: let the chat know what it was told, and owners of trouble.
+
+        What was said is in the outbox; a database that is away keeps only the history from it.
+        """
+        agent = held.claimed.agent
+        if told.say and told.target is not None and told.text:
+            await self._remember(agent, told.target, told.text)
+        if told.gone is not None:
+            await self._store.tell_topic_gone(told.gone, (), now=self._clock.now())
+        failures = held.claimed.heartbeat.failures
+        if end.failed and failures + 1 >= _THIRD:
+            text = wording_heartbeat.failed_thrice(
+                agent, end.finished_at, without_token(end.detail), held.policy.zone
+            )
+            await until_available(lambda: self._tell_of_failures(agent, text, failures + 1))
+        elif end.failed is False and failures >= _THIRD:
+            await until_available(lambda: self._store.close_incident(_incident(agent)))
+
+    async def _tell_of_failures(self, agent: AgentName, text: str, failures: int) -> None:
+        if failures == _THIRD:
+            # What was told of earlier ones may still be open, if a process died at the wrong time.
+            await self._store.close_incident(_incident(agent))
+        await self._incidents.tell(_incident(agent), text)
+
+    async def _remember(self, agent: AgentName, target: Target, text: str) -> None:
+        """Write an alert into the history of its chat, so that answers to it are understood."""
+        entry = HistoryEntry(Role.ASSISTANT, wording_heartbeat.alerted_from(text))
+        try:
+            for session in sessions_of(agent, await where_read(self._store, target)):
+                await self._store.note(session, entry, rows=(), now=self._clock.now())
+        except StoreError as error:
+            log.warning("history_not_updated", extra={"error": str(error), "agent": agent})
+
+    async def tell_undelivered(
+        self, policies: Mapping[AgentName, HeartbeatPolicy], places: Collection[Place]
+    ) -> list[Undelivered]:
+        """Tell alerts that their channel will never take in the next chat that there is.
+
+        Returns those that cannot be told anywhere; they are looked at again as long as they are
+        new. Raises ``StoreUnavailable``.
+        """
+        since = self._clock.now() - SAME_FOR
+        return [
+            lost
+            for lost in await self._store.undelivered(tuple(policies), since=since)
+            if (lost.target.channel, lost.target.account) in places
+            and not await self._redirect(lost, policies[lost.agent])
+        ]
+
+    async def _redirect(self, lost: Undelivered, policy: HeartbeatPolicy) -> bool:
+        """Tell it somewhere else; False if there is nowhere."""
+        found = await self._routes.find(lost.agent, policy, lost.target)
+        target = found.route.target
+        if target is None:
+            return False
+        now = self._clock.now()
+        place = await place_name(self._store, lost.target)
+        texts = [self._readable(message) for message in lost.said]
+        said = "\n\n".join(filter(None, texts))
+        key = await self._next_key(lost, policy, said)
+        say = []
+        if await self._store.alert_known(key, since=now - SAME_FOR) is None:
+            # As it stands: what one channel has written as its own is no Markdown.
+            head = wording_heartbeat.undelivered(place, lost.why, texts[0] if texts else "")
+            parts = [head, *filter(None, texts[1:])]
+            say = [OutboundMessage(target, part, alert=key) for part in parts]
+        if await self._store.tell_undelivered(lost.beat, say, now=now):
+            facts = {"heartbeat_run": lost.beat, "agent": lost.agent, "error": lost.why}
+            log.warning("alert_redirected", extra=facts)
+            await self._store.tell_topic_gone(lost.target, (), now=now)
+            if say:
+                text = wording_heartbeat.undelivered(place, lost.why, said)
+                await self._remember(lost.agent, target, text)
+        return True
+
+    async def _next_key(self, lost: Undelivered, policy: HeartbeatPolicy, said: str) -> str:
+        """The key that the same alert would have now: it is told only once (SPEC HB-7)."""
+        found = await self._routes.find(lost.agent, policy)
+        there = found.wanted or found.route.target
+        if there == lost.target and lost.said:
+            return lost.said[0].alert
+        return alert_key(lost.agent, target_text(there or lost.target), said)
+
+    def _readable(self, message: OutboundMessage) -> str:
+        """What a person would have read of a message."""
+        place = message.target.channel, message.target.account
+        channel = self._channels.get(place) if message.rich else None
+        return message.text if channel is None else channel.readable(message.text)
+
+
+def _left_out(reply: str) -> str:
+    """What was said beside the token and is not sent: people may wonder why (SPEC HB-6)."""
+    left = without_token(reply).strip()
+    return f"it said: {left}" if left else ""
+
+
+def _said_with(text: str, files: Collection[str]) -> str:
+    return "\n".join([text, *files])
+
+
+def _incident(agent: AgentName) -> str:
+    return f"heartbeat:{agent}"

@@ -1,0 +1,205 @@
+"""HEARTBEAT.md: what an agent looks after (SPEC HB-3).
+
+An item may say how often it is looked at: ``- every 2h: …``, ``- weekdays 09:00: …``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from goclaw_py.common.text import well_formed
+from goclaw_py.common.timezones import zone as zone_named
+from goclaw_py.heartbeat.checklist.intervals import Clock
+from goclaw_py.heartbeat.checklist.lines import escaped
+from goclaw_py.heartbeat.checklist.parser import NOBODY, Kind, Row, Tree, read_tree, says_nothing
+from goclaw_py.model.errors import BadChecklist
+
+ITEM_CHARS: Final = 500
+"""How long an item may be that is written into a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An item of the list that is not ticked off.
+
+    Args:
+        number: Its place among them, from 1, as people are shown it.
+        text: What it says, without bullet and box, with its interval.
+        every: That interval in the words of the file, "" if it is looked at with every beat.
+        key: Names an item with an interval where it is noted that it was looked at; else "".
+    """
+
+    number: int
+    text: str
+    every: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What of a list a beat carries.
+
+    Args:
+        text: The list without comments and without what is not due; "" if nothing is.
+        keys: Of the items with an interval that it carries, and of those that are seen for the
+            first time and wait for their hour: all are noted with the beat.
+    """
+
+    text: str
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Checklist:
+    """A list that was read; made by ``parse`` only. ``text`` is the whole file."""
+
+    text: str
+    items: tuple[Item, ...] = ()
+    _tree: Tree = field(default=Tree(), compare=False, repr=False)
+
+    @property
+    def version(self) -> str:
+        """Names what the file says: another text has another one."""
+        return hashlib.sha256(self.text.encode(errors="surrogatepass")).hexdigest()[:32]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing in it has a meaning (SPEC HB-3); what is ticked off has none."""
+        return self._tree.is_empty
+
+    def due(self, done: Mapping[str, datetime], *, now: datetime, zone: str) -> Due:
+        """What a beat at ``now`` carries. ``done``: when keys were noted last.
+
+        What is inside of an item that is not due is not due either. An item with a time of the day
+        that was never noted waits for its next time, unless that was a moment ago
+        (``checklist_times.FRESH``). Raises ``UnknownZone``.
+        """
+        here = zone_named(zone)
+        keys: dict[str, None] = {}
+        # Whether what is inside of each entry may be due.
+        is_open: list[bool] = []
+        for entry in self._tree.entries:
+            passes = entry.parent == NOBODY or is_open[entry.parent]
+            if entry.interval is not None:
+                last = done.get(entry.key)
+                if last is None and isinstance(entry.interval, Clock):
+                    keys[entry.key] = None
+                passes = passes and entry.interval.is_due(last, now=now, zone=here)
+                if passes:
+                    keys[entry.key] = None
+            is_open.append(passes)
+        carried = (
+            row
+            for row in self._tree.rows
+            if row.owner == NOBODY
+            or (is_open[row.owner] and not self._tree.entries[row.owner].is_done)
+        )
+        return Due(_text(_with_content(carried, self._tree)), tuple(keys))
+
+
+def parse(text: str) -> Checklist:
+    """Read a list. Every text is one."""
+    tree = read_tree(text)
+    entries = [entry for entry in tree.entries if entry.is_item]
+    items = [
+        Item(number, entry.text, entry.words, entry.key) for number, entry in enumerate(entries, 1)
+    ]
+    return Checklist(text, tuple(items), tree)
+
+
+def with_item(text: str, item: str) -> str:
+    """The file with one more item at its end, open and of one line. Raises ``BadChecklist``.
+
+    Whatever it says is text: it begins no comment, and ends none.
+    """
+    line = _one_line(item)
+    if says_nothing(line):
+        raise BadChecklist("an item says what is to be looked after; this one says nothing")
+    if len(line) > ITEM_CHARS:
+        raise BadChecklist(f"an item has at most {ITEM_CHARS} characters, this one {len(line)}")
+    before = parse(text).items
+    for written in dict.fromkeys((line, escaped(line))):
+        changed = _with_line(text, f"- [ ] {written}")
+        after = parse(changed).items
+        if after[:-1] == before and len(after) > len(before) and after[-1].text == line:
+            return changed
+    # Such as an interval and nothing else.
+    raise BadChecklist(f"an item says what is to be looked after; {line[:40]!r} does not")
+
+
+def with_done(text: str, number: int) -> str:
+    """The file with an item ticked off, and with it all that is inside of it.
+
+    One with an interval is not looked at again either. Raises ``BadChecklist`` if there is no such
+    number.
+    """
+    entries = [entry for entry in read_tree(text).entries if entry.is_item]
+    if not 1 <= number <= len(entries):
+        there = f"there are 1 to {len(entries)}" if entries else "the list has none"
+        raise BadChecklist(f"there is no item {number}: {there}")
+    tick = entries[number - 1].tick
+    return text[: tick.start] + tick.box + text[tick.end :]
+
+
+def _with_content(rows: Iterable[Row], tree: Tree) -> list[Row]:
+    """Without headings that have nothing below them, and leads that have nothing in them."""
+    kept: list[Row] = []
+    fed: set[int] = set()
+    is_needed = [False] * 7
+    for row in reversed(list(rows)):
+        match row.kind:
+            case Kind.TEXT:
+                is_needed = [True] * 7
+                owner = row.owner
+                while owner != NOBODY and owner not in fed:
+                    fed.add(owner)
+                    owner = tree.entries[owner].parent
+            case Kind.HEADING:
+                needed = is_needed[row.level]
+                is_needed[row.level :] = [False] * (7 - row.level)
+                if not needed:
+                    continue
+            case Kind.LEAD if row.owner not in fed:
+                continue
+            case _:
+                pass
+        kept.append(row)
+    return kept[::-1]
+
+
+def _text(rows: list[Row]) -> str:
+    """The rows as lines, with one blank line where there are several; "" if none says anything."""
+    if not any(row.kind is Kind.TEXT for row in rows):
+        return ""
+    lines: list[str] = []
+    was_blank = True
+    for row in rows:
+        is_blank = row.kind is Kind.BLANK
+        if not (is_blank and was_blank):
+            lines.append("" if is_blank else row.text)
+        was_blank = is_blank
+    return "\n".join(lines).strip("\ufeff\n").rstrip()
+
+
+def _one_line(item: str) -> str:
+    seen = (
+        character
+        for character in well_formed(item)
+        if character.isspace() or unicodedata.category(character) != "Cc"
+    )
+    return " ".join("".join(seen).split())
+
+
+def _with_line(text: str, line: str) -> str:
+    """The file with one more line, ended as its lines are."""
+    if not text.strip("\ufeff"):
+        return f"{text}{line}\n"
+    newline = "\r\n" if "\r\n" in text else "\r" if "\r" in text and "\n" not in text else "\n"
+    if text.endswith(("\n", "\r")):
+        return f"{text}{line}{newline}"
+    return f"{text}{newline}{line}"

@@ -1,0 +1,325 @@
+"""What the lines of a checklist are, and which of them belong together (SPEC HB-3).
+
+Markdown as most of its readers have it, but for four things. Two columns of indentation are enough
+to be inside of an item, whatever its bullet. A heading with a line below it is of one line: a
+paragraph is no heading because a rule stands below it. An item may begin with an interval. And an
+item that ends with a colon, or is nothing but its interval, only introduces the items in it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from hashlib import sha256
+from typing import Final
+
+from goclaw_py.heartbeat.checklist.intervals import Interval, read_interval
+from goclaw_py.heartbeat.checklist.lines import Line, Part, read_lines, unescaped
+
+NOBODY: Final = -1
+"""What the index of an entry is where there is none."""
+
+_INSIDE: Final = 2
+"""By so many columns what belongs to an item is indented more than its bullet."""
+_TAB: Final = 4
+_UNSEEN: Final = "\ufeff\u200b\u200c\u200d\u2060"
+
+_PREFIX: Final = re.compile(rf"[\s>{_UNSEEN}]*")
+_BULLET: Final = re.compile(
+    r"(?P<mark>[-*+]|[0-9]{1,9}[.)])(?:\s+(?P<box>\[[\sxX]?\](?!\S))?\s*|$)"
+)
+_RULE: Final = re.compile(r"([-*_])\s*(?:\1\s*){2,}")
+_UNDERLINE: Final = re.compile(r"(?:={2,}|-{2,})\s*")
+_HEADING: Final = re.compile(r"(#{1,6})\s")
+_NOTHING: Final = re.compile(
+    rf"(?:[-*+_=#>`~\s{_UNSEEN}]|[0-9]{{1,9}}[.)](?!\S)|\[[\sxX]?\](?!\S))*"
+)
+
+
+class Kind(Enum):
+    """What a row is."""
+
+    BLANK = 0
+    """Without a meaning: a blank line, a rule, an empty bullet."""
+    HEADING = 1
+    LEAD = 2
+    """An item that only introduces those in it."""
+    TEXT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line as it is carried; a heading with the line below it is one row.
+
+    Args:
+        owner: The index of the entry that it belongs to.
+        level: Of a heading, from 1 to 6.
+    """
+
+    text: str
+    kind: Kind
+    owner: int = NOBODY
+    level: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """How an item is ticked off: what is put in the place of a part of the file."""
+
+    start: int
+    end: int
+    box: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A bullet with what belongs to it.
+
+    Args:
+        parent: The index of the entry that it is in; always a smaller one.
+        text: Its first paragraph without bullet and box.
+        is_done: Whether it is ticked off, or is in one that is.
+        is_item: Whether it has a meaning and is not done.
+        interval: None also where it has no meaning.
+        words: The interval as it is written.
+        key: Names what has an interval, for as long as its text stays the same but for case and
+            blanks; else "".
+    """
+
+    parent: int
+    text: str
+    tick: Tick
+    is_done: bool
+    is_item: bool
+    interval: Interval | None = None
+    words: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A checklist by its rows and entries.
+
+    ``is_empty``: nothing in it has a meaning, but for what is done.
+    """
+
+    rows: tuple[Row, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    is_empty: bool = True
+
+
+def read_tree(text: str) -> Tree:
+    """Read a checklist. Every text is one."""
+    reader = _Reader()
+    for line in read_lines(text):
+        reader.take(line)
+    return reader.tree()
+
+
+def says_nothing(text: str) -> bool:
+    """Whether there are only blanks, bullets, boxes, rules, fences, marks of quotes, headings."""
+    return _NOTHING.fullmatch(text) is not None
+
+
+@dataclass(slots=True)
+class _Draft:
+    """An entry that is being read. ``rows`` and ``parts`` are those of its first paragraph."""
+
+    parent: int
+    column: int
+    depth: int
+    tick: Tick
+    is_done: bool
+    rows: list[int]
+    parts: list[str]
+    has_entries: bool = False
+    is_alive: bool = False
+
+    @property
+    def text(self) -> str:
+        return unescaped(" ".join(" ".join(self.parts).split()))
+
+    def kind(self) -> Kind:
+        text = self.text
+        if says_nothing(text):
+            return Kind.BLANK
+        timed = read_interval(text)
+        if timed is not None and says_nothing(timed.rest):
+            return Kind.LEAD
+        return Kind.LEAD if self.has_entries and text.endswith(":") else Kind.TEXT
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads line by line.
+
+    ``within`` are the entries that a line may belong to, the innermost last; ``paragraph`` the
+    lines of the one that may go on, ``collects`` the entry whose first one that is.
+    """
+
+    rows: list[Row] = field(default_factory=list)
+    drafts: list[_Draft] = field(default_factory=list)
+    within: list[int] = field(default_factory=list)
+    paragraph: int = 0
+    depth: int = 0
+    collects: int = NOBODY
+
+    def take(self, line: Line) -> None:
+        """Read one line."""
+        prefix = _PREFIX.match(line.text)
+        assert prefix is not None, "a prefix may be empty"
+        columns, rest = _columns(prefix[0]), line.text[prefix.end() :]
+        if line.part is Part.CODE:
+            self._row(line.text, Kind.TEXT)
+        elif not rest:
+            self._end_paragraph()
+            self._row("", Kind.BLANK)
+        elif self._is_underline(rest, columns):
+            self._end_paragraph()
+            above = self.rows.pop()
+            level = 1 if rest.startswith("=") else 2
+            self._row(f"{above.text}\n{line.text.rstrip()}", Kind.HEADING, level)
+        elif not _RULE.fullmatch(rest) and (bullet := _BULLET.match(rest)):
+            self._bullet(line, prefix.end(), bullet, columns)
+        elif says_nothing(rest) or line.part is Part.FENCE or _HEADING.match(rest):
+            self._structure(line, rest, columns)
+        else:
+            self._text(line.text, rest, columns)
+
+    def tree(self) -> Tree:
+        """All that was read."""
+        for draft in self.drafts:
+            kind = draft.kind()
+            for number in draft.rows:
+                self.rows[number] = replace(self.rows[number], kind=kind)
+        is_empty = True
+        for row in self.rows:
+            if row.kind is Kind.TEXT and not self._is_done(row.owner):
+                is_empty = False
+                self._enliven(row.owner)
+        return Tree(tuple(self.rows), tuple(map(_entry, self.drafts)), is_empty)
+
+    def _structure(self, line: Line, rest: str, columns: list[int]) -> None:
+        self._end_paragraph()
+        self._leave(columns)
+        if line.part is Part.FENCE:
+            self._row(line.text, Kind.TEXT)
+        elif (heading := _HEADING.match(rest)) and not says_nothing(rest):
+            self._row(line.text.rstrip(), Kind.HEADING, len(heading[1]))
+        else:
+            self._row("", Kind.BLANK)
+
+    def _bullet(self, line: Line, at: int, bullet: re.Match[str], columns: list[int]) -> None:
+        self._leave(columns)
+        parent, box = self._owner, bullet["box"]
+        ticked = box is not None and box[1] in "xX"
+        content = line.text[at + bullet.end() :]
+        draft = _Draft(
+            parent=parent,
+            column=columns[-1],
+            depth=len(columns) - 1,
+            tick=_tick(line, at, bullet),
+            is_done=ticked or self._is_done(parent),
+            rows=[len(self.rows)],
+            parts=[content],
+        )
+        if parent != NOBODY:
+            self.drafts[parent].has_entries = True
+        self.within.append(len(self.drafts))
+        self.drafts.append(draft)
+        self.collects = self._owner
+        # Only text goes on without indentation: an empty bullet has none.
+        self.paragraph, self.depth = int(not says_nothing(content)), draft.depth
+        self._row(line.text.rstrip(), Kind.TEXT)
+
+    def _text(self, text: str, rest: str, columns: list[int]) -> None:
+        if not self.paragraph:
+            self._leave(columns)
+            self.depth = len(columns) - 1
+            if self.collects != self._owner:
+                self.collects = NOBODY
+        if self.collects != NOBODY:
+            self.drafts[self.collects].rows.append(len(self.rows))
+            self.drafts[self.collects].parts.append(rest)
+        self.paragraph += 1
+        self._row(text.rstrip(), Kind.TEXT)
+
+    def _is_underline(self, rest: str, columns: list[int]) -> bool:
+        """Whether the line above is a heading because of this one."""
+        return (
+            self.paragraph == 1
+            and not self.within
+            and self.depth == len(columns) - 1
+            and _UNDERLINE.fullmatch(rest) is not None
+        )
+
+    def _leave(self, columns: list[int]) -> None:
+        """What follows is no longer inside of entries that it is not indented for."""
+        while self.within:
+            draft = self.drafts[self.within[-1]]
+            if len(columns) > draft.depth and columns[draft.depth] >= draft.column + _INSIDE:
+                return
+            self.within.pop()
+
+    def _end_paragraph(self) -> None:
+        self.paragraph, self.collects = 0, NOBODY
+
+    def _row(self, text: str, kind: Kind, level: int = 0) -> None:
+        # A blank line parts what stands around it, whatever becomes of the entry above it.
+        owner = NOBODY if kind is Kind.BLANK else self._owner
+        self.rows.append(Row(text, kind, owner, level))
+
+    @property
+    def _owner(self) -> int:
+        return self.within[-1] if self.within else NOBODY
+
+    def _is_done(self, number: int) -> bool:
+        return number != NOBODY and self.drafts[number].is_done
+
+    def _enliven(self, number: int) -> None:
+        """There is something to do in this entry, and so in all around it."""
+        while number != NOBODY and not self.drafts[number].is_alive:
+            self.drafts[number].is_alive = True
+            number = self.drafts[number].parent
+
+
+def _entry(draft: _Draft) -> Entry:
+    text = draft.text
+    is_item = draft.is_alive and not draft.is_done and draft.kind() is not Kind.BLANK
+    entry = Entry(draft.parent, text, draft.tick, draft.is_done, is_item)
+    timed = read_interval(text) if is_item else None
+    if timed is None:
+        return entry
+    return replace(entry, interval=timed.interval, words=timed.words, key=_key(text))
+
+
+def _key(text: str) -> str:
+    plain = unicodedata.normalize("NFC", text.casefold())
+    return sha256(plain.encode(errors="surrogatepass")).hexdigest()[:16]
+
+
+def _columns(prefix: str) -> list[int]:
+    """Where each mark of a quote stands, and last where the text begins; tabs count as usual."""
+    columns, column = [], 0
+    for character in prefix:
+        if character == ">":
+            columns.append(column)
+        if character == "\t":
+            column += _TAB - column % _TAB
+        elif character not in _UNSEEN:
+            column += 1
+    return [*columns, column]
+
+
+def _tick(line: Line, at: int, bullet: re.Match[str]) -> Tick:
+    """``at``: where in the line the bullet is."""
+    if bullet["box"] is not None:
+        start, end = (at + place for place in bullet.span("box"))
+        return Tick(line.place(start), line.place(end - 1) + 1, "[x]")
+    if at + bullet.end() == len(line.text):
+        behind = line.place(at + bullet.end("mark") - 1) + 1
+        return Tick(behind, behind, " [x]")
+    begin = line.place(at + bullet.end())
+    return Tick(begin, begin, "[x] ")

@@ -1,0 +1,218 @@
+"""Whether a beat comes to its agent (SPEC HB-1 to HB-4, HB-12).
+
+Pure, and lazy: the checks are in the order of what they cost, and ``decide`` asks for a fact only
+when everything before it has let the beat pass. Whoever runs it finds the fact out and asks again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from enum import StrEnum
+from typing import Final, TypeVar
+
+from goclaw_py.delivery.ok_token import AckPosition
+from goclaw_py.heartbeat.active_hours import ActiveHours
+from goclaw_py.heartbeat.checklist.checklist import Checklist, Due
+from goclaw_py.heartbeat.models import Event, Looks, Skip
+from goclaw_py.model.budget import Budget
+from goclaw_py.model.ids import CRON_LANE, LaneName
+from goclaw_py.model.messages import Target
+from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.run_events import Usage
+
+BUSY_RETRY: Final = timedelta(seconds=30)
+"""How long a beat of a busy agent waits before it looks again (SPEC HB-4)."""
+
+BEATS_OF_A_DAY: Final = Budget(tokens=200_000, usd=Decimal(1))
+"""What the beats of an agent may use on one day (SPEC HB-12)."""
+
+A_BEAT: Final = Budget(turns=10, usd=Decimal("0.50"))
+"""What one may use (SPEC AGENT-5)."""
+
+
+class LastScope(StrEnum):
+    """Which chats count as the one used last (SPEC HB-8)."""
+
+    ANY = "any"
+    DIRECT = "direct"
+
+
+@dataclass(frozen=True, slots=True)
+class LastUsed:
+    """The chat used last; on one channel and account only, if they are named."""
+
+    channel: str | None = None
+    account: str | None = None
+
+
+class Nowhere(StrEnum):
+    """Run, log, do not send."""
+
+    NONE = "none"
+
+
+HeartbeatTarget = Target | LastUsed | Nowhere
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatPolicy:
+    """How the heartbeat of an agent behaves, by the settings.
+
+    Args:
+        interval: None: it is off.
+        hours: None: always.
+        zone: Of the times that the agent and people read.
+        day: What its beats may use on one day, in UTC: ``usd`` where the price of all of it is
+            known, else ``tokens``.
+        run: What one beat may use.
+        model: What answers instead of the agent's own model, "" keeps that.
+    """
+
+    interval: timedelta | None = timedelta(minutes=30)
+    hours: ActiveHours | None = None
+    zone: str = "UTC"
+    target: HeartbeatTarget = LastUsed()
+    last_scope: LastScope = LastScope.ANY
+    ack_max_chars: int = 300
+    ack_position: AckPosition = AckPosition.ANYWHERE
+    lane: LaneName = CRON_LANE
+    day: Budget = BEATS_OF_A_DAY
+    run: Budget = A_BEAT
+    model: str = ""
+
+
+# ---------------------------------------------------------------------------- the decision
+
+
+class Ask(StrEnum):
+    """A fact that has to be found out before it can be decided."""
+
+    CHECKLIST = "checklist"
+    LOOKS = "looks"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of a beat that is claimed, or rehearsed.
+
+    Args:
+        is_on: Whether the heartbeat beats, by people and settings.
+        next_at: The next beat by the grid; from then on it waits for no busy agent.
+        checklist: What was read, or why nothing could be; None: not looked at yet.
+        looks: What the database says; None: not asked yet.
+    """
+
+    kind: BeatKind
+    now: datetime
+    policy: HeartbeatPolicy
+    is_on: bool = True
+    muted_until: datetime | None = None
+    next_at: datetime | None = None
+    checklist: Checklist | Skip | None = None
+    looks: Looks | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """It does not come to its agent. ``noted`` are keys of items that are noted all the same."""
+
+    skip: Skip
+    noted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """Somebody talks to the agent: it is decided again after ``BUSY_RETRY``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """Its agent is asked: about ``due`` of the checklist, and about ``events``."""
+
+    due: Due
+    events: tuple[Event, ...]
+
+
+Verdict = Skipped | Deferred | Go
+
+
+def decide(facts: Facts) -> Ask | Verdict:
+    """Decide whether a beat comes to its agent, cheapest check first, or ask for what is missing.
+
+    A beat by hand heeds neither mute nor quiet hours. Waiting events are told even where there is
+    no checklist. Source: SPEC HB-1.
+    """
+    policy = facts.policy
+    if not facts.is_on:
+        return Skipped(Skip.DISABLED)
+    if facts.kind is not BeatKind.MANUAL:
+        if facts.muted_until is not None and facts.now < facts.muted_until:
+            return Skipped(Skip.MUTED)
+        if policy.hours is not None and not policy.hours.holds(facts.now):
+            return Skipped(Skip.QUIET_HOURS)
+    if facts.checklist is None:
+        return Ask.CHECKLIST
+    if facts.looks is None:
+        return Ask.LOOKS
+    return _with(facts, facts.checklist, facts.looks)
+
+
+def _with(facts: Facts, checklist: Checklist | Skip, looks: Looks) -> Verdict:
+    policy = facts.policy
+    due = Due("")
+    nothing: Skip | None = None
+    if isinstance(checklist, Skip):
+        nothing = checklist
+    elif checklist.is_empty:
+        nothing = Skip.EMPTY
+    else:
+        due = checklist.due(looks.done, now=facts.now, zone=policy.zone)
+        nothing = None if due.text else Skip.NOTHING_DUE
+    if nothing is not None and not looks.events:
+        return Skipped(nothing, due.keys)
+    is_overdue = facts.next_at is not None and facts.now >= facts.next_at
+    if looks.is_busy and not is_overdue:
+        return Deferred()
+    if is_used_up(policy.day, looks.spent):
+        return Skipped(Skip.BUDGET)
+    return Go(due, looks.events)
+
+
+def is_used_up(day: Budget, spent: Usage | None) -> bool:
+    """Whether the beats of an agent have used what they may on one day (SPEC HB-12).
+
+    Money counts where the price of what was used is known, else tokens.
+    """
+    if spent is None:
+        return False
+    return priced(day, spent).reached(spent) is not None
+
+
+def priced(day: Budget, spent: Usage | None) -> Budget:
+    """The part of a day's budget that counts: tokens do not where money does."""
+    if day.usd is None or spent is None or spent.cost_usd is None:
+        return day
+    return replace(day, tokens=None)
+
+
+def for_one(policy: HeartbeatPolicy, spent: Usage | None) -> Budget:
+    """What the next beat may use: as much as one may, and what is left of the day."""
+    left = priced(policy.day, spent)
+    left = left if spent is None else left.less(spent)
+    return Budget(
+        turns=_least(policy.run.turns, left.turns),
+        tokens=_least(policy.run.tokens, left.tokens),
+        usd=_least(policy.run.usd, left.usd),
+        seconds=policy.run.seconds,
+    )
+
+
+_N = TypeVar("_N", int, Decimal)
+
+
+def _least(one: _N | None, other: _N | None) -> _N | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)

@@ -1,0 +1,34 @@
+"""How long a heartbeat is to be silent, as people say it in a chat and in a shell."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from goclaw_py.common.datetimes import parse_moment
+from goclaw_py.common.time_texts import zone_or_utc
+from goclaw_py.heartbeat import chat_texts as words
+from goclaw_py.model.errors import BadMoment, HeartbeatError
+
+LONGEST_MUTE: Final = timedelta(days=365)
+
+
+def mute_end(text: str, *, asked_at: datetime, zone: str) -> datetime | None:
+    """When a mute ends: ``2h``, ``for 1h 30m``, ``until 18:00``; None for ``off``; in UTC.
+
+    A zone that is not known is taken for UTC. Raises ``HeartbeatError`` with what people read, for
+    what is no duration and for one above ``LONGEST_MUTE``.
+    """
+    plain = " ".join(text.lower().split())
+    if plain == "off":
+        return None
+    moment = plain.removeprefix("until ")
+    if moment == plain:
+        moment = f"in {plain.removeprefix('for ').removeprefix('in ')}"
+    try:
+        until = parse_moment(moment, now=asked_at, zone=zone_or_utc(zone)[1])
+    except BadMoment as error:
+        raise HeartbeatError(words.unknown_duration(plain)) from error
+    if until - asked_at > LONGEST_MUTE:
+        raise HeartbeatError(words.mute_too_long(LONGEST_MUTE))
+    return until

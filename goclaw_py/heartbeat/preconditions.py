@@ -1,0 +1,88 @@
+"""What a beat finds out before its agent is asked (SPEC HB-1)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, time
+from typing import Final
+
+from goclaw_py.heartbeat.checklist_files import Checklists, Trouble
+from goclaw_py.heartbeat.decisions import Ask, Facts, HeartbeatPolicy, Verdict, decide
+from goclaw_py.heartbeat.models import Heartbeat, Looks
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import BeatStore
+
+_UNASKED = Looks()
+
+_LOOKS: Final = 4
+"""How many beats ask the database at a time: chats want its connections too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was decided, with what was found out for it.
+
+    Args:
+        detail: What is wrong with the checklist, if that is why.
+        looks: What the database said, if it was asked.
+    """
+
+    verdict: Verdict
+    at: datetime
+    detail: str = ""
+    looks: Looks = _UNASKED
+
+
+class Checks:
+    """Finds out what ``heartbeat.decisions.decide`` asks for."""
+
+    def __init__(
+        self,
+        store: BeatStore,
+        clock: Clock,
+        policies: Mapping[AgentName, HeartbeatPolicy],
+        checklists: Checklists,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._policies = policies
+        self._checklists = checklists
+        self._looking = asyncio.Semaphore(_LOOKS)
+
+    async def check(
+        self, kind: BeatKind, heartbeat: Heartbeat, next_at: datetime | None
+    ) -> Checked:
+        """Decide about a beat. Raises ``StoreUnavailable``."""
+        agent, now = heartbeat.agent, self._clock.now()
+        policy = self._policies[agent]
+        facts = Facts(
+            kind=kind,
+            now=now,
+            policy=policy,
+            is_on=heartbeat.is_on and policy.interval is not None,
+            muted_until=heartbeat.muted_until,
+            next_at=next_at,
+        )
+        detail, looks = "", Looks()
+        while isinstance(decided := decide(facts), Ask):
+            if decided is Ask.CHECKLIST:
+                found = await self._checklists.read(agent)
+                if isinstance(found, Trouble):
+                    detail = found.detail
+                    facts = replace(facts, checklist=found.skip)
+                else:
+                    facts = replace(facts, checklist=found)
+            else:
+                async with self._looking:
+                    looks = await self._store.look(agent, spent_since=day_of(now))
+                facts = replace(facts, looks=looks)
+        return Checked(decided, now, detail, looks)
+
+
+def day_of(now: datetime) -> datetime:
+    """When the day began, in UTC (SPEC AGENT-5)."""
+    return datetime.combine(now.astimezone(UTC), time(), UTC)

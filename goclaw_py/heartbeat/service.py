@@ -1,0 +1,224 @@
+"""What can be done with heartbeats (SPEC HB-9, HB-11, HB-13)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Protocol
+
+from goclaw_py.common.text import is_blank
+from goclaw_py.heartbeat import texts
+from goclaw_py.heartbeat.alert_targets import Routes
+from goclaw_py.heartbeat.checklist.checklist import Checklist, parse
+from goclaw_py.heartbeat.checklist_files import Checklists, Trouble
+from goclaw_py.heartbeat.decisions import Deferred, Go, HeartbeatPolicy, Skipped
+from goclaw_py.heartbeat.models import (
+    EVENT_CHARS,
+    OPEN,
+    WAKES_APART,
+    Beat,
+    BeatStatus,
+    Event,
+    Heartbeat,
+    Plan,
+    Skip,
+)
+from goclaw_py.heartbeat.preconditions import Checks, day_of
+from goclaw_py.heartbeat.views import HeartbeatView, Rehearsal
+from goclaw_py.model.errors import BadChecklist, HeartbeatError, UnknownAgent
+from goclaw_py.model.ids import AgentName, BeatId
+from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.pagination import Cursor
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.heartbeat import BeatBegun, NoBeat
+from goclaw_py.ports.store import BeatStore
+
+log = logging.getLogger(__name__)
+
+_LOOKED_AT = 10
+
+
+class Hand(Protocol):
+    """Lets a heart beat by hand."""
+
+    async def beat_now(self, agent: AgentName) -> BeatBegun | NoBeat:
+        """Claim a beat and begin it. Raises ``StoreUnavailable``."""
+
+
+class HeartbeatDesk:
+    """Implements ``ports.heartbeat.HeartbeatDesk`` over a store.
+
+    Args:
+        policies: Those of all agents.
+        plans: What the settings want of them.
+    """
+
+    def __init__(
+        self,
+        store: BeatStore,
+        clock: Clock,
+        policies: Mapping[AgentName, HeartbeatPolicy],
+        plans: Mapping[AgentName, Plan],
+        checklists: Checklists,
+        routes: Routes,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._policies = policies
+        self._plans = plans
+        self._checklists = checklists
+        self._routes = routes
+        self._checks = Checks(store, clock, policies, checklists)
+        self._hand: Hand | None = None
+
+    def connect(self, hand: Hand) -> None:
+        """Give it who carries out beats by hand; without, nobody does."""
+        self._hand = hand
+
+    @property
+    def agents(self) -> tuple[AgentName, ...]:
+        """See ``ports.heartbeat.HeartbeatDesk``."""
+        return tuple(self._policies)
+
+    # ------------------------------------------------------------------ looking
+
+    async def view(self, agent: AgentName) -> HeartbeatView:
+        """See ``ports.heartbeat.HeartbeatDesk``."""
+        policy, heartbeat = self._policy(agent), await self._heartbeat(agent)
+        now = self._clock.now()
+        log_ = await self._store.beats(agent, limit=_LOOKED_AT)
+        today = day_of(now)
+        wake_from = heartbeat.wake_at
+        if wake_from is not None and heartbeat.began_at is not None:
+            wake_from = max(wake_from, heartbeat.began_at + WAKES_APART)
+        return HeartbeatView(
+            heartbeat=heartbeat,
+            policy=policy,
+            route=(await self._routes.find(agent, policy)).route,
+            now=now,
+            last=next((beat for beat in log_ if beat.status not in OPEN), None),
+            current=next((beat for beat in log_ if beat.status in OPEN), None),
+            today=await self._store.beats_usage(agent, since=today),
+            month=await self._store.beats_usage(agent, since=today.replace(day=1)),
+            events=len(await self._store.events(agent)),
+            wake_from=wake_from,
+        )
+
+    async def log(
+        self,
+        agent: AgentName | None,
+        *,
+        limit: int = 50,
+        outcome: str | None = None,
+        before: Cursor | None = None,
+    ) -> list[Beat]:
+        """See ``ports.heartbeat.HeartbeatDesk``."""
+        if agent is not None:
+            self._policy(agent)
+        return await self._store.beats(agent, limit=limit, outcome=outcome, before=before)
+
+    async def beat(self, beat: BeatId) -> Beat | None:
+        """See ``ports.heartbeat.HeartbeatDesk``."""
+        return await self._store.beat(beat)
+
+    async def rehearse(self, agent: AgentName) -> Rehearsal:
+        """See ``ports.heartbeat.HeartbeatDesk``."""
+        policy, heartbeat = self._policy(agent), await self._heartbeat(agent)
+        checked = await self._checks.check(BeatKind.MANUAL, heartbeat, heartbeat.next_at)
+        route = (await self._routes.find(agent, policy)).route
+        match checked.verdict:
+            case Skipped(skip):
+                return Rehearsal(BeatStatus.SKIPPED, skip, checked.detail, "", route)
+            case Deferred():
+                detail = texts.IS_BUSY
+                return Rehearsal(BeatStatus.DEFERRED, None, detail, "", route)
+            case Go(due, events):
+                prompt = texts.beat_prompt(due.text, events, policy.zone)
+                return Rehearsal(BeatStatus.RUNNING, None, checked.detail, prompt, route)
+
+    # ------------------------------------------------------------------ doing
+
+    async def run_now(self, agent: AgentName) -> BeatBegun | NoBeat:
+        """See ``ports.heartbeat.HeartbeatDesk``."""
+        await self._planned(agent)
+        return NoBeat.OFF if self._hand is None else await self._hand.beat_now(agent)
+
+    async def switch(self, agent: AgentName, *, on: bool | None) -> HeartbeatView:
+        """See ``ports.heartbeat.HeartbeatDesk``."""
+        await self._planned(agent)
+        await self._store.switch_heartbeat(agent, on=on, now=self._clock.now())
+        log.info("heartbeat_switched", extra={"agent": agent, "on": on})
+        return await self.view(agent)
+
+    async def mute(self, agent: AgentName, until: datetime | None) -> HeartbeatView:
+        """See ``ports.heartbeat.HeartbeatDesk``."""
+        await self._planned(agent)
+        await self._store.mute_heartbeat(agent, until)
+        return await self.view(agent)
+
+    async def add_event(self, agent: AgentName, text: str, *, wake: bool) -> Event:
+        """See ``ports.heartbeat.HeartbeatDesk``."""
+        await self._planned(agent)
+        if is_blank(text):
+            raise HeartbeatError("an event needs a text")
+        if len(text) > EVENT_CHARS:
+            raise HeartbeatError(
+                f"an event has at most {EVENT_CHARS} characters, this has {len(text)}"
+            )
+        return await self._store.add_event(agent, text.strip(), now=self._clock.now(), wake=wake)
+
+    async def events(self, agent: AgentName) -> list[Event]:
+        """See ``ports.heartbeat.HeartbeatDesk``."""
+        self._policy(agent)
+        return await self._store.events(agent)
+
+    # ------------------------------------------------------------------ the checklist
+
+    async def checklist(self, agent: AgentName) -> Checklist:
+        """See ``ports.heartbeat.HeartbeatDesk``."""
+        self._policy(agent)
+        found = await self._checklists.read(agent)
+        if not isinstance(found, Trouble):
+            return found
+        if found.skip is Skip.NO_FILE:
+            return parse("")
+        raise BadChecklist(found.detail)
+
+    async def add_item(self, agent: AgentName, text: str) -> Checklist:
+        """See ``ports.heartbeat.HeartbeatDesk``."""
+        self._policy(agent)
+        return await self._checklists.add(agent, text)
+
+    async def complete_item(
+        self, agent: AgentName, number: int, *, expected: str | None = None
+    ) -> Checklist:
+        """See ``ports.heartbeat.HeartbeatDesk``."""
+        self._policy(agent)
+        return await self._checklists.complete(agent, number, expected)
+
+    async def write_checklist(
+        self, agent: AgentName, text: str, *, expected: str | None = None
+    ) -> Checklist:
+        """See ``ports.heartbeat.HeartbeatDesk``."""
+        self._policy(agent)
+        return await self._checklists.write(agent, text, expected)
+
+    # ------------------------------------------------------------------ what it needs
+
+    def _policy(self, agent: AgentName) -> HeartbeatPolicy:
+        if (policy := self._policies.get(agent)) is None:
+            raise UnknownAgent(agent)
+        return policy
+
+    async def _heartbeat(self, agent: AgentName) -> Heartbeat:
+        """How it stands; as the settings want it where no gateway has entered it yet."""
+        for found in await self._store.heartbeats([agent]):
+            return found
+        return Heartbeat(agent, self._policies[agent].interval)
+
+    async def _planned(self, agent: AgentName) -> None:
+        """Enter a heartbeat that no gateway has entered yet."""
+        self._policy(agent)
+        if not await self._store.heartbeats([agent]):
+            await self._store.plan_heartbeats([self._plans[agent]], now=self._clock.now())

@@ -1,0 +1,45 @@
+"""Where a heartbeat alerts, as people write it in settings (SPEC HB-8)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from goclaw_py.heartbeat.decisions import HeartbeatTarget, LastUsed, Nowhere
+from goclaw_py.model.messages import Target
+from goclaw_py.model.targets import parse_target, target_text
+
+TARGET_MEANING: Final = (
+    "last, none, a channel such as telegram or telegram.work, "
+    "or a chat such as telegram:12345 or telegram:12345:7"
+)
+
+_LAST: Final = "last"
+_NAME: Final = r"[a-z0-9][a-z0-9_-]{0,63}"
+_ACCOUNT: Final = re.compile(rf"({_NAME})(?:\.({_NAME}))?")
+
+
+def parse_heartbeat_target(text: str) -> HeartbeatTarget | None:
+    """Read what ``TARGET_MEANING`` says; None if it has another form."""
+    if text == _LAST:
+        return LastUsed()
+    if text == Nowhere.NONE:
+        return Nowhere.NONE
+    if found := _ACCOUNT.fullmatch(text):
+        return LastUsed(found[1], found[2])
+    return parse_target(text)
+
+
+def heartbeat_target_text(target: HeartbeatTarget) -> str:
+    """Write it so that it is read as the same."""
+    match target:
+        case Target():
+            return target_text(target)
+        case LastUsed(None):
+            return _LAST
+        case LastUsed(channel, None):
+            return str(channel)
+        case LastUsed(channel, account):
+            return f"{channel}.{account}"
+        case Nowhere():
+            return str(target)

@@ -1,0 +1,52 @@
+"""What people see of a heartbeat (SPEC HB-9, OPS-4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from goclaw_py.heartbeat.decisions import HeartbeatPolicy
+from goclaw_py.heartbeat.models import Beat, BeatStatus, Heartbeat, Skip
+from goclaw_py.model.routes import Route
+from goclaw_py.model.run_events import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatView:
+    """How the heartbeat of an agent stands.
+
+    Args:
+        last: The last beat that ended, None if there was none.
+        current: The one that is not over.
+        today: What its beats have used on this day, in UTC.
+        month: The same for this month.
+        events: How many wait.
+        wake_from: When a wake that waits comes at the earliest, None if none does.
+    """
+
+    heartbeat: Heartbeat
+    policy: HeartbeatPolicy
+    route: Route
+    now: datetime
+    last: Beat | None = None
+    current: Beat | None = None
+    today: Usage | None = None
+    month: Usage | None = None
+    events: int = 0
+    wake_from: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What would happen if the heartbeat were run now: all checks, no model.
+
+    Args:
+        status: ``RUNNING`` if its agent would be asked, ``DEFERRED`` or ``SKIPPED``.
+        prompt: What the agent would read.
+    """
+
+    status: BeatStatus
+    skip: Skip | None
+    detail: str
+    prompt: str
+    route: Route

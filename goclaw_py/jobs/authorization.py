@@ -1,0 +1,121 @@
+"""What only operators may have in jobs: everybody else stays within their chat (SPEC SEC-3)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, replace
+
+from goclaw_py.jobs.models import OPERATOR, JobSpec, Program, Prompt
+from goclaw_py.jobs.policy import JobPolicy, SessionKind, for_model, policy_with
+from goclaw_py.model.errors import BadJob
+from goclaw_py.model.ids import MAIN_AGENT
+from goclaw_py.model.messages import PeerKind, Target
+from goclaw_py.model.owners import Maker, owner_of
+from goclaw_py.ports.jobs import Asker
+
+_BOUND_TO_AGENT = ("payload", "agent", "source", "session")
+"""What of another agent's job is not changed: that agent would work for somebody else."""
+
+_MOST = ("retries", "history_keep")
+"""Keys of a policy that may be smaller than the settings say."""
+_MOST_OR_NONE = ("turns", "usd", "max_per_agent")
+"""The same; None is no limit."""
+
+
+def permit(spec: JobSpec, base: JobPolicy, by: Asker, before: JobSpec | None = None) -> None:
+    """Raise ``BadJob`` for what somebody may not have, or not change; operators may everything.
+
+    ``base`` is the policy of the settings. ``before`` is what an edit begins from: what it leaves
+    as it is may be what an operator has granted. That was for the work which the job did then; with
+    other work it is looked at as if it were new.
+    """
+    if by.maker is Maker.OPERATOR:
+        return
+    if before is not None:
+        _permit_change(spec, before, by)
+        if spec.payload != before.payload:
+            before = None
+    if before is None:
+        _permit_payload(spec)
+    if before is None or spec.agent != before.agent:
+        _permit_agent(spec, by)
+    if before is None or (spec.target, spec.peer) != (before.target, before.peer):
+        _permit_target(spec, by)
+    if spec.source and (before is None or spec.source != before.source):
+        raise BadJob("source", "only operators give jobs the work of a source")
+    _permit_policy(spec, base, by, before)
+
+
+def is_own_chat(target: Target, peer: PeerKind, by: Asker) -> bool:
+    """Whether a chat, or a thread of it, is that of whoever asks.
+
+    It is by its owner, not by what somebody says of where they ask. What an operator's job makes
+    while it runs belongs to no chat; it stays where that job tells its results.
+    """
+    if by.owner in (None, OPERATOR):
+        here = None if by.chat is None else (replace(by.chat, thread=None), by.peer)
+        return here == (replace(target, thread=None), peer)
+    return owner_of(target, peer) == by.owner
+
+
+def _permit_change(spec: JobSpec, before: JobSpec, by: Asker) -> None:
+    if before.agent == (by.agent or MAIN_AGENT):
+        return
+    for key in _BOUND_TO_AGENT:
+        if getattr(spec, key) != getattr(before, key):
+            part = "prompt" if key == "payload" else key
+            raise BadJob(part, f"only operators change it in a job of the agent {before.agent!r}")
+
+
+def _permit_payload(spec: JobSpec) -> None:
+    if isinstance(spec.payload, Program):
+        raise BadJob("command", "only operators make jobs that run programs")
+    if isinstance(spec.payload, Prompt) and spec.payload.model:
+        raise BadJob("model", "only operators choose another model than the agent's own")
+
+
+def _permit_agent(spec: JobSpec, by: Asker) -> None:
+    own = by.agent or MAIN_AGENT
+    if spec.agent != own:
+        raise BadJob("agent", f"only operators make jobs of another agent than {own!r}")
+
+
+def _permit_target(spec: JobSpec, by: Asker) -> None:
+    target = spec.target
+    if not isinstance(target, Target) or is_own_chat(target, spec.peer, by):
+        return
+    if any(is_own_chat(target, peer, by) for peer in PeerKind):
+        raise BadJob("peer", f"the chat is not one of the kind {spec.peer.value}")
+    raise BadJob("target", "must be the own chat, last or none; only operators write elsewhere")
+
+
+def _permit_policy(spec: JobSpec, base: JobPolicy, by: Asker, before: JobSpec | None) -> None:
+    strict = for_model(base) if by.maker is Maker.MODEL else base
+    limits = replace(base, auto_disable_after=strict.auto_disable_after)
+    wanted = policy_with(strict, spec.policy)
+    known = strict if before is None else policy_with(strict, before.policy)
+    if wanted.session is SessionKind.KEY and (
+        before is None or (known.session, before.session) != (wanted.session, spec.session)
+    ):
+        raise BadJob("session", "only operators name the conversation of a job")
+    for key in (field.name for field in fields(JobPolicy)):
+        if getattr(wanted, key) != getattr(known, key) and _is_looser(key, wanted, limits):
+            raise BadJob(key, "only operators go beyond what the settings say")
+
+
+def _is_looser(key: str, wanted: JobPolicy, limits: JobPolicy) -> bool:
+    """Whether a key of a policy allows more than another policy does."""
+    given, limit = getattr(wanted, key), getattr(limits, key)
+    match key:
+        case "tools_in_runs" | "retry_after_effects":
+            return bool(given and not limit)
+        case "min_interval_s":
+            return bool(given < limit)
+        case "error_retry_s":
+            return bool(given and (not limit or given < limit))
+        case "run_timeout_s" | "auto_disable_after":
+            return bool((given or math.inf) > (limit or math.inf))
+        case _ if key in _MOST_OR_NONE:
+            return limit is not None and (given is None or given > limit)
+        case _:
+            return key in _MOST and given > limit

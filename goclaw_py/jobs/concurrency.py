@@ -1,0 +1,57 @@
+"""How many jobs of one agent work at once, where a policy says so (SPEC CRON-10, CRON-17)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from goclaw_py.jobs.execution import Held
+from goclaw_py.model.ids import OccurrenceId
+
+
+class Room:
+    """Lines up those that find their agent full.
+
+    Args:
+        held: What this process has in hand, as it is now.
+    """
+
+    def __init__(self, held: Mapping[OccurrenceId, Held]) -> None:
+        self._held = held
+        self._waiting: dict[OccurrenceId, Held] = {}
+
+    def has(self, held: Held) -> bool:
+        """Whether fewer of its agent are at work than may be at once.
+
+        One that waits for its next attempt keeps its place.
+        """
+        agent, most = held.claimed.job.spec.agent, held.policy.max_per_agent
+        others = (
+            other
+            for other in self._held.values()
+            if other is not held and other.claimed.job.spec.agent == agent
+        )
+        return most is None or sum(_has_begun(other) for other in others) < most
+
+    def line_up(self, held: Held) -> None:
+        """Let one wait until there is room."""
+        held.waits = True
+        self._waiting[held.id] = held
+
+    def let_in(self) -> Iterator[Held]:
+        """Those for which there is room now, the first one first; begin each before the next."""
+        for held in tuple(self._waiting.values()):
+            if self.has(held):
+                del self._waiting[held.id]
+                yield held
+
+    def forget(self, held: Held) -> None:
+        """One is over, whether it waited or not."""
+        self._waiting.pop(held.id, None)
+
+    def clear(self) -> None:
+        """Nobody waits any more."""
+        self._waiting.clear()
+
+
+def _has_begun(held: Held) -> bool:
+    return held.attempt > held.claimed.attempts

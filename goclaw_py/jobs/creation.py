@@ -1,0 +1,284 @@
+"""Makes jobs of what people want, by the settings; nothing here is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from goclaw_py.jobs.authorization import is_own_chat, permit
+from goclaw_py.jobs.models import (
+    OPERATOR,
+    Job,
+    JobSpec,
+    JobState,
+    Payload,
+    Program,
+    Prompt,
+    TargetKind,
+    checked,
+    policy_for,
+    slug_for,
+)
+from goclaw_py.jobs.policy import Anchor, JobPolicy, Profile, SessionKind
+from goclaw_py.jobs.schedule import Every, check, first_run_at, spaced
+from goclaw_py.model.errors import BadJob
+from goclaw_py.model.ids import MAIN_AGENT, AgentName, JobId, Owner
+from goclaw_py.model.messages import Target
+from goclaw_py.model.owners import Maker
+from goclaw_py.ports.jobs import KEEP, Asker, JobChange, JobDraft, Keep
+
+_OVER = (JobState.COMPLETED, JobState.FAILED)
+_SAID_OF_IT = ("slug", "name", "notify")
+"""What a model may change of a job that stays its maker's: neither what it does nor when."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the settings say of all jobs.
+
+    Args:
+        profile: The policy in it is the base of each job.
+        enabled: Jobs run at all.
+        most: How many jobs an owner may have, by what people in chats and models make.
+        limits_operators: That also holds for what operators make.
+        agents: Those that there are; empty: any name is taken.
+        sources: The work sources that there are.
+        places: The channels and accounts that there are; empty: any target is taken.
+    """
+
+    profile: Profile
+    enabled: bool = True
+    most: int = 50
+    limits_operators: bool = False
+    agents: Collection[AgentName] = ()
+    sources: Collection[str] = ()
+    places: Collection[tuple[str, str]] = ()
+
+    @property
+    def base(self) -> JobPolicy:
+        """What jobs do unless they say otherwise."""
+        return self.profile.policy
+
+
+def made(
+    rules: Rules, draft: JobDraft, by: Asker, zone: str, *, job_id: JobId, now: datetime
+) -> Job:
+    """The job that a draft asks for, in ``zone`` if it names none. Raises ``JobError``."""
+    payload = _payload(rules, draft.payload)
+    spec = JobSpec(
+        slug=draft.slug or slug_for(draft.name or _words(payload)),
+        schedule=draft.schedule,
+        zone=draft.zone or zone,
+        payload=payload,
+        name=draft.name,
+        agent=draft.agent or by.agent or MAIN_AGENT,
+        target=draft.target if draft.target is not None else _chat(by),
+        peer=draft.peer or by.peer,
+        notify=draft.notify,
+        session=draft.session,
+        policy=dict(draft.policy),
+        max_runs=draft.max_runs,
+        not_after=draft.not_after,
+        wake_heartbeat=draft.wake_heartbeat,
+        source=draft.source,
+    )
+    bare = Job(
+        id=job_id,
+        owner=by.owner or OPERATOR,
+        maker=by.maker,
+        spec=spec,
+        created_at=now,
+        updated_at=now,
+        creator=by.creator,
+    )
+    permit(spec, rules.base, by)
+    _reachable(rules, spec)
+    job = _sound(rules, bare, now, by.maker)
+    first = draft.next_run_at or first_run_at(job.timing(rules.base), now=now)
+    if draft.paused:
+        return replace(job, state=JobState.PAUSED)
+    return replace(job, next_run_at=first)
+
+
+def changed(rules: Rules, job: Job, change: JobChange, by: Asker, *, now: datetime) -> Job:
+    """The job as an edit makes it. Raises ``JobError``.
+
+    Its next run is computed anew if when it runs has changed, or if it becomes active. A job that
+    is over becomes active by a new schedule. What a model changes of what a job does, or of when,
+    is a model's from then on, with the limits for these (SPEC CRON-8, CRON-15).
+    """
+    spec = _changed_spec(job.spec, change)
+    permit(spec, rules.base, by, job.spec)
+    rescheduled = (spec.schedule, spec.zone) != (job.spec.schedule, job.spec.zone)
+    state = _changed_state(job, change, by, rescheduled=rescheduled)
+    resumed = state is JobState.ACTIVE and job.state is not JobState.ACTIVE
+    maker = job.maker
+    if by.maker is Maker.MODEL and (resumed or _does_else(spec, job.spec)):
+        maker = Maker.MODEL
+    after = replace(job, spec=spec, maker=maker, state=state, updated_at=now)
+    retimed = rescheduled or _timing_of(rules, after) != _timing_of(rules, job)
+    if retimed or resumed:
+        # A person who only resumes it makes it no more frequent than it was allowed to be.
+        checker = by.maker if retimed else maker
+        after = _sound(rules, after, now, checker)
+        rescheduled = True
+    elif spec != job.spec:
+        after = replace(after, spec=checked(spec))
+        _known(rules, after)
+    _reachable(rules, spec, job.spec)
+    if resumed:
+        # Somebody has looked at it: it begins with a clean record (SPEC CRON-8).
+        after = replace(after, failures=0)
+    if state is not JobState.ACTIVE:
+        return replace(after, next_run_at=None)
+    if rescheduled:
+        return replace(after, next_run_at=first_run_at(after.timing(rules.base), now=now))
+    return after
+
+
+def _changed_state(job: Job, change: JobChange, by: Asker, *, rescheduled: bool) -> JobState:
+    """The state that an edit asks for. Raises ``BadJob``."""
+    state = change.state
+    if isinstance(state, Keep):
+        return JobState.ACTIVE if rescheduled and job.state in _OVER else job.state
+    if state is job.state:
+        return state
+    if state not in (JobState.ACTIVE, JobState.PAUSED):
+        raise BadJob("state", "must be active or paused")
+    if rescheduled:
+        return state
+    if state is JobState.PAUSED and job.state in _OVER:
+        raise BadJob("state", "it is over; a new schedule lets it run again")
+    if state is JobState.PAUSED and job.state is JobState.DISABLED:
+        raise BadJob("state", "it is over; it was switched off after failures")
+    if job.state is JobState.DISABLED and by.maker is Maker.MODEL:
+        # Else a model would undo what stops jobs that fail for ever (SPEC CRON-8).
+        raise BadJob("state", "it was switched off after failures; give it a new schedule")
+    return state
+
+
+def _does_else(spec: JobSpec, before: JobSpec) -> bool:
+    """Whether more than what is said of a job has changed."""
+    same = {key: getattr(spec, key) for key in _SAID_OF_IT}
+    return replace(before, **same) != spec
+
+
+def _timing_of(rules: Rules, job: Job) -> object:
+    """All that its next run, and whether that may be so soon, depends on."""
+    policy = job.policy(rules.base)
+    return job.timing(rules.base), policy.min_interval_s, policy.on_short
+
+
+def _sound(rules: Rules, job: Job, now: datetime, by: Maker) -> Job:
+    """The job if it can run as it says, its interval made longer where that is how it is."""
+    spec = checked(job.spec)
+    policy = job.policy(rules.base)
+    every = spec.schedule
+    if isinstance(every, Every) and every.origin is None and policy.anchor is Anchor.GRID:
+        origin = now - timedelta(microseconds=now.microsecond)
+        spec = replace(spec, schedule=replace(every, origin=origin))
+    job = replace(job, spec=spec)
+    _known(rules, job)
+    timing = job.timing(rules.base)
+    check(timing, now=now, cron_fields=rules.profile.cron_fields)
+    # Whoever makes it more frequent has to be allowed to, not only whoever has made it.
+    strict = policy_for(rules.base, spec.policy, by)
+    least = timedelta(seconds=max(policy.min_interval_s, strict.min_interval_s))
+    timing = spaced(timing, least, policy.on_short, now=now)
+    return replace(job, spec=replace(spec, schedule=timing.schedule))
+
+
+def _known(rules: Rules, job: Job) -> None:
+    """Raise ``BadJob`` if it names what is not there, or what its maker may not have."""
+    spec = job.spec
+    if rules.agents and spec.agent not in rules.agents:
+        raise BadJob("agent", f"there is no agent {spec.agent!r}; there are {_list(rules.agents)}")
+    if spec.source and spec.source not in rules.sources:
+        there = _list(rules.sources) or "none"
+        raise BadJob("source", f"there is no work source {spec.source!r}; there are {there}")
+    if isinstance(spec.payload, Program) and job.maker is not Maker.OPERATOR:
+        raise BadJob("command", "only operators make jobs that run programs")
+    kind = job.policy(rules.base).session
+    if kind is SessionKind.MAIN and not isinstance(spec.target, Target):
+        raise BadJob("session", 'session = "main" needs a chat as target')
+    if spec.source and not isinstance(spec.payload, Prompt):
+        raise BadJob("source", "only a prompt can be given work")
+
+
+def _reachable(rules: Rules, spec: JobSpec, before: JobSpec | None = None) -> None:
+    """Raise ``BadJob`` for a new target that is on no channel or account of this gateway."""
+    target = spec.target
+    if not rules.places or not isinstance(target, Target):
+        return
+    if before is not None and target == before.target:
+        return
+    if (target.channel, target.account) in rules.places:
+        return
+    accounts = {account for channel, account in rules.places if channel == target.channel}
+    if accounts:
+        said = f"the channel {target.channel!r} has no account {target.account!r}"
+        raise BadJob("target", f"{said}; there are {_list(accounts)}")
+    channels = _list({channel for channel, _ in rules.places})
+    raise BadJob("target", f"there is no channel {target.channel!r}; there are {channels}")
+
+
+def _list(names: Collection[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+def _payload(rules: Rules, payload: Payload | None) -> Payload:
+    if payload is not None:
+        return payload
+    if not rules.profile.default_prompt:
+        raise BadJob("prompt", "is required")
+    return Prompt(rules.profile.default_prompt)
+
+
+def _words(payload: Payload) -> str:
+    return " ".join(payload.argv[:1]) if isinstance(payload, Program) else payload.text
+
+
+def _changed_spec(spec: JobSpec, change: JobChange) -> JobSpec:
+    kept = {
+        "slug": change.slug,
+        "name": change.name,
+        "schedule": change.schedule,
+        "zone": change.zone,
+        "payload": change.payload,
+        "agent": change.agent,
+        "target": change.target,
+        "peer": change.peer,
+        "notify": change.notify,
+        "session": change.session,
+        "max_runs": change.max_runs,
+        "not_after": change.not_after,
+        "wake_heartbeat": change.wake_heartbeat,
+        "source": change.source,
+    }
+    given: dict[str, object] = {key: value for key, value in kept.items() if value is not KEEP}
+    if not isinstance(change.policy, Keep):
+        given["policy"] = _merged(spec.policy, change.policy)
+    return replace(spec, **given)  # type: ignore[arg-type]  # each is a field of the same type
+
+
+def _merged(before: Mapping[str, object], change: Mapping[str, object]) -> dict[str, object]:
+    """The keys of a policy with some changed; None takes a key back."""
+    merged = {**before, **change}
+    return {key: value for key, value in merged.items() if value is not None}
+
+
+def _chat(by: Asker) -> Target | TargetKind:
+    """Where what somebody makes tells its results if they say nothing: where they ask.
+
+    A run asks where its job tells its results, which may be no chat of its owner.
+    """
+    if by.chat is None:
+        return TargetKind.LAST
+    trusted = by.maker is Maker.OPERATOR or is_own_chat(by.chat, by.peer, by)
+    return by.chat if trusted else TargetKind.LAST
+
+
+def owner_for(by: Asker) -> Owner:
+    """Whose the jobs are that somebody makes."""
+    return by.owner or OPERATOR

@@ -1,0 +1,213 @@
+"""When a cron expression fires next (SPEC CRON-1, by docs/cron-rules.md).
+
+Three things are decided here or next door, because croniter has other opinions on them or none:
+the grammar (``cron_fields``), the days (``cron_days``), and what happens when clocks change. Within
+a day ``croniter`` steps from one time on the wall to the next.
+
+A job is *fixed* unless its minute, hour or second starts with ``*``; then it is a *wildcard* (R5,
+R6). When clocks go forward, fixed jobs catch up at once and wildcards do not; when clocks go back,
+fixed jobs do not repeat and wildcards do (R7, R8). A change of more than three hours is taken for
+a clock that was set: nothing is caught up and everything goes by the new time (R9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, time, timedelta
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from croniter import croniter
+
+from goclaw_py.common.dst import NARROW, Change, change_at, change_between, passes
+from goclaw_py.jobs.cron.calendar import LAST_YEAR, Days
+from goclaw_py.jobs.cron.parser import Fields, read
+
+_NEVER: Final = (datetime.max.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC))
+_SECOND: Final = timedelta(seconds=1)
+_DAY: Final = timedelta(days=1)
+_YEAR: Final = 366 * _DAY
+_LOOKOUT: Final = timedelta(hours=26)
+"""No change of any zone repeats more than a day."""
+
+
+@dataclass(frozen=True, slots=True)
+class CronExpression:
+    """A parsed expression. It is made by ``parse`` only, and may be shared between threads.
+
+    Args:
+        wildcard: What it does when clocks change: see above.
+        days: Its days, for any year.
+        first: The first time of a day at which it fires.
+        last: The last one.
+    """
+
+    expression: str
+    fields: Fields
+    wildcard: bool
+    days: Days = field(compare=False, repr=False)
+    first: time = field(compare=False, repr=False)
+    last: time = field(compare=False, repr=False)
+    _steps: croniter = field(compare=False, repr=False)
+    _found: dict[str, tuple[datetime, datetime]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """In each zone the last answer: an instant, and the earliest firing after it."""
+
+    def fires(self) -> bool:
+        """Whether any calendar has such a day (R11)."""
+        return self.days.any()
+
+    def next_after(self, zone: ZoneInfo, instant: datetime) -> datetime | None:
+        """The earliest firing strictly after ``instant``, in UTC (R4).
+
+        None if there is none, or none before the year 9999.
+        """
+        since, known = self._found.get(zone.key, _NEVER)
+        if since <= instant < known:
+            return known
+        found = self._after(zone, instant)
+        if found is not None:
+            self._found[zone.key] = instant, found
+        return found
+
+    def _after(self, zone: ZoneInfo, instant: datetime) -> datetime | None:
+        if instant.year > LAST_YEAR:
+            return None
+        local = instant.astimezone(zone).replace(microsecond=0)
+        offset = local.utcoffset()
+        here = local.replace(tzinfo=None)
+        if not local.fold and offset is not None and (label := self._next_label(here)) is not None:
+            found = (label - offset).replace(tzinfo=UTC)
+            # Nearly always: no change between the two, as no zone has several within a day.
+            if label - here < _DAY and found.astimezone(zone).utcoffset() == offset:
+                return found
+        after = local.astimezone(UTC)
+        first = self._by_label(self._begin(here, zone), zone, after)
+        return self._repeated(after, first, zone) or first
+
+    def least_gap(self) -> timedelta:
+        """The shortest time between two of its firings by a clock on a wall that is never changed.
+
+        A year stands for anything longer.
+        """
+        second, minute, hour = (
+            sorted(each.numbers)
+            for each in (self.fields.second, self.fields.minute, self.fields.hour)
+        )
+        gaps = [_gap(second, _SECOND, timedelta())]
+        length = _span(second, _SECOND)
+        gaps.append(_gap(minute, 60 * _SECOND, length))
+        length += _span(minute, 60 * _SECOND)
+        gaps.append(_gap(hour, 3600 * _SECOND, length))
+        length += _span(hour, 3600 * _SECOND)
+        within = min(filter(None, gaps), default=_YEAR)
+        if within <= _DAY - length:
+            # Whatever its days are, the first time of one is no closer to the last of another.
+            return within
+        return min(within, self.days.least_gap() - length)
+
+    def _begin(self, here: datetime, zone: ZoneInfo) -> datetime:
+        """The label after which the next firing is looked for."""
+        if here.fold and not self.wildcard:
+            change = change_at(here.replace(fold=0), zone)
+            # In the second pass nothing is left to do that the first one has not done.
+            if change is not None and not self._goes_by(change):
+                return change.ends - _SECOND
+        return here.replace(fold=0)
+
+    def _by_label(self, label: datetime, zone: ZoneInfo, after: datetime) -> datetime | None:
+        """The first instant after ``after`` with a label after ``label``, or after a gap there."""
+        while (following := self._next_label(label)) is not None:
+            label = following
+            if instants := passes(label, zone):
+                return instants[0] if instants[0] > after else instants[-1]
+            gap = change_at(label, zone)
+            assert gap is not None, "a label without an instant is in a gap"
+            if not self._goes_by(gap):
+                return gap.at
+            label = gap.begins - _SECOND
+        return None
+
+    def _repeated(self, after: datetime, found: datetime | None, zone: ZoneInfo) -> datetime | None:
+        """A firing before ``found`` whose label comes for the second time."""
+        horizon = after + _LOOKOUT
+        change = change_between(after, horizon if found is None else min(found, horizon), zone)
+        if change is None or change.shift > timedelta() or not self._goes_by(change):
+            return None
+        again = self._by_label(change.begins - _SECOND, zone, change.at - _SECOND)
+        return again if again is not None and (found is None or again < found) else None
+
+    def _goes_by(self, change: Change) -> bool:
+        """Whether this job does over a change just what the clock shows."""
+        if change.shift > timedelta():
+            return self.wildcard or change.shift >= NARROW
+        return self.wildcard or -change.shift > NARROW
+
+    def _next_label(self, label: datetime) -> datetime | None:
+        """The first label after this one, whether clocks ever show it or not."""
+        today = label.time()
+        day = self.days.first_from(label.date(), past=today >= self.last)
+        if day is None:
+            return None
+        if today >= self.first and day == label.date():
+            if label.second >= self.last.second:
+                # Nothing is left in this minute; croniter would find that out slowly.
+                label = label.replace(second=59)
+            # It keeps in itself where it is: each call has its own. ``copy`` takes longer.
+            steps = croniter.__new__(croniter)
+            vars(steps).update(vars(self._steps))
+            following: datetime = steps.get_next(datetime, label)
+            return following
+        return datetime.combine(day, self.first)
+
+
+@lru_cache(maxsize=1024)
+def parse(expression: str, fields: tuple[int, ...] = (5, 6)) -> CronExpression:
+    """Read an expression with one of these numbers of fields; names such as ``@daily`` always.
+
+    Whether it ever fires is another question (``CronExpression.fires``). Raises ``BadCron``.
+    """
+    found = read(expression, fields)
+    times = (found.second, found.minute, found.hour)
+    hour, minute, second = (sorted(each.numbers) for each in reversed(times))
+    return CronExpression(
+        expression,
+        found,
+        wildcard=any(each.star for each in times),
+        days=Days(found),
+        first=time(hour[0], minute[0], second[0]),
+        last=time(hour[-1], minute[-1], second[-1]),
+        _steps=_times_of_day(second, minute, hour),
+    )
+
+
+def _times_of_day(second: list[int], minute: list[int], hour: list[int]) -> croniter:
+    """These times on every day. Lists of values leave nothing to croniter's own grammar."""
+    texts = [_listed(second, 60), _listed(minute, 60), _listed(hour, 24), "*", "*", "*"]
+    return croniter(
+        " ".join(texts),
+        datetime(2000, 1, 1),  # noqa: DTZ001  a label, not an instant
+        ret_type=datetime,
+        day_or=False,
+        max_years_between_matches=1,
+        second_at_beginning=True,
+    )
+
+
+def _listed(numbers: Iterable[int], count: int) -> str:
+    texts = [str(number) for number in numbers]
+    return "*" if len(texts) == count else ",".join(texts)
+
+
+def _gap(numbers: list[int], unit: timedelta, length: timedelta) -> timedelta | None:
+    """The shortest time from the end of one to the begin of the next; each is ``length`` long."""
+    steps = [(after - before) * unit for before, after in pairwise(numbers)]
+    return min(steps) - length if steps else None
+
+
+def _span(numbers: list[int], unit: timedelta) -> timedelta:
+    return (numbers[-1] - numbers[0]) * unit

@@ -1,0 +1,278 @@
+"""What becomes of a job that is due: whether it runs, what follows an attempt, when it runs next.
+
+Pure: ``runtime.jobs`` carries these decisions out and the store writes them down. All of it holds
+for one occurrence, and none of it for those by hand, which leave no trace in their job.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from goclaw_py.jobs.execution_models import (
+    ENDED_BADLY,
+    MAX_CLAIMS,
+    Attempt,
+    Claimed,
+    JobUpdate,
+    Status,
+    Why,
+)
+from goclaw_py.jobs.models import Job, JobState, Notify
+from goclaw_py.jobs.policy import Busy, History, JobPolicy, Misfire, OnShort, RetryOn
+from goclaw_py.jobs.schedule import At, Every, Ran, Timing, coalesced, next_run_at
+from goclaw_py.jobs.schedule import spaced as spaced_timing
+from goclaw_py.model.errors import BadSchedule, TooFrequent
+from goclaw_py.model.outcomes import Outcome, Reason
+
+THIRD: Final = 3
+"""The failure in a row that owners are told of, of jobs that do not tell each (SPEC CRON-13)."""
+
+_RAN = frozenset({Status.OK, Status.FAILED, Status.TIMED_OUT, Status.CANCELLED})
+_FAILED = {Status.OK: False, **dict.fromkeys(ENDED_BADLY, True)}
+"""What changes how many runs in a row have failed, and how."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """It runs now."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """It is over. ``delay_until``: when the job is due again, if that is not by its schedule."""
+
+    status: Status
+    why: Why | None = None
+    delay_until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Another attempt follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class GiveBack:
+    """Cut by a shutdown: whoever comes next claims it again."""
+
+
+def begin(claimed: Claimed, base: JobPolicy, *, now: datetime, busy: Why | None) -> Go | End:
+    """Whether a claimed occurrence runs.
+
+    Args:
+        claimed: What was claimed.
+        base: The policy of the settings.
+        now: The present instant.
+        busy: Why its session or its agent has no room now; None: it has.
+
+    Source: SPEC CRON-5, CRON-6, CRON-10, CRON-15.
+    """
+    if claimed.by_hand:
+        return Go()
+    job, policy = claimed.job, claimed.job.policy(base)
+    if not claimed.waited and (left := _left_behind(claimed, policy)) is not None:
+        return left
+    grace = timedelta(seconds=policy.misfire_grace_s)
+    missed = claimed.claimed_at - claimed.due_at > grace and _is_new(claimed)
+    if missed and policy.misfire is Misfire.SKIP:
+        return End(Status.SKIPPED, Why.MISSED)
+    if job.spec.not_after is not None and now > job.spec.not_after:
+        return End(Status.SKIPPED, Why.MISSED)
+    if not _is_spaced(Timing(job.spec.schedule, job.spec.zone), policy.min_interval_s, now):
+        return End(Status.SKIPPED, Why.TOO_FREQUENT)
+    if busy is not None and (end := _when_busy(job, policy, busy, now)) is not None:
+        return end
+    return Go()
+
+
+def _is_new(claimed: Claimed) -> bool:
+    return claimed.claims <= 1 and claimed.attempts == 0 and not claimed.interrupted
+
+
+def _left_behind(claimed: Claimed, policy: JobPolicy) -> End | None:
+    """How an occurrence ends that its process left behind, if it does not run again."""
+    if claimed.claims > MAX_CLAIMS:
+        return End(Status.LOST)
+    if claimed.called and not policy.retry_after_effects:
+        return End(Status.LOST, Why.EFFECTS)
+    if policy.misfire is Misfire.SKIP and not _is_new(claimed):
+        return End(Status.INTERRUPTED if claimed.interrupted else Status.LOST)
+    return None
+
+
+def _is_spaced(timing: Timing, least_s: float, now: datetime) -> bool:
+    """Whether firings lie far enough apart."""
+    if least_s <= 1 and not isinstance(timing.schedule, Every):
+        # No expression fires more than once a second: nearly always there is nothing to look at.
+        return True
+    try:
+        spaced_timing(timing, timedelta(seconds=least_s), OnShort.REJECT, now=now)
+    except TooFrequent:
+        return False
+    except BadSchedule:
+        # Whatever else is wrong with it shows when its next run is looked for.
+        return True
+    return True
+
+
+def _when_busy(job: Job, policy: JobPolicy, busy: Why, now: datetime) -> End | None:
+    match policy.on_busy:
+        case Busy.QUEUE:
+            return None
+        case Busy.DELAY:
+            again = now + timedelta(seconds=policy.busy_delay_s)
+            return End(Status.SKIPPED, busy, again)
+        case Busy.SKIP:
+            # Something that is due once would never come: it waits for its turn instead.
+            return None if isinstance(job.spec.schedule, At) else End(Status.SKIPPED, busy)
+
+
+def after(
+    claimed: Claimed, base: JobPolicy, attempt: Attempt, number: int
+) -> Retry | GiveBack | End:
+    """What follows the attempt with this ``number``, from 1 (SPEC CRON-7)."""
+    policy = claimed.job.policy(base)
+    if attempt.outcome is Outcome.INTERRUPTED:
+        return GiveBack()
+    if attempt.outcome in (Outcome.DROPPED, Outcome.REJECTED):
+        return End(Status.SKIPPED, Why.BUSY)
+    if attempt.outcome is Outcome.CANCELLED:
+        return End(Status.CANCELLED, attempt.why or Why.STOPPED)
+    if attempt.outcome is Outcome.COMPLETED:
+        return End(Status.OK)
+    again = policy.retry_on is RetryOn.ANY or attempt.retryable
+    spent = attempt.why is Why.BUDGET or attempt.outcome is Outcome.ABANDONED
+    done = attempt.side_effects and not policy.retry_after_effects
+    if again and number <= policy.retries and not (done or spent):
+        return Retry()
+    if attempt.outcome is Outcome.FAILED:
+        return End(Status.FAILED, attempt.why)
+    return End(Status.TIMED_OUT, attempt.why)
+
+
+def why_of(reason: Reason | None) -> Why | None:
+    """Why an occurrence ended so, from why its run did."""
+    match reason:
+        case Reason.BUDGET:
+            return Why.BUDGET
+        case Reason.STOPPED | Reason.STOPPED_ALL:
+            return Why.STOPPED
+        case Reason.OUTAGE:
+            return Why.OUTAGE
+        case _:
+            return None
+
+
+def settled(
+    claimed: Claimed, base: JobPolicy, end: End, *, started_at: datetime | None, now: datetime
+) -> JobUpdate | None:
+    """What the end of an occurrence makes of its job; nothing if it was run by hand.
+
+    Source: SPEC CRON-3, CRON-8, CRON-9, CRON-10, CRON-20.
+    """
+    if claimed.by_hand:
+        return None
+    job, policy = claimed.job, claimed.job.policy(base)
+    ran = end.status in _RAN or (end.status is Status.LOST and claimed.attempts > 0)
+    due = claimed.due_at
+    missed = coalesced(job.timing(base), due_at=due, now=now) if end.delay_until is None else 0
+    state, next_at = _next(claimed, policy, end, _Past(base, started_at, now, ran))
+    delete = (
+        isinstance(job.spec.schedule, At)
+        and end.status is Status.OK
+        and policy.delete_after_run
+        and state is JobState.COMPLETED
+    )
+    return JobUpdate(
+        next_run_at=next_at,
+        state=state,
+        failed=_FAILED.get(end.status),
+        coalesced=missed,
+        ran=ran,
+        delete=delete,
+        forget=delete and policy.history_on_delete is History.DELETE,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """What lies behind when the next run is looked for."""
+
+    base: JobPolicy
+    started_at: datetime | None
+    now: datetime
+    ran: bool
+
+
+def _next(
+    claimed: Claimed, policy: JobPolicy, end: End, past: _Past
+) -> tuple[JobState, datetime | None]:
+    """How the job stands, and when it runs next, unless somebody has changed it meanwhile."""
+    job, spec = claimed.job, claimed.job.spec
+    failures = failures_with(claimed) if end.status in ENDED_BADLY else 0
+    once = isinstance(spec.schedule, At)
+    if end.delay_until is not None:
+        next_at: datetime | None = end.delay_until
+    elif once:
+        next_at = None
+    else:
+        next_at = _after_run(claimed, policy, past, failures)
+    if next_at is None or (spec.not_after is not None and next_at > spec.not_after):
+        return _over(job, end.status), None
+    # The time counts if somebody has lifted the limit, or resumed the job, meanwhile.
+    if past.ran and spec.max_runs is not None and job.runs + 1 >= spec.max_runs:
+        return _over(job, end.status), next_at
+    # One that runs once has failed; there is nothing to switch off.
+    if failures and not once and 0 < policy.auto_disable_after <= failures:
+        return JobState.DISABLED, next_at
+    return JobState.ACTIVE, next_at
+
+
+def _after_run(claimed: Claimed, policy: JobPolicy, past: _Past, failures: int) -> datetime | None:
+    """When a job runs next that runs again and again; ``failures`` is 0 if this one was none."""
+    timing = claimed.job.timing(past.base)
+    regular = next_run_at(timing, Ran(claimed.due_at, past.started_at, past.now))
+    if failures and policy.error_retry_s:
+        soon = _grid_after(past.now, policy.error_retry_s)
+        return soon if regular is None else min(regular, soon)
+    if regular is not None and failures and policy.backoff_s:
+        delay_s = policy.backoff_s[min(failures, len(policy.backoff_s)) - 1]
+        return max(regular, past.now + timedelta(seconds=delay_s))
+    return regular
+
+
+def _over(job: Job, status: Status) -> JobState:
+    """How a job stands for which nothing lies ahead."""
+    once = isinstance(job.spec.schedule, At)
+    if once and (status in ENDED_BADLY or status in (Status.SKIPPED, Status.INTERRUPTED)):
+        return JobState.FAILED
+    return JobState.COMPLETED
+
+
+def _grid_after(now: datetime, step_s: float) -> datetime:
+    """The first multiple of a time after now, counted from the beginning of 1970."""
+    step = timedelta(seconds=step_s)
+    return _EPOCH + ((now - _EPOCH) // step + 1) * step
+
+
+def failures_with(claimed: Claimed) -> int:
+    """How many runs have failed in a row if this one has, as far as was known at its claim."""
+    return claimed.job.failures + 1
+
+
+def tells_failure(job: Job, failures: int) -> Told | None:
+    """Who is told that a run has failed for good (SPEC CRON-13)."""
+    if job.spec.notify is Notify.ALWAYS or isinstance(job.spec.schedule, At):
+        return Told.TARGET
+    return Told.OWNER if failures == THIRD else None
+
+
+class Told(StrEnum):
+    """Who is told something."""
+
+    TARGET = "target"
+    OWNER = "owner"

@@ -1,0 +1,247 @@
+"""Calls a coroutine of somebody else for each job that is due (SPEC CRON-21)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from goclaw_py.common.text import cut_bytes, cut_text
+from goclaw_py.jobs.decisions import End
+from goclaw_py.jobs.execution import Held, Withdrawn, facts_of
+from goclaw_py.jobs.execution_ends import Report, Said
+from goclaw_py.jobs.execution_models import OUTPUT_BYTES, Attempt, JobUpdate, Why
+from goclaw_py.jobs.executions import Occurrences
+from goclaw_py.jobs.models import Job, Program
+from goclaw_py.jobs.policy import JobPolicy
+from goclaw_py.model.errors import AgentError
+from goclaw_py.model.ids import OccurrenceId, SessionKey
+from goclaw_py.model.messages import OutboundMessage
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.jobs import RunNow, StartedNow
+
+log = logging.getLogger(__name__)
+
+UNWIND_S = 10.0
+"""How long a cancelled handler may take to clean up before nobody waits for it any more."""
+
+_TRANSIENT = (ConnectionError, TimeoutError)
+_CUT = Attempt(Outcome.INTERRUPTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A job is due.
+
+    Args:
+        job: As it was when it was claimed.
+        occurrence: Names this time that it is due, in every attempt and every process.
+        attempt: From 1; what a crash may have cut counts.
+        by_hand: Somebody asked for it, the schedule did not.
+    """
+
+    job: Job
+    occurrence: OccurrenceId
+    due_at: datetime
+    attempt: int
+    by_hand: bool
+
+    @property
+    def text(self) -> str:
+        """What the job was given to say what is to be done; its slug if that was nothing."""
+        payload = self.job.spec.payload
+        return self.job.spec.slug if isinstance(payload, Program) else payload.text
+
+
+Handler = Callable[[Due], Awaitable[str | None]]
+"""Does a job. What it returns is kept in the log; raising is a failure."""
+
+
+class _Phase(StrEnum):
+    WAITS = "waits"
+    """For one of the others to end."""
+    WORKS = "works"
+    STORES = "stores"
+    """The handler is done; its result is being stored."""
+
+
+@dataclass(slots=True, eq=False)
+class _Work:
+    phase: _Phase = _Phase.WAITS
+    forsaken: bool = False
+    """Its occurrence belongs to another node by now."""
+
+
+class Handlers:
+    """Implements ``Performer`` and ``desk.Hand``: one task for each attempt.
+
+    Args:
+        concurrency: How many handlers work at once; the others wait, the first claimed first.
+    """
+
+    def __init__(self, clock: Clock, concurrency: int) -> None:
+        self._clock = clock
+        self._slots = asyncio.Semaphore(concurrency)
+        self._works: dict[asyncio.Task[None], _Work] = {}
+        self.handler: Handler | None = None
+        self.open = False
+        """Whether jobs run; set by who starts and closes."""
+
+    def connect(self, occurrences: Occurrences) -> None:
+        """Give it who stores the ends. Call it once, before anything is due."""
+        self._occurrences = occurrences
+
+    def is_inside(self) -> bool:
+        """Whether the caller is one of the handlers."""
+        return asyncio.current_task() in self._works
+
+    # ------------------------------------------------------------------ performing
+
+    def busy(self, job: Job, policy: JobPolicy) -> Why | None:
+        """There is always room to wait in."""
+        del job, policy
+        return None
+
+    def session(self, job: Job, policy: JobPolicy) -> SessionKey | None:
+        """Handlers have no sessions."""
+        del job, policy
+        return None
+
+    async def perform(self, held: Held) -> None:
+        """Call the handler, in a task of its own."""
+        if not self.open:
+            await self._occurrences.ended(held, _CUT, Said(), None)
+            return
+        work = _Work()
+        task = asyncio.create_task(self._work(held, work), name=f"job {held.claimed.job.spec.slug}")
+        self._works[task] = work
+        task.add_done_callback(lambda done: self._works.pop(done, None))
+
+    async def _work(self, held: Held, work: _Work) -> None:
+        attempt, said = _CUT, Said()
+        try:
+            await held.until_due(self._clock)
+            async with self._slots:
+                work.phase = _Phase.WORKS
+                attempt, said = await self._attempt(held)
+        except Withdrawn:
+            attempt = Attempt(Outcome.CANCELLED, Why.STOPPED)
+        except asyncio.CancelledError:
+            # By this class alone: it is given back, and runs again.
+            log.info("job_interrupted", extra=facts_of(held))
+        work.phase = _Phase.STORES
+        if work.forsaken:
+            return
+        try:
+            await self._occurrences.ended(held, attempt, said, None)
+        except Exception:
+            # A boundary: nobody awaits this task, and the other jobs go on.
+            log.exception("job_end_failed", extra=facts_of(held))
+
+    async def _attempt(self, held: Held) -> tuple[Attempt, Said]:
+        assert self.handler is not None
+        if held.started_at is None:
+            held.started_at = self._clock.now()
+        claimed = held.claimed
+        # Each claim but the first follows a crash; nobody knows whether that cut the handler.
+        number = held.attempt + claimed.claims - 1
+        due = Due(claimed.job, claimed.id, claimed.due_at, number, claimed.by_hand)
+        limit = asyncio.timeout(held.policy.run_timeout_s or None)
+        try:
+            async with limit:
+                return Attempt(Outcome.COMPLETED), Said(_text(await self.handler(due)))
+        except asyncio.CancelledError as error:
+            if _is_cancelled():
+                raise
+            # The handler has cancelled itself, or somebody what it waits for. Given back it would
+            # be due again at once, and again.
+            return self._failed(held, error, Outcome.CANCELLED), Said()
+        except Exception as error:
+            # A boundary: what a handler raises is how its job ended.
+            over = limit.expired()
+            return self._failed(held, error, Outcome.TIMED_OUT if over else Outcome.FAILED), Said()
+
+    def _failed(self, held: Held, error: BaseException, outcome: Outcome) -> Attempt:
+        retryable = isinstance(error, _TRANSIENT)
+        words = f"{type(error).__name__}: {error}"
+        if outcome is Outcome.TIMED_OUT:
+            # It would take as long again.
+            retryable = False
+            words = f"it took longer than {held.policy.run_timeout_s:g} s"
+        elif isinstance(error, AgentError):
+            retryable = error.retryable
+        log.warning("job_failed", extra={**facts_of(held), "error": cut_text(words, 500)})
+        return Attempt(outcome, error=cut_bytes(words, OUTPUT_BYTES), retryable=retryable)
+
+    async def tell(
+        self, held: Held, end: End, update: JobUpdate | None, attempt: Attempt, said: Said
+    ) -> Report:
+        """Nobody is told: there are no channels."""
+        del held, end, update, attempt, said
+        return Report()
+
+    async def told(
+        self, held: Held, end: End, say: Sequence[OutboundMessage], said: Said, error: str
+    ) -> None:
+        """Nothing follows."""
+
+    # ------------------------------------------------------------------ by hand
+
+    async def run_now(self, job: Job) -> StartedNow | RunNow:
+        """See ``desk.Hand``."""
+        if not self.open:
+            return RunNow.OFF
+        held = await self._occurrences.claim_by_hand(job.id)
+        if held is None:
+            return RunNow.ALREADY_RUNNING
+        self._occurrences.start(held)
+        return StartedNow(held.id, None)
+
+    # ------------------------------------------------------------------ the end
+
+    async def close(self, wait_s: float) -> None:
+        """Begin nothing more, let handlers end for so long, cancel those that are left.
+
+        One that ignores its cancellation is left to itself after ``UNWIND_S``, and so is a result
+        that cannot be stored: what became of them is unknown to the database, so they run again.
+        """
+        self.open = False
+        self._cancel(_Phase.WAITS)
+        await self._ended(wait_s)
+        self._cancel(_Phase.WAITS, _Phase.WORKS)
+        await self._ended(UNWIND_S)
+        self._cancel(*_Phase)
+        await self._ended(0)
+
+    def forsake(self) -> None:
+        """What is in hand belongs to another node: cancel it, and store nothing of it."""
+        for work in self._works.values():
+            work.forsaken = True
+        self._cancel(_Phase.WAITS, _Phase.WORKS)
+
+    def _cancel(self, *phases: _Phase) -> None:
+        for task, work in self._works.items():
+            if work.phase in phases:
+                task.cancel()
+
+    async def _ended(self, wait_s: float) -> None:
+        if self._works:
+            await asyncio.wait(tuple(self._works), timeout=max(wait_s, 0.0))
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _text(said: object) -> str:
+    """What a handler returned. Raises ``TypeError``."""
+    if said is None:
+        return ""
+    if not isinstance(said, str):
+        raise TypeError(f"a handler returns text or None, not {type(said).__name__}")
+    return said

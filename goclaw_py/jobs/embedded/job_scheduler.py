@@ -1,0 +1,307 @@
+"""Jobs for any program: no agents, no channels (SPEC CRON-21; Halo's ``SchedulerService``).
+
+::
+
+    async def report(due: Due) -> str:
+        return await make_report(due.text)
+
+    async with JobService(MemoryStore()) as jobs:
+        jobs.on_due(report)
+        await jobs.start()
+        await jobs.add("daily", Cron("0 9 * * 1-5"), "sales", zone="Europe/Berlin")
+        await asyncio.sleep(3600)
+
+Over ``PostgresStore`` any number of processes share the same jobs: each time a job is due, one of
+them runs it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Protocol, Self, TypeVar
+
+from goclaw_py.cluster.membership import Cluster
+from goclaw_py.common.clock import SharedClock
+from goclaw_py.common.wakeup import Wake
+from goclaw_py.jobs.creation import Rules
+from goclaw_py.jobs.embedded.handlers import UNWIND_S, Due, Handler, Handlers
+from goclaw_py.jobs.execution_models import JobStats, Logged
+from goclaw_py.jobs.executions import Occurrences
+from goclaw_py.jobs.models import Job, JobState, Prompt, TargetKind
+from goclaw_py.jobs.policy import DEFAULT_PROFILE, Profile
+from goclaw_py.jobs.poller import DueLoop
+from goclaw_py.jobs.schedule import At, Cron, Every, Schedule
+from goclaw_py.jobs.service import DeskStore, JobDesk
+from goclaw_py.model.errors import StoreError
+from goclaw_py.model.ids import NodeId
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.jobs import KEEP, Asker, JobChange, JobDraft, RunNow, StartedNow
+from goclaw_py.ports.store import JobPage, JobQuery, NodeStore, Notice
+
+__all__ = ["Due", "Handler", "JobService", "Shelf"]
+
+log = logging.getLogger(__name__)
+
+H = TypeVar("H", bound=Handler)
+
+_OPERATOR = Asker(owner=None)
+_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+_AGAIN_S = 1.0
+
+
+class Shelf(DeskStore, NodeStore, Protocol):
+    """What a service needs of a store."""
+
+    def on_notice(self, hear: Callable[[Notice], None]) -> None:
+        """See ``ports.store.Store``."""
+
+
+class JobService:
+    """Jobs with one handler, over a store.
+
+    Its jobs can be looked at and changed whether it was started or not. It is started once; after
+    ``stop`` make another one. A job is meant by its slug, its id, or the beginning of its id. All
+    methods that ask the store may raise ``StoreUnavailable``.
+
+    Args:
+        store: ``MemoryStore()``, or a ``PostgresStore`` whose schema is up to date. Whoever opened
+            it closes it. All services over one database share its jobs, gateways too.
+        profile: How jobs behave.
+        concurrency: How many run at once in this process.
+        max_jobs: How many active and paused jobs there may be.
+        release: A name for this program, shown to operators.
+    """
+
+    def __init__(
+        self,
+        store: Shelf,
+        *,
+        profile: Profile = DEFAULT_PROFILE,
+        concurrency: int = 10,
+        max_jobs: int = 10_000,
+        clock: Clock | None = None,
+        release: str = "library",
+    ) -> None:
+        _at_least(1, "concurrency", concurrency)
+        _at_least(1, "max_jobs", max_jobs)
+        self._store = store
+        clock = clock or SharedClock()
+        self._wake = wake = Wake()
+        self._duties: list[asyncio.Task[None]] = []
+        self._begun = False
+        self._cluster = Cluster(
+            store, clock, release, on_recovery=lambda _: wake.call(), on_lost=self._on_lost
+        )
+        rules = Rules(profile, most=max_jobs, limits_operators=True)
+        self._handlers = Handlers(clock, concurrency)
+        self._desk = JobDesk(store, clock, rules, self._handlers)
+        self._occurrences = Occurrences(store, clock, self._node, rules.base, wake.call)
+        self._occurrences.connect(self._handlers)
+        self._handlers.connect(self._occurrences)
+        self._loop = DueLoop(store, clock, self._node, self._occurrences, lambda: concurrency, wake)
+
+    # ------------------------------------------------------------------ jobs
+
+    async def add(
+        self,
+        slug: str,
+        schedule: Schedule,
+        text: str = "",
+        *,
+        zone: str = "",
+        policy: Mapping[str, object] | None = None,
+        max_runs: int | None = None,
+    ) -> Job:
+        """Add a job.
+
+        ``zone`` is that of a cron expression, ``policy`` holds keys of ``JobPolicy``. Raises
+        ``JobError``: ``BadSchedule``, ``BadJob``, ``SlugTaken`` or ``TooManyJobs``.
+        """
+        draft = JobDraft(
+            _schedule(schedule),
+            Prompt(text or slug),
+            slug=_slug(slug),
+            zone=zone,
+            target=TargetKind.NONE,
+            policy=policy or {},
+            max_runs=max_runs,
+        )
+        return await self._desk.create(draft, _OPERATOR)
+
+    async def update(self, job: str, change: JobChange) -> Job:
+        """Change a job. Raises ``JobError``.
+
+        A run that is under way goes on as it began; if the time of the next run is changed
+        meanwhile, the change holds.
+        """
+        if change.schedule is not KEEP:
+            _schedule(change.schedule)
+        return await self._desk.edit(job, change, _OPERATOR)
+
+    async def remove(self, job: str) -> Job:
+        """Delete a job. A run of it goes on. Raises ``UnknownJob``."""
+        return await self._desk.delete(job, _OPERATOR)
+
+    async def pause(self, job: str) -> Job:
+        """Let it not run until it is resumed. A run that is under way goes on."""
+        return await self.update(job, JobChange(state=JobState.PAUSED))
+
+    async def resume(self, job: str) -> Job:
+        """Let it run again, from now on, with a clean record; also one that was switched off."""
+        return await self.update(job, JobChange(state=JobState.ACTIVE))
+
+    async def get(self, job: str) -> Job:
+        """One job. Raises ``UnknownJob``."""
+        return await self._desk.get(job, _OPERATOR)
+
+    async def list(self, query: JobQuery | None = None) -> JobPage:
+        """Jobs, in the order of their next runs: 50 at most, unless the query says otherwise."""
+        query = query or JobQuery()
+        _at_least(1, "limit", query.limit)
+        _at_least(0, "offset", query.offset)
+        return await self._desk.search(query, _OPERATOR)
+
+    async def run(self, job: str) -> StartedNow | RunNow:
+        """Run a job now, in whatever state it is; its schedule stays as it is (SPEC CRON-11).
+
+        ``RunNow.OFF`` unless the service was started. Raises ``UnknownJob``.
+        """
+        return await self._desk.run_now(job, _OPERATOR)
+
+    async def run_log(self, job: str, *, limit: int = 50) -> Sequence[Logged]:
+        """What became of the times a job was due, the newest first; by id also of a deleted job."""
+        _at_least(1, "limit", limit)
+        return await self._desk.log(job, _OPERATOR, limit=limit)
+
+    async def stats(self, job: str | None = None, *, since: datetime | None = None) -> JobStats:
+        """What a job, or all of them, did with what was due since then, as far as it is kept."""
+        since = since or _BEGINNING
+        if since.utcoffset() is None:
+            raise ValueError(f"since has no offset: {since.isoformat()}")
+        return await self._desk.stats(job, _OPERATOR, since=since)
+
+    # ------------------------------------------------------------------ running
+
+    def on_due(self, handler: H) -> H:
+        """Call this for each job that is due; a later one replaces it. Works as a decorator."""
+        if not callable(handler):
+            raise TypeError(f"a handler is a coroutine function, not {handler!r}")
+        self._handlers.handler = handler
+        return handler
+
+    async def start(self) -> None:
+        """Begin to run what is due. Raises ``RuntimeError`` without a handler, or twice.
+
+        While the database is away it waits for it.
+        """
+        if self._handlers.handler is None:
+            raise RuntimeError("say with on_due what is to be done, before start")
+        if self._begun:
+            raise RuntimeError("a service is started once; make another one")
+        self._begun = True
+        await self._cluster.join()
+        self._store.on_notice(self._on_notice)
+        self._handlers.open = True
+        for duty in (*self._cluster.duties(), self._loop.run):
+            self._duties.append(asyncio.create_task(_lasting(duty)))
+
+    async def stop(self, wait_s: float = 30.0) -> None:
+        """Start nothing more, let handlers end for so long, cancel the rest and give it back.
+
+        What is given back runs again: at once in another process, else at the next start. A second
+        call with 0 cuts the wait short. Raises ``RuntimeError`` in a handler.
+        """
+        if math.isnan(wait_s):
+            raise ValueError("wait_s is a number of seconds")
+        if self._handlers.is_inside():
+            raise RuntimeError("a handler cannot stop the service that would wait for it")
+        self._begun = True
+        self._loop.close()
+        await asyncio.gather(
+            _at_most(UNWIND_S, self._occurrences.close()), self._handlers.close(wait_s)
+        )
+        for duty in self._duties:
+            duty.cancel()
+        await asyncio.gather(*self._duties, return_exceptions=True)
+        if not self._duties:
+            return
+        self._duties.clear()
+        try:
+            await self._cluster.leave()
+        except StoreError as error:
+            log.warning("lease_not_released", extra={"error": str(error)})
+
+    async def __aenter__(self) -> Self:
+        """The service, to be started."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop; after an exception without waiting for handlers."""
+        if kind is None:
+            await self.stop()
+        else:
+            await self.stop(0)
+
+    def _node(self) -> NodeId:
+        return self._cluster.node.id
+
+    def _on_notice(self, notice: Notice) -> None:
+        if notice is Notice.CRON:
+            self._wake.call()
+        elif notice is Notice.NODES:
+            self._cluster.look()
+
+    def _on_lost(self) -> None:
+        """What was in hand belongs to others."""
+        self._occurrences.forget()
+        self._handlers.forsake()
+        self._wake.call()
+
+
+async def _lasting(duty: Callable[[], Awaitable[None]]) -> None:
+    """Do something that ends with the service only."""
+    while True:
+        try:
+            return await duty()
+        except Exception:
+            # A boundary: a program that goes on without its jobs, unnoticed, is worse than a log
+            # line each second.
+            log.exception("background_task_crashed")
+            await asyncio.sleep(_AGAIN_S)
+
+
+async def _at_most(limit_s: float, work: Awaitable[None]) -> None:
+    try:
+        async with asyncio.timeout(limit_s):
+            await work
+    except TimeoutError:
+        log.warning("claims_not_released")
+
+
+def _at_least(least: int, name: str, value: int) -> None:
+    if value < least:
+        raise ValueError(f"{name} is at least {least}: {value!r}")
+
+
+def _schedule(schedule: Schedule) -> Schedule:
+    """What the type says, for programs that no type checker reads. Raises ``TypeError``."""
+    if not isinstance(schedule, At | Every | Cron):
+        raise TypeError(f"a schedule is At, Every or Cron, not {schedule!r}")
+    return schedule
+
+
+def _slug(slug: str) -> str:
+    # An empty one would be made from the text.
+    if not slug:
+        raise ValueError("a job needs a slug")
+    return slug

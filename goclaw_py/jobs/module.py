@@ -1,0 +1,173 @@
+"""Everything about jobs in a gateway, wired to each other."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from goclaw_py.chats.session_settings import Policies
+from goclaw_py.common.retention import keep_tidy
+from goclaw_py.common.wakeup import Wake
+from goclaw_py.jobs.creation import Rules
+from goclaw_py.jobs.execution_models import Untold
+from goclaw_py.jobs.executions import Occurrences
+from goclaw_py.jobs.executor import JobRuns, Shop
+from goclaw_py.jobs.notifications import Telling
+from goclaw_py.jobs.policy import DEFAULT_PROFILE
+from goclaw_py.jobs.poller import DueLoop
+from goclaw_py.jobs.service import JobDesk
+from goclaw_py.jobs.targets import Places
+from goclaw_py.jobs.work_items import Work
+from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.ids import CRON_LANE, AgentName, NodeId, SessionKey
+from goclaw_py.model.messages import Target
+from goclaw_py.model.metrics_port import NO_METER, Meter
+from goclaw_py.ports.agent import AgentLoop
+from goclaw_py.ports.channel import Channel
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.jobs import WorkSource
+from goclaw_py.ports.store import Place, Store
+from goclaw_py.runs.agent_executor import Workshop
+from goclaw_py.runs.budget_tracker import Ledger
+from goclaw_py.runs.event_broker import Feed
+from goclaw_py.runs.replies import Replies
+from goclaw_py.runs.subagents import ChildRuns
+from goclaw_py.scheduler.dispatcher import Dispatcher
+
+log = logging.getLogger(__name__)
+
+_LOOK_S = 2.0
+"""How often it is looked for what became of results."""
+
+
+def _no_programs(argv: tuple[str, ...]) -> AgentLoop:
+    raise ValueError(f"programs do not run here: {argv[0]}")
+
+
+@dataclass(frozen=True, slots=True)
+class JobSetup:
+    """What the settings say about jobs.
+
+    Args:
+        sources: The work sources, by name.
+        program: Makes the loop that runs a program instead of an agent.
+        limits: How many runs of an agent may work at once, where the settings say so.
+        runs: What performs the jobs; a simulation only plays them.
+    """
+
+    rules: Rules = field(default_factory=lambda: Rules(DEFAULT_PROFILE))
+    sources: Mapping[str, WorkSource] = field(default_factory=dict)
+    program: Callable[[tuple[str, ...]], AgentLoop] = _no_programs
+    limits: Mapping[AgentName, int] = field(default_factory=dict)
+    runs: Callable[[Store, Clock, Places, Shop], JobRuns] = JobRuns
+
+
+@dataclass(frozen=True, slots=True)
+class Colleagues:
+    """Parts of the gateway that jobs work with."""
+
+    channels: Mapping[Place, Channel]
+    policies: Policies
+    children: ChildRuns
+    feed: Feed
+    ledger: Ledger
+    replies: Replies
+    meter: Meter = NO_METER
+
+
+class Office:
+    """The jobs of a gateway."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        node: Callable[[], NodeId],
+        setup: JobSetup,
+        by: Colleagues,
+    ) -> None:
+        self._enabled = setup.rules.enabled
+        self._clock = clock
+        self._store = store
+        self._node = node
+        self._untold: Sequence[Untold] = ()
+        self.wake = Wake()
+        self.desk = JobDesk(store, clock, setup.rules, chats=store)
+        base = setup.rules.base
+        self.occurrences = Occurrences(store, clock, node, base, self.wake.call, by.meter)
+        places = Places(store, by.policies)
+        self._telling = Telling(store, clock, by.channels, places, by.replies)
+        work = Work(setup.sources)
+        shop = Shop(self.desk, by.children, by.feed, by.ledger, work, setup.program, setup.limits)
+        self.runs = setup.runs(store, clock, places, shop)
+
+    def connect(
+        self,
+        dispatcher: Dispatcher,
+        workshop: Workshop,
+        owners: Callable[[], Awaitable[Sequence[Target]]],
+        release_later: Callable[[SessionKey], None],
+    ) -> None:
+        """Give it those with whom it works. Call it once, before anything runs.
+
+        ``owners`` finds the chats of the bot's owners; ``release_later`` is told of conversations
+        that this node need not own any more.
+        """
+        self._telling.connect(owners)
+        self.runs.connect(dispatcher, workshop, self.occurrences, self._telling, release_later)
+        self.occurrences.connect(self.runs)
+        self.desk.connect(self.runs)
+        self.loop = DueLoop(
+            self._store,
+            self._clock,
+            self._node,
+            self.occurrences,
+            lambda: _size(dispatcher),
+            self.wake,
+        )
+
+    async def run(self) -> None:
+        """Run what is due, until cancelled; nothing if jobs are switched off."""
+        if self._enabled:
+            await self.loop.run()
+        await asyncio.Event().wait()
+
+    async def keep_telling(self) -> None:
+        """Tell results that reached nobody where that can be done, until cancelled."""
+        while True:
+            try:
+                self._untold = await self._telling.tell_untold()
+            except StoreUnavailable as error:
+                log.debug("store_unavailable", extra={"error": str(error), "part": "job_results"})
+            await asyncio.sleep(_LOOK_S)
+
+    async def keep_tidy(self) -> None:
+        """Forget what is too old, now and then (SPEC DB-5). Runs until cancelled."""
+        await keep_tidy(lambda: self._store.sweep_jobs(now=self._clock.now()))
+
+    def warnings(self) -> tuple[str, ...]:
+        """What an operator should know (SPEC CRON-4)."""
+        if not self._enabled:
+            return ("jobs are switched off (scheduler.enabled); none runs",)
+        return tuple(
+            f"the result of {one.job.spec.slug} reached nobody: {one.error}; "
+            f"see: goclaw cron runs --job {one.job.spec.slug}"
+            for one in self._untold
+        )
+
+    async def close(self) -> None:
+        """Claim nothing more, and give back what waits. What runs ends with the dispatcher."""
+        self.loop.close()
+        await self.occurrences.close()
+
+    def forget(self) -> None:
+        """This node was declared dead: what it had in hand belongs to others."""
+        self.occurrences.forget()
+        self.wake.call()
+
+
+def _size(dispatcher: Dispatcher) -> int:
+    """How many jobs may run at once, as things are now."""
+    return dispatcher.lane_load(CRON_LANE).concurrency

@@ -1,0 +1,213 @@
+"""What people are told of jobs, and where (SPEC CRON-13, AGENT-7)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from goclaw_py.delivery.albums import in_albums
+from goclaw_py.delivery.ok_token import without_token
+from goclaw_py.delivery.places import where_read
+from goclaw_py.jobs import texts
+from goclaw_py.jobs.decisions import End, Told, failures_with, tells_failure
+from goclaw_py.jobs.execution import Held, facts_of
+from goclaw_py.jobs.execution_ends import Report, Said
+from goclaw_py.jobs.execution_models import ENDED_BADLY, Attempt, JobUpdate, Status, Untold, Why
+from goclaw_py.jobs.models import OPERATOR, Job, JobState, TargetKind
+from goclaw_py.jobs.schedule import At
+from goclaw_py.jobs.targets import Places
+from goclaw_py.model.chat_commands import job_buttons
+from goclaw_py.model.errors import StoreError
+from goclaw_py.model.ids import RunId, SessionKey
+from goclaw_py.model.messages import OutboundMessage, Target
+from goclaw_py.model.owners import chat_of
+from goclaw_py.model.routes import Route
+from goclaw_py.ports.agent import HistoryEntry, Role
+from goclaw_py.ports.channel import Channel
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import Place, Store
+from goclaw_py.runs.replies import Replies
+from goclaw_py.runs.tool_services import sessions_of
+
+log = logging.getLogger(__name__)
+
+
+class Telling:
+    """Writes what jobs say as their channels take it."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        channels: Mapping[Place, Channel],
+        places: Places,
+        replies: Replies,
+    ) -> None:
+        self._replies = replies
+        self._store = store
+        self._clock = clock
+        self._channels = channels
+        self._places = places
+
+    def connect(self, owners: Callable[[], Awaitable[Sequence[Target]]]) -> None:
+        """Give it who knows the chats of the bot's owners. Call it once, before anything is due."""
+        self._owners = owners
+
+    def system(self, held: Held) -> str:
+        """What a scheduled run is told beside the prompt of its job."""
+        claimed = held.claimed
+        spec = claimed.job.spec
+        return texts.scheduled_run(
+            spec.title, claimed.due_at, self._clock.now(), spec.zone, spec.notify
+        )
+
+    async def tell(
+        self, held: Held, end: End, update: JobUpdate | None, attempt: Attempt, said: Said
+    ) -> Report:
+        """What is said of the end of an occurrence. Raises ``StoreUnavailable``."""
+        job = held.claimed.job
+        if end.status is Status.OK:
+            return await self._result(held, said)
+        if end.status not in ENDED_BADLY:
+            return Report()
+        told = tells_failure(job, failures_with(held.claimed))
+        if end.why is Why.EFFECTS and told is None:
+            told = Told.OWNER
+        disabled = update is not None and update.state is JobState.DISABLED
+        if told is None and not disabled:
+            return Report()
+        return Report(await self._failure(held, end, update, attempt, told))
+
+    async def _result(self, held: Held, said: Said) -> Report:
+        job = held.claimed.job
+        shown, silent = texts.notify_text(said.text, job.spec.notify)
+        route = await self._places.route_of(job) if shown else Route(None)
+        target = route.target
+        if route.problem:
+            facts = {**facts_of(held), "reason": route.problem}
+            log.warning("job_result_undeliverable", extra=facts)
+            return Report(no_route=route.problem)
+        if target is None:
+            return Report(silent=silent)
+        files, troubles = self._replies.sendable(said.files, job.spec.agent, held.run)
+        # A trouble names a file, and agents name files as they like.
+        shown = without_token("\n\n".join([shown, *troubles]))
+        due = texts.Due(held.claimed.due_at, self._clock.now(), job.spec.zone)
+        if due.is_late:
+            due = await self._due(job, due.at, [target])
+        whole = texts.delivery(job.spec, shown, due)
+        messages = self._messages(target, whole, held.run)
+        if messages and isinstance(job.spec.schedule, At):
+            buttons = job_buttons(held.id)
+            messages[-1] = replace(messages[-1], buttons=buttons)
+        channel = self._channels.get((target.channel, target.account))
+        attached = [OutboundMessage(target, "", run_id=held.run, file=file) for file in files]
+        messages += in_albums(attached, channel)
+        return Report(tuple(messages))
+
+    async def _failure(
+        self, held: Held, end: End, update: JobUpdate | None, attempt: Attempt, told: Told | None
+    ) -> tuple[OutboundMessage, ...]:
+        job = held.claimed.job
+        chat = job.spec.target
+        target = chat if isinstance(chat, Target) else await self._places.of_owner(job)
+        if target is None:
+            log.warning("job_failure_not_reported", extra={"job": job.id})
+            return ()
+        title = job.spec.title
+        why = without_token(attempt.friendly or attempt.error)
+        if update is not None and update.state is JobState.DISABLED:
+            text = texts.job_disabled(title, failures_with(held.claimed), why)
+        else:
+            once = told is Told.TARGET or end.why is Why.EFFECTS
+            write = texts.job_failed if once else texts.job_failed_thrice
+            again = None if update is None else update.next_run_at
+            due = await self._due(job, held.claimed.due_at, [target])
+            text = write(title, due, why, again)
+        return tuple(self._messages(target, text, held.run))
+
+    async def _due(self, job: Job, at: datetime, told: Sequence[Target]) -> texts.Due:
+        """When a job was due, by the clock of the chat that owns it if only that is told.
+
+        Raises ``StoreUnavailable``.
+        """
+        own = chat_of(job.owner)
+        is_own = own is not None and all(replace(one, thread=None) == own[0] for one in told)
+        here = await self._store.zone_of(job.owner) if is_own else None
+        return texts.Due(at, self._clock.now(), job.spec.zone, here)
+
+    def _messages(
+        self, target: Target, text: str, run: RunId | None = None
+    ) -> list[OutboundMessage]:
+        channel = self._channels.get((target.channel, target.account))
+        parts = [text] if channel is None else channel.parts(text)
+        rich = channel is not None
+        return [OutboundMessage(target, part, run_id=run, rich=rich) for part in parts]
+
+    async def remember(
+        self, job: Job, say: Sequence[OutboundMessage], *, besides: SessionKey | None = None
+    ) -> None:
+        """Write what was delivered into the history of its chat, so that answers are understood."""
+        if not say:
+            return
+        target = say[0].target
+        text = "\n".join(message.text for message in say)
+        entry = HistoryEntry(Role.ASSISTANT, texts.delivered_from(job.spec.title, text))
+        try:
+            read_in = await where_read(self._store, target)
+            for session in sessions_of(job.spec.agent, read_in):
+                if session != besides:
+                    await self._store.note(session, entry, rows=(), now=self._clock.now())
+        except StoreError as error:
+            log.warning("history_not_updated", extra={"error": str(error), "job": job.id})
+
+    # ------------------------------------------------------------------ what reached nobody
+
+    async def tell_untold(self) -> list[Untold]:
+        """Tell results that reached nobody where that can be done now; returns the others.
+
+        A job that waits for its delivery is deleted when that is done. Raises ``StoreUnavailable``.
+        """
+        untold = await self._store.settle_results(now=self._clock.now())
+        return [one for one in untold if not await self._tell_elsewhere(one)]
+
+    async def _tell_elsewhere(self, lost: Untold) -> bool:
+        """False if there is nowhere to tell it."""
+        job, spec = lost.job, lost.job.spec
+        targets, with_text = await self._other_chats(lost)
+        text, _ = texts.notify_text(lost.output, spec.notify)
+        place = "" if lost.refused_by is None else await self._places.name_of(lost.refused_by)
+        due = await self._due(job, lost.due_at, targets)
+        text = texts.undelivered(spec.title, place, lost.error, text if with_text else "", due)
+        say = [message for target in targets for message in self._messages(target, text)]
+        if not say:
+            return False
+        if await self._store.tell_result(lost.id, say, now=self._clock.now()):
+            log.info("job_result_redirected", extra={"job": job.id, "error": lost.error})
+            if with_text:
+                await self.remember(job, say)
+        return True
+
+    async def _other_chats(self, lost: Untold) -> tuple[list[Target], bool]:
+        """Where a result can be told that reached nobody, and whether its text may be read there.
+
+        What waited for a chat goes there; what was to go where its owner is goes to the owner's
+        next chat. Of the rest the owners of the bot are told, but what a job of somebody's chat
+        says is for nobody else (SPEC SEC-3).
+        """
+        job = lost.job
+        if lost.refused_by is None:
+            route = await self._places.route_of(job)
+            found = None if route.problem else route.target
+        elif job.spec.target is TargetKind.LAST:
+            found = await self._places.of_owner(job, lost.refused_by)
+        else:
+            found = None
+        if found is not None:
+            return [found], True
+        gone = None if lost.refused_by is None else replace(lost.refused_by, thread=None)
+        owners = await self._owners()
+        chats = [chat for chat in owners if replace(chat, thread=None) != gone]
+        return chats, job.owner == OPERATOR

@@ -1,0 +1,400 @@
+"""When a job runs (SPEC CRON-1 to CRON-3, CRON-15, CRON-16).
+
+All instants are aware and in UTC; what people write is local to the zone of the job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import islice, takewhile
+from typing import Final, assert_never
+
+from goclaw_py.common import durations
+from goclaw_py.common import jitter as spread
+from goclaw_py.common.datetimes import ahead, local_text, why_not
+from goclaw_py.common.timezones import zone
+from goclaw_py.jobs.cron.describe import in_words
+from goclaw_py.jobs.cron.expression import parse
+from goclaw_py.jobs.policy import Anchor, FirstRun, OnShort
+from goclaw_py.model.errors import BadMoment, BadSchedule, NeverFires, TooFrequent
+from goclaw_py.model.ids import JobId
+
+MAX_INTERVAL: Final = durations.LONGEST
+
+MOST_COUNTED: Final = 100
+"""So many firings of a cron expression that passed are counted: each takes some 40 µs."""
+_MOST_ON_GRID: Final = 10**9
+"""More are not stored."""
+_END: Final = datetime(9000, 1, 1, tzinfo=UTC)
+"""Intervals are not counted further; neither is the calendar."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_NONE: Final = timedelta()
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """Once, at this instant."""
+
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """Again and again. ``origin`` is a point of the grid for ``Anchor.GRID``, else not used."""
+
+    interval: timedelta
+    origin: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cron:
+    """By the clock on the wall of the job's zone. ``expression`` is as it was written."""
+
+    expression: str
+
+
+Schedule = At | Every | Cron
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Everything that decides when a job runs.
+
+    Args:
+        zone: The exact IANA name of its zone.
+        spread: What jitter and stagger are counted from: the job's id; None: neither.
+        jitter: A part of the time between two firings, from 0 to 0.1 (SPEC CRON-16).
+        not_after: It does not run after this instant (SPEC CRON-20).
+    """
+
+    schedule: Schedule
+    zone: str
+    anchor: Anchor = Anchor.COMPLETION
+    first_run: FirstRun = FirstRun.AFTER_INTERVAL
+    spread: JobId | None = None
+    jitter: float = 0.0
+    stagger: bool = False
+    not_after: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One run of a job, for the time of the next one.
+
+    Args:
+        due_at: When it was to run by its schedule.
+        started_at: When it began; None: it never did.
+        ended_at: When it was over; the next run is after this.
+    """
+
+    due_at: datetime
+    started_at: datetime | None
+    ended_at: datetime
+
+
+def parse_interval(text: str) -> timedelta:
+    """Read ``<integer><s|m|h|d>``, nothing else (SPEC CRON-1). Raises ``BadInterval``."""
+    return durations.read(text)
+
+
+def interval_text(interval: timedelta) -> str:
+    """The shortest text that ``parse_interval`` reads as this; milliseconds as ``1500ms``."""
+    return durations.text_of(interval)
+
+
+def check(timing: Timing, *, now: datetime, cron_fields: tuple[int, ...] = (5, 6)) -> None:
+    """Raise ``BadSchedule`` unless such a job can run.
+
+    ``BadCron``, ``BadInterval``, ``UnknownZone``, ``BadMoment`` for an ``at`` that is over, and
+    ``NeverFires``.
+    """
+    zone(timing.zone)
+    match timing.schedule:
+        case At(at):
+            _aware(at, "at")
+            ahead(at, now=now, zone=timing.zone)
+        case Every(interval, origin):
+            durations.in_range(interval, interval_text(interval))
+            if origin is not None:
+                _aware(origin, "origin")
+        case Cron(expression):
+            if not parse(expression, cron_fields).fires():
+                raise NeverFires(f"cron {expression!r} never fires: no calendar has such a day")
+        case _:
+            assert_never(timing.schedule)
+    if timing.not_after is not None:
+        _aware(timing.not_after, "not_after")
+        ahead(timing.not_after, now=now, zone=timing.zone, shown="not_after")
+    first_run_at(timing, now=now)
+
+
+def spaced(
+    timing: Timing,
+    minimum: timedelta,
+    on_short: OnShort,
+    *,
+    now: datetime,  # noqa: ARG001  what is allowed does not depend on the season
+) -> Timing:
+    """The timing with at least ``minimum`` between any two firings.
+
+    All that any calendar may bring are looked at, by a clock on a wall that is never changed: the
+    hour that is left out in spring makes no schedule too frequent. An interval that is too short is
+    made longer if ``on_short`` says so. Raises ``TooFrequent`` otherwise, and for any cron
+    expression; ``BadCron`` too (SPEC CRON-15).
+    """
+    match timing.schedule:
+        case At():
+            return timing
+        case Every(interval, origin):
+            if interval >= minimum:
+                return timing
+            if on_short is OnShort.CLAMP:
+                # A minimum may have parts of a millisecond; an interval has none.
+                longer = -(-minimum // durations.MILLISECOND) * durations.MILLISECOND
+                return replace(timing, schedule=Every(longer, origin))
+            raise TooFrequent(interval.total_seconds(), minimum.total_seconds(), cron=False)
+        case Cron(expression):
+            gap = parse(expression).least_gap()
+            if gap < minimum:
+                raise TooFrequent(gap.total_seconds(), minimum.total_seconds(), cron=True)
+            return timing
+        case _:
+            assert_never(timing.schedule)
+
+
+def first_run_at(timing: Timing, *, now: datetime) -> datetime:
+    """When a job that is made, edited or resumed at ``now`` runs next. Raises ``NeverFires``.
+
+    Strictly after ``now``, but for ``FirstRun.IMMEDIATE``, which is ``now`` for intervals.
+    """
+    schedule = timing.schedule
+    if isinstance(schedule, Every) and timing.first_run is FirstRun.IMMEDIATE:
+        at = _until(timing, now)
+    elif isinstance(schedule, Every) and timing.anchor is not Anchor.GRID:
+        at = _until(timing, _jittered(timing, now + schedule.interval + stagger_of(timing)))
+    else:
+        at = _next(timing, now)
+    if at is None:
+        raise NeverFires(f"{describe(schedule, timing.zone)}: nothing of it lies ahead")
+    return at
+
+
+def next_run_at(timing: Timing, ran: Ran) -> datetime | None:
+    """When it runs after a run that is over; None if never again.
+
+    Strictly after ``ran.ended_at`` but for an ``every`` job anchored at the start whose run took
+    longer than its interval: that is due at once, at ``ran.ended_at``. Where clocks were set back
+    during a run, times of the calendar that have been are not due again.
+    """
+    match timing.schedule:
+        case At():
+            return None
+        case Every(interval) if timing.anchor is Anchor.START and ran.started_at is not None:
+            due = _jittered(timing, ran.started_at + interval)
+            return _until(timing, max(due, ran.ended_at))
+        case Every(interval) if timing.anchor is not Anchor.GRID:
+            # What never began has no start to count from.
+            return _until(timing, _jittered(timing, ran.ended_at + interval))
+        case _:
+            return _next(timing, max(ran.ended_at, ran.due_at))
+
+
+def upcoming(timing: Timing, *, after: datetime, count: int) -> list[datetime]:
+    """The next times at which it would run, strictly increasing, at most ``count``.
+
+    Jitter is not in them: it is part of each run, not of the schedule.
+    """
+    return list(islice(firings(timing, after=after), count))
+
+
+def firings(timing: Timing, *, after: datetime) -> Iterator[datetime]:
+    """All times strictly after ``after``, in order, without jitter; may never end.
+
+    Those of an interval that counts from runs are as if a run had ended at ``after``, and all
+    following ones took no time.
+    """
+    shift = stagger_of(timing)
+    for each in _unshifted(timing, after.astimezone(UTC) - shift):
+        at = _until(timing, each + shift)
+        if at is None:
+            return
+        yield at
+
+
+def coalesced(timing: Timing, *, due_at: datetime, now: datetime, most: int = MOST_COUNTED) -> int:
+    """How many firings after ``due_at`` have come by ``now``.
+
+    Those of a cron expression are counted one by one, up to ``most``, which means that many or
+    more. 0 for intervals that count from the end or the start of a run: these come one by one.
+    """
+    come = takewhile(lambda at: at <= now, firings(timing, after=due_at))
+    match timing.schedule:
+        case Every() if timing.anchor is not Anchor.GRID:
+            return 0
+        case Every(interval):
+            first = next(come, None)
+            if first is None:
+                return 0
+            last = now if timing.not_after is None else min(now, timing.not_after)
+            return min((last - first) // interval + 1, _MOST_ON_GRID)
+        case _:
+            return sum(1 for _ in islice(come, most))
+
+
+def stagger_of(timing: Timing) -> timedelta:
+    """By how much a job is later than its schedule, always (SPEC CRON-16).
+
+    Its id decides on a part of the time between two firings: ``jitter`` of it, or a tenth if that
+    is 0, and at most an hour. Where that time varies the shortest one counts. Intervals that count
+    from runs are staggered in their first run only: after that each goes its own way.
+    """
+    if not timing.stagger or timing.spread is None:
+        return _NONE
+    match timing.schedule:
+        case At():
+            return _NONE
+        case Every(interval):
+            return spread.stagger(timing.spread, interval, timing.jitter)
+        case Cron(expression):
+            return spread.stagger(timing.spread, parse(expression).least_gap(), timing.jitter)
+        case _:
+            assert_never(timing.schedule)
+
+
+def _unshifted(timing: Timing, after: datetime) -> Iterator[datetime]:
+    """The firings after ``after`` of a schedule as it stands."""
+    match timing.schedule:
+        case At(at):
+            if at > after:
+                yield at
+        case Every(interval, origin):
+            at = _grid(interval, origin, after) if timing.anchor is Anchor.GRID else after
+            at = at if at > after else at + interval
+            while at < _END:
+                yield at
+                at += interval
+        case Cron(expression):
+            cron, here, found = parse(expression), zone(timing.zone), after
+            while (following := cron.next_after(here, found)) is not None:
+                yield following
+                found = following
+        case _:
+            assert_never(timing.schedule)
+
+
+def _grid(interval: timedelta, origin: datetime | None, after: datetime) -> datetime:
+    """The last point of the grid at or before ``after``, but its origin if that lies ahead.
+
+    Without an origin the grid goes through 1970-01-01 00:00 UTC.
+    """
+    origin = _EPOCH if origin is None else origin.astimezone(UTC)
+    return origin + max((after - origin) // interval, 0) * interval
+
+
+def _next(timing: Timing, after: datetime) -> datetime | None:
+    """The first firing after ``after``, jitter included."""
+    following = firings(timing, after=after)
+    at = next(following, None)
+    if at is None or isinstance(timing.schedule, At) or not timing.jitter:
+        return at
+    return _until(timing, _jittered(timing, at, next(following, None)))
+
+
+def _jittered(timing: Timing, due: datetime, following: datetime | None = None) -> datetime:
+    """A time with its jitter, which ends before the ``following`` one (SPEC CRON-16).
+
+    For an interval that counts from runs that is one interval later. Nothing is added to a last
+    firing, and nothing that would make it later than ``not_after``.
+    """
+    if not timing.jitter or timing.spread is None:
+        return due
+    gap = _NONE
+    if following is not None:
+        gap = following - due
+    elif isinstance(timing.schedule, Every) and timing.anchor is not Anchor.GRID:
+        gap = timing.schedule.interval
+    later = due + spread.jitter(timing.spread, due, gap, timing.jitter)
+    return later if timing.not_after is None else max(due, min(later, timing.not_after))
+
+
+def _until(timing: Timing, at: datetime) -> datetime | None:
+    """The time, unless it is too late for this job."""
+    return None if timing.not_after is not None and at > timing.not_after else at.astimezone(UTC)
+
+
+def _aware(instant: datetime, name: str) -> None:
+    if instant.utcoffset() is None:
+        raise BadMoment(f"{name}: {instant.isoformat()} has no offset")
+
+
+def describe(schedule: Schedule, zone: str) -> str:
+    """The schedule in plain words, such as ``at 09:00 on Monday to Friday (Europe/Berlin)``.
+
+    Raises ``BadCron``, and ``UnknownZone`` for ``at``.
+    """
+    match schedule:
+        case At(at):
+            return f"once at {local_text(at, zone)} ({zone})"
+        case Every(interval):
+            return durations.in_words(interval)
+        case Cron(expression):
+            return f"{in_words(parse(expression))} ({zone})"
+        case _:
+            assert_never(schedule)
+
+
+def schedule_json(schedule: Schedule) -> dict[str, object]:
+    """The schedule as it is stored and shown to programs: ``{"kind": "cron", …}``.
+
+    ``at`` as ISO 8601 in UTC, intervals as ``every_ms``.
+    """
+    match schedule:
+        case At(at):
+            return {"kind": "at", "at": _iso(at)}
+        case Every(interval, origin):
+            plain: dict[str, object] = {
+                "kind": "every",
+                "every_ms": interval // durations.MILLISECOND,
+            }
+            return plain if origin is None else {**plain, "origin": _iso(origin)}
+        case Cron(expression):
+            return {"kind": "cron", "expression": expression}
+        case _:
+            assert_never(schedule)
+
+
+def schedule_of(stored: Mapping[str, object]) -> Schedule:
+    """Read what ``schedule_json`` wrote. Raises ``BadSchedule``."""
+    match stored:
+        case {"kind": "at", "at": at}:
+            return At(_instant(at))
+        case {"kind": "every", "every_ms": int(every_ms)} if not isinstance(every_ms, bool):
+            origin = stored.get("origin")
+            return Every(
+                durations.milliseconds(every_ms), None if origin is None else _instant(origin)
+            )
+        case {"kind": "cron", "expression": str(expression)}:
+            return Cron(expression)
+    raise BadSchedule(
+        'a schedule is {"kind": "at", "at": …}, {"kind": "every", "every_ms": …} '
+        'or {"kind": "cron", "expression": …}'
+    )
+
+
+def _iso(instant: datetime) -> str:
+    return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _instant(text: object) -> datetime:
+    try:
+        instant = datetime.fromisoformat(str(text))
+        if instant.tzinfo is not None:
+            return instant.astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    shown = str(text)[:40]
+    raise BadMoment(
+        f"{shown!r}: must be a time in ISO 8601 with its offset{why_not(shown.lower())}"
+    )

@@ -1,0 +1,261 @@
+"""What can be done with jobs (SPEC CRON-2, CRON-11, CRON-15, SEC-3)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Protocol
+
+from goclaw_py.common.clock import new_id
+from goclaw_py.common.timezones import zone as zone_named
+from goclaw_py.jobs.creation import Rules, changed, made, owner_for
+from goclaw_py.jobs.execution_models import JobStats, Logged, Status
+from goclaw_py.jobs.models import Job, JobState, Notify, slug_for
+from goclaw_py.jobs.policy import History, Profile
+from goclaw_py.jobs.schedule import upcoming
+from goclaw_py.jobs.targets import route_of
+from goclaw_py.jobs.waits import with_waits
+from goclaw_py.model.errors import JobChanged, NotYours, SlugTaken, UnknownJob
+from goclaw_py.model.ids import JobId, OccurrenceId
+from goclaw_py.model.messages import Target
+from goclaw_py.model.owners import Maker
+from goclaw_py.model.pagination import Cursor
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.jobs import Asker, JobChange, JobDraft, RunNow, StartedNow
+from goclaw_py.ports.store import ChatStore, JobPage, JobQuery, JobStore, RunStore
+
+log = logging.getLogger(__name__)
+
+_UTC = "UTC"
+_TRIES = 5
+"""How often a change is made anew when somebody else's came between."""
+
+
+class Hand(Protocol):
+    """Runs jobs by hand."""
+
+    async def run_now(self, job: Job) -> StartedNow | RunNow:
+        """Run it, in whatever state it is. Raises ``StoreUnavailable`` and ``UnknownJob``."""
+
+
+class DeskStore(JobStore, RunStore, Protocol):
+    """What is read and written here."""
+
+
+class JobDesk:
+    """Implements ``ports.jobs.JobDesk`` over a store.
+
+    Args:
+        hand: Who runs jobs by hand; None: nobody here.
+        chats: Where results go; None where nobody is told.
+    """
+
+    def __init__(
+        self,
+        store: DeskStore,
+        clock: Clock,
+        rules: Rules,
+        hand: Hand | None = None,
+        chats: ChatStore | None = None,
+    ) -> None:
+        self._chats = chats
+        self._store = store
+        self._clock = clock
+        self._rules = rules
+        self._hand = hand
+
+    def connect(self, hand: Hand) -> None:
+        """Give it who runs jobs by hand."""
+        self._hand = hand
+
+    @property
+    def profile(self) -> Profile:
+        """See ``ports.jobs.JobDesk``."""
+        return self._rules.profile
+
+    @property
+    def enabled(self) -> bool:
+        """See ``ports.jobs.JobDesk``."""
+        return self._rules.enabled
+
+    @property
+    def most(self) -> int:
+        """See ``ports.jobs.JobDesk``."""
+        return self._rules.most
+
+    def now(self) -> datetime:
+        """See ``ports.jobs.JobDesk``."""
+        return self._clock.now()
+
+    def _most(self, by: Asker) -> int | None:
+        """How many jobs an owner may have where this one makes another; None: any (CRON-15)."""
+        limited = by.maker is not Maker.OPERATOR or self._rules.limits_operators
+        return self.most if limited else None
+
+    # ------------------------------------------------------------------ making and changing
+
+    async def create(self, draft: JobDraft, by: Asker) -> Job:
+        """A slug that nobody has chosen gets a number if it is taken."""
+        job = await self._made(draft, by)
+        for _ in range(_TRIES):
+            try:
+                await self._store.add_job(job, most=self._most(by))
+            except SlugTaken:
+                if draft.slug:
+                    raise
+                taken = await self._store.slugs(job.owner, job.spec.slug)
+                slug = slug_for(job.spec.slug, taken)
+                job = replace(job, spec=replace(job.spec, slug=slug))
+            else:
+                log.info("job_created", extra=_facts(job))
+                return job
+        raise SlugTaken(job.spec.slug)
+
+    async def edit(self, asked: str, change: JobChange, by: Asker) -> Job:
+        """An edit that names no revision is made anew on top of one that came between."""
+        for _ in range(_TRIES):
+            before = await self.get(asked, by)
+            if change.revision not in (None, before.revision):
+                break
+            after = changed(self._rules, before, change, by, now=self._clock.now())
+            if after == replace(before, updated_at=after.updated_at):
+                return before
+            if await self._store.change_job(after, most=self._most(by)):
+                log.info("job_updated", extra=_facts(after))
+                return replace(after, revision=before.revision + 1)
+            if change.revision is not None:
+                break
+        raise JobChanged("somebody else has just changed this job; look at it again")
+
+    async def delete(self, asked: str, by: Asker) -> Job:
+        """Its log stays, or goes, as its policy says."""
+        job = await self.get(asked, by)
+        forget = job.policy(self._rules.base).history_on_delete is History.DELETE
+        if not await self._store.delete_job(job.id, forget=forget):
+            raise UnknownJob(asked)
+        log.info("job_deleted", extra=_facts(job))
+        return job
+
+    async def run_now(self, asked: str, by: Asker) -> StartedNow | RunNow:
+        """See ``ports.jobs.JobDesk``."""
+        job = await self.get(asked, by)
+        if self._hand is None or not self.enabled:
+            return RunNow.OFF
+        return await self._hand.run_now(job)
+
+    # ------------------------------------------------------------------ looking
+
+    async def get(self, asked: str, by: Asker) -> Job:
+        """See ``ports.jobs.JobDesk``."""
+        own = await self._store.find_jobs(asked, owner=owner_for(by))
+        found = own or await self._store.find_jobs(asked)
+        if by.owner is not None and not own:
+            # Only whoever knows the whole id learns that there is such a job.
+            if any(job.id == asked for job in found):
+                raise NotYours(asked, by.owner)
+            raise UnknownJob(asked)
+        if len(found) > 1:
+            raise UnknownJob(asked, several=True)
+        if not found:
+            raise UnknownJob(asked)
+        return found[0]
+
+    async def search(self, query: JobQuery, by: Asker) -> JobPage:
+        """See ``ports.jobs.JobDesk``."""
+        if by.owner is not None:
+            query = replace(query, owner=by.owner)
+        return await self._store.jobs(query)
+
+    async def log(
+        self,
+        asked: str | None,
+        by: Asker,
+        *,
+        limit: int = 50,
+        status: Status | None = None,
+        before: Cursor | None = None,
+    ) -> list[Logged]:
+        """See ``ports.jobs.JobDesk``."""
+        if asked is None:
+            if by.owner is not None:
+                raise NotYours("", by.owner)
+            rows = await self._store.log_of(None, limit=limit, status=status, before=before)
+            return await self._with_waits(rows)
+        try:
+            job_id = (await self.get(asked, by)).id
+        except UnknownJob:
+            rows = await self._store.log_of(JobId(asked), limit=limit, status=status, before=before)
+            if not rows or by.owner not in (None, rows[0].owner):
+                raise
+        else:
+            rows = await self._store.log_of(job_id, limit=limit, status=status, before=before)
+        return await self._with_waits(rows)
+
+    async def _with_waits(self, rows: Sequence[Logged]) -> list[Logged]:
+        return await with_waits(self._store, self._rules.base, rows)
+
+    async def logged(self, occurrence: OccurrenceId, by: Asker) -> Logged:
+        """See ``ports.jobs.JobDesk``."""
+        found = await self._store.logged(occurrence)
+        if found is None or by.owner not in (None, found.owner):
+            raise UnknownJob(occurrence)
+        return (await self._with_waits([found]))[0]
+
+    async def stats(self, asked: str | None, by: Asker, *, since: datetime) -> JobStats:
+        """See ``ports.jobs.JobDesk``."""
+        if asked is None:
+            if by.owner is not None:
+                raise NotYours("", by.owner)
+            return await self._store.job_stats(None, since=since)
+        return await self._store.job_stats((await self.get(asked, by)).id, since=since)
+
+    def upcoming(self, job: Job, count: int = 3) -> list[datetime]:
+        """See ``ports.jobs.JobDesk``."""
+        if job.state is not JobState.ACTIVE or job.next_run_at is None or count < 1:
+            return []
+        timing = job.timing(self._rules.base)
+        return [job.next_run_at, *upcoming(timing, after=job.next_run_at, count=count - 1)]
+
+    async def no_route(self, asked: str, by: Asker) -> str:
+        """What a channel will say of a chat that has never written is not known."""
+        job = await self.get(asked, by)
+        if self._chats is None or job.spec.notify is Notify.NEVER:
+            return ""
+        route = await route_of(self._chats, self._rules.places, job)
+        target = job.spec.target
+        if route.problem or not isinstance(target, Target):
+            return route.problem
+        place = (target.channel, target.account, target.chat)
+        for chat in await self._chats.chats():
+            if (chat.channel, chat.account, chat.chat) == place:
+                return chat.gone
+        return "nobody has written from this chat yet"
+
+    async def preview(self, draft: JobDraft, by: Asker, count: int = 3) -> list[datetime]:
+        """See ``ports.jobs.JobDesk``."""
+        return self.upcoming(replace(await self._made(draft, by), state=JobState.ACTIVE), count)
+
+    # ------------------------------------------------------------------ zones
+
+    async def zone(self, by: Asker) -> str:
+        """See ``ports.jobs.JobDesk``."""
+        return await self._store.zone_of(owner_for(by)) or self.profile.zone or _UTC
+
+    async def choose_zone(self, zone: str | None, by: Asker) -> str:
+        """See ``ports.jobs.JobDesk``."""
+        if zone is not None:
+            zone_named(zone)
+        await self._store.choose_zone(owner_for(by), zone)
+        return zone or self.profile.zone or _UTC
+
+    async def _made(self, draft: JobDraft, by: Asker) -> Job:
+        zone = draft.zone or await self.zone(by)
+        now = self._clock.now()
+        job_id = JobId(new_id(self._clock))
+        return made(self._rules, draft, by, zone, job_id=job_id, now=now)
+
+
+def _facts(job: Job) -> dict[str, object]:
+    return {"job": job.id, "slug": job.spec.slug, "owner": job.owner, "state": job.state}

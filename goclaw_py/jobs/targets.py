@@ -1,0 +1,112 @@
+"""Where jobs run and where they tell their results."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Final, assert_never
+
+from goclaw_py.chats.session_settings import Policies, as_it_stands
+from goclaw_py.delivery.places import place_name
+from goclaw_py.jobs.models import OPERATOR, Job, TargetKind
+from goclaw_py.model.ids import SessionKey
+from goclaw_py.model.messages import PeerKind, Target
+from goclaw_py.model.owners import chat_of
+from goclaw_py.model.routes import NOBODY, Route
+from goclaw_py.model.session_keys import chat_session
+from goclaw_py.ports.store import ChatStore, Place
+from goclaw_py.scheduler.models import QueuePolicy
+
+_LOOKED_AT: Final = 50
+_LOOKED_AT_FOR_THREADS: Final = 1000
+"""Where a chat is not among so many, its threads are left alone and the chat itself is told."""
+
+
+NOT_SET_UP: Final = "this channel is not set up"
+
+
+async def route_of(store: ChatStore, places: Collection[Place], job: Job) -> Route:
+    """Where a job tells its result now; raises ``StoreUnavailable``.
+
+    Without a target and without a problem it tells nobody, as it should.
+    """
+    match job.spec.target:
+        case Target() as target:
+            found: Target | None = target
+        case TargetKind.NONE:
+            return Route(None)
+        case TargetKind.LAST:
+            found = await owners_chat(store, places, job)
+        case _:
+            assert_never(job.spec.target)
+    if found is None:
+        return Route(None, problem=NOBODY)
+    return Route(found, problem="" if _place(found) in places else NOT_SET_UP)
+
+
+async def owners_chat(
+    store: ChatStore, places: Collection[Place], job: Job, without: Target | None = None
+) -> Target | None:
+    """Where the owner of a job is told something; None: nowhere.
+
+    The chat that owns it, in the thread where it was spoken to its agent last: nobody else may
+    read it (SPEC SEC-3). Operators are where anybody spoke to its agent last, on one of the
+    accounts. Never the chat ``without``. Raises ``StoreUnavailable``.
+    """
+    agent = job.spec.agent
+    besides = None if without is None else replace(without, thread=None)
+    if job.owner == OPERATOR:
+        found = await store.heard(agent=agent, limit=_LOOKED_AT)
+        here = (each.target for each in found if _place(each.target) in places)
+        return next((one for one in here if replace(one, thread=None) != besides), None)
+    if (owner := chat_of(job.owner)) is None or owner[0] == besides:
+        return None
+    chat, peer = owner
+    direct = peer is PeerKind.DIRECT
+    found = await store.heard(agent=agent, direct=direct, limit=_LOOKED_AT_FOR_THREADS)
+    threads = (each.target for each in found if replace(each.target, thread=None) == chat)
+    return next(threads, chat)
+
+
+class Places:
+    """Finds the chats of jobs."""
+
+    def __init__(self, store: ChatStore, policies: Policies) -> None:
+        self._store = store
+        self._policies = policies
+
+    async def target_of(self, job: Job) -> Target | None:
+        """Where a job tells its result now; None: nowhere. Raises ``StoreUnavailable``."""
+        return (await self.route_of(job)).target
+
+    async def route_of(self, job: Job) -> Route:
+        """The same, and why it would not arrive. Raises ``StoreUnavailable``."""
+        return await route_of(self._store, self._policies.places, job)
+
+    async def of_owner(self, job: Job, without: Target | None = None) -> Target | None:
+        """Where the owner of a job is told something, but for a chat; None: nowhere."""
+        return await owners_chat(self._store, self._policies.places, job, without)
+
+    async def name_of(self, target: Target) -> str:
+        """A chat as people know it. Raises ``StoreUnavailable``."""
+        return await place_name(self._store, target)
+
+    def policy_of(self, job: Job, session: SessionKey) -> QueuePolicy:
+        """How a job queues in its conversation: it takes no place of any message there."""
+        target = job.spec.target
+        policy = QueuePolicy()
+        if isinstance(target, Target) and self._is_of(job, target, session):
+            policy = self._policies.rules(target).policy(job.spec.peer)
+            policy = self._policies.contexts.throttled(session, policy)
+        return replace(as_it_stands(policy), capacity=sys.maxsize)
+
+    def _is_of(self, job: Job, target: Target, session: SessionKey) -> bool:
+        """Whether a job works in the conversation of its chat, here."""
+        if _place(target) not in self._policies.places:
+            return False
+        return session == chat_session(job.spec.agent, target, job.spec.peer)
+
+
+def _place(target: Target) -> Place:
+    return target.channel, target.account

@@ -1,0 +1,382 @@
+"""All that people, and agents in scheduled runs, read about jobs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from goclaw_py.common.text import cut_text, is_blank
+from goclaw_py.common.time_texts import friendly, lasting, named, weekday, zone_or_utc
+from goclaw_py.delivery.ok_token import without_token
+from goclaw_py.jobs.execution_models import Why
+from goclaw_py.jobs.models import Job, JobSpec, JobState, Notify
+from goclaw_py.jobs.schedule import At, describe
+from goclaw_py.model.errors import JobError, NotYours, TooManyJobs, UnknownJob
+
+NOTIFY: Final = "[NOTIFY]"
+"""A reply that begins so is told where ``Notify.CONDITIONAL`` holds (SPEC CRON-13)."""
+
+NO_REPLY: Final = "NO_REPLY"
+"""A reply that is only this is told to nobody."""
+
+LATE: Final = timedelta(seconds=60)
+"""A reminder that is later than this says so (SPEC CRON-6)."""
+
+_TITLE_CHARS: Final = 60
+_REASON_CHARS: Final = 200
+
+OFF: Final = "Jobs are switched off here: nothing runs by the clock."
+NO_JOBS: Final = (
+    "There are no jobs here. Ask me for one, such as: remind me in 20 minutes to call Ann."
+)
+ANSWERED: Final = "One of the buttons below this reminder was pressed already."
+GONE: Final = "I do not know this reminder any more."
+HOW: Final = "Change one with /jobs pause N, /jobs resume N, /jobs run N or /jobs delete N."
+IS_RUNNING: Final = "It is running already."
+NO_ROOM: Final = "Too much is running now. Please try again in a while."
+NO_WORK: Final = "There is no work for it now."
+NOT_CARRIED_OUT: Final = "Nothing here runs jobs at the moment."
+
+# ---------------------------------------------------------------------------- what is delivered
+
+
+def notify_text(reply: str, notify: Notify) -> tuple[str, Why | None]:
+    """What of a job's reply is told; "" if nothing is, and why, unless the job wants it so.
+
+    Source: SPEC CRON-13, HB-6.
+    """
+    if notify is Notify.NEVER:
+        return "", None
+    text = without_token(reply)
+    marked = text.lstrip().startswith(NOTIFY)
+    if notify is Notify.CONDITIONAL and marked:
+        # Without the word before it, something else may be a word of its own.
+        text = without_token(text.lstrip().removeprefix(NOTIFY).strip())
+    if is_blank(text) or text.strip() == NO_REPLY:
+        return "", Why.NO_REPLY
+    if notify is Notify.CONDITIONAL and not marked:
+        return "", Why.NO_NOTIFY
+    return text, None
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """When a job was due that is told of ``now``.
+
+    Times are on the clock ``here`` of the chat; if that has chosen none, on that of the job's own
+    ``zone``, which is named.
+    """
+
+    at: datetime
+    now: datetime
+    zone: str
+    here: str | None = None
+
+    @property
+    def is_late(self) -> bool:
+        """Whether readers are to be told that it is late."""
+        return self.now - self.at > LATE
+
+    def when(self, instant: datetime) -> str:
+        """A point in time, for the readers of the chat."""
+        if self.here is None:
+            return named(instant, self.zone, self.now)
+        return friendly(instant, self.here, self.now)
+
+    def __str__(self) -> str:
+        """When it was due."""
+        return self.when(self.at)
+
+
+def delivery(spec: JobSpec, text: str, due: Due) -> str:
+    """What a job has to say, in Markdown, as it stands in the chat (SPEC CRON-13).
+
+    A reminder is its own title, and says so if it is late (SPEC CRON-6); what others say bears
+    theirs.
+    """
+    if not isinstance(spec.schedule, At):
+        return f"🗓 {_title(spec.title)}\n\n{text}"
+    # On the same line the sign would make plain text of a list or a block of code.
+    said = f"⏰\n\n{text}" if _BLOCK.match(text) else f"⏰ {text.lstrip()}"
+    late = reminder_late(due)
+    return f"{said}\n\n{late}" if late else said
+
+
+_BLOCK = re.compile(r"\s*\n|\s*(?:```|~~~|#{1,6}\s|>|\||[-*+]\s|\d+[.)]\s)| {4}|\t")
+"""What begins a block of Markdown."""
+
+
+def reminder_late(due: Due) -> str:
+    """One line about a reminder that comes late, "" if it does not (SPEC CRON-6)."""
+    return f"(Late by {lasting(due.now - due.at)}: it was due {due}.)" if due.is_late else ""
+
+
+def delivered_from(title: str, text: str) -> str:
+    """What the history of a chat holds for what a job has said there (SPEC AGENT-7)."""
+    return f"[from the job “{_title(title)}”]\n{text}"
+
+
+def undelivered(title: str, place: str, why: str, text: str, due: Due) -> str:
+    """A result that reached nobody, told later or somewhere else; no ``text``: it is for others."""
+    to = f" to {place}" if place else ""
+    said = f":\n\n{text}" if text else "."
+    return f"⚠️ “{_title(title)}”, due {due}, could not be delivered{to} ({_short(why)}){said}"
+
+
+# ---------------------------------------------------------------------------- failures
+
+
+def job_failed(title: str, due: Due, reason: str, next_try: datetime | None) -> str:
+    """One line about a run that has finally failed (SPEC CRON-13). No ``next_try``: none."""
+    return f"⚠️ “{_title(title)}”, due {due}, failed: {_reason(reason, next_try, due)}"
+
+
+def job_failed_thrice(title: str, due: Due, reason: str, next_try: datetime | None) -> str:
+    """One line for owners about a job that tells nobody of single failures (SPEC CRON-13)."""
+    why = _reason(reason, next_try, due)
+    return f"⚠️ “{_title(title)}” has failed three times in a row, last {due}: {why}"
+
+
+def job_disabled(title: str, failures: int, reason: str) -> str:
+    """One line about a job that is switched off because it failed too often (SPEC CRON-8).
+
+    Whoever changes a job during its run wins, which is not known when this is written.
+    """
+    often = f"{failures} times in a row" if failures > 1 else "once"
+    return (
+        f"⚠️ “{_title(title)}” has failed {often}, so it is switched off, unless somebody has "
+        f"changed it meanwhile. Last time: {_sentence(reason)}"
+    )
+
+
+def _reason(reason: str, next_try: datetime | None, due: Due) -> str:
+    again = "No further try." if next_try is None else f"Next try: {due.when(next_try)}."
+    return f"{_sentence(reason)} {again}"
+
+
+# ---------------------------------------------------------------------------- for the agent
+
+
+def scheduled_run(title: str, due: datetime, now: datetime, zone: str, notify: Notify) -> str:
+    """What the agent of a scheduled run is told besides the prompt (SPEC AGENT-7, CRON-13)."""
+    here, name = zone_or_utc(zone)
+    due_text, now_text = (
+        instant.astimezone(here).isoformat(timespec="seconds") for instant in (due, now)
+    )
+    return (
+        f"This is a scheduled run of the job “{_title(title)}”. It was due at {due_text} and runs "
+        f"at {now_text}, in the time zone {name}. Nobody may be there to answer, so do not ask; "
+        f"do what you can without.\n{_TOLD[notify]}"
+    )
+
+
+_TOLD: Final = {
+    Notify.ALWAYS: "Your reply is sent to the user. If there is nothing to say, reply with "
+    f"{NO_REPLY} and nothing else.",
+    Notify.CONDITIONAL: "You are executing a scheduled task. If the result warrants notifying the "
+    f"user, begin your response with {NOTIFY} followed by the notification message. If no "
+    f"notification is needed, respond normally without {NOTIFY}.",
+    Notify.NEVER: "Your reply is kept and sent to nobody.",
+}
+
+
+def work_prompt(prompt: str, title: str, body: str, url: str) -> str:
+    """A job's prompt with the item that it is to work on (SPEC CRON-18).
+
+    All of it is the user's message, never system text (SPEC AGENT-7).
+    """
+    item = [f"Work item: {' '.join(title.split())}", body.strip(), url and f"URL: {url.strip()}"]
+    return "\n\n".join(filter(None, [prompt, *item]))
+
+
+# ---------------------------------------------------------------------------- commands
+
+
+def jobs(shown: Sequence[Job], total: int, zone: str, now: datetime, *, enabled: bool) -> str:
+    """The answer to ``/jobs``: those ``shown`` of ``total``, numbered from 1.
+
+    Times are in the zone of the chat; where the schedule has another one, each is named.
+    """
+    lines = [] if enabled else [OFF]
+    if not shown:
+        return "\n".join([*lines, NO_JOBS] if enabled else lines)
+    lines += [f"{number}. {_line(job, zone, now)}" for number, job in enumerate(shown, 1)]
+    if total > len(shown):
+        lines.append(f"… and {total - len(shown)} more.")
+    return "\n".join([*lines, HOW])
+
+
+def next_jobs(coming: Sequence[Job], zone: str, now: datetime, *, enabled: bool) -> list[str]:
+    """The lines of ``/status`` about jobs, in the zone of the chat: none if there are none."""
+    if not coming:
+        return []
+    if not enabled:
+        return [OFF]
+    return [
+        "Next jobs:",
+        *(
+            f"- {_title(job.spec.title)}: {friendly(job.next_run_at, zone, now)}"
+            for job in coming
+            if job.next_run_at is not None
+        ),
+    ]
+
+
+def _line(job: Job, zone: str, now: datetime) -> str:
+    spec = job.spec
+    if isinstance(spec.schedule, At):
+        when = f"once {friendly(spec.schedule.at, zone, now)}"
+    else:
+        when = describe(spec.schedule, spec.zone).removesuffix(f" ({zone})")
+    facts = [f"{_title(spec.title)}: {when}"]
+    match job.state:
+        case JobState.ACTIVE:
+            facts += _ahead(job, zone, now, is_named=when.endswith(f"({spec.zone})"))
+        case JobState.PAUSED:
+            facts.append("paused")
+        case JobState.COMPLETED:
+            facts.append("done")
+        case JobState.FAILED:
+            facts.append(f"failed: {_short(job.last_error)}" if job.last_error else "failed")
+        case JobState.DISABLED:
+            why = f": {_short(job.last_error)}" if job.last_error else ""
+            facts.append(f"switched off{_after(job.failures)}{why}")
+    if job.running is not None:
+        facts.append("running now")
+    return "; ".join(facts)
+
+
+def _ahead(job: Job, zone: str, now: datetime, *, is_named: bool) -> list[str]:
+    """When an active job runs next, as far as its schedule does not say it, and what went wrong.
+
+    ``is_named``: the schedule names a zone of its own.
+    """
+    spec, facts = job.spec, []
+    said = isinstance(spec.schedule, At) and spec.schedule.at == job.next_run_at
+    if job.next_run_at is not None and not said:
+        ahead = named if is_named else friendly
+        facts.append(f"next {ahead(job.next_run_at, zone, now)}")
+    if job.failures:
+        why = f": {_short(job.last_error)}" if job.last_error else ""
+        facts.append(f"failed{_times(job.failures)}{why}")
+    return facts
+
+
+def _after(failures: int) -> str:
+    return f" after {failures} failures" if failures > 1 else ""
+
+
+def _times(failures: int) -> str:
+    return f" {failures} times in a row" if failures > 1 else ""
+
+
+def paused(title: str) -> str:
+    """The answer to ``/jobs pause``."""
+    return f"“{_title(title)}” is paused."
+
+
+def resumed(job: Job, zone: str, now: datetime) -> str:
+    """The answer to ``/jobs resume``, in the zone of the chat."""
+    ahead = (
+        "" if job.next_run_at is None else f" It runs next {friendly(job.next_run_at, zone, now)}."
+    )
+    return f"“{_title(job.spec.title)}” is active.{ahead}"
+
+
+def deleted(title: str) -> str:
+    """The answer to ``/jobs delete``."""
+    return f"Deleted “{_title(title)}”."
+
+
+def runs_now(title: str) -> str:
+    """The answer to ``/jobs run`` and to the button that runs it again."""
+    return f"“{_title(title)}” runs now."
+
+
+def ran_now(title: str) -> str:
+    """The same for a job that was done at once."""
+    return f"“{_title(title)}” has run."
+
+
+def unknown_number(number: str) -> str:
+    """The answer to a number that is not in the list."""
+    return f"There is no number {cut_text(number, 10)} in the list."
+
+
+def unknown_action(word: str) -> str:
+    """The answer to ``/jobs`` with a word that is none of its actions."""
+    return f"I cannot “{cut_text(word, _TITLE_CHARS)}” a job. {HOW}"
+
+
+def look_again(list_of_jobs: str) -> str:
+    """The answer to a number when it is not known which list it is from."""
+    return f"The numbers may have changed; please choose once more.\n{list_of_jobs}"
+
+
+def refused(error: JobError) -> str:
+    """Why something was not done, as a sentence. Whose a job is nobody else is told (SEC-3)."""
+    match error:
+        case UnknownJob() | NotYours():
+            what = "several jobs begin with" if _is_ambiguous(error) else "there is no job"
+            return _sentence(f"{what} “{cut_text(error.asked, _TITLE_CHARS)}”")
+        case TooManyJobs():
+            there = "is 1 job" if error.most == 1 else f"are {error.most} jobs"
+            return f"There {there} here, which is the most; delete one first."
+        case _:
+            return _sentence(str(error))
+
+
+def _is_ambiguous(error: UnknownJob | NotYours) -> bool:
+    return isinstance(error, UnknownJob) and error.several
+
+
+def done(title: str) -> str:
+    """The answer to the button below a reminder that is done."""
+    return f"✅ Done: {_title(title)}"
+
+
+def snoozed(title: str, until: datetime, zone: str, now: datetime) -> str:
+    """The answer to a button that snoozes, in the zone of the chat."""
+    return f"💤 I remind you of “{_title(title)}” again {friendly(until, zone, now)}."
+
+
+def already_snoozed(title: str, until: datetime, zone: str, now: datetime) -> str:
+    """The answer to its second press."""
+    return f"💤 “{_title(title)}” is snoozed already, until {friendly(until, zone, now)}."
+
+
+def timezone(zone: str, now: datetime) -> str:
+    """The answer to ``/timezone``."""
+    return (
+        f"Your time zone is {_clock(zone, now)} /timezone ZONE changes it: /timezone Europe/Paris"
+    )
+
+
+def timezone_changed(zone: str, now: datetime) -> str:
+    """The answer to ``/timezone ZONE``."""
+    return f"From now on your time zone is {_clock(zone, now)} Jobs that exist keep theirs."
+
+
+def _clock(zone: str, now: datetime) -> str:
+    return f"{zone_or_utc(zone)[1]}, where it is {weekday(now, zone)}."
+
+
+# ---------------------------------------------------------------------------- inside
+
+
+def _title(title: str) -> str:
+    return cut_text(" ".join(title.split()), _TITLE_CHARS)
+
+
+def _short(reason: str) -> str:
+    return cut_text(" ".join(reason.split()), _REASON_CHARS).rstrip(".")
+
+
+def _sentence(text: str) -> str:
+    """A text on one line, with a capital letter and a full stop."""
+    line = cut_text(" ".join(text.split()), _REASON_CHARS) or "the reason is not known"
+    end = "" if line.endswith((".", "!", "?", "…")) else "."
+    return line[:1].upper() + line[1:] + end

@@ -1,0 +1,62 @@
+"""Work that jobs are given from their sources (SPEC CRON-18)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+from goclaw_py.jobs.decisions import End
+from goclaw_py.jobs.execution import Held
+from goclaw_py.jobs.execution_ends import Said
+from goclaw_py.jobs.execution_models import Status
+from goclaw_py.model.errors import WorkSourceError
+from goclaw_py.ports.jobs import WorkSource
+
+log = logging.getLogger(__name__)
+
+_TELL_S = 60.0
+
+
+class NoWork(Exception):
+    """The work source has nothing to do."""
+
+
+class Work:
+    """Takes items for occurrences, and tells what became of them."""
+
+    def __init__(self, sources: Mapping[str, WorkSource]) -> None:
+        self._sources = sources
+
+    async def take(self, held: Held) -> None:
+        """Claim an item for a job that works on items; a retry goes on with the one it has.
+
+        Raises ``NoWork`` and ``WorkSourceError``.
+        """
+        name = held.claimed.job.spec.source
+        if not name or held.item is not None:
+            return
+        source = self._sources.get(name)
+        if source is None:
+            raise WorkSourceError(f"there is no work source {name!r} here any more")
+        held.item = await source.take(held.claimed.job.id)
+        if held.item is None:
+            raise NoWork
+
+    async def finish(self, held: Held, end: End, said: Said, failure: str) -> None:
+        """Report how the work on an item ended, or give it back, within a time. Raises nothing."""
+        item = held.item
+        if item is None:
+            return
+        source = self._sources[held.claimed.job.spec.source]
+        try:
+            async with asyncio.timeout(_TELL_S):
+                if end.status in (Status.OK, Status.FAILED):
+                    await source.done(item, ok=end.status is Status.OK, text=said.text or failure)
+                else:
+                    await source.give_back(item, end.status.value)
+        except (WorkSourceError, TimeoutError) as error:
+            log.warning("work_result_not_reported", extra={"item": item.id, "error": repr(error)})
+        except Exception:
+            # A boundary: a source may be anybody's.
+            log.exception("work_source_failed", extra={"item": item.id})

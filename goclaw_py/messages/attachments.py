@@ -1,0 +1,108 @@
+"""Files that people send: downloaded when their run begins, into the agent's workspace.
+
+Not earlier: a download takes as long as it takes, and nothing that receives messages may wait for
+it. As part of the run it can be stopped like anything else that the run does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from goclaw_py.delivery import texts
+from goclaw_py.model.errors import ChannelError
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.messages import Attachment, FileKind
+from goclaw_py.ports.agent import FilePart, MessagePart, TextPart
+from goclaw_py.ports.channel import Channel
+from goclaw_py.ports.store import InboxRow, Place
+
+log = logging.getLogger(__name__)
+
+FOLDER = "received"
+_TRIES = 3
+_APART_S = 1.0
+_LONGEST_NAME = 50
+"""Characters; with four bytes each it still fits into what file systems take."""
+_UNSAFE = re.compile(r"[^\w.-]+")
+_ENDINGS: Mapping[FileKind, str] = {
+    FileKind.PHOTO: ".jpg",
+    FileKind.VOICE: ".ogg",
+    FileKind.AUDIO: ".mp3",
+    FileKind.VIDEO: ".mp4",
+    FileKind.DOCUMENT: "",
+}
+
+
+class Received:
+    """Downloads what came with messages.
+
+    Args:
+        workspaces: The folder of each agent.
+    """
+
+    def __init__(
+        self, channels: Mapping[Place, Channel], workspaces: Mapping[AgentName, Path]
+    ) -> None:
+        self._channels = channels
+        self._workspaces = workspaces
+        self._made: set[AgentName] = set()
+
+    def workspace(self, agent: AgentName) -> Path:
+        """The folder of an agent; it exists. Raises ``OSError``."""
+        folder = self._workspaces[agent].absolute()
+        if agent not in self._made:
+            # Not in a thread: it takes no time, and another run must not find it half done.
+            folder.mkdir(parents=True, exist_ok=True)
+            self._made.add(agent)
+        return folder
+
+    async def fetch(self, rows: Sequence[InboxRow]) -> dict[int, list[MessagePart]]:
+        """The files of some rows, by row; words where one cannot be had."""
+        return {
+            row.id: [
+                await self._fetch(row, number, attachment)
+                for number, attachment in enumerate(row.message.attachments, 1)
+            ]
+            for row in rows
+            if row.message.attachments
+        }
+
+    async def _fetch(self, row: InboxRow, number: int, attachment: Attachment) -> MessagePart:
+        place = row.message.target.channel, row.message.target.account
+        name = attachment.name or f"{attachment.kind.value}{_ENDINGS[attachment.kind]}"
+        folder = self._workspaces[row.agent] / FOLDER
+        # The same row gets the same name, so that after a crash nothing is downloaded twice.
+        path = folder / f"{row.id}-{number}-{_safe(name)}"
+        try:
+            await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+            if not await asyncio.to_thread(path.exists):
+                await _patiently(self._channels[place], attachment, path)
+        except (ChannelError, OSError) as error:
+            log.warning(
+                "file_download_failed",
+                extra={"inbox": row.id, "session": row.session, "error": str(error)},
+            )
+            return TextPart(texts.file_missing(attachment, str(error)))
+        return FilePart(attachment.kind, path.absolute(), name, attachment.mime)
+
+
+async def _patiently(channel: Channel, attachment: Attachment, path: Path) -> None:
+    for attempt in range(1, _TRIES + 1):
+        try:
+            await channel.fetch(attachment, path)
+        except ChannelError as error:
+            if attempt == _TRIES or not error.retryable:
+                raise
+            await asyncio.sleep(error.retry_after_s or _APART_S)
+        else:
+            return
+
+
+def _safe(name: str) -> str:
+    """A name that is nothing but a name, with its ending kept."""
+    clean = _UNSAFE.sub("_", name).lstrip(".") or "file"
+    return clean[-_LONGEST_NAME:].lstrip(".")

@@ -1,0 +1,138 @@
+"""Keeps the channels receiving: a channel that breaks is started again, others go on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from goclaw_py.common.wakeup import Wake
+from goclaw_py.model.errors import ChannelRefused, StoreUnavailable
+from goclaw_py.model.ids import NodeId
+from goclaw_py.ports.channel import Channel, Intake
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import NodeStore
+from goclaw_py.scheduler.views import ChannelState, ChannelView
+
+log = logging.getLogger(__name__)
+
+LEASE_POLL_S = 2.0
+RESTART_S = 5.0
+_GIVE_BACK_S = 2.0
+"""How long giving a lease back may take; without it the end of the node gives it back."""
+
+
+class Supervisor:
+    """Runs ``receive`` of every channel, each in a task of its own."""
+
+    def __init__(
+        self,
+        store: NodeStore,
+        clock: Clock,
+        channels: Iterable[Channel],
+        node: Callable[[], NodeId],
+    ) -> None:
+        self._node = node
+        self._store = store
+        self._clock = clock
+        self._channels = list(channels)
+        self._views = {
+            id(c): ChannelView(c.name, c.account, ChannelState.STARTING, "") for c in self._channels
+        }
+        self._waiting: set[Wake] = set()
+
+    def look(self) -> None:
+        """A lease may have become free."""
+        for wake in self._waiting:
+            wake.call()
+
+    def views(self) -> tuple[ChannelView, ...]:
+        """The state of each channel; one that receives says itself how its connection is."""
+        return tuple(map(self._view, self._channels))
+
+    async def run(self, intake: Intake) -> None:
+        """Receive from all channels until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for channel in self._channels:
+                group.create_task(self._keep(channel, intake), name=f"channel {channel.name}")
+
+    def _view(self, channel: Channel) -> ChannelView:
+        view = self._views[id(channel)]
+        if view.state is not ChannelState.CONNECTED:
+            return view
+        health = channel.health
+        return replace(view, state=health.state, detail=health.detail, warning=health.warning)
+
+    async def _keep(self, channel: Channel, intake: Intake) -> None:
+        while True:
+            try:
+                await self._receive(channel, intake)
+            except Exception as error:
+                log.exception("channel_crashed", extra=_facts(channel))
+                self._show(channel, ChannelState.STARTING, f"broke: {error}")
+            await asyncio.sleep(RESTART_S)
+
+    async def _receive(self, channel: Channel, intake: Intake) -> None:
+        """Receive until that ends; after a refusal wait until it is worth another try."""
+        lease = channel.lease
+        try:
+            await self._lease(channel, lease)
+            self._show(channel, ChannelState.CONNECTED)
+            await channel.receive(intake)
+        except ChannelRefused as error:
+            facts = {**_facts(channel), "reason": str(error)}
+            log.error("channel_stopped", extra=facts)  # noqa: TRY400  the reason says it all
+            self._show(channel, ChannelState.STOPPED, str(error))
+        finally:
+            await self._give_back(channel, lease)
+        if self._views[id(channel)].state is ChannelState.STOPPED:
+            await channel.until_retry()
+        self._show(channel, ChannelState.STARTING)
+
+    async def _give_back(self, channel: Channel, lease: str | None) -> None:
+        """Let another gateway receive for the account: it may have a token that works."""
+        if lease is None:
+            return
+        facts = _facts(channel)
+        try:
+            async with asyncio.timeout(_GIVE_BACK_S):
+                await self._store.drop_lease(lease, self._node())
+        except (StoreUnavailable, TimeoutError):
+            log.info("channel_lease_not_released", extra=facts)
+        except Exception:
+            # One channel's trouble must not end the receiving of the others.
+            log.exception("channel_lease_not_released", extra=facts)
+
+    async def _lease(self, channel: Channel, lease: str | None) -> None:
+        """Wait until this process may receive for the account."""
+        if lease is None:
+            return
+        free = Wake()
+        self._waiting.add(free)
+        try:
+            while not await self._take(channel, lease):
+                await free.wait(LEASE_POLL_S)
+                free.clear()
+        finally:
+            self._waiting.discard(free)
+
+    async def _take(self, channel: Channel, lease: str) -> bool:
+        try:
+            if await self._store.take_lease(lease, self._node(), now=self._clock.now()):
+                return True
+            self._show(channel, ChannelState.WAITING, "another gateway receives for this account")
+        except StoreUnavailable:
+            self._show(channel, ChannelState.RECONNECTING, "the database cannot be reached")
+        return False
+
+    def _show(self, channel: Channel, state: ChannelState, detail: str = "") -> None:
+        before = self._views[id(channel)]
+        self._views[id(channel)] = ChannelView(channel.name, channel.account, state, detail)
+        is_new = before.state is not state
+        if is_new and state in {ChannelState.WAITING, ChannelState.RECONNECTING}:
+            log.info("channel_waiting", extra={**_facts(channel), "reason": detail})
+
+
+def _facts(channel: Channel) -> dict[str, str]:
+    return {"channel": channel.name, "account": channel.account}

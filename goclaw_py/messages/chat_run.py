@@ -1,0 +1,439 @@
+"""One run from its start to its stored outcome.
+
+The task of a run calls the agent loop and writes nothing at its end: it may be cancelled at any
+moment. Whoever owns the run records its outcome afterwards, in one transaction (SPEC CMD-4).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+from goclaw_py.chats.context_usage import Contexts
+from goclaw_py.common.retry import until_available, until_stored
+from goclaw_py.messages.attachments import Received
+from goclaw_py.messages.claimed import InHand
+from goclaw_py.messages.drop_notices import Notices
+from goclaw_py.messages.provider_outage import Outages
+from goclaw_py.model.errors import Fenced
+from goclaw_py.model.ids import MAIN_LANE, NodeId, RunId
+from goclaw_py.model.messages import InboundMessage, PeerKind
+from goclaw_py.model.outcomes import Ending, Outcome, Reason, Trigger
+from goclaw_py.model.run_events import (
+    AgentEvent,
+    RunSignal,
+    RunStarted,
+    RunText,
+    RunTool,
+    RunWaits,
+    TextDelta,
+    ToolEnded,
+    ToolStarted,
+)
+from goclaw_py.ports.agent import AgentResult, MessagePart
+from goclaw_py.ports.channel import Channel
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.jobs import JobDesk
+from goclaw_py.ports.store import NewRun, Place, RunEnd, Store
+from goclaw_py.runs import speakers
+from goclaw_py.runs.agent_executor import Job, Workshop
+from goclaw_py.runs.budget_tracker import Ledger
+from goclaw_py.runs.event_broker import Feed, taken_over
+from goclaw_py.runs.replies import End, Replies, log_failure, signal_of
+from goclaw_py.runs.run_persistence import Abandoned, store_run
+from goclaw_py.runs.run_recorder import Progress
+from goclaw_py.runs.streaming_reply import Drafts
+from goclaw_py.runs.subagents import Asker as Parent
+from goclaw_py.runs.subagents import ChildRuns
+from goclaw_py.runs.turn import Turn, maker_in
+from goclaw_py.scheduler.dispatcher import Dispatcher
+
+log = logging.getLogger(__name__)
+
+_STOP_SHOWN_S = 1.0
+"""How long the answer to a stop waits for the growing reply to end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What a run uses besides its agent."""
+
+    children: ChildRuns
+    contexts: Contexts
+    drafts: Drafts
+    feed: Feed
+    ledger: Ledger
+    received: Received
+    replies: Replies
+    jobs: JobDesk | None = None
+    """Where agents make jobs; None: they make none here."""
+
+
+class Runner:
+    """The host of the dispatcher for turns of a chat.
+
+    Args:
+        node: The node that this process is now.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        channels: Mapping[Place, Channel],
+        clock: Clock,
+        node: Callable[[], NodeId],
+        tools: Tools,
+    ) -> None:
+        self._node = node
+        self._store = store
+        self._channels = channels
+        self._clock = clock
+        self._turns: dict[RunId, Turn] = {}
+        self._children = tools.children
+        self._contexts = tools.contexts
+        self._drafts = tools.drafts
+        self._feed = tools.feed
+        self._ledger = tools.ledger
+        self._received = tools.received
+        self._replies = tools.replies
+        self._jobs = tools.jobs
+        self.in_hand = InHand()
+        self._abandoned = Abandoned()
+        self._told: dict[RunId, asyncio.Event] = {}
+        """Runs whose end somebody waits for; the channel closes their growing replies."""
+        self.notices = Notices(store, clock, node)
+
+    def connect(self, dispatcher: Dispatcher, workshop: Workshop, outages: Outages) -> None:
+        """Give it those with whom it works. Call it once, before anything runs."""
+        self._dispatcher = dispatcher
+        self._workshop = workshop
+        self._outages = outages
+
+    def owns(self, run_id: RunId) -> bool:
+        """Whether it is a turn of a chat whose end is not stored."""
+        return run_id in self._turns
+
+    def progress(self, run_id: RunId) -> Progress | None:
+        """What is known of a turn while it works."""
+        turn = self._turns.get(run_id)
+        return None if turn is None else turn.progress
+
+    def add(self, turn: Turn) -> None:
+        """Know a turn before it is submitted."""
+        self._turns[turn.id] = turn
+        self._feed.asked(turn)
+        self._signal(turn, RunWaits(turn.id, turn.target, turn.message_ids, turn.late))
+
+    def answers(self, run_id: RunId, message_id: str) -> bool:
+        """Whether a turn answers this message, or shows its reply in it (SPEC CMD-2)."""
+        turn = self._turns.get(run_id)
+        if turn is None:
+            return False
+        return message_id in turn.message_ids or message_id == self._drafts.of(run_id)
+
+    async def shows_stop(self, run_id: RunId) -> bool:
+        """Whether the growing reply of a run that was stopped says so, within a moment."""
+        if self._drafts.of(run_id) is None:
+            return False
+        told = self._told.setdefault(run_id, asyncio.Event())
+        try:
+            async with asyncio.timeout(_STOP_SHOWN_S):
+                await told.wait()
+        except TimeoutError:
+            return False
+        finally:
+            self._told.pop(run_id, None)
+        return True
+
+    def turns(self, requests: Collection[RunId]) -> list[Turn]:
+        """The turns of some requests whose ends are not stored."""
+        return [self._turns[run_id] for run_id in requests if run_id in self._turns]
+
+    def has(self, message: InboundMessage) -> bool:
+        """Whether a turn whose end is not stored answers this very message."""
+        return any(turn.has(message) for turn in self._turns.values())
+
+    def rows_in_hand(self) -> set[int]:
+        """The inbox rows of all turns whose end is not stored."""
+        rows = {row.id for turn in self._turns.values() for row in turn.rows}
+        return rows | self.notices.rows() | self._outages.rows()
+
+    def drop(self, turn: Turn, ended: Ending) -> None:
+        """Tell that a turn which never ran gets no answer."""
+        rows = [row.id for row in turn.rows]
+        self.notices.add(turn.session, turn.target, ended, rows, turn.texts)
+
+    # ------------------------------------------------------------------ the dispatcher's host
+
+    def joined(self, request_id: RunId, into: RunId) -> None:
+        """Make one turn of two; the older one answers both."""
+        younger = self._turns.pop(request_id)
+        self._turns[into].rows += younger.rows
+        self._outages.lost(request_id, self._turns[into])
+        self._feed.joined(younger, into)
+
+    def offered(self, request_id: RunId, run_id: RunId) -> None:
+        """Let a run know about a message that it may take in."""
+        # Files are downloaded at the begin of a run, so a message with files needs its own.
+        if not self._turns[request_id].has_files:
+            self._turns[run_id].offers.append(request_id)
+
+    async def work(self, run_id: RunId) -> None:
+        """Run the agent loop."""
+        turn = self._turns[run_id]
+        self._outages.check(turn)
+        await self._abandoned.until_stored(turn.session)
+        self._signal(turn, RunStarted(run_id, turn.target, turn.message_ids))
+        self._feed.started(turn)
+        run = NewRun(
+            id=run_id,
+            session=turn.session,
+            agent=turn.agent,
+            trigger=Trigger.CHAT,
+            lane=MAIN_LANE,
+            inbox=tuple(row.id for row in turn.rows),
+            target=turn.chat,
+            started_at=self._clock.now(),
+            submitted_at=turn.rows[0].received_at,
+            dropped=self.notices.dropped(turn.session),
+        )
+        # However long that takes: as another node this process has nothing of what it had.
+        node = self._node()
+        # Known before it is stored: a cancellation can hit between the commit and the answer.
+        turn.begun = run, node
+        begun = await until_available(lambda: self._store.begin_run(run, node=node))
+        turn.progress.begun = begun
+        # Stopped meanwhile, by whoever had them; or a look has found them before that.
+        turn.rows[:] = [row for row in turn.rows if row.id not in begun.ended]
+        self._drafts.begin(turn, begun, node)
+        await self._tell_background(turn)
+        rows = list(turn.rows)
+        files = await self._received.fetch(rows)
+        sender = turn.rows[0].message.of_whom
+        asker = Parent(run_id, turn.agent, turn.session, turn.chat, sender)
+        job = Job(
+            run=run,
+            parts=(*turn.context, *turn.parts(rows, files)),
+            children=self._children.of(asker),
+            target=turn.chat,
+            system=(speakers.GUIDE,) if turn.peer is PeerKind.GROUP else (),
+            # Jobs made here would belong to no chat, so nobody could be told of them.
+            jobs=None if turn.chat is None else self._jobs,
+            asker=maker_in(turn),
+            take_messages=partial(self._take_messages, turn),
+        )
+        result = await self._workshop.work(job, turn.progress, partial(self._hear, turn))
+        self._note_context(turn, result)
+
+    async def _tell_background(self, turn: Turn) -> None:
+        """Let a turn know what was said in its group since the last one (SPEC CHAN-12)."""
+        if not turn.context_messages:
+            return
+        until, now = max(row.message.sent_at for row in turn.rows), self._clock.now()
+        said = await until_available(
+            lambda: self._store.take_unmentioned(turn.session, turn.id, until=until, now=now)
+        )
+        # What somebody has edited so that it is for the agent now is no context of itself.
+        mine = {row.message.edits for row in turn.rows}
+        turn.put_before([message for message in said if message.external_id not in mine])
+
+    def _take_messages(self, turn: Turn) -> tuple[MessagePart, ...]:
+        """Take in what was offered to a run and still waits (SPEC QUEUE-4)."""
+        if turn.progress.result is not None:
+            # Something that the agent has left behind asks; nothing could answer a message now.
+            return ()
+        known = len(turn.rows)
+        offers, turn.offers = turn.offers, []
+        for request_id in offers:
+            self._dispatcher.take_in(request_id, turn.id)
+        return turn.parts(turn.rows[known:], {})
+
+    def _note_context(self, turn: Turn, result: AgentResult) -> None:
+        """Let a session slow down or speed up if its context tells so (SPEC QUEUE-7)."""
+        tokens = result.context_tokens
+        # One that was stopped may belong to a conversation that is no more.
+        if tokens is None or not self._dispatcher.is_running(turn.id):
+            return
+        if self._contexts.note(turn.session, turn.agent, tokens):
+            policy = self._contexts.throttled(turn.session, turn.policy)
+            self._dispatcher.set_concurrency(turn.session, policy.concurrency)
+
+    async def record(self, ended: Ending, error: BaseException | None) -> None:
+        """Store how a turn ended, with what it says.
+
+        Returns when that is done, or another node owns the session. What cannot be stored because
+        of a bug is stored as a failure: a run without an end would keep its messages for ever.
+        """
+        turn = self._turns[ended.run_id]
+        with self._abandoned.storing(ended, turn.session) as stored:
+            await self._record(turn, ended, error, stored)
+
+    # ------------------------------------------------------------------ inside
+
+    async def _record(
+        self, turn: Turn, ended: Ending, error: BaseException | None, stored: Callable[[], None]
+    ) -> None:
+        """The same; calls ``stored`` as soon as the end is, or never will be."""
+        if ended.outcome is Outcome.ABANDONED and ended.reason is Reason.SHUTDOWN:
+            # It ignores the shutdown too, but the process ends: its messages run after the restart.
+            ended = Ending(ended.run_id, Outcome.INTERRUPTED, ended.reason)
+        ended, error = turn.progress.judge(ended, error)
+        ended = self._outages.judge(turn, ended, error)
+        end = End(turn, ended, error, self._drafts.stop(turn.id))
+        if not end.is_silent:
+            end = replace(end, left=await self._drafts.end(turn.id))
+        end = self._write(end)
+        self._signal(turn, signal_of(end))
+        if turn.id in self._told:
+            self._told[turn.id].set()
+        log_failure(turn, error)
+        facts, told = turn.facts, end.ended
+        try:
+            told = await self._store_end(end, facts)
+        except Fenced:
+            stored()
+            log.warning("session_taken_over", extra=facts)
+            told = taken_over(turn.id)
+            self._outages.lost(turn.id)
+            self._give_back(turn)
+        else:
+            stored()
+            self._outages.recorded(turn, end.ended, end.error)
+        finally:
+            self._feed.ended(turn, told, turn.progress)
+            self._workshop.ended(turn, told, turn.progress, error)
+            await self._leave_draft(end, told)
+            self._ledger.close(turn.id)
+            del self._turns[ended.run_id]
+
+    def _give_back(self, fenced: Turn) -> None:
+        """Let the next look take up what waits in a session, should it come back, in its order."""
+        if fenced.life != self.in_hand.life or self._dispatcher.draining:
+            return  # it has nothing here any more, or stays as it is until the restart
+        there = {turn.id for turn in self._turns.values() if turn.session == fenced.session}
+        self.in_hand.give_back([fenced, *self.turns(self._dispatcher.give_back(there))])
+
+    async def _leave_draft(self, end: End, told: Ending) -> None:
+        """Hand over a draft that others may have, or close one that was posted as its run stopped.
+
+        The end is stored before: "typing…" and the next message do not wait for that request.
+        """
+        if told.reason is Reason.CRASHED:
+            await self._drafts.hand_over(end.turn.id)
+        elif end.is_silent:  # else that was waited for before
+            late = await self._drafts.end(end.turn.id)
+            if end.left.id is None and late.id is not None:
+                self._signal(end.turn, signal_of(replace(end, left=late)))
+            elif end.left.lost is None and late.lost is not None:
+                await self._drafts.remove_lost(end.turn.id)
+        self._drafts.forget(end.turn.id)
+
+    def _write(self, end: End) -> End:
+        """Write what is said. If that meets a bug, the run has failed."""
+        try:
+            return replace(end, say=self._replies.messages(end))
+        except Exception as bug:
+            # A boundary: the bug may be the channel's or lie in what the agent gave back.
+            log.exception("reply_failed", extra=end.turn.facts)
+            if end.ended.outcome is Outcome.COMPLETED:
+                end = replace(end, ended=Ending(end.ended.run_id, Outcome.FAILED), error=bug)
+            return replace(end, say=self._replies.bare(end))
+
+    async def _store_end(self, end: End, facts: Mapping[str, object]) -> Ending:
+        """How it ended by what is stored. Raises ``Fenced``."""
+        if isinstance(end.error, Fenced):
+            # It could not even begin; as another node this process would be let in.
+            raise end.error
+        try:
+            if end.turn.begun is not None:
+                await store_run(self._store, end.turn.begun, self._end_of(end), self._node)
+            else:
+                await self._record_unbegun(end)
+        except Fenced:
+            raise
+        except Exception as bug:
+            # A boundary: the bug may lie in what the agent gave back.
+            log.exception("run_end_not_stored", extra=facts)
+            if end.ended.outcome is Outcome.COMPLETED:
+                end = replace(end, ended=Ending(end.ended.run_id, Outcome.FAILED))
+            await until_stored(partial(self._store_bare_end, end, bug), facts)
+        return end.ended
+
+    async def _store_bare_end(self, end: End, bug: Exception) -> None:
+        """Store an end with nothing in it that came from outside."""
+        turn, ended = end.turn, end.ended
+        say = self._replies.bare(end)
+        now = self._clock.now()
+        if turn.begun is None:
+            rows = [row.id for row in turn.rows]
+            await self._store.settle(
+                rows, ended.outcome, now=now, reason=ended.reason, say=say, node=self._node()
+            )
+            return
+        stored = RunEnd(
+            id=turn.id,
+            outcome=ended.outcome,
+            finished_at=now,
+            reason=ended.reason,
+            error=f"not stored: {type(bug).__name__}: {bug}",
+            say=say,
+            taken_in=turn.taken_in,
+        )
+        await store_run(self._store, turn.begun, stored, self._node)
+
+    async def _record_unbegun(self, end: End) -> None:
+        turn, ended = end.turn, end.ended
+        if ended.outcome is Outcome.INTERRUPTED or ended.reason is Reason.DRAINING:
+            return  # its rows stay as they are and run after the restart
+        if ended.outcome in (Outcome.DROPPED, Outcome.REJECTED):
+            self.drop(turn, ended)
+            return
+        rows = [row.id for row in turn.rows]
+        say, now, node = end.say, self._clock.now(), self._node()
+        await until_available(
+            lambda: self._store.settle(
+                rows, ended.outcome, now=now, reason=ended.reason, say=say, node=node
+            )
+        )
+
+    def _end_of(self, end: End) -> RunEnd:
+        turn, ended, error = end.turn, end.ended, end.error
+        stored = RunEnd(
+            id=turn.id,
+            outcome=ended.outcome,
+            finished_at=self._clock.now(),
+            reason=ended.reason,
+            error=turn.progress.told(error),
+            history=turn.progress.history(turn.prompt(), ended.outcome),
+            say=end.say,
+            taken_in=turn.taken_in,
+        )
+        return turn.progress.recorded(stored)
+
+    def _hear(self, turn: Turn, event: AgentEvent) -> None:
+        """Show what an agent says and does."""
+        match event:
+            case TextDelta(text):
+                self._drafts.add(turn.id, text)
+                self._signal(turn, RunText(turn.id, turn.target, text))
+            case ToolStarted():
+                self._drafts.tool(turn.id, event.name, works=True)
+                self._signal(turn, RunTool(turn.id, turn.target, event.name))
+            case ToolEnded():
+                self._drafts.tool(turn.id, event.name, works=False)
+                self._signal(turn, RunTool(turn.id, turn.target, event.name, event.ok))
+            case _:
+                pass  # what concerns the history
+
+    def _signal(self, turn: Turn, signal: RunSignal) -> None:
+        channel = self._channels.get((turn.target.channel, turn.target.account))
+        if channel is None:
+            return
+        try:
+            channel.signal(signal)
+        except Exception:
+            # A channel is a boundary: what it fails to show must not cost the answer.
+            log.exception("channel_signal_failed", extra=turn.facts)

@@ -1,0 +1,276 @@
+"""What the commands of a chat do (SPEC CMD-1, CMD-5)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from goclaw_py.chats.access_control import Doorkeeper
+from goclaw_py.chats.access_requests import AccessRequests
+from goclaw_py.chats.session_settings import Policies
+from goclaw_py.delivery import texts
+from goclaw_py.messages.cancellation import Stopper
+from goclaw_py.messages.heartbeat_commands import HeartbeatCommands
+from goclaw_py.messages.job_commands import JobCommands
+from goclaw_py.messages.remote_cancellation import Elsewhere
+from goclaw_py.messages.stop_answers import StopAnswers, names_of
+from goclaw_py.model.chat_commands import (
+    AccessButton,
+    Command,
+    Greet,
+    HeartbeatCommand,
+    Help,
+    JobButton,
+    Jobs,
+    Misspelt,
+    Mute,
+    NewSession,
+    Pressed,
+    QueueMode,
+    Retry,
+    ShowStatus,
+    ShowUsage,
+    Stop,
+    Timezone,
+    WhoAmI,
+    our_command_of,
+)
+from goclaw_py.model.ids import NodeId, SessionKey
+from goclaw_py.model.messages import OutboundMessage
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.model.run_events import ButtonsUsed, PressAnswered
+from goclaw_py.ports.channel import Channel
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.heartbeat import HeartbeatDesk
+from goclaw_py.ports.jobs import JobDesk
+from goclaw_py.ports.store import InboxRow, Place, Store
+from goclaw_py.runs.budget_tracker import Ledger, Payer
+from goclaw_py.scheduler.models import Mode
+
+log = logging.getLogger(__name__)
+
+_LATELY = 10
+"""Among how many runs ``/status`` looks for the model that has answered last."""
+
+_MODES: Mapping[str, Mode | None] = {**{mode.value: mode for mode in Mode}, "default": None}
+"""What may follow ``/queue``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What commands ask, and act on. ``heartbeats``: None if there are none here."""
+
+    stopper: Stopper
+    policies: Policies
+    doorkeeper: Doorkeeper
+    requests: AccessRequests
+    ledger: Ledger
+    jobs: JobDesk
+    elsewhere: Elsewhere
+    heartbeats: HeartbeatDesk | None = None
+
+
+class Commands:
+    """Carries out commands."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        channels: Mapping[Place, Channel],
+        node: Callable[[], NodeId],
+        means: Means,
+    ) -> None:
+        self._node = node
+        self._store = store
+        self._clock = clock
+        self._channels = channels
+        self._stopper = means.stopper
+        self._elsewhere = means.elsewhere
+        self._policies = means.policies
+        self._doorkeeper = means.doorkeeper
+        self._requests = means.requests
+        self._ledger = means.ledger
+        self._jobs = JobCommands(means.jobs, store)
+        self._heartbeats = HeartbeatCommands(
+            means.heartbeats, means.policies, means.doorkeeper, store.zone_of
+        )
+
+    def connect(self, stop_answers: StopAnswers) -> None:
+        """Give it what answers stops. Call it once, before anything arrives."""
+        self.stop_answers = stop_answers
+
+    async def begin_anew_anywhere(self, session: SessionKey) -> None:
+        """The same where the session is worked on. Raises ``NodeSilent`` too."""
+        if not await self._elsewhere.reset(session):
+            await self.begin_anew(session)
+
+    async def begin_anew(self, session: SessionKey) -> None:
+        """Stop what runs and waits in a session and begin a fresh history.
+
+        Raises ``StoreUnavailable``; then it has stopped, and the history is as it was.
+        """
+        await self._stopper.keep(self._stopper.stop(session, everything=True))
+        await self._store.reset_session(session, now=self._clock.now())
+        self._policies.contexts.forget(session)
+
+    async def execute(self, row: InboxRow) -> None:
+        """Carry out a committed command; the row is done with its answer in the outbox.
+
+        A stop has acted before: only its row is ended. A row without any text gets a polite line.
+        Raises ``StoreUnavailable``: the row is pending then, to be executed again.
+        """
+        message = row.message
+        # Only commands for us become such rows; after a restart our name may not be known yet.
+        command = our_command_of(message)
+        if command is None and not message.addressed:
+            answer = ""  # people of a group among themselves
+        elif command is None and message.unsupported:
+            answer = texts.unsupported(message.unsupported)
+        elif command is None:
+            answer = texts.EMPTY_MESSAGE
+        else:
+            answer = await self._do(command, row)
+        say = [OutboundMessage(message.target, answer)] if answer else []
+        await self._settle(row, Outcome.COMPLETED, say=say)
+
+    async def cover(self, row: InboxRow, reason: Reason) -> None:
+        """End a message that a stop covered while it was being committed.
+
+        Raises ``StoreUnavailable``.
+        """
+        await self._settle(row, Outcome.CANCELLED, reason=reason)
+
+    async def fail(self, row: InboxRow) -> None:
+        """End a row that a bug met, with words for its sender. Raises ``StoreUnavailable``."""
+        # One short sentence, sent as it is: the bug may lie in the channel's cutting.
+        say = [OutboundMessage(row.message.target, texts.FAILED)]
+        await self._settle(row, Outcome.FAILED, say=say)
+
+    async def _settle(
+        self,
+        row: InboxRow,
+        outcome: Outcome,
+        *,
+        reason: Reason | None = None,
+        say: Sequence[OutboundMessage] = (),
+    ) -> None:
+        now, node = self._clock.now(), self._node()
+        await self._store.settle([row.id], outcome, now=now, reason=reason, say=say, node=node)
+
+    async def _do(self, command: Command, row: InboxRow) -> str:
+        match command:
+            case Stop():
+                answer = ""
+            case Greet() | Help() | Misspelt():
+                answer = texts.told(command)
+            case ShowStatus():
+                answer = await self._status(row)
+            case ShowUsage():
+                today = await self._ledger.today(Payer(row.session, row.agent))
+                answer = texts.usage(row.agent, *today)
+            case NewSession():
+                answer = await self._new(row)
+            case WhoAmI():
+                answer = self._who(row)
+            case QueueMode(word):
+                answer = await self._queue(row, word)
+            case Jobs() | Timezone() | JobButton() | Retry() | AccessButton():
+                answer = await self._press(row, command)
+            case HeartbeatCommand() | Mute():
+                answer = await self._heartbeats.answer(row, command)
+            case _:
+                assert_never(command)
+        return answer
+
+    async def _new(self, row: InboxRow) -> str:
+        """Begin a fresh history, unless that would stop what its sender may not (SPEC CMD-6)."""
+        by = self._stopper.rights.limit(row.message)
+        others = () if by is None else self._stopper.of_others(row.session, by)
+        if others and not await self._stopper.rights.is_admin_after_all(row.message):
+            return texts.not_yours(names_of(others))
+        await self.begin_anew(row.session)
+        return texts.NEW_SESSION
+
+    async def _press(
+        self, row: InboxRow, command: Jobs | Timezone | JobButton | Retry | AccessButton
+    ) -> str:
+        match command:
+            case AccessButton():
+                pressed = await self._requests.press(row, command)
+            case Retry(ids):
+                pressed = await self._retry(row, ids)
+            case JobButton():
+                pressed = await self._jobs.press(row, command)
+            case _:
+                return await self._jobs.answer(row, command)
+        target, below = row.message.target, row.message.reply_to
+        channel = self._channels[target.channel, target.account]
+        if pressed.toast:
+            channel.signal(PressAnswered(target, row.message.external_id, pressed.toast))
+        if pressed.is_used and below is not None:
+            channel.signal(ButtonsUsed(target, below))
+        return pressed.answer
+
+    async def _retry(self, row: InboxRow, ids: Sequence[int]) -> Pressed:
+        """Let messages of this chat run again that failed. What a press brings can be made up."""
+        letters = [await self._store.letter(id_) for id_ in ids]
+        mine = [
+            letter.row.id
+            for letter in letters
+            if letter is not None
+            and letter.session == row.session
+            and letter.row.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)
+        ]
+        tried = await self._store.retry_letters(mine, now=self._clock.now()) if mine else 0
+        return Pressed("" if tried else texts.NOT_RETRIED, is_used=True)
+
+    async def _status(self, row: InboxRow) -> str:
+        key = row.session
+        session = await self._store.session(key)
+        history = texts.Conversation(
+            0 if session is None else session.entries,
+            self._policies.contexts.used(key),
+            0 if session is None else session.summaries,
+            0 if session is None else len(session.pinned),
+        )
+        # One that runs may not have heard of its model yet.
+        lately = await self._store.runs(limit=_LATELY, session=key)
+        now = texts.status(
+            self._stopper.runs(key),
+            history,
+            agent=row.agent,
+            model=next((run.model for run in lately if run.model), ""),
+            works=self._stopper.works(key),
+        )
+        return "\n".join([now, *await self._jobs.coming(row)])
+
+    def _who(self, row: InboxRow) -> str:
+        message = row.message
+        rules = self._policies.rules(message.target).access
+        owner = self._doorkeeper.is_owner(message.target, message.sender.id, rules)
+        return texts.who(message, owner=owner, session=row.session)
+
+    async def _queue(self, row: InboxRow, word: str) -> str:
+        """Tell how a chat queues, or change it. Anybody who may talk may ask."""
+        session, message, policies = row.session, row.message, self._policies
+        if not word:
+            return texts.queue(
+                policies.policy(session, message),
+                self._stopper.runs(session),
+                chosen=policies.chosen(session) is not None,
+                full=policies.contexts.is_full(session),
+            )
+        if word not in _MODES:
+            return texts.unknown_mode(word)
+        rules = policies.rules(message.target).access
+        if not self._doorkeeper.is_owner(message.target, message.sender.id, rules):
+            return texts.NOT_AN_OWNER
+        mode = _MODES[word]
+        await self._store.choose_mode(session, mode)
+        policies.choose(session, mode)
+        now = policies.policy(session, message).mode
+        log.info("queue_mode_changed", extra={"session": session, "mode": word})
+        return texts.queue_changed(now, chosen=mode is not None)

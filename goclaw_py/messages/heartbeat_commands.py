@@ -1,0 +1,238 @@
+"""What people in a chat do with the heartbeat of its agent: ``/heartbeat``, ``/mute`` (CMD-5)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final, assert_never
+
+from goclaw_py.chats.access_control import Doorkeeper
+from goclaw_py.chats.session_settings import Policies
+from goclaw_py.common.lru import Recent
+from goclaw_py.common.text import is_blank
+from goclaw_py.heartbeat import chat_texts as words
+from goclaw_py.heartbeat.checklist.items import as_item, open_item
+from goclaw_py.heartbeat.mute import mute_end
+from goclaw_py.heartbeat.status_texts import status_lines, why
+from goclaw_py.heartbeat.views import HeartbeatView
+from goclaw_py.model.chat_commands import HeartbeatCommand, Mute
+from goclaw_py.model.errors import HeartbeatError
+from goclaw_py.model.ids import AgentName, Owner
+from goclaw_py.model.messages import Target
+from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.owners import owner_of
+from goclaw_py.ports.heartbeat import HeartbeatDesk, NoBeat
+from goclaw_py.ports.store import InboxRow
+
+log = logging.getLogger(__name__)
+
+_LOOKS: Final = frozenset({"", "why", "show"})
+"""What whoever may talk may ask for; the rest is for owners."""
+
+_LISTS: Final = 1000
+"""For how many chats it is known which list they saw last."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    """The open items that a chat was shown last, and the numbers of those it has ticked off."""
+
+    items: tuple[str, ...]
+    ticked: set[int] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One command: at which desk, about whose heartbeat; ``zone``: what its chat has chosen."""
+
+    desk: HeartbeatDesk
+    agent: AgentName
+    row: InboxRow
+    text: str
+    zone: str | None
+
+    def here(self, view: HeartbeatView) -> HeartbeatView:
+        """How a heartbeat stands, with times on the clock of the chat."""
+        if self.zone is None:
+            return view
+        return replace(view, policy=replace(view.policy, zone=self.zone))
+
+    async def view(self) -> HeartbeatView:
+        """How the heartbeat stands. Raises ``StoreUnavailable``."""
+        return self.here(await self.desk.view(self.agent))
+
+
+_Act = Callable[[_Asked], Awaitable[str]]
+
+
+class HeartbeatCommands:
+    """Carries them out: whoever may talk may look, owners may change.
+
+    A command is carried out again if a crash or an outage came before its end was stored, so each
+    does the same when it comes a second time. Every method may raise ``StoreUnavailable``.
+    """
+
+    def __init__(
+        self,
+        desk: HeartbeatDesk | None,
+        policies: Policies,
+        doorkeeper: Doorkeeper,
+        zone_of: Callable[[Owner], Awaitable[str | None]],
+    ) -> None:
+        """``zone_of`` tells the time zone that a chat has chosen for what it owns."""
+        self._desk = desk
+        self._zone_of = zone_of
+        self._policies = policies
+        self._doorkeeper = doorkeeper
+        self._lists: Recent[tuple[Target, AgentName], _Seen] = Recent(_LISTS)
+        """What the numbers mean that people read last: an item may have come or gone since."""
+        self._acts: Mapping[str, _Act] = {
+            "": self._status,
+            "why": self._why,
+            "show": self._show,
+            "on": self._on,
+            "off": self._off,
+            "now": self._now,
+            "add": self._add,
+            "done": self._done,
+        }
+
+    async def answer(self, row: InboxRow, command: HeartbeatCommand | Mute) -> str:
+        """Carry one out; what its sender reads."""
+        if self._desk is None:
+            return words.NONE
+        act: _Act | None
+        match command:
+            case Mute(text):
+                act, changes = (self._mute if text else self._tell_mute), bool(text)
+            case HeartbeatCommand(action):
+                act, changes = self._acts.get(action), action not in _LOOKS
+                if act is None:
+                    return words.unknown_action(action)
+            case _:
+                assert_never(command)
+        if changes and not self._is_owner(row):
+            return words.NOT_AN_OWNER
+        message = row.message
+        agent = self._policies.rules(message.target).agent
+        zone = await self._zone_of(owner_of(message.target, message.peer))
+        try:
+            return await act(_Asked(self._desk, agent, row, command.text, zone))
+        except HeartbeatError as error:
+            return words.refused(error)
+
+    def _is_owner(self, row: InboxRow) -> bool:
+        target, sender = row.message.target, row.message.sender
+        rules = self._policies.rules(target).access
+        return self._doorkeeper.is_owner(target, sender.id, rules)
+
+    # ------------------------------------------------------------------ beats
+
+    async def _status(self, asked: _Asked) -> str:
+        return "\n".join([*status_lines(await asked.view()), words.HOW])
+
+    async def _why(self, asked: _Asked) -> str:
+        return "\n".join(why(await asked.view()))
+
+    async def _on(self, asked: _Asked) -> str:
+        return await self._switch(asked, on=True)
+
+    async def _off(self, asked: _Asked) -> str:
+        return await self._switch(asked, on=False)
+
+    async def _switch(self, asked: _Asked, *, on: bool) -> str:
+        view = await asked.desk.switch(asked.agent, on=on)
+        log.info("heartbeat_switched_in_chat", extra=_facts(asked) | {"on": on})
+        return words.switched(asked.here(view))
+
+    async def _now(self, asked: _Asked) -> str:
+        view = await asked.view()
+        if _has_begun(view, since=asked.row.received_at):
+            return words.begun(view)
+        if not view.heartbeat.is_on:
+            return words.off(view)
+        match await asked.desk.run_now(asked.agent):
+            case NoBeat.ALREADY_RUNNING:
+                return words.ALREADY_RUNNING
+            case NoBeat.OFF:
+                return words.NOT_CARRIED_OUT
+            case _:
+                log.info("heartbeat_run_in_chat", extra=_facts(asked))
+                return words.begun(view)
+
+    # ------------------------------------------------------------------ mute
+
+    async def _tell_mute(self, asked: _Asked) -> str:
+        return words.muted(await asked.view())
+
+    async def _mute(self, asked: _Asked) -> str:
+        view = await asked.view()
+        # From when it was asked for: a second time must not make it longer.
+        asked_at = asked.row.received_at
+        until = mute_end(asked.text, asked_at=asked_at, zone=view.policy.zone)
+        if until is None:
+            await asked.desk.mute(asked.agent, None)
+            log.info("heartbeat_unmuted_in_chat", extra=_facts(asked))
+            return words.UNMUTED
+        if until <= view.now:
+            return words.MUTE_IS_OVER
+        view = asked.here(await asked.desk.mute(asked.agent, until))
+        log.info("heartbeat_muted_in_chat", extra=_facts(asked) | {"until": until.isoformat()})
+        return words.muted(view)
+
+    # ------------------------------------------------------------------ checklist
+
+    async def _show(self, asked: _Asked) -> str:
+        checklist = await asked.desk.checklist(asked.agent)
+        items = tuple(item.text for item in checklist.items)
+        self._lists[asked.row.message.target, asked.agent] = _Seen(items)
+        return words.checklist(checklist, asked.agent)
+
+    async def _add(self, asked: _Asked) -> str:
+        if is_blank(asked.text):
+            return words.HOW_ADD
+        item = as_item(asked.text)
+        if open_item(await asked.desk.checklist(asked.agent), item) is None:
+            await asked.desk.add_item(asked.agent, asked.text)
+            log.info("checklist_item_added_in_chat", extra=_facts(asked))
+        return words.added(item)
+
+    async def _done(self, asked: _Asked) -> str:
+        """Tick off what the number stood for when the chat read it.
+
+        By then other items may have gone, also by this very command.
+        """
+        given = asked.text.split(maxsplit=1)[0] if asked.text else ""
+        if not (given.isascii() and given.isdigit()):
+            return words.HOW_DONE
+        seen = self._lists.get((asked.row.message.target, asked.agent))
+        if seen is None:
+            return words.look_again(await self._show(asked))
+        number = int(given[:9])
+        if len(given) > 9 or not 1 <= number <= len(seen.items):
+            return words.unknown_number(given)
+        text = seen.items[number - 1]
+        if number in seen.ticked:
+            return words.done(text)
+        now = await asked.desk.checklist(asked.agent)
+        same = open_item(now, text)
+        if same is None:
+            return words.not_open(text)
+        await asked.desk.complete_item(asked.agent, same.number, expected=now.version)
+        seen.ticked.add(number)
+        log.info("checklist_item_completed_in_chat", extra=_facts(asked))
+        return words.done(text)
+
+
+def _has_begun(view: HeartbeatView, *, since: datetime) -> bool:
+    """Whether a beat by hand has begun since: this command was carried out before."""
+    return any(
+        beat is not None and beat.kind is BeatKind.MANUAL and beat.claimed_at >= since
+        for beat in (view.current, view.last)
+    )
+
+
+def _facts(asked: _Asked) -> dict[str, object]:
+    return {"session": asked.row.session, "agent": asked.agent}

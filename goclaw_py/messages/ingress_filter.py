@@ -1,0 +1,301 @@
+"""Who gets in: what a channel hands over, sorted before anything is done with it (SPEC CHAN-5)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Protocol, assert_never
+
+from goclaw_py.chats.access_control import Doorkeeper
+from goclaw_py.chats.access_requests import AccessRequests
+from goclaw_py.chats.session_settings import ChatRules, Policies
+from goclaw_py.common.lru import Recent
+from goclaw_py.model.messages import (
+    ChatMigrated,
+    ChatReached,
+    ExternalId,
+    Inbound,
+    InboundMessage,
+    PeerKind,
+    Target,
+    TopicChanged,
+    TopicState,
+    external_id,
+)
+from goclaw_py.model.metrics_port import NO_METER, Meter
+from goclaw_py.model.session_keys import Access, AccessRules, access, chat_session, hears_group
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import (
+    BackgroundStore,
+    ChatStore,
+    NewInbox,
+    NewPairing,
+    SeenChat,
+    Unmentioned,
+)
+
+log = logging.getLogger(__name__)
+
+_REMEMBERED = 10_000
+_REST_WITHIN = timedelta(seconds=5)
+_NOTED_AGAIN = timedelta(hours=1)
+"""How often a chat that nobody has decided about is stored again, with its name."""
+_UNMENTIONED_AGAIN = timedelta(seconds=10)
+"""How often it is stored that a group was heard by a message that was not meant for the bot."""
+
+
+@dataclass(slots=True)
+class Sorted:
+    """A batch by what becomes of it, each in the order in which it came."""
+
+    admitted: list[tuple[InboundMessage, ChatRules]] = field(default_factory=list)
+    asking: list[InboundMessage] = field(default_factory=list)
+    """Of people, and in groups, that nobody has decided about."""
+    refused: list[InboundMessage] = field(default_factory=list)
+    """Presses of buttons by people who may not talk."""
+    pairings: list[NewPairing] = field(default_factory=list)
+    """The requests that ``asking`` comes to, once the batch is entered."""
+    events: list[ChatMigrated | ChatReached | TopicChanged] = field(default_factory=list)
+    seen: list[SeenChat] = field(default_factory=list)
+    unmentioned: list[Unmentioned] = field(default_factory=list)
+
+
+class Lists(ChatStore, BackgroundStore, Protocol):
+    """What the reception writes to."""
+
+
+class Reception:
+    """Sorts what arrives."""
+
+    def __init__(
+        self,
+        store: Lists,
+        clock: Clock,
+        policies: Policies,
+        doorkeeper: Doorkeeper,
+        requests: AccessRequests,
+        meter: Meter = NO_METER,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._policies = policies
+        self._doorkeeper = doorkeeper
+        self._requests = requests
+        self._meter = meter
+        self._albums: Recent[tuple[Target, str], None] = Recent(_REMEMBERED)
+        """Albums of which one piece was meant for the agent: so are the others."""
+        self._cut: Recent[tuple[Target, str], datetime] = Recent(_REMEMBERED)
+        """Whose text, meant for the agent, the channel cut: the next piece is the rest of it."""
+        self._rests: Recent[ExternalId, None] = Recent(_REMEMBERED)
+        """The next pieces that came; after a failed commit they come again."""
+        self._noted: Recent[Target, datetime] = Recent(_REMEMBERED)
+        self._unmentioned: Recent[Target, datetime] = Recent(_REMEMBERED)
+        self._topics: Recent[Target, None] = Recent(_REMEMBERED)
+        """Topics whose name is stored."""
+
+    def sort(self, batch: Sequence[Inbound]) -> Sorted:
+        """Decide about each; nothing is stored yet."""
+        result = Sorted()
+        for message in batch:
+            if isinstance(message, InboundMessage) and message.album and message.addressed:
+                self._albums[message.target, message.album] = None
+        for arrived in batch:
+            try:
+                self._sort_one(arrived, result)
+            except Exception:
+                # A boundary: what one of them meets would come again with all others, for ever.
+                log.exception("inbound_event_skipped")
+        return result
+
+    def _sort_one(self, arrived: Inbound, result: Sorted) -> None:
+        match arrived:
+            case InboundMessage():
+                self._sort(self._whole(arrived), result)
+            case ChatMigrated():
+                # What comes behind it in the batch is of the new chat already.
+                old, new = _places(arrived)
+                self._doorkeeper.moved(old, new, listed=self._listed(old))
+                result.events.append(arrived)
+            case ChatReached():
+                result.events.append(arrived)
+            case TopicChanged(target):
+                # What happens in the groups of strangers is not stored.
+                rules = self._policies.rules(target).access
+                decided = self._doorkeeper.decided(target)
+                if arrived.peer is PeerKind.GROUP and hears_group(rules, decided=decided):
+                    result.events.append(arrived)
+            case _:
+                assert_never(arrived)
+
+    async def enter(self, batch: Sorted) -> None:
+        """Store what is known of chats by now. Again is harmless. Raises ``StoreUnavailable``."""
+        now = self._clock.now()
+        for event in batch.events:
+            match event:
+                case ChatMigrated():
+                    await self._move(event, now)
+                case ChatReached(target, peer, gone, name):
+                    if name:
+                        await self._store.note_chats([SeenChat(target, peer, name)], now=now)
+                    await self._store.mark_chat(target, peer, gone=gone, now=now)
+                case TopicChanged():
+                    await self._note_topic(event, now)
+                case _:
+                    assert_never(event)
+        if batch.seen:
+            await self._store.note_chats(batch.seen, now=now)
+        if batch.unmentioned:
+            await self._store.note_unmentioned(batch.unmentioned, now=now)
+        batch.pairings = await self._requests.of(batch.asking)
+
+    async def _note_topic(self, event: TopicChanged, now: datetime) -> None:
+        target = event.target
+        if event.place_name:
+            seen = SeenChat(replace(target, thread=None), event.peer, event.place_name)
+            await self._store.note_chats([seen], now=now)
+        await self._store.note_topic(
+            target, name=event.name, renamed=event.renamed, state=event.state
+        )
+
+    async def _move(self, event: ChatMigrated, now: datetime) -> None:
+        """Let all that belongs to a chat follow it. What the settings allow under the old id too.
+
+        Nobody is asked to edit the settings before the group is answered again.
+        """
+        channel, account, old, new = event.channel, event.account, event.old, event.new
+        if await self._store.move_chat(channel, account, old=old, new=new, now=now):
+            log.info("chat_moved", extra={"chat": old, "new_chat": new})
+        listed = self._listed(_places(event)[0])
+        if listed is not None:
+            log.warning("group_id_outdated", extra={"chat": old, "new_chat": new})
+            await self._store.allow_chat(channel, account, new, allowed=listed, now=now)
+
+    def _listed(self, place: Target) -> bool | None:
+        """What the settings say of a group."""
+        return self._policies.rules(place).access.listed
+
+    def committed(self, rows: Sequence[NewInbox], duplicates: Container[str]) -> None:
+        """These messages are stored; ``duplicates``, by their external ids, were already."""
+        for channel, _, name in {external_id(row.message) for row in rows}:
+            if name not in duplicates:
+                self._meter.received(channel)
+
+    def entered(self, batch: Sorted) -> None:
+        """The whole batch is committed."""
+        self._requests.committed(batch.pairings)
+        self._requests.refuse(batch.refused)
+        for seen in batch.seen:
+            self._noted[seen.target] = self._clock.now()
+        for event in batch.events:
+            if isinstance(event, TopicChanged) and event.name:
+                self._topics[event.target] = None
+
+    def _sort(self, message: InboundMessage, result: Sorted) -> None:
+        rules = self._policies.rules(message.target)
+        known = self._doorkeeper.known(message.target)
+        chat = replace(message.target, thread=None)
+        decided = self._doorkeeper.decided(chat)
+        verdict = access(message, rules.access, known, decided=decided)
+        if message.press is not None and verdict is not Access.ALLOWED:
+            result.refused.append(message)
+            return
+        match verdict:
+            case Access.ALLOWED:
+                if decided is None:
+                    self._note_talk(message, rules.access, known, result)
+                if self._doorkeeper.is_gone(chat):
+                    result.events.append(ChatReached(chat, message.peer))
+                self._note_topic_of(message, result)
+                result.admitted.append((message, rules))
+            case Access.PAIR:
+                result.asking.append(message)
+            case Access.UNKNOWN_GROUP:
+                self._note_group(SeenChat(chat, message.peer, message.place_name), message, result)
+            case Access.UNMENTIONED:
+                self._note_unmentioned(message, rules, result)
+            case Access.IGNORED:
+                log.debug("message_ignored", extra={"channel": message.target.channel})
+            case never:
+                assert_never(never)
+
+    def _is_context(self, message: InboundMessage, rules: ChatRules) -> bool:
+        """Whether the agent may be told of it later: not where somebody was denied (CHAN-12)."""
+        sender = replace(message.target, chat=message.sender.id, thread=None)
+        return rules.context_messages > 0 and self._doorkeeper.decided(sender) is not False
+
+    def _note_topic_of(self, message: InboundMessage, result: Sorted) -> None:
+        """A topic in which somebody speaks is open, and bears a name."""
+        target = message.target
+        was_gone = self._doorkeeper.is_topic_gone(target)
+        if was_gone or (message.topic_name and target not in self._topics):
+            state = TopicState.OPEN if was_gone else None
+            event = TopicChanged(target, message.peer, message.topic_name, state=state)
+            result.events.append(event)
+
+    def _note_talk(
+        self, message: InboundMessage, rules: AccessRules, known: Container[str], result: Sorted
+    ) -> None:
+        """Let operators see who talks to the agent though they have approved nobody there."""
+        sender, name = message.sender, message.place_name
+        if message.peer is PeerKind.DIRECT:
+            if sender.id in known or sender.id in rules.allow:
+                return
+            name = f"{sender.name} (@{sender.username})" if sender.username else sender.name
+        if not rules.trusted:
+            self._note(SeenChat(replace(message.target, thread=None), message.peer, name), result)
+
+    def _note_unmentioned(self, message: InboundMessage, rules: ChatRules, result: Sorted) -> None:
+        """Keep when a group was heard (SPEC OPS-4), and what was said as context (CHAN-12)."""
+        now, chat = self._clock.now(), replace(message.target, thread=None)
+        heard = self._unmentioned.get(chat)
+        if heard is None or now - heard >= _UNMENTIONED_AGAIN:
+            self._unmentioned[chat] = now
+            seen = SeenChat(chat, message.peer, message.place_name, unmentioned=True)
+            result.seen.append(seen)
+        if self._is_context(message, rules):
+            session = chat_session(rules.agent, message.target, message.peer)
+            result.unmentioned.append(Unmentioned(message, session, rules.context_messages))
+
+    def _note_group(self, seen: SeenChat, message: InboundMessage, result: Sorted) -> None:
+        """Let owners and operators know of a group that nobody has decided about."""
+        is_first = seen.target not in self._noted
+        if self._note(seen, result):
+            result.asking.append(message)
+        if is_first:
+            facts = {
+                "chat": seen.target.chat,
+                "group": seen.name,
+                "hint": "goclaw groups list",
+            }
+            log.info("group_undecided", extra=facts)
+
+    def _note(self, seen: SeenChat, result: Sorted) -> bool:
+        """Enter a chat, once an hour; whether that is due."""
+        noted = self._noted.get(seen.target)
+        is_due = noted is None or self._clock.now() - noted >= _NOTED_AGAIN
+        if is_due:
+            result.seen.append(seen)
+        return is_due
+
+    def _whole(self, message: InboundMessage) -> InboundMessage:
+        """The message, addressed as the whole is that the channel took apart."""
+        key = message.target, message.sender.id
+        cut_at = self._cut.pop(key, None)
+        belongs = cut_at is not None and message.sent_at - cut_at <= _REST_WITHIN
+        belongs = belongs or external_id(message) in self._rests
+        if message.album and (message.target, message.album) in self._albums:
+            belongs = True
+        if belongs and not message.addressed:
+            self._rests[external_id(message)] = None
+            message = replace(message, addressed=True)
+        if message.cut and message.addressed:
+            self._cut[key] = message.sent_at
+        return message
+
+
+def _places(event: ChatMigrated) -> tuple[Target, Target]:
+    """A chat as it was called, and as it is called now."""
+    old, new = (Target(event.channel, event.account, chat) for chat in (event.old, event.new))
+    return old, new

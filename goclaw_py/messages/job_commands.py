@@ -1,0 +1,296 @@
+"""What people in a chat do with jobs: commands, and buttons below reminders (CMD-5, CRON-13)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from goclaw_py.common.lru import Recent
+from goclaw_py.jobs import texts
+from goclaw_py.jobs.execution_models import Logged
+from goclaw_py.jobs.job_json import job_of
+from goclaw_py.jobs.models import JobSpec, JobState, Message
+from goclaw_py.jobs.reminders import again_at
+from goclaw_py.jobs.schedule import At
+from goclaw_py.model.chat_commands import JobAction, JobButton, Jobs, Pressed, Timezone
+from goclaw_py.model.errors import (
+    BadJob,
+    BadSchedule,
+    JobError,
+    NotYours,
+    SlugTaken,
+    UnknownJob,
+    UnknownZone,
+)
+from goclaw_py.model.ids import JobId, OccurrenceId
+from goclaw_py.model.messages import ExternalId, Target, external_id, person_at
+from goclaw_py.model.owners import Maker, owner_of
+from goclaw_py.ports.jobs import Asker, JobChange, JobDesk, JobDraft, RunNow
+from goclaw_py.ports.store import InboxRow, JobQuery, JobStore
+
+log = logging.getLogger(__name__)
+
+LISTED = 20
+"""How many jobs one answer shows."""
+
+COMING = 3
+"""How many of the next jobs ``/status`` shows."""
+
+_LISTED_STATES = (JobState.ACTIVE, JobState.PAUSED, JobState.DISABLED, JobState.FAILED)
+"""Not those that are done: a model's reminders are kept, and soon there are more of them."""
+
+_LISTS = 1000
+"""For how many chats it is known which list they saw last."""
+
+_NOT_RUN: Mapping[RunNow, str] = {
+    RunNow.ALREADY_RUNNING: texts.IS_RUNNING,
+    RunNow.AT_CAPACITY: texts.NO_ROOM,
+    RunNow.NO_WORK: texts.NO_WORK,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """What a button stands below: a job as it was then."""
+
+    job: JobId
+    spec: JobSpec
+    due_at: datetime
+    said: str
+    """What it said, as far as that is kept."""
+    own: bool
+    """It is the asker's; else it only spoke in their chat."""
+
+
+class JobCommands:
+    """Carries them out for whoever may talk: what a chat's jobs are is that chat's business.
+
+    Every method may raise ``StoreUnavailable``.
+    """
+
+    def __init__(self, desk: JobDesk, store: JobStore) -> None:
+        self._desk = desk
+        self._store = store
+        self._lists: Recent[Target, tuple[JobId, ...]] = Recent(_LISTS)
+        """What the numbers mean that people read last: a job may have come or gone since."""
+        self._pressed: Recent[tuple[OccurrenceId, Target], tuple[JobAction, ExternalId]] = Recent(
+            _LISTS
+        )
+        """Which press has used the buttons below what a job said in a chat."""
+        self._acts: Mapping[str, Callable[[str, Asker], Awaitable[str]]] = {
+            "pause": self._pause,
+            "resume": self._resume,
+            "delete": self._delete,
+            "run": self._run,
+        }
+
+    async def answer(self, row: InboxRow, command: Jobs | Timezone) -> str:
+        """Carry one out; what its sender reads."""
+        by = asker(row)
+        match command:
+            case Jobs():
+                return await self._jobs(by, row.message.target, command)
+            case Timezone():
+                return await self._timezone(by, command)
+
+    async def press(self, row: InboxRow, button: JobButton) -> Pressed:
+        """Do what a button says, unless another one below the same message has been used."""
+        there = button.occurrence, row.message.target
+        this = button.action, external_id(row.message)
+        first = self._pressed.get(there)
+        # The same wish once more changes nothing, but for AGAIN; a crash repeats the same press.
+        if first not in (None, this) and (button.action in (JobAction.AGAIN, JobAction.DONE)):
+            return Pressed(texts.ANSWERED, is_used=True)
+        if first is not None and first[0] is not button.action:
+            return Pressed(texts.ANSWERED, is_used=True)
+        pressed = await self._press(asker(row), button)
+        if pressed.is_used and pressed.answer != texts.GONE:
+            self._pressed[there] = this
+        return pressed
+
+    # ------------------------------------------------------------------ commands
+
+    async def _jobs(self, by: Asker, chat: Target, command: Jobs) -> str:
+        if not command.action:
+            return await self._list(by, chat)
+        act = self._acts.get(command.action)
+        if act is None or not command.job:
+            return texts.HOW if act else texts.unknown_action(command.action)
+        asked = command.job
+        if asked.isascii() and asked.isdigit():
+            numbered = self._lists.get(chat)
+            if numbered is None:
+                return texts.look_again(await self._list(by, chat))
+            if not 1 <= int(asked[:9]) <= len(numbered):
+                return texts.unknown_number(asked)
+            asked = numbered[int(asked) - 1]
+        try:
+            return await act(asked, by)
+        except JobError as error:
+            return texts.refused(error)
+
+    async def _timezone(self, by: Asker, command: Timezone) -> str:
+        now = self._desk.now()
+        if not command.zone:
+            return texts.timezone(await self._desk.zone(by), now)
+        chosen = None if command.zone.casefold() == "default" else command.zone
+        try:
+            zone = await self._desk.choose_zone(chosen, by)
+        except UnknownZone as error:
+            return texts.refused(error)
+        log.info("time_zone_changed", extra={"owner": by.owner, "zone": zone})
+        return texts.timezone_changed(zone, now)
+
+    async def coming(self, row: InboxRow) -> list[str]:
+        """The lines of ``/status`` about what runs next."""
+        query = JobQuery(states=(JobState.ACTIVE,), limit=COMING)
+        page = await self._desk.search(query, by := asker(row))
+        zone = await self._desk.zone(by)
+        enabled = self._desk.enabled
+        return texts.next_jobs(page.jobs, zone, self._desk.now(), enabled=enabled)
+
+    async def _list(self, by: Asker, chat: Target) -> str:
+        page = await self._desk.search(JobQuery(states=_LISTED_STATES, limit=LISTED), by)
+        self._lists[chat] = tuple(job.id for job in page.jobs)
+        zone, enabled = await self._desk.zone(by), self._desk.enabled
+        return texts.jobs(page.jobs, page.total, zone, self._desk.now(), enabled=enabled)
+
+    async def _pause(self, asked: str, by: Asker) -> str:
+        job = await self._desk.edit(asked, JobChange(state=JobState.PAUSED), by)
+        return texts.paused(job.spec.title)
+
+    async def _resume(self, asked: str, by: Asker) -> str:
+        job = await self._desk.edit(asked, JobChange(state=JobState.ACTIVE), by)
+        return texts.resumed(job, await self._desk.zone(by), self._desk.now())
+
+    async def _delete(self, asked: str, by: Asker) -> str:
+        return texts.deleted((await self._desk.delete(asked, by)).spec.title)
+
+    async def _run(self, asked: str, by: Asker) -> str:
+        title = (await self._desk.get(asked, by)).spec.title
+        started = await self._desk.run_now(asked, by)
+        if isinstance(started, RunNow):
+            return _NOT_RUN.get(started) or self._off()
+        if started.run is None:
+            return texts.ran_now(title)
+        return texts.runs_now(title)
+
+    def _off(self) -> str:
+        return texts.NOT_CARRIED_OUT if self._desk.enabled else texts.OFF
+
+    # ------------------------------------------------------------------ buttons
+
+    async def _press(self, by: Asker, button: JobButton) -> Pressed:
+        ran = await self._ran(button.occurrence, by)
+        if ran is None:
+            return Pressed(texts.GONE, is_used=True)
+        if button.action is JobAction.DONE:
+            return Pressed(texts.done(ran.spec.title), is_used=True)
+        if not self._desk.enabled:
+            return Pressed(texts.OFF, is_used=False)
+        try:
+            if button.action is JobAction.AGAIN and ran.own:
+                said = await self._run(ran.job, by)
+                return Pressed(said, is_used=said not in _NOT_RUN.values())
+        except UnknownJob:
+            pass  # it has run and is gone: what it did is made anew
+        try:
+            return Pressed(await self._again(button, ran, by), is_used=True)
+        except JobError as error:
+            return Pressed(texts.refused(error), is_used=False)
+
+    async def _ran(self, occurrence: OccurrenceId, by: Asker) -> _Ran | None:
+        """What a button stands below; None if it is not known, or nothing of this chat.
+
+        What an operator's job has said here may be snoozed here, too: where it really was told, for
+        its target may be the chat in which somebody spoke last.
+        """
+        try:
+            return _ran(await self._desk.logged(occurrence, by), own=True)
+        except (UnknownJob, NotYours):
+            pass
+        try:
+            ran = _ran(await self._desk.logged(occurrence, replace(by, owner=None)), own=False)
+        except UnknownJob:
+            return None
+        if ran is None or by.chat is None:
+            return None
+        return ran if await self._store.told_in(occurrence, by.chat) else None
+
+    async def _again(self, button: JobButton, ran: _Ran, by: Asker) -> str:
+        """Let it come again as a job of its own. Raises ``JobError``."""
+        spec, action = ran.spec, button.action
+        here = await self._desk.zone(by)
+        at = again_at(action, due=ran.due_at, now=self._desk.now(), zone=spec.zone)
+        # A second press has the same name, also in another process or after a crash.
+        slug = f"again-{button.occurrence.replace('-', '')}-{action}"
+        try:
+            await self._copy(ran, slug, at, by)
+        except SlugTaken:
+            there = await self._desk.get(slug, by)
+            if there.state is JobState.ACTIVE and there.next_run_at is not None:
+                at = there.next_run_at
+                if action is JobAction.AGAIN:
+                    return texts.IS_RUNNING
+                return texts.already_snoozed(spec.title, at, here, self._desk.now())
+            change = JobChange(schedule=At(at), state=JobState.ACTIVE)
+            await self._desk.edit(slug, change, by)
+        if action is JobAction.AGAIN:
+            return texts.runs_now(spec.title)
+        return texts.snoozed(spec.title, at, here, self._desk.now())
+
+    async def _copy(self, ran: _Ran, slug: str, at: datetime, by: Asker) -> None:
+        """Make the same once more; it tells its result where the button was pressed.
+
+        Only what the asker could have made themselves does its work again. Anything else, with
+        another agent or limits of an operator, would come into their hands: it is a message of what
+        was said. Raises ``JobError``.
+        """
+        spec = ran.spec
+        said = JobDraft(At(at), _said(ran), slug, spec.title, spec.zone)
+        if not ran.own:
+            await self._desk.create(said, by)
+            return
+        works = replace(
+            said,
+            payload=spec.payload,
+            agent=spec.agent,
+            notify=spec.notify,
+            session=spec.session,
+            policy=spec.policy,
+        )
+        try:
+            await self._desk.create(works, by)
+        except BadJob:
+            await self._desk.create(said, by)
+
+
+def asker(row: InboxRow) -> Asker:
+    """As whom the sender of a message asks: as the chat that it came from."""
+    message = row.message
+    return Asker(
+        owner_of(message.target, message.peer),
+        Maker.PERSON,
+        row.agent,
+        message.target,
+        message.peer,
+        person_at(message.target, message.of_whom),
+    )
+
+
+def _ran(logged: Logged, *, own: bool) -> _Ran | None:
+    try:
+        spec = job_of(logged.definition).spec
+    except (BadJob, BadSchedule):
+        return None  # an older release has written it otherwise
+    return _Ran(logged.job, spec, logged.scheduled_at, logged.output, own)
+
+
+def _said(ran: _Ran) -> Message:
+    """What people were told, as a message; its title if that is not kept."""
+    payload = ran.spec.payload
+    said = payload.text if isinstance(payload, Message) else ran.said
+    text, _ = texts.notify_text(said, ran.spec.notify)
+    return Message(text or ran.spec.title)

@@ -1,0 +1,355 @@
+"""Messages that are kept while the provider of their agent is down (SPEC AGENT-8).
+
+A run that fails because its provider cannot be reached is as if it had never been: its messages
+are pending again, and they are kept here, with those that come for the same agent meanwhile. Every
+now and then one tries, each conversation in turn and its oldest first; once one gets an answer, the
+others follow. Who waits is told so once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Coroutine
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from goclaw_py.common.clock import new_run_id
+from goclaw_py.common.lru import Recent
+from goclaw_py.common.retry import until_available
+from goclaw_py.delivery import texts
+from goclaw_py.model.errors import AgentError, Held
+from goclaw_py.model.ids import AgentName, NodeId, RunId, SessionKey
+from goclaw_py.model.messages import OutboundMessage
+from goclaw_py.model.outcomes import Ending, Outcome, Reason
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import InboxStore
+from goclaw_py.runs.turn import Turn, goes_on
+from goclaw_py.scheduler.loop_timer import Alarm
+from goclaw_py.scheduler.models import Drop
+
+log = logging.getLogger(__name__)
+
+FIRST_TRY_S = 5.0
+LAST_TRY_S = 60.0
+"""How long after a failure the next message tries: at first, and at most."""
+
+_REMEMBERED = 10_000
+
+DropTurn = Callable[[Turn, Ending], None]
+"""Tells people that a turn gets no answer, and ends its messages."""
+
+
+@dataclass(slots=True, eq=False)
+class _Outage:
+    """One agent whose provider is down. Times are those of the event loop."""
+
+    agent: AgentName
+    since: float
+    error: AgentError
+    alarm: Alarm
+    kept: dict[RunId, Turn] = field(default_factory=dict)
+    tried_at: dict[SessionKey, float] = field(default_factory=dict)
+    trying: Turn | None = None
+    wait_s: float = FIRST_TRY_S
+
+    def of(self, session: SessionKey) -> list[Turn]:
+        """What is kept of a session, the oldest message first."""
+        return sorted((t for t in self.kept.values() if t.session == session), key=_first_row)
+
+    def next_to_try(self) -> Turn | None:
+        """The oldest message of the session that has not tried for longest."""
+        return min(
+            self.kept.values(),
+            key=lambda turn: (self.tried_at.get(turn.session, float("-inf")), _first_row(turn)),
+            default=None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OutageView:
+    """An agent whose provider is down, for people."""
+
+    agent: AgentName
+    for_s: float
+    kept: int
+    cause: str
+
+
+class Outages:
+    """Keeps turns of chats.
+
+    Args:
+        node: Which node this process is now.
+        hold_s: How long a message is kept before it fails, in seconds; 0: not at all.
+        submit: Lets a turn run.
+        drop: Called for a turn that has no room among those that are kept (SPEC QUEUE-5).
+    """
+
+    def __init__(
+        self,
+        store: InboxStore,
+        clock: Clock,
+        node: Callable[[], NodeId],
+        hold_s: float,
+        submit: Callable[[Turn], None],
+        drop: DropTurn,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._node = node
+        self._hold_s = hold_s
+        self._submit = submit
+        self._drop = drop
+        self._loop = asyncio.get_running_loop()
+        self._outages: dict[AgentName, _Outage] = {}
+        self._ending: dict[RunId, Turn] = {}
+        """Turns that are to be kept, once the end of their run is stored."""
+        self._leaving: set[int] = set()
+        """Rows whose end is being stored."""
+        self._told: Recent[SessionKey, float] = Recent(_REMEMBERED)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # ------------------------------------------------------------------ what runs tell
+
+    def check(self, turn: Turn) -> None:
+        """Raises ``Held`` for a turn that is about to run and is not the one to try."""
+        outage = self._outages.get(turn.agent)
+        if outage is not None and (outage.trying is None or outage.trying.id != turn.id):
+            raise Held(f"the provider of agent {turn.agent} is down")
+
+    def judge(self, turn: Turn, ended: Ending, error: BaseException | None) -> Ending:
+        """How a run ends that may have met an outage: as interrupted if its messages are kept."""
+        if ended.outcome is not Outcome.FAILED or ended.reason is not None:
+            return ended
+        if not isinstance(error, Held) and not self._is_outage(turn, error):
+            return ended
+        self._ending[turn.id] = turn
+        if turn.kept_since is None:
+            turn.kept_since = self._loop.time()
+        return replace(ended, outcome=Outcome.INTERRUPTED, reason=Reason.OUTAGE)
+
+    def _is_outage(self, turn: Turn, error: BaseException | None) -> bool:
+        if not isinstance(error, AgentError) or not error.retryable or turn.run is None:
+            return False
+        if turn.progress.has_side_effects:
+            return False  # what it has done already must not be done again
+        now = self._loop.time()
+        first = now if turn.kept_since is None else turn.kept_since
+        if now - first >= self._hold_s:
+            return False
+        outage = self._outages.get(turn.agent)
+        if outage is None:
+            outage = self._begin(turn.agent, error)
+        outage.error = error
+        return True
+
+    def recorded(self, turn: Turn, ended: Ending, error: BaseException | None) -> None:
+        """The end of a run is stored."""
+        kept = self._ending.pop(turn.id, None)
+        outage = self._outages.get(turn.agent)
+        if kept is not None and kept.is_stopped:
+            self._start(self._settle(kept, Outcome.CANCELLED, Reason.STOPPED))
+            kept = None
+        if outage is None:
+            if kept is not None:
+                self._submit(self._again(kept))
+            return
+        if kept is not None:
+            again = self._again(kept)
+            outage.kept[again.id] = again
+            self._tell(again)
+        is_back = ended.outcome is Outcome.COMPLETED
+        if outage.trying is not None and outage.trying.id == turn.id:
+            outage.trying = None
+            failed = ended.outcome is Outcome.FAILED
+            is_back |= failed and not (isinstance(error, AgentError) and error.retryable)
+        if is_back:
+            self._end(outage)
+        else:
+            self._go_on(outage)
+
+    def lost(self, run_id: RunId, into: Turn | None = None) -> None:
+        """A turn belongs to another process now, or became part of another turn."""
+        self._ending.pop(run_id, None)
+        for outage in list(self._outages.values()):
+            if outage.trying is not None and outage.trying.id == run_id:
+                outage.trying = into
+                if into is None:
+                    self._go_on(outage)
+
+    # ------------------------------------------------------------------ what arrives
+
+    def keeps(self, turn: Turn) -> bool:
+        """Keep a turn that has just arrived, if its agent's provider is down."""
+        outage = self._outages.get(turn.agent)
+        if outage is None or _goes_on_from(outage.trying, turn):
+            return False
+        before = outage.of(turn.session)
+        if before and _goes_on_from(before[-1], turn):
+            before[-1].rows += turn.rows
+            return True
+        if len(before) >= turn.policy.capacity:
+            if turn.policy.drop is Drop.NEW:
+                self._drop(turn, Ending(turn.id, Outcome.REJECTED, Reason.QUEUE_FULL))
+                return True
+            oldest = before[0]
+            del outage.kept[oldest.id]
+            self._drop(oldest, Ending(oldest.id, Outcome.DROPPED, Reason.QUEUE_DROPPED))
+        turn.kept_since = self._loop.time()
+        outage.kept[turn.id] = turn
+        self._tell(turn)
+        return True
+
+    def of(self, session: SessionKey) -> list[Turn]:
+        """What is kept of a session, after what is about to be kept, the oldest first."""
+        ending = [
+            turn
+            for turn in self._ending.values()
+            if turn.session == session and not turn.is_stopped
+        ]
+        return [*ending, *(turn for one in self._outages.values() for turn in one.of(session))]
+
+    def take(self, turns: Collection[Turn]) -> None:
+        """Give these away: they were stopped.
+
+        The messages of one that is about to be kept end once its run has.
+        """
+        for turn in turns:
+            turn.is_stopped = True
+            outage = self._outages.get(turn.agent)
+            if outage is not None and outage.kept.pop(turn.id, None) is not None:
+                self._go_on(outage)
+
+    def has_session(self, key: SessionKey) -> bool:
+        """Whether anything of a session is kept."""
+        outages = self._outages.values()
+        return any(turn.session == key for outage in outages for turn in outage.kept.values())
+
+    def rows(self) -> set[int]:
+        """The inbox rows of all that is kept, or whose end is being stored."""
+        outages = self._outages.values()
+        kept = {row.id for outage in outages for turn in outage.kept.values() for row in turn.rows}
+        return kept | self._leaving
+
+    def views(self) -> tuple[OutageView, ...]:
+        """For people."""
+        now = self._loop.time()
+        return tuple(
+            OutageView(
+                one.agent, now - one.since, len(one.kept) + (one.trying is not None), str(one.error)
+            )
+            for one in self._outages.values()
+        )
+
+    def forget(self) -> None:
+        """What was kept belongs to another process now."""
+        for outage in self._outages.values():
+            outage.alarm.set(None)
+        self._outages.clear()
+        self._ending.clear()
+
+    # ------------------------------------------------------------------ inside
+
+    def _begin(self, agent: AgentName, error: AgentError) -> _Outage:
+        log.warning("provider_outage_started", extra={"agent": agent, "error": str(error)})
+        alarm = Alarm(self._loop, lambda: self._on_alarm(agent))
+        outage = _Outage(agent, self._loop.time(), error, alarm)
+        self._outages[agent] = outage
+        return outage
+
+    def _again(self, turn: Turn) -> Turn:
+        """The same messages for another run. The list of them is shared: edits change both."""
+        return Turn(
+            new_run_id(self._clock),
+            turn.session,
+            turn.agent,
+            turn.rows,
+            turn.policy,
+            late=True,
+            kept_since=turn.kept_since,
+            former=turn.id,
+            context_messages=turn.context_messages,
+        )
+
+    def _go_on(self, outage: _Outage) -> None:
+        """Let the next one try in a while; there may be nobody left."""
+        if outage.trying is not None:
+            return
+        if not outage.kept and not any(t.agent == outage.agent for t in self._ending.values()):
+            self._end(outage)
+            return
+        outage.alarm.set(self._loop.time() + outage.wait_s)
+
+    def _on_alarm(self, agent: AgentName) -> None:
+        outage = self._outages.get(agent)
+        if outage is None or outage.trying is not None:
+            return
+        outage.wait_s = min(outage.wait_s * 2, LAST_TRY_S)
+        now = self._loop.time()
+        for turn in list(outage.kept.values()):
+            if turn.kept_since is not None and now - turn.kept_since >= self._hold_s:
+                del outage.kept[turn.id]
+                log.warning("held_message_expired", extra={"session": turn.session})
+                say = OutboundMessage(turn.target, outage.error.friendly, reply_to=turn.reply_to)
+                self._start(self._settle(turn, Outcome.FAILED, Reason.OUTAGE, say))
+        trying = outage.next_to_try()
+        if trying is None:
+            self._go_on(outage)
+            return
+        del outage.kept[trying.id]
+        outage.tried_at[trying.session] = now
+        outage.trying = trying
+        self._submit(trying)
+
+    def _end(self, outage: _Outage) -> None:
+        """The provider answers again, or nobody waits for it."""
+        log.info("provider_outage_ended", extra={"agent": outage.agent, "held": len(outage.kept)})
+        outage.alarm.set(None)
+        del self._outages[outage.agent]
+        for turn in sorted(outage.kept.values(), key=_first_row):
+            self._submit(turn)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _tell(self, turn: Turn) -> None:
+        """Say to whom a turn answers that it is kept: one sentence, once."""
+        now = self._loop.time()
+        told_at = self._told.get(turn.session)
+        if told_at is None or now - told_at >= self._hold_s:
+            self._told.pop(turn.session, None)
+            self._told[turn.session] = now
+            self._start(self._say(OutboundMessage(turn.target, texts.KEPT, turn.reply_to)))
+
+    async def _say(self, message: OutboundMessage) -> None:
+        now, say = self._clock.now(), [message]
+        await until_available(lambda: self._store.settle([], Outcome.COMPLETED, now=now, say=say))
+
+    async def _settle(
+        self, turn: Turn, outcome: Outcome, reason: Reason, *say: OutboundMessage
+    ) -> None:
+        rows, now, node = [row.id for row in turn.rows], self._clock.now(), self._node()
+        self._leaving.update(rows)
+        try:
+            await until_available(
+                lambda: self._store.settle(
+                    rows, outcome, now=now, reason=reason, say=say, node=node
+                )
+            )
+        finally:
+            self._leaving.difference_update(rows)
+
+
+def _first_row(turn: Turn) -> int:
+    return turn.rows[0].id
+
+
+def _goes_on_from(before: Turn | None, turn: Turn) -> bool:
+    """Whether a message is the rest of what the channel cut (SPEC QUEUE-6)."""
+    if before is None or before.session != turn.session:
+        return False
+    last = before.rows[-1].message
+    return last.sender.id == turn.rows[0].message.sender.id and goes_on(last)

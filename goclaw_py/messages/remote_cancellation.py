@@ -1,0 +1,146 @@
+"""What other nodes work on, and stopping it from here (SPEC NODE-1, CMD-1…3)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from goclaw_py.cluster.rpc import Calls, Facts
+from goclaw_py.messages.cancellation import Stopped, Stopper
+from goclaw_py.model.chat_commands import Stop
+from goclaw_py.model.errors import GoclawError
+from goclaw_py.model.ids import NodeId, RunId, SessionKey
+from goclaw_py.model.messages import Target
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.control import NotFound
+from goclaw_py.ports.store import NodeStore
+from goclaw_py.scheduler.views import StopReport
+
+log = logging.getLogger(__name__)
+
+_STOP: Final = "stop"
+_STOP_JOBS: Final = "stop_jobs"
+_RESET: Final = "reset"
+
+
+class Elsewhere:
+    """Asks the other nodes, and does here what they ask for.
+
+    Args:
+        node: Which node this process is now.
+    """
+
+    def __init__(
+        self, store: NodeStore, clock: Clock, calls: Calls, node: Callable[[], NodeId]
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._calls = calls
+        self._node = node
+
+    def connect(self, stopper: Stopper, reset: Callable[[SessionKey], Awaitable[None]]) -> None:
+        """Give it what stops things here. Call it once, before anybody asks."""
+        self._stopper = stopper
+        self._reset_here = reset
+        self._calls.serve(_STOP, self._on_stop)
+        self._calls.serve(_STOP_JOBS, self._on_stop_jobs)
+        self._calls.serve(_RESET, self._on_reset)
+
+    async def stop(self, session: SessionKey, *, everything: bool) -> StopReport | None:
+        """Stop on the node that works on a session; None if no other one does.
+
+        Raises ``NodeSilent`` and ``StoreUnavailable``.
+        """
+        answer = await self._ask_owner(session, _STOP, everything=everything)
+        return None if answer is None else _report(answer)
+
+    async def reset(self, session: SessionKey) -> bool:
+        """Stop and begin anew there; False if no other node works on the session."""
+        return await self._ask_owner(session, _RESET) is not None
+
+    async def stop_jobs(self, chat: Target, command: Stop, by: str | None) -> int:
+        """Stop runs of jobs that tell their results in a chat: the one that is meant, or all.
+
+        With ``by`` only of jobs that this sender has asked for. How many were stopped. A node that
+        does not answer is left out: it is logged.
+        """
+        others, stopped = await self._others(), 0
+        if command.everything:
+            asked = (self._stop_jobs_of(node, chat, command, by) for node in others)
+            stopped = sum(await asyncio.gather(*asked))
+        else:
+            for node in others:
+                if await self._stop_jobs_of(node, chat, command, by):
+                    return 1
+        # What no node has claimed: it waits for its session.
+        return stopped + await self._stopper.stop_waiting_jobs(
+            chat, everything=command.everything, run=command.run, by=by
+        )
+
+    async def _stop_jobs_of(self, node: NodeId, chat: Target, command: Stop, by: str | None) -> int:
+        facts = {
+            "chat": [chat.channel, chat.account, chat.chat, chat.thread],
+            "everything": command.everything,
+            "run": command.run,
+            "by": by,
+        }
+        try:
+            answer = await self._calls.ask(node, _STOP_JOBS, **facts)
+        except GoclawError as error:
+            log.warning("remote_jobs_not_stopped", extra={"node": node, "error": str(error)})
+            return 0
+        return len(answer["jobs"])
+
+    async def _others(self) -> Sequence[NodeId]:
+        here, now = self._node(), self._clock.now()
+        nodes = await self._store.nodes()
+        return [node.id for node in nodes if node.id != here and node.is_live(now)]
+
+    async def _ask_owner(self, session: SessionKey, what: str, **facts: object) -> Facts | None:
+        owner = await self._store.owner(session)
+        if owner is None or owner == self._node():
+            return None
+        try:
+            return await self._calls.ask(owner, what, session=session, **facts)
+        except NotFound:
+            return None  # It has died: whoever takes the session over begins with what waits.
+
+    # ------------------------------------------------------------------ asked by others
+
+    async def _on_stop(self, facts: Facts) -> Facts:
+        session, everything = SessionKey(facts["session"]), bool(facts["everything"])
+        stopped = self._stopper.stop(session, everything=everything)
+        await self._stopper.keep(stopped)
+        report = stopped.report
+        return {
+            "stopped": report.stopped,
+            "dropped": report.dropped,
+            "already": report.already_stopping,
+        }
+
+    async def _on_stop_jobs(self, facts: Facts) -> Facts:
+        everything, run = bool(facts["everything"]), facts["run"]
+        channel, account, chat, thread = facts["chat"]
+        reason, by = self._stopper.reason(everything=everything), facts.get("by")
+        nothing = Stopped(StopReport(), reason, by=by)
+        stopped = self._stopper.stop_jobs(
+            Target(channel, account, chat, thread),
+            nothing,
+            everything=everything,
+            run=None if run is None else RunId(run),
+        )
+        return {"jobs": stopped.jobs}
+
+    async def _on_reset(self, facts: Facts) -> Facts:
+        await self._reset_here(SessionKey(facts["session"]))
+        return {}
+
+
+def _report(answer: Facts) -> StopReport:
+    return StopReport(
+        tuple(map(RunId, answer["stopped"])),
+        tuple(map(RunId, answer["dropped"])),
+        bool(answer["already"]),
+    )

@@ -1,0 +1,256 @@
+"""What is said about stops: at once, within the pace of the chat, several in one (SPEC CMD-1)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from goclaw_py.delivery import texts
+from goclaw_py.delivery.rate_limiter import Pacing
+from goclaw_py.messages.cancellation import Stopped, Stopper
+from goclaw_py.messages.remote_cancellation import Elsewhere
+from goclaw_py.model.chat_commands import Stop
+from goclaw_py.model.errors import ChannelError, StoreUnavailable, TopicGone
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.messages import InboundMessage, OutboundMessage, Target
+from goclaw_py.model.run_events import ButtonsUsed
+from goclaw_py.ports.channel import Channel
+from goclaw_py.ports.store import DraftStore, Place
+
+log = logging.getLogger(__name__)
+
+_TRIES = 3
+_APART_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Did:
+    """What some stops of a chat did, as it is told there.
+
+    ``shown``: a growing reply says so. ``refused``: something is not theirs who wanted to stop it,
+    but of those with these names, as far as they are known.
+    """
+
+    runs: int = 0
+    dropped: int = 0
+    jobs: int = 0
+    parts: int = 0
+    already: bool = False
+    shown: bool = False
+    refused: tuple[str, ...] | None = None
+
+    def __add__(self, other: _Did) -> _Did:
+        return _Did(
+            self.runs + other.runs,
+            self.dropped + other.dropped,
+            self.jobs + other.jobs,
+            self.parts + other.parts,
+            self.already or other.already,
+            self.shown or other.shown,
+            _joined(self.refused, other.refused),
+        )
+
+    @property
+    def text(self) -> str:
+        """What is said, "" if people see it already."""
+        refusal = "" if self.refused is None else texts.not_yours(self.refused)
+        nothing = not (self.runs or self.dropped or self.jobs or self.parts)
+        if nothing and (self.shown or (refusal and not self.already)):
+            return refusal
+        did = texts.stopped(
+            self.runs, self.dropped, already=self.already, jobs=self.jobs, parts=self.parts
+        )
+        return "\n".join(filter(None, [did, refusal]))
+
+
+def _joined(some: tuple[str, ...] | None, more: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    if some is None or more is None:
+        return more if some is None else some
+    return tuple(dict.fromkeys((*some, *more)))
+
+
+class StopAnswers:
+    """Answers stops, straight through the channel, past the outbox.
+
+    They go before all other messages of their chat, but not faster than it takes them. What cannot
+    be said yet is said together.
+    """
+
+    def __init__(
+        self,
+        store: DraftStore,
+        channels: Mapping[Place, Channel],
+        pacing: Pacing,
+        stopper: Stopper,
+        elsewhere: Elsewhere,
+        shows_stop: Callable[[RunId], Awaitable[bool]],
+    ) -> None:
+        """``shows_stop``: whether a growing reply shows that its run was stopped."""
+        self._store = store
+        self._channels = channels
+        self._pacing = pacing
+        self._stopper = stopper
+        self._elsewhere = elsewhere
+        self._shows_stop = shows_stop
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._open: Counter[Target] = Counter()
+        """Stops of each chat of which it is not known yet what they did."""
+        self._untold: dict[Target, _Did] = {}
+        self._telling: set[Target] = set()
+
+    def tell(
+        self, message: InboundMessage, stopped: Stopped, command: Stop, *, covered: int = 0
+    ) -> None:
+        """Say what was stopped.
+
+        If ``command`` means more than was found here, other nodes are asked before. ``covered``: so
+        many messages were stopped before anything knew of them.
+        """
+        self._open[message.target] += 1
+        task = asyncio.create_task(self._answer(message, stopped, command, covered))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Let the last answers leave, for a moment."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=2.0)
+        for task in self._tasks:
+            task.cancel()
+
+    async def _answer(
+        self, message: InboundMessage, stopped: Stopped, command: Stop, covered: int
+    ) -> None:
+        chat = message.target
+        try:
+            # What waits to be sent, and jobs of other nodes, are not among what was spared.
+            more = command.everything or stopped.nothing or stopped.has_spared
+            rights = self._stopper.rights
+            if stopped.by is not None and more and await rights.is_admin_after_all(message):
+                stopped = await self._stop_spared(chat, stopped, command)
+            did = await self._find_out(message, stopped, command, covered)
+            self._untold[chat] = self._untold.get(chat, _Did()) + did
+        finally:
+            self._open[chat] -= 1
+            if not self._open[chat]:
+                del self._open[chat]
+        # Else whoever tells now, or the last one to know, tells of this too.
+        if chat not in self._open and chat not in self._telling:
+            self._telling.add(chat)
+            try:
+                await self._tell_all(chat)
+            finally:
+                self._telling.discard(chat)
+
+    async def _stop_spared(self, chat: Target, stopped: Stopped, command: Stop) -> Stopped:
+        """The stop of an admin, who was not known to be one."""
+        if not stopped.has_spared:
+            return replace(stopped, by=None)
+        stopped = self._stopper.stop_spared(chat, stopped, everything=command.everything)
+        await self._keep(stopped)
+        return stopped
+
+    async def _find_out(
+        self, message: InboundMessage, stopped: Stopped, command: Stop, covered: int
+    ) -> _Did:
+        chat, below, jobs = message.target, message.reply_to, len(stopped.jobs)
+        asks = command.everything or (stopped.nothing and not covered)
+        if asks:
+            try:
+                jobs += await self._elsewhere.stop_jobs(chat, command, stopped.by)
+            except StoreUnavailable as error:
+                log.warning("remote_jobs_not_stopped", extra={"error": str(error)})
+        report = stopped.report
+        only = report.stopped[0] if len(report.stopped) == 1 else None
+        is_all = not (stopped.dropped or covered or jobs)
+        if only is not None and is_all and await self._shows_stop(only):
+            return _Did(shown=True)
+        nothing = stopped.nothing and not (covered or jobs)
+        if nothing and command.run is not None and below is not None:
+            await self._remove_button(chat, below)
+        parts = await self._cut_answers(chat, stopped, command) if nothing or asks else 0
+        refused = nothing and not parts and stopped.has_spared
+        return _Did(
+            len(report.stopped),
+            stopped.dropped + covered,
+            jobs,
+            parts,
+            already=report.already_stopping,
+            refused=names_of(stopped.of_others) if refused else None,
+        )
+
+    async def _remove_button(self, chat: Target, below: str) -> None:
+        """Remove a stop button that stops nothing: that of a draft whose id nobody knew."""
+        try:
+            known = await self._store.own_messages(chat)
+        except StoreUnavailable as error:
+            log.warning("stop_button_not_removed", extra={"error": str(error)})
+            return
+        if below not in known:
+            self._channels[chat.channel, chat.account].signal(ButtonsUsed(chat, below))
+
+    async def _keep(self, stopped: Stopped) -> None:
+        try:
+            await self._stopper.keep(stopped)
+        except StoreUnavailable as error:
+            # It has stopped. It is stored as soon as the database is back.
+            log.warning("stop_not_stored", extra={"error": str(error)})
+
+    async def _cut_answers(self, chat: Target, stopped: Stopped, command: Stop) -> int:
+        """Give up what waits to be sent of an answer that is written already (SPEC CMD-2)."""
+        if stopped.session is None:
+            return 0
+        try:
+            return await self._stopper.cut_answers(
+                stopped.session,
+                chat,
+                everything=command.everything,
+                run=stopped.run,
+                by=stopped.by,
+            )
+        except StoreUnavailable as error:
+            log.warning("queued_answers_not_cancelled", extra={"error": str(error)})
+            return 0
+
+    async def _tell_all(self, chat: Target) -> None:
+        """Say what is untold, also what becomes so meanwhile."""
+        while chat in self._untold and chat not in self._open:
+            if not self._untold[chat].text:
+                del self._untold[chat]
+                continue
+            await self._send(chat)
+
+    async def _send(self, chat: Target) -> None:
+        channel = self._channels[chat.channel, chat.account]
+        text, to = "", chat
+        for _ in range(_TRIES):
+            ticket = await self._pacing.urgent(chat)
+            text = text or self._untold.pop(chat).text
+            if not text:
+                self._pacing.give_back(chat, ticket)
+                return
+            try:
+                with self._pacing.sending(chat):
+                    await channel.send(OutboundMessage(to, text))
+            except TopicGone as error:
+                log.info("stop_answer_redirected", extra={"error": str(error)})
+                if to.thread is None:
+                    return
+                to = replace(to, thread=None)
+            except ChannelError as error:
+                log.warning("stop_answer_failed", extra={"error": str(error)})
+                if not error.retryable:
+                    return
+                await asyncio.sleep(error.retry_after_s or _APART_S)
+            else:
+                return
+
+
+def names_of(messages: Iterable[InboundMessage]) -> tuple[str, ...]:
+    """Who wrote some messages, as far as they have names."""
+    senders = (one.sender for one in messages if not one.source)
+    names = (sender.name or sender.username or "" for sender in senders)
+    return tuple(dict.fromkeys(" ".join(name.split()) for name in names if name.strip()))

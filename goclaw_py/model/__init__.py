@@ -1,0 +1,1 @@
+"""Values that every feature shares."""

@@ -1,0 +1,442 @@
+"""Commands that people type in a chat, or give by a button (SPEC CMD-1, CMD-2, CMD-5, CRON-13)."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from goclaw_py.model.ids import OccurrenceId, RunId
+from goclaw_py.model.messages import Button, InboundMessage, PeerKind
+from goclaw_py.model.pairing_codes import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Pressed:
+    """What the sender of a press reads; ``is_used``: the buttons have no use any more.
+
+    ``toast`` is shown for a moment where none was before the press was carried out.
+    """
+
+    answer: str
+    is_used: bool
+    toast: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """``/stop``: cancel one; ``/stopall``: ``everything`` of the session.
+
+    ``run``: its button named this run.
+    """
+
+    everything: bool
+    run: RunId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Greet:
+    """``/start``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Help:
+    """``/help``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShowStatus:
+    """``/status``."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """``/new`` or ``/reset``: stop everything, then a fresh history."""
+
+
+@dataclass(frozen=True, slots=True)
+class WhoAmI:
+    """``/whoami``: how the sender is known here, for settings and for the operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShowUsage:
+    """``/usage``: what this conversation and its agent have used today, beside their budgets."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueMode:
+    """``/queue``: tell how this chat queues; ``/queue MODE``: change it.
+
+    ``word`` is the word that follows on the same line, in lower case, or empty.
+    """
+
+    word: str
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """``/jobs``: tell this chat's jobs; ``/jobs ACTION JOB``: do something to one of them.
+
+    ``action`` is the word that follows on the same line, in lower case, ``job`` the one after it;
+    both may be empty.
+    """
+
+    action: str
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timezone:
+    """``/timezone``: tell it; ``/timezone ZONE``: choose it for this chat.
+
+    ``zone`` is what follows on the same line, or empty.
+    """
+
+    zone: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatCommand:
+    """``/heartbeat``: tell how the agent's heartbeat stands; ``/heartbeat ACTION``: use it.
+
+    ``action`` is the word that follows on the same line, in lower case, ``text`` the rest of that
+    line, for ``add`` of the whole message, in its own case and on one line; both may be empty.
+    """
+
+    action: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mute:
+    """``/mute``: tell whether the heartbeat is silent; ``/mute DURATION``: silence it.
+
+    ``text`` is what follows on the same line, in lower case, or empty.
+    """
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Misspelt:
+    """A message that is only one word with a slash, nearly the command ``meant``."""
+
+    meant: str
+
+
+class JobAction(StrEnum):
+    """What a button below a reminder does; the value is a part of its data."""
+
+    DONE = "done"
+    SNOOZE_10M = "s10"
+    SNOOZE_1H = "s60"
+    SNOOZE_TOMORROW = "stom"
+    AGAIN = "again"
+
+
+@dataclass(frozen=True, slots=True)
+class JobButton:
+    """A button below what a job has said was pressed."""
+
+    action: JobAction
+    occurrence: OccurrenceId
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """The button below a failure was pressed: try again to answer messages, by their rows."""
+
+    rows: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AccessButton:
+    """An owner has decided about a request for access, by the button below it."""
+
+    verdict: Verdict
+    request: str
+
+
+Command = (
+    Stop
+    | Greet
+    | Help
+    | ShowStatus
+    | NewSession
+    | ShowUsage
+    | WhoAmI
+    | QueueMode
+    | Jobs
+    | Timezone
+    | HeartbeatCommand
+    | Mute
+    | JobButton
+    | Misspelt
+    | Retry
+    | AccessButton
+)
+
+_STOP_DATA = "stop:"
+"""What the button below a growing reply brings when it is pressed, before the run's id."""
+
+_JOB_DATA = re.compile(r"job:([a-z0-9]+):([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+"""What a button below a reminder brings. What a press brings can be made up."""
+
+_RETRY_DATA = re.compile(r"retry:([0-9]{1,18}(?:,[0-9]{1,18})*)")
+_ACCESS_DATA = re.compile(r"access:([a-z]+):([0-9a-f]{16})")
+"""What a button below a request for access brings. It permits nothing: its presser has to be an
+owner."""
+_MOST_DATA = 64
+"""Bytes that a button may bring in Telegram."""
+_SHORT_ID = 13
+"""Of the id of a run: as much as two runs of different milliseconds differ in."""
+
+_JOB_BUTTONS = (
+    ((JobAction.DONE, "✅ Done"), (JobAction.AGAIN, "🔁 Again")),
+    (
+        (JobAction.SNOOZE_10M, "💤 10 min"),
+        (JobAction.SNOOZE_1H, "💤 1 hour"),
+        (JobAction.SNOOZE_TOMORROW, "💤 Tomorrow"),
+    ),
+)
+
+_ACCESS_BUTTONS: Final = {
+    PeerKind.DIRECT: (
+        ((Verdict.APPROVE, "✅ Approve"), (Verdict.GUEST, "👤 Approve as guest")),
+        ((Verdict.DENY, "🚫 Deny"),),
+    ),
+    PeerKind.GROUP: (((Verdict.APPROVE, "✅ Allow"), (Verdict.DENY, "🚫 Deny")),),
+}
+
+_TOASTS: Final = {
+    JobAction.DONE: "✅ Done",
+    JobAction.AGAIN: "🔁 Once more",
+    JobAction.SNOOZE_10M: "💤 Again in 10 minutes",
+    JobAction.SNOOZE_1H: "💤 Again in an hour",
+    JobAction.SNOOZE_TOMORROW: "💤 Again tomorrow",
+}
+
+_COMMANDS: dict[str, Command] = {
+    "stop": Stop(everything=False),
+    "stopall": Stop(everything=True),
+    "start": Greet(),
+    "help": Help(),
+    "status": ShowStatus(),
+    "new": NewSession(),
+    "reset": NewSession(),
+    "usage": ShowUsage(),
+    "whoami": WhoAmI(),
+}
+
+MENU: tuple[tuple[str, str], ...] = (
+    ("stop", "Stop the oldest task that is running"),
+    ("stopall", "Stop everything and empty the queue"),
+    ("status", "What is running and waiting"),
+    ("new", "Stop everything and forget this conversation"),
+    ("jobs", "What I do by the clock, such as reminders"),
+    ("heartbeat", "What I look after unasked: on, off, now, why, show, add TEXT, done N"),
+    ("mute", "Whether my heartbeat is silent; /mute 2h silences it, /mute off ends that"),
+    ("timezone", "Where your clock is; /timezone ZONE changes it"),
+    ("queue", "How messages wait here; /queue MODE changes it"),
+    ("usage", "What was used today, and how much is left"),
+    ("whoami", "How I know you"),
+    ("help", "What I understand"),
+)
+"""The commands with what they do, for menus and ``/help``."""
+
+_FORM: Final = re.compile(r"\s*/([A-Za-z]+)(?:@([A-Za-z0-9_]+))?[.,;:!?…]*(?=\s|$)")
+"""A command with the bot's name, if one is given, and the punctuation of people in a hurry."""
+
+_NAMES: Final = (*_COMMANDS, "queue", "jobs", "timezone", "heartbeat", "mute")
+
+# English; German, Dutch, Swedish; French, Spanish, Portuguese, Italian; Polish, Turkish; Russian,
+# Ukrainian; Chinese, Japanese, Korean; Arabic.
+_STOP_TEXT: Final = """
+stop halt abort cancel
+stopp anhalten abbrechen abbruch stoppen annuleren avbryt
+arrête arrete arrêter annuler
+para alto detente cancela cancelar pare parar ferma fermati annulla
+stój przestań anuluj dur durdur iptal
+стоп отмена хватит стій скасувати
+停 停止 取消 止めて やめて ストップ 멈춰 정지 취소 그만
+توقف قف إلغاء
+"""
+_STOP_WORDS: Final = frozenset(_STOP_TEXT.split())
+_LONGEST_WORD: Final = 32
+_LONG_NAME: Final = 5
+"""In shorter names a wrong letter makes another word: /shop, /news."""
+_AROUND_WORDS: Final = " \t\r\n.,;:!?…¡。\uff01、"
+
+
+def parse_command(text: str, bot_name: str | None = None) -> Command | None:
+    """The command that a text begins with, or None.
+
+    Any case; blanks before it, punctuation and any text after it are allowed. ``/stop@name`` counts
+    only if ``name`` is ``bot_name``; while that is not known, a named command is nobody's. An
+    unknown word is no command: it belongs to the agent.
+    """
+    match = _FORM.match(text)
+    if match is None:
+        return None
+    word, name = match.groups()
+    if name is not None and (bot_name is None or name.casefold() != bot_name.casefold()):
+        return None
+    return _command(word, text[match.end() :])
+
+
+def our_command(text: str) -> Command | None:
+    """The command in a text that is known to be for us, whatever name it bears."""
+    match = _FORM.match(text)
+    return None if match is None else _command(match.group(1), text[match.end() :])
+
+
+def stop_data(run_id: RunId) -> str:
+    """The data of a button that stops a run."""
+    return f"{_STOP_DATA}{run_id}"
+
+
+def retry_buttons(run_id: RunId, rows: Sequence[int]) -> tuple[tuple[Button, ...], ...]:
+    """The button below a failure, with the id for the operator; none for too many messages."""
+    data = f"retry:{','.join(map(str, rows))}"
+    label = f"🔁 Try again ({run_id[:_SHORT_ID]})"
+    return ((Button(label, data),),) if len(data) <= _MOST_DATA else ()
+
+
+def job_data(action: JobAction, occurrence: OccurrenceId) -> str:
+    """The data of a button below what a job has said."""
+    return f"job:{action}:{occurrence}"
+
+
+def access_buttons(peer: PeerKind, request: str) -> tuple[tuple[Button, ...], ...]:
+    """The rows of buttons below a request for access (SPEC CHAN-5)."""
+    return tuple(
+        tuple(Button(words, f"access:{verdict}:{request}") for verdict, words in row)
+        for row in _ACCESS_BUTTONS[peer]
+    )
+
+
+def toast(data: str) -> str | None:
+    """What is shown for a moment to who has pressed the button with this data; "" if unknown.
+
+    None if it is shown with the result, once the press has been carried out.
+    """
+    match _pressed(data):
+        case Stop():
+            return "⏹ Asked to stop…"
+        case JobButton(action):
+            return _TOASTS[action]
+        case Retry():
+            return "🔁 Trying again…"
+        case AccessButton():
+            return None
+        case _:
+            return ""
+
+
+def job_buttons(occurrence: OccurrenceId) -> tuple[tuple[Button, ...], ...]:
+    """The rows of buttons below a reminder (SPEC CRON-13)."""
+    return tuple(
+        tuple(Button(words, job_data(action, occurrence)) for action, words in row)
+        for row in _JOB_BUTTONS
+    )
+
+
+def command_of(message: InboundMessage, bot_name: str | None) -> Command | None:
+    """The command that a message is, typed or by the press of a button. A later edit is none."""
+    if message.edits is not None:
+        return None
+    if message.press is not None:
+        return _pressed(message.press)
+    return parse_command(message.text, bot_name) or _misspelt(message)
+
+
+def our_command_of(message: InboundMessage) -> Command | None:
+    """The same for a message that is known to be a command for us, whatever name it bears."""
+    if message.press is not None:
+        return _pressed(message.press)
+    bare = Stop(everything=False) if is_stop_word(message) else None
+    return our_command(message.text) or bare or _misspelt(message)
+
+
+def is_stop_word(message: InboundMessage) -> bool:
+    """Whether a message is nothing but a word such as "stop", for us (SPEC CMD-2)."""
+    if not message.addressed or message.attachments or message.press or message.edits:
+        return False
+    word = unicodedata.normalize("NFC", message.text[:_LONGEST_WORD]).strip(_AROUND_WORDS)
+    return len(message.text) <= _LONGEST_WORD and word.casefold() in _STOP_WORDS
+
+
+def _misspelt(message: InboundMessage) -> Misspelt | None:
+    """The command that a message nearly is; any text beside it makes it one for the agent."""
+    found = _FORM.fullmatch(message.text.rstrip()) if message.addressed else None
+    if found is None or message.attachments:
+        return None
+    word = found[1].lower()
+    return next((Misspelt(name) for name in _NAMES if _is_near(word, name)), None)
+
+
+def _is_near(word: str, name: str) -> bool:
+    """Whether two neighbours are swapped, or one letter is missing, too much or (in long) wrong."""
+    if word[0] != name[0] or word == name:
+        return False
+    if len(word) == len(name):
+        wrong = [place for place, letter in enumerate(name) if word[place] != letter]
+        first, last = wrong[0], wrong[-1]
+        swapped = last == first + 1 and word[first : last + 1] == name[last] + name[first]
+        return swapped or (first == last and len(name) >= _LONG_NAME)
+    short, long = sorted((word, name), key=len)
+    cut = (long[:place] + long[place + 1 :] for place in range(len(long)))
+    return len(name) >= _LONG_NAME - 1 and len(long) == len(short) + 1 and short in cut
+
+
+def _pressed(data: str) -> Command | None:
+    if data.startswith(_STOP_DATA):
+        return Stop(everything=False, run=RunId(data.removeprefix(_STOP_DATA)))
+    if (rows := _RETRY_DATA.fullmatch(data)) is not None:
+        return Retry(tuple(map(int, rows[1].split(","))))
+    asked = _ACCESS_DATA.fullmatch(data)
+    if asked is not None and asked[1] in set(Verdict):
+        return AccessButton(Verdict(asked[1]), asked[2])
+    found = _JOB_DATA.fullmatch(data)
+    if found is None or found[1] not in set(JobAction):
+        return None
+    return JobButton(JobAction(found[1]), OccurrenceId(found[2]))
+
+
+def addresses_another_bot(text: str, bot_name: str | None) -> bool:
+    """Whether a text begins with a command that names some other bot: it is not for us."""
+    match = _FORM.match(text)
+    if match is None or match.group(2) is None or bot_name is None:
+        return False
+    return match.group(2).casefold() != bot_name.casefold()
+
+
+def _command(word: str, rest: str) -> Command | None:
+    line, _, _ = rest.partition("\n")
+    match word.lower():
+        case "queue":
+            following = line.split(maxsplit=1)
+            return QueueMode(following[0].lower() if following else "")
+        case "jobs":
+            action, job, *_ = [*line.split(), "", ""]
+            return Jobs(action.lower(), job)
+        case "timezone":
+            return Timezone(" ".join(line.split()))
+        case "heartbeat":
+            return _heartbeat(line, rest)
+        case "mute":
+            return Mute(" ".join(line.lower().split()))
+        case plain:
+            return _COMMANDS.get(plain)
+
+
+def _heartbeat(line: str, rest: str) -> HeartbeatCommand:
+    action, *words = line.split() or [""]
+    if action.lower() == "add":
+        # An item that is written over several lines is one all the same.
+        words = rest.split()[1:]
+    return HeartbeatCommand(action.lower(), " ".join(words))

@@ -1,0 +1,86 @@
+"""How a request ends. Every request ends in exactly one outcome (SPEC QUEUE-10)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from goclaw_py.model.ids import RunId
+
+
+class BeatKind(StrEnum):
+    """Why there is a beat."""
+
+    INTERVAL = "interval"
+    MANUAL = "manual"
+    EVENT = "event"
+    JOB = "job"
+    """A job that says so has run (SPEC CRON-20)."""
+
+
+class Trigger(StrEnum):
+    """Why a run was asked for."""
+
+    CHAT = "chat"
+    CRON = "cron"
+    HEARTBEAT = "heartbeat"
+    SUBAGENT = "subagent"
+    DELEGATE = "delegate"
+    API = "api"
+
+
+class Outcome(StrEnum):
+    """The end of a request."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    DROPPED = "dropped"
+    REJECTED = "rejected"
+    TIMED_OUT = "timed_out"
+    ABANDONED = "abandoned"
+    """It ignored its cancellation for the whole grace period; nothing it says counts any more."""
+    INTERRUPTED = "interrupted"
+    """Cut by a shutdown or an outage; it runs again after that and no attempt is counted."""
+    LOST = "lost"
+    """Cut by crashes, as often as it may be tried."""
+
+
+FAILURES: Final = frozenset({Outcome.FAILED, Outcome.TIMED_OUT, Outcome.ABANDONED, Outcome.LOST})
+"""Ends without an answer that nobody asked for."""
+
+
+class Reason(StrEnum):
+    """Why a request ended otherwise than by its own work."""
+
+    STOPPED = "stopped"
+    STOPPED_ALL = "stopped_all"
+    QUEUE_DROPPED = "queue_dropped"
+    QUEUE_FULL = "queue_full"
+    NEWER_MESSAGE = "newer_message"
+    DEADLINE = "deadline"
+    RUN_TIMEOUT = "run_timeout"
+    DRAINING = "draining"
+    SHUTDOWN = "shutdown"
+    LANE_CLOSED = "lane_closed"
+    PARENT_ENDED = "parent_ended"
+    """The run that asked for it had ended, or was being stopped."""
+    TOO_DEEP = "too_deep"
+    TOO_MANY_CHILDREN = "too_many_children"
+    WAITS_FOR_ITSELF = "waits_for_itself"
+    """It could start only after the run that waits for it had ended."""
+    BUDGET = "budget"
+    """It has used up what it may use (SPEC AGENT-5)."""
+    OUTAGE = "outage"
+    """The agent's provider is down; it runs again when that is back (SPEC AGENT-8)."""
+    CRASHED = "crashed"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How one request ended."""
+
+    run_id: RunId
+    outcome: Outcome
+    reason: Reason | None = None

@@ -1,0 +1,42 @@
+"""Whose something is: the owners of jobs, and who made them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from goclaw_py.model.ids import Owner
+from goclaw_py.model.messages import PeerKind, Target
+from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
+
+
+class Maker(StrEnum):
+    """Who has made a job."""
+
+    OPERATOR = "operator"
+    MODEL = "model"
+    PERSON = "person"
+    """Somebody in a chat, by a button."""
+
+
+def owner_of(target: Target, peer: PeerKind) -> Owner:
+    """Whose the jobs are that are made in a chat: that chat's, its threads together.
+
+    In a direct chat that is the person; in a group it is everybody who may talk there.
+    """
+    account = "" if target.account == DEFAULT_ACCOUNT else f".{target.account}"
+    return Owner(f"{target.channel}{account}:{peer.value}:{target.chat}")
+
+
+def chat_of(owner: Owner) -> tuple[Target, PeerKind] | None:
+    """The chat that an owner is, without a thread, and with whom it is; None if it is none.
+
+    The inverse of ``owner_of``.
+    """
+    match owner.split(":", 2):
+        case [place, PeerKind.DIRECT.value | PeerKind.GROUP.value as kind, chat]:
+            channel, dot, account = place.partition(".")
+            account = account if dot else DEFAULT_ACCOUNT
+            target, peer = Target(channel, account, chat), PeerKind(kind)
+            known = channel and account and chat and owner_of(target, peer) == owner
+            return (target, peer) if known else None
+    return None

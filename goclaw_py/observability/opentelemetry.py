@@ -1,0 +1,210 @@
+"""Runs as OpenTelemetry spans (SPEC OPS-5).
+
+A run is a span from the begin of its work until its end is stored. Within it are its model requests
+and its calls of tools, as far as its agent loop reports them. What a run asks for is below it,
+although it works in another task, maybe after the run itself has ended.
+
+Spans leave the machine: there is nothing in them of what anybody says, asks or answers, and no text
+of an error. Imports OpenTelemetry: only who traces may import this.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from opentelemetry.context import Context
+from opentelemetry.trace import (
+    NonRecordingSpan,
+    Span,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    Tracer,
+    format_trace_id,
+    set_span_in_context,
+    use_span,
+)
+from opentelemetry.util.types import AttributeValue
+
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.outcomes import FAILURES, Ending
+from goclaw_py.model.run_events import NO_USAGE, ToolEnded, ToolStarted, Usage
+from goclaw_py.ports.agent import LoopEvent, Step
+from goclaw_py.ports.store import NewRun
+from goclaw_py.runs.run_recorder import Progress
+
+MOST_REMEMBERED = 10_000
+"""Runs below which others can be put, the newest ones; each takes some 500 bytes."""
+
+_NAME = re.compile(r"[\w.:/-]{1,100}")
+"""What a name of a tool or a model looks like; models also call tools that they have made up."""
+
+
+@dataclass(slots=True, eq=False)
+class _Open:
+    """The span of a run that has begun and not ended."""
+
+    span: Span
+    idle_since: int
+    """When it last got an answer or a result, in ns: after that its model is asked."""
+    used: Usage = NO_USAGE
+    tools: dict[str, Span] = field(default_factory=dict)
+    """The calls that have not come back, by their ids."""
+
+
+class Tracing:
+    """Implements ``Spans`` with a tracer of OpenTelemetry's."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self._tracer = tracer
+        self._open: dict[RunId, _Open] = {}
+        self._contexts: dict[RunId, SpanContext] = {}
+
+    def trace_of(self, run_id: str) -> str | None:
+        """The id of the trace that a run belongs to, in hex; None if it is not known."""
+        context = self._contexts.get(RunId(run_id))
+        return None if context is None else format_trace_id(context.trace_id)
+
+    @contextmanager
+    def work(self, run: NewRun) -> Iterator[None]:
+        """What the run does while this is open is below its span."""
+        span = self._tracer.start_span(
+            "run", self._above(run), SpanKind.INTERNAL, attributes=_of_run(run)
+        )
+        self._open[run.id] = _Open(span, time.time_ns())
+        self._remember(run.id, span.get_span_context())
+        # How it ends is decided elsewhere, and the text of an exception is private.
+        with use_span(
+            span, end_on_exit=False, record_exception=False, set_status_on_exception=False
+        ):
+            yield
+
+    def hear(self, run_id: RunId, event: LoopEvent) -> None:
+        """Calls of tools and answers of the model become spans."""
+        run = self._open.get(run_id)
+        if run is None:
+            return
+        match event:
+            case ToolStarted():
+                self._begin_tool(run, event)
+            case ToolEnded():
+                if tool := run.tools.pop(event.call_id, None):
+                    _end_tool(tool, ok=event.ok)
+                    run.idle_since = time.time_ns()
+            case Step():
+                self._note_answer(run, event)
+            case _:
+                pass
+
+    def ended(self, ended: Ending, progress: Progress, error: BaseException | None) -> None:
+        """Close the span of a run."""
+        run = self._open.pop(ended.run_id, None)
+        if run is None:
+            return
+        for tool in run.tools.values():
+            _end_tool(tool, ok=False)
+        run.span.set_attributes(_of_end(ended, progress))
+        if ended.outcome in FAILURES:
+            run.span.set_status(Status(StatusCode.ERROR))
+            if error is not None:
+                run.span.set_attribute("error.type", type(error).__name__)
+        run.span.end()
+
+    # ------------------------------------------------------------------ inside
+
+    def _above(self, run: NewRun) -> Context:
+        """The span of its parent; never the one of whoever happened to start its task."""
+        parent = None if run.parent is None else self._contexts.get(run.parent)
+        empty = Context()
+        return empty if parent is None else set_span_in_context(NonRecordingSpan(parent), empty)
+
+    def _remember(self, run_id: RunId, context: SpanContext) -> None:
+        self._contexts[run_id] = context
+        if len(self._contexts) > MOST_REMEMBERED:
+            del self._contexts[next(iter(self._contexts))]
+
+    def _begin_tool(self, run: _Open, event: ToolStarted) -> None:
+        name = _name(event.name)
+        attributes: dict[str, AttributeValue] = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": name,
+            "goclaw.tool.side_effects": event.side_effects,
+        }
+        above = set_span_in_context(run.span, Context())
+        if before := run.tools.pop(event.call_id, None):
+            before.end()
+        run.tools[event.call_id] = self._tracer.start_span(
+            f"execute_tool {name}", above, SpanKind.INTERNAL, attributes=attributes
+        )
+
+    def _note_answer(self, run: _Open, step: Step) -> None:
+        """A model has answered: since when it was asked follows from what came before."""
+        used, since = step.usage.minus(run.used), run.idle_since
+        if used.requests <= 0:
+            return
+        run.used, run.idle_since = step.usage, time.time_ns()
+        model = _name(step.model)
+        attributes = {"gen_ai.operation.name": "chat", "gen_ai.response.model": model}
+        span = self._tracer.start_span(
+            f"chat {model}".strip(),
+            set_span_in_context(run.span, Context()),
+            SpanKind.CLIENT,
+            attributes=attributes | _of_usage(used),
+            start_time=since,
+        )
+        span.end(run.idle_since)
+
+
+def _of_run(run: NewRun) -> dict[str, AttributeValue]:
+    attributes: dict[str, AttributeValue] = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": run.agent,
+        "goclaw.run_id": run.id,
+        "goclaw.session": run.session,
+        "goclaw.agent": run.agent,
+        "goclaw.trigger": run.trigger.value,
+        "goclaw.lane": run.lane,
+    }
+    if run.parent is not None:
+        attributes["goclaw.parent"] = run.parent
+    if run.submitted_at is not None:
+        waited = run.started_at - run.submitted_at
+        attributes["goclaw.waited_s"] = max(waited.total_seconds(), 0.0)
+    return attributes
+
+
+def _of_end(ended: Ending, progress: Progress) -> dict[str, AttributeValue]:
+    attributes: dict[str, AttributeValue] = {"goclaw.outcome": ended.outcome.value}
+    if ended.reason is not None:
+        attributes["goclaw.reason"] = ended.reason.value
+    if progress.model:
+        attributes["gen_ai.response.model"] = _name(progress.model)
+    return attributes | _of_usage(progress.usage or NO_USAGE)
+
+
+def _of_usage(used: Usage) -> dict[str, AttributeValue]:
+    attributes: dict[str, AttributeValue] = {
+        "goclaw.requests": used.requests,
+        "gen_ai.usage.input_tokens": used.input_tokens,
+        "gen_ai.usage.output_tokens": used.output_tokens,
+    }
+    if used.cost_usd is not None:
+        attributes["goclaw.cost_usd"] = float(used.cost_usd)
+    return attributes
+
+
+def _end_tool(span: Span, *, ok: bool) -> None:
+    span.set_attribute("goclaw.tool.ok", ok)
+    if not ok:
+        span.set_status(Status(StatusCode.ERROR))
+    span.end()
+
+
+def _name(text: str) -> str:
+    """A name as far as it is one: what else a model may have said is not for a trace."""
+    return text if _NAME.fullmatch(text) else ""

@@ -1,0 +1,226 @@
+"""Lets agents work: one run, from what it is given to what it gave, whoever asked for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from goclaw_py.model.budget import Budget, Limit, Scope
+from goclaw_py.model.ids import MAIN_LANE, AgentName, NodeId, RunId
+from goclaw_py.model.messages import Target
+from goclaw_py.model.metrics_port import NO_METER, Meter
+from goclaw_py.model.outcomes import Ending, Trigger
+from goclaw_py.model.run_events import AgentEvent
+from goclaw_py.ports.agent import (
+    AgentLoop,
+    AgentResult,
+    LoopEvent,
+    MessagePart,
+    RunRequest,
+    Step,
+    TakeMessages,
+    no_messages,
+)
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.heartbeat import HeartbeatDesk
+from goclaw_py.ports.jobs import Asker, JobDesk
+from goclaw_py.ports.store import NewRun
+from goclaw_py.ports.tools import Children, Here, Toolmaker
+from goclaw_py.runs.budget_tracker import Ledger, Payer, over
+from goclaw_py.runs.event_broker import Feed
+from goclaw_py.runs.instructions import Instructions
+from goclaw_py.runs.run_journal import Journal, NoteStore, told_of
+from goclaw_py.runs.run_recorder import Progress
+from goclaw_py.runs.tool_services import Mail, SessionPins
+from goclaw_py.runs.tracing_port import NO_SPANS, Spans
+from goclaw_py.runs.turn import Turn
+
+_ASK_S = 0.5
+"""How often a run asks whether its node lives again."""
+
+Hear = Callable[[AgentEvent], None]
+"""Is told what an agent loop reports, while its run may speak."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a run is to do.
+
+    Args:
+        target: The chat that it answers, None if there is none.
+        system: What the agent is told beside its own prompt and instructions.
+        budget: What it may use up, where that is not what the settings say of its agent.
+        model: What answers instead of the agent's own model, "" keeps that.
+        loop: What works instead of the agent's loop.
+        jobs: Where it may make and change jobs, None if it may not.
+        asker: As whom it asks there.
+        beat_done: See ``Here``.
+    """
+
+    run: NewRun
+    parts: tuple[MessagePart, ...]
+    children: Children
+    target: Target | None = None
+    system: tuple[str, ...] = ()
+    budget: Budget | None = None
+    model: str = ""
+    loop: AgentLoop | None = None
+    jobs: JobDesk | None = None
+    asker: Asker | None = None
+    take_messages: TakeMessages = no_messages
+    beat_done: Callable[[bool, str], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Equipment:
+    """What all runs work with.
+
+    Args:
+        heartbeats: None if there are none here.
+        hide: Takes secrets out of a text.
+    """
+
+    agents: Mapping[AgentName, AgentLoop]
+    toolmaker: Toolmaker
+    instructions: Instructions
+    ledger: Ledger
+    feed: Feed
+    mail: Mail
+    pins: Callable[[NewRun], SessionPins]
+    workspace: Callable[[AgentName], Path]
+    """The folder of an agent, which exists. Raises ``OSError``."""
+    live: Callable[[], NodeId | None]
+    """This node; None when others may have taken its runs over."""
+    spans: Spans = NO_SPANS
+    heartbeats: HeartbeatDesk | None = None
+    meter: Meter = NO_METER
+    hide: Callable[[str], str] = str
+
+
+class Workshop:
+    """Puts the request of a run together and follows what its agent loop reports.
+
+    Args:
+        may_speak: Whether a run works and has not been stopped.
+    """
+
+    def __init__(
+        self,
+        equipment: Equipment,
+        store: NoteStore,
+        clock: Clock,
+        may_speak: Callable[[RunId], bool],
+    ) -> None:
+        self._use = equipment
+        self._store = store
+        self._clock = clock
+        self._may_speak = may_speak
+
+    async def work(self, job: Job, progress: Progress, hear: Hear) -> AgentResult:
+        """Let the agent work until its reply is complete. ``progress`` knows what it began with.
+
+        Raises ``BudgetReached`` and whatever the agent loop raises. The run's account in the ledger
+        stays open: close it when the end of the run is stored.
+        """
+        progress.hide = self._use.hide
+        with self._use.spans.work(job.run):
+            return await self._work(job, progress, hear)
+
+    def ended(
+        self, run: NewRun | Turn, ended: Ending, progress: Progress, error: BaseException | None
+    ) -> None:
+        """The end of a run is stored, or nothing of it ever will be."""
+        self._use.spans.ended(ended, progress, error)
+        if isinstance(run, Turn):
+            self._use.meter.run_ended(MAIN_LANE, Trigger.CHAT, ended.outcome)
+        else:
+            self._use.meter.run_ended(run.lane, run.trigger, ended.outcome)
+        if (usage := progress.usage) is not None:
+            self._use.meter.used(run.agent, usage)
+
+    async def _work(self, job: Job, progress: Progress, hear: Hear) -> AgentResult:
+        use, run = self._use, job.run
+        payer = Payer(run.payer or run.session, run.agent)
+        budget = await use.ledger.open(run.id, payer, budget=job.budget)
+        workspace = use.workspace(run.agent)
+        here = Here(
+            run_id=run.id,
+            session=run.session,
+            agent=run.agent,
+            trigger=run.trigger,
+            target=job.target,
+            workspace=workspace,
+            children=job.children,
+            post=use.mail.of(run),
+            pins=use.pins(run),
+            attach=progress.files.append,
+            jobs=job.jobs,
+            asker=job.asker,
+            heartbeats=use.heartbeats,
+            beat_done=job.beat_done,
+        )
+        journal = Journal(self._store, run.id, await self._live_node(), progress)
+        cut = told_of(progress.begun.cut_calls)
+        request = RunRequest(
+            run_id=run.id,
+            session=run.session,
+            agent=run.agent,
+            trigger=run.trigger,
+            parts=job.parts,
+            history=progress.begun.history,
+            system=(*filter(None, [cut]), *await use.instructions.read(run.agent), *job.system),
+            take_messages=job.take_messages,
+            workspace=workspace,
+            summary=progress.begun.summary,
+            pinned=progress.begun.pinned,
+            tools=use.toolmaker.toolbox(here),
+            model=job.model,
+            budget=budget,
+            recorded=journal.recorded,
+        )
+        emit = partial(self._on_event, run, progress, journal, hear)
+        try:
+            work = (job.loop or use.agents[run.agent]).run(request, emit)
+            result = await self._within(budget, work)
+        finally:
+            journal.close()
+        if progress.files:
+            result = replace(result, files=(*result.files, *progress.files))
+        progress.result = result
+        use.ledger.note(run.id, result.usage, done=True)
+        return result
+
+    async def _live_node(self) -> NodeId:
+        """This node, once it may work; who has its runs now, if not we, lets this be cancelled."""
+        while (node := self._use.live()) is None:  # noqa: ASYNC110 - time ends it, and renewals do
+            await asyncio.sleep(_ASK_S)
+        return node
+
+    async def _within(self, budget: Budget, work: Awaitable[AgentResult]) -> AgentResult:
+        limit = asyncio.timeout(budget.seconds)
+        try:
+            async with limit:
+                return await work
+        except TimeoutError:
+            if limit.expired():
+                raise over(Scope.RUN, Limit.SECONDS, budget) from None
+            raise
+
+    def _on_event(
+        self, run: NewRun, progress: Progress, journal: Journal, hear: Hear, event: LoopEvent
+    ) -> None:
+        # A run that swallows its cancellation must not speak afterwards.
+        if not self._may_speak(run.id):
+            return
+        progress.hear(event, self._clock)
+        journal.hear(event)
+        if self._use.feed.is_watched:
+            self._use.feed.hear(run, event)
+        self._use.spans.hear(run.id, event)
+        if isinstance(event, Step):
+            self._use.ledger.note(run.id, event.usage, done=event.done)
+        else:
+            hear(event)

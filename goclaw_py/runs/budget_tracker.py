@@ -1,0 +1,265 @@
+"""What runs use of their budgets, and who may go on (SPEC AGENT-5).
+
+A run has three budgets: its own, that of its session on this day, and that of its agent on this
+day. What its children use counts against its own too, and against that of its session. The agent
+loop holds to what is left when the run begins; what others use meanwhile is seen here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, time
+from decimal import Decimal
+
+from goclaw_py.common.retry import until_available
+from goclaw_py.delivery import texts
+from goclaw_py.model.budget import NO_BUDGET, Budget, Limit, Scope, Spent
+from goclaw_py.model.errors import BudgetReached
+from goclaw_py.model.ids import AgentName, RunId, SessionKey
+from goclaw_py.model.run_events import NO_USAGE, Usage
+from goclaw_py.model.session_keys import agent_of
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import RunStore
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The budgets of an agent: of each run, of each session and day, of itself and day."""
+
+    run: Budget = NO_BUDGET
+    session_day: Budget = NO_BUDGET
+    agent_day: Budget = NO_BUDGET
+
+
+@dataclass(frozen=True, slots=True)
+class Payer:
+    """Who pays for a run: its session (a child's parent's) and its agent."""
+
+    session: SessionKey
+    agent: AgentName
+
+
+@dataclass(frozen=True, slots=True)
+class _Day:
+    """What is counted together on one day."""
+
+    scope: Scope
+    of: str
+    since: datetime
+
+
+@dataclass(slots=True, eq=False)
+class _Account:
+    """A run that has begun and whose end is not stored."""
+
+    run_id: RunId
+    budget: Budget
+    parent: _Account | None
+    days: Mapping[_Day, Budget]
+    """The budgets of a day that it uses."""
+    own: Usage = NO_USAGE
+    below: Usage = NO_USAGE
+    """What its children and theirs have used."""
+
+    @property
+    def used(self) -> Usage:
+        return self.own.plus(self.below)
+
+    def above(self) -> Iterator[_Account]:
+        """Its parent, the parent of that, and so on."""
+        account = self.parent
+        while account is not None:
+            yield account
+            account = account.parent
+
+
+# By identity: several ask about the same day at once.
+@dataclass(slots=True, eq=False)
+class _Look:
+    """A question to the database that is under way."""
+
+    day: _Day
+    closed: Usage = NO_USAGE
+    """What was stored meanwhile, and may be in the answer or not."""
+
+
+class Ledger:
+    """Knows what live runs have used.
+
+    Args:
+        limits: The budgets of each agent; one that is not named has none.
+        stop: Called for a run that has to end because a budget is used up.
+    """
+
+    def __init__(
+        self,
+        store: RunStore,
+        clock: Clock,
+        limits: Mapping[AgentName, Limits],
+        stop: Callable[[RunId, BudgetReached], None],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._limits = limits
+        self._stop = stop
+        self._accounts: dict[RunId, _Account] = {}
+        self._bound: dict[RunId, _Account] = {}
+        """The parents of runs that have not begun; they may end before that."""
+        self._stored: dict[_Day, Usage] = {}
+        """What the database knew of each day when it was asked last, and what was stored since."""
+        self._looks: list[_Look] = []
+
+    def bind(self, run_id: RunId, parent: RunId) -> None:
+        """A run is asked for by another one, whose budget it uses too; close it in any case."""
+        account = self._accounts.get(parent)
+        if account is not None:
+            self._bound[run_id] = account
+
+    async def open(self, run_id: RunId, payer: Payer, *, budget: Budget | None = None) -> Budget:
+        """A run begins; what it may use.
+
+        ``budget`` takes the place of what the settings say for a run of its agent. Raises
+        ``BudgetReached`` if nothing is left; close it all the same. Waits for the database.
+        """
+        limits = self._limits.get(payer.agent, Limits())
+        account = _Account(
+            run_id,
+            limits.run if budget is None else budget,
+            self._bound.pop(run_id, None),
+            self._days_of(payer, limits),
+        )
+        self._accounts[run_id] = account
+        for day in account.days:
+            await self._ask(day)
+        spent = self._spent_by(account)
+        _refuse(spent)
+        return _least([one.budget.less(one.used) for one in spent])
+
+    def note(self, run_id: RunId, used: Usage, *, done: bool = False) -> None:
+        """A run has used so much by now. What may not go on is stopped before this returns.
+
+        ``done``: the run will use nothing more, so it is not stopped itself.
+        """
+        account = self._accounts.get(run_id)
+        if account is None:
+            return
+        more = used.minus(account.own)
+        account.own = used
+        for above in account.above():
+            above.below = above.below.plus(more)
+        going_on = [*account.above()] if done else [account, *account.above()]
+        for one in reversed(going_on):
+            try:
+                _refuse(self._spent_by(one))
+            except BudgetReached as error:
+                self._stop(one.run_id, error)
+                if one.run_id not in self._accounts and not done:
+                    self._stop(run_id, error)  # one that has ended takes nobody along
+
+    def close(self, run_id: RunId) -> None:
+        """The end of a run is stored, or nothing of it ever will be."""
+        self._bound.pop(run_id, None)
+        account = self._accounts.pop(run_id, None)
+        if account is None or not account.days:
+            return
+        for look in self._looks:
+            if look.day in account.days:
+                look.closed = look.closed.plus(account.own)
+        in_use = {day for other in self._accounts.values() for day in other.days}
+        for day in account.days:
+            if day in in_use:
+                self._stored[day] = self._stored.get(day, NO_USAGE).plus(account.own)
+            else:
+                self._stored.pop(day, None)  # whoever is next asks anew
+
+    async def today(self, payer: Payer) -> tuple[Spent, Spent]:
+        """What a session and its agent have used today, beside their budgets, if they have any.
+
+        Raises ``StoreUnavailable``.
+        """
+        limits, since = self._limits.get(payer.agent, Limits()), self._since()
+        of_session = await self._store.spent(since=since, payer=payer.session)
+        of_agent = await self._store.spent(since=since, agent=payer.agent)
+        return (
+            Spent(Scope.SESSION_DAY, limits.session_day, of_session),
+            Spent(Scope.AGENT_DAY, limits.agent_day, of_agent),
+        )
+
+    # ------------------------------------------------------------------ inside
+
+    def _days_of(self, payer: Payer, limits: Limits) -> dict[_Day, Budget]:
+        since = self._since()
+        # A session has the budget that the settings give to the sessions of its own agent.
+        of_session = self._limits.get(agent_of(payer.session) or payer.agent, Limits())
+        days = {
+            _Day(Scope.SESSION_DAY, payer.session, since): of_session.session_day,
+            _Day(Scope.AGENT_DAY, payer.agent, since): limits.agent_day,
+        }
+        return {day: budget for day, budget in days.items() if budget != NO_BUDGET}
+
+    def _since(self) -> datetime:
+        """When this day began."""
+        return datetime.combine(self._clock.now().astimezone(UTC).date(), time(), UTC)
+
+    async def _ask(self, day: _Day) -> None:
+        """Ask the database about a day: other processes may have used something."""
+        look = _Look(day)
+        self._looks.append(look)
+        try:
+            if day.scope is Scope.SESSION_DAY:
+                stored = await until_available(
+                    lambda: self._store.spent(since=day.since, payer=SessionKey(day.of))
+                )
+            else:
+                stored = await until_available(
+                    lambda: self._store.spent(since=day.since, agent=AgentName(day.of))
+                )
+        finally:
+            self._looks.remove(look)
+        # Counted twice for a moment rather than not at all.
+        self._stored[day] = stored.plus(look.closed)
+
+    def _spent_by(self, account: _Account) -> list[Spent]:
+        """All budgets that a run uses, with what has been used of them by now."""
+        spent = [Spent(Scope.RUN, account.budget, account.used)]
+        spent += [Spent(Scope.RUN, above.budget, above.used) for above in account.above()]
+        spent += [
+            Spent(day.scope, budget, self._used_on(day)) for day, budget in account.days.items()
+        ]
+        return spent
+
+    def _used_on(self, day: _Day) -> Usage:
+        used = self._stored.get(day, NO_USAGE)
+        for account in self._accounts.values():
+            if day in account.days:
+                used = used.plus(account.own)
+        return used
+
+
+def _refuse(spent: list[Spent]) -> None:
+    """Raise ``BudgetReached`` if one of these is used up."""
+    for one in spent:
+        if (limit := one.reached) is not None:
+            raise over(one.scope, limit, one.budget)
+
+
+def over(scope: Scope, limit: Limit, budget: Budget) -> BudgetReached:
+    """The error of a budget that is used up."""
+    return BudgetReached(
+        texts.over_budget(scope, limit, budget), f"budget: {limit.value} of {scope.value}"
+    )
+
+
+def _least(budgets: list[Budget]) -> Budget:
+    """What all of these allow."""
+    turns = [one.turns for one in budgets if one.turns is not None]
+    tokens = [one.tokens for one in budgets if one.tokens is not None]
+    usd: list[Decimal] = [one.usd for one in budgets if one.usd is not None]
+    seconds = [one.seconds for one in budgets if one.seconds is not None]
+    return Budget(
+        turns=min(turns, default=None),
+        tokens=min(tokens, default=None),
+        usd=min(usd, default=None),
+        seconds=min(seconds, default=None),
+    )

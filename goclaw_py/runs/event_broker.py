@@ -1,0 +1,316 @@
+"""Tells operators what runs do while they do it (SPEC OPS-1).
+
+The log has the start and the end of each run. Mostly nobody looks at the rest: then a run pays for
+one look at ``Feed.is_watched``, and nothing is made. Each event is made once, however many look,
+and is the same object for all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+from secrets import token_hex
+from typing import Final, Self
+
+from goclaw_py.common.text import well_formed
+from goclaw_py.model.ids import RunId, SessionKey
+from goclaw_py.model.outcomes import Ending, Outcome, Reason, Trigger
+from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted
+from goclaw_py.ports.agent import LoopEvent, Step
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import NewRun
+from goclaw_py.runs.event_buffer import LiveRing
+from goclaw_py.runs.live_events import (
+    LiveAsked,
+    LiveEnded,
+    LiveJoined,
+    LiveMissed,
+    LiveRun,
+    LiveStarted,
+    LiveText,
+    LiveTool,
+    LiveUsage,
+    RunEvent,
+)
+from goclaw_py.runs.run_log import RunLog
+from goclaw_py.runs.run_recorder import Progress
+from goclaw_py.runs.turn import Turn
+
+_MAX_DIGITS: Final = 18
+KEPT_S: Final = 60.0
+"""How long events are kept for one who may come back, after the last one has gone, in seconds."""
+
+
+class Subscription:
+    """An iterator over events, from the moment it was made until it is closed or the feed ends.
+
+    Close it, or use it in ``with``. What is not kept until it is taken is told as ``LiveMissed``.
+    """
+
+    def __init__(self, feed: Feed, session: SessionKey | None, at: int) -> None:
+        self._feed = feed
+        self._session = session
+        self._at = at
+        """The number of the last event that it has taken, or does not want."""
+        self._missed: LiveMissed | None = None
+        self._filled = asyncio.Event()
+        self._is_over = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> RunEvent | LiveMissed:
+        while (event := self.take()) is None:
+            if self._is_over:
+                raise StopAsyncIteration
+            self._filled.clear()
+            await self._filled.wait()
+        return event
+
+    def take(self) -> RunEvent | LiveMissed | None:
+        """The next event, None if there is none yet."""
+        if self._missed is not None:
+            missed, self._missed = self._missed, None
+            return missed
+        while self._at < self._feed.ring.last:
+            self._at += 1
+            event = self._feed.ring.get(self._at)
+            if event is not None and self._wants(event.run):
+                return event
+        return None
+
+    @property
+    def place(self) -> str:
+        """Behind what it has taken, as an ``id`` of events."""
+        return self._feed.ring.id_of(self._at)
+
+    def _wants(self, run: LiveRun) -> bool:
+        """Whether it follows this run: of a session also those that it pays for."""
+        return self._session is None or self._session in (run.session, run.payer)
+
+    def told(self, number: int, event: RunEvent) -> None:
+        """There is something to take, or to leave."""
+        if self._wants(event.run):
+            self._filled.set()
+        elif self._at == number - 1:
+            # Else a quiet session would have a long way to go when something happens in it.
+            self._at = number
+
+    def lost(self, number: int, event: RunEvent) -> None:
+        """An event is not kept any more."""
+        if number > self._at and self._wants(event.run):
+            before = 0 if self._missed is None else self._missed.count
+            self.miss(event.at, before + 1)
+
+    def miss(self, at: datetime, count: int) -> None:
+        """Let it be told that so many events were lost."""
+        self._missed = LiveMissed(at, count)
+        self._filled.set()
+
+    def end(self) -> None:
+        """Nothing more will come; what has come can still be read."""
+        self._is_over = True
+        self._filled.set()
+
+    def close(self) -> None:
+        """Nobody reads it any more. Harmless when repeated."""
+        self._feed.forget(self)
+        self._at = self._feed.ring.last
+        self._missed = None
+        self.end()
+
+
+class Feed:
+    """Where all runs of a process say what they do.
+
+    Events are numbered in the order in which they are told, and the newest are kept while somebody
+    looks and ``KEPT_S`` longer: whoever comes back goes on behind what they have seen.
+
+    Args:
+        clock: Asked only while somebody looks.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._origin = token_hex(6)
+        """Tells our ids from those of a gateway that was here before."""
+        self._subscriptions: dict[Subscription, None] = {}
+        self._kept_until: float | None = None
+        """When what is kept is forgotten; None while somebody looks, or nothing is kept."""
+        self._since = 0
+        """From this number on every event was kept, or counted as lost."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._has_ended = False
+        self._log = RunLog(clock)
+        self.ring = LiveRing(self._origin, self._lost)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether somebody looks, or may come back. Ask before you make something for the feed."""
+        return bool(self._subscriptions) or (self._kept_until is not None and self._is_kept())
+
+    def _is_kept(self) -> bool:
+        """Whether events are kept without anybody who looks; forgets them once they are not."""
+        until = self._kept_until
+        if until is not None and asyncio.get_running_loop().time() >= until:
+            self._forget_all()
+        return self._kept_until is not None
+
+    def _forget_all(self) -> None:
+        self._kept_until = None
+        self._stop_timer()
+        self.ring.forget()
+        self._since = self.ring.last
+
+    def subscribe(self, session: SessionKey | None, after: str | None = None) -> Subscription:
+        """Follow the runs of a session, with those that it pays for, or all.
+
+        From now on, or from behind the event with the id ``after`` as far as it is kept.
+        """
+        if not self.is_watched:
+            # Of what happened since somebody looked nothing was counted.
+            self._forget_all()
+        made = Subscription(self, session, self.ring.last)
+        if after is not None:
+            made = self._resumed(session, after)
+        if self._has_ended:
+            made.end()
+        else:
+            self._subscriptions[made] = None
+            self._kept_until = None
+        return made
+
+    def _resumed(self, session: SessionKey | None, after: str) -> Subscription:
+        number = self._number_of(after)
+        now = self._clock.now()
+        if number is None:
+            made = Subscription(self, session, self.ring.last)
+            made.miss(now, 0)
+            return made
+        made = Subscription(self, session, number)
+        if lacks := self.ring.lacks_after(number):
+            made.miss(now, lacks)
+        return made
+
+    def _number_of(self, place: str) -> int | None:
+        """The number in one of our ids, None if we do not know what came behind it."""
+        origin, _, number = place.partition("-")
+        if origin != self._origin or not (number.isascii() and number.isdigit()):
+            return None
+        found = int(number[:_MAX_DIGITS])
+        return found if self._since <= found <= self.ring.last else None
+
+    def close(self) -> None:
+        """The gateway ends, and so do all iterators."""
+        self._has_ended = True
+        self._settle(at_end=True)
+        self._stop_timer()
+        for subscription in list(self._subscriptions):
+            subscription.end()
+        self._subscriptions.clear()
+        self._kept_until = None
+
+    def forget(self, subscription: Subscription) -> None:
+        """Nobody reads it any more."""
+        was_there = subscription in self._subscriptions
+        self._subscriptions.pop(subscription, None)
+        if was_there and not self._subscriptions:
+            self._kept_until = asyncio.get_running_loop().time() + KEPT_S
+
+    # ------------------------------------------------------------------ what runs say
+
+    def asked(self, run: Turn | NewRun) -> None:
+        """A run was asked for."""
+        if self.is_watched:
+            self._tell(LiveAsked(self._clock.now(), _live(run)))
+
+    def joined(self, turn: Turn, into: RunId) -> None:
+        """A turn became part of another one."""
+        if self.is_watched:
+            self._tell(LiveJoined(self._clock.now(), _live(turn), into))
+
+    def started(self, run: Turn | NewRun) -> None:
+        """It works."""
+        self._log.started(run)
+        if self.is_watched:
+            self._tell(LiveStarted(self._clock.now(), _live(run)))
+
+    def hear(self, run: NewRun, event: LoopEvent) -> None:
+        """Its agent loop reports something."""
+        if not self.is_watched:
+            return
+        now, about = self._clock.now(), _live(run)
+        match event:
+            case TextDelta(text):
+                self._tell(LiveText(now, about, text))
+            case ToolStarted() | ToolEnded():
+                ok = event.ok if isinstance(event, ToolEnded) else None
+                name, call_id = well_formed(event.name), well_formed(event.call_id)
+                self._tell(LiveTool(now, about, name, call_id, ok))
+            case Step():
+                self._tell(LiveUsage(now, about, event.usage, well_formed(event.model)))
+            case _:
+                pass  # what concerns the history
+
+    def ended(self, run: Turn | NewRun, ended: Ending, progress: Progress) -> None:
+        """Its end is stored, or nothing of it ever will be."""
+        self._log.ended(run, ended, progress)
+        if self.is_watched:
+            now, usage = self._clock.now(), progress.usage
+            self._tell(LiveEnded(now, _live(run), ended.outcome, ended.reason, usage))
+
+    def _tell(self, event: RunEvent) -> None:
+        if self._has_ended:
+            return
+        loop = asyncio.get_running_loop()
+        before = self.ring.last
+        self.ring.put(event, loop.time())
+        self._announce(before)
+        if self._timer is None and self.ring.due is not None:
+            self._timer = loop.call_at(self.ring.due, self._settle)
+
+    def _settle(self, *, at_end: bool = False) -> None:
+        """Tell the text whose time has come."""
+        self._stop_timer()
+        before = self.ring.last
+        if at_end:
+            self.ring.flush()
+        else:
+            loop = asyncio.get_running_loop()
+            self.ring.settle(loop.time())
+            if self.ring.due is not None:
+                self._timer = loop.call_at(self.ring.due, self._settle)
+        self._announce(before)
+
+    def _announce(self, before: int) -> None:
+        for number in range(before + 1, self.ring.last + 1):
+            if (event := self.ring.get(number)) is not None:
+                for subscription in self._subscriptions:
+                    subscription.told(number, event)
+
+    def _lost(self, number: int, event: RunEvent) -> None:
+        for subscription in self._subscriptions:
+            subscription.lost(number, event)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def taken_over(run_id: RunId) -> Ending:
+    """How a run ended whose end another node has stored: for that node it was cut by a crash."""
+    return Ending(run_id, Outcome.LOST, Reason.CRASHED)
+
+
+def _live(run: Turn | NewRun) -> LiveRun:
+    if isinstance(run, Turn):
+        return LiveRun(run.id, run.session, run.agent, Trigger.CHAT, None, run.session)
+    payer = run.payer or run.session
+    return LiveRun(run.id, run.session, run.agent, run.trigger, run.parent, payer)

@@ -1,0 +1,153 @@
+"""The newest of what runs do, numbered: text grows together, and there is never too much."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from goclaw_py.common.text import well_formed
+from goclaw_py.model.ids import RunId
+from goclaw_py.runs.live_events import LiveText, RunEvent
+
+TEXT_S = 0.5
+"""How long the text of a run is gathered before it is shown, in seconds."""
+
+PIECE_CHARS = 2_000
+"""A piece of text that is so long takes in no more."""
+
+MOST_CHARS = 256 * 1024
+"""How much text is kept, in characters. One piece is kept, however long it is."""
+
+MOST_EVENTS = 4_000
+"""How many events are kept, pieces of text included."""
+
+Hear = Callable[[int, RunEvent], None]
+
+
+@dataclass(slots=True, eq=False)
+class _Piece:
+    """Text of one run that still grows."""
+
+    begin: LiveText
+    due: float
+    texts: list[str]
+    chars: int
+
+
+class LiveRing:
+    """Keeps the events of each run in order. ``now`` never goes back.
+
+    An event gets the next number when it is complete, so what has a smaller number was told before.
+    Where room is wanted, old text goes before anything else, the oldest first.
+
+    Args:
+        origin: What all ids begin with.
+        lost: Called with each event that is not kept any more.
+    """
+
+    def __init__(self, origin: str, lost: Hear) -> None:
+        self._origin = origin
+        self._lost = lost
+        self._events: OrderedDict[int, RunEvent] = OrderedDict()
+        self._texts: deque[int] = deque()
+        """The numbers of those events that are text."""
+        self._growing: dict[RunId, _Piece] = {}
+        """The oldest first."""
+        self._chars = 0
+        self.last = 0
+        """The number of the newest event; before the first one 0."""
+
+    def put(self, event: RunEvent, now: float) -> None:
+        """Add an event. Text goes on what its run has said just before."""
+        if isinstance(event, LiveText):
+            if event.text:
+                self._grow(event, now)
+        else:
+            self._complete(event.run.id)
+            self._push(event)
+
+    def settle(self, now: float) -> None:
+        """Complete the text whose time has come; see ``due``."""
+        while self.due is not None and self.due <= now:
+            self._complete(next(iter(self._growing)))
+
+    @property
+    def due(self) -> float | None:
+        """When the oldest piece of text that still grows is to be completed."""
+        for piece in self._growing.values():
+            return piece.due
+        return None
+
+    def flush(self) -> None:
+        """Nothing will be added: what grows is complete."""
+        for run_id in list(self._growing):
+            self._complete(run_id)
+
+    def forget(self) -> None:
+        """Keep nothing. A number is left out, so that whoever knows the last one has a gap."""
+        self._events.clear()
+        self._texts.clear()
+        self._growing.clear()
+        self._chars = 0
+        self.last += 1
+
+    def id_of(self, number: int) -> str:
+        """The ``id`` of an event."""
+        return f"{self._origin}-{number}"
+
+    def get(self, number: int) -> RunEvent | None:
+        """The event with a number, None if it is not kept."""
+        return self._events.get(number)
+
+    def lacks_after(self, number: int) -> int:
+        """How many of the events behind one are not kept."""
+        if not self._events or number >= self.last:
+            return 0
+        kept = sum(one > number for one in reversed(self._events))
+        return self.last - number - kept
+
+    # ------------------------------------------------------------------ inside
+
+    def _grow(self, event: LiveText, now: float) -> None:
+        piece = self._growing.get(event.run.id)
+        if piece is not None and (piece.due <= now or piece.chars >= PIECE_CHARS):
+            self._complete(event.run.id)
+            piece = None
+        if piece is None:
+            piece = self._growing[event.run.id] = _Piece(event, now + TEXT_S, [], 0)
+        piece.texts.append(event.text)
+        piece.chars += len(event.text)
+
+    def _complete(self, run_id: RunId) -> None:
+        piece = self._growing.pop(run_id, None)
+        if piece is not None:
+            text = well_formed("".join(piece.texts))
+            self._chars += len(text)
+            self._texts.append(self.last + 1)
+            self._push(LiveText(piece.begin.at, piece.begin.run, text))
+
+    def _push(self, event: RunEvent) -> None:
+        self.last += 1
+        self._events[self.last] = replace(event, id=self.id_of(self.last))
+        while self._chars > MOST_CHARS and len(self._texts) > 1:
+            self._lose(self._texts[0])
+        while len(self._events) > MOST_EVENTS:
+            self._lose(self._least())
+
+    def _least(self) -> int:
+        """What is wanted least: text that is old, else whatever is the oldest.
+
+        Text that is new goes to nobody if it goes first: without old text a full ring would lose
+        each piece the moment that it comes.
+        """
+        if self._texts and self._texts[0] <= self.last - MOST_EVENTS // 2:
+            return self._texts[0]
+        return next(iter(self._events))
+
+    def _lose(self, number: int) -> None:
+        event = self._events.pop(number)
+        if isinstance(event, LiveText):
+            self._texts.popleft()
+            self._chars -= len(event.text)
+        self._lost(number, event)

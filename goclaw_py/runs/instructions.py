@@ -1,0 +1,118 @@
+"""What an agent is told by files of its workspace, such as ``AGENTS.md``."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from goclaw_py.common.text import cut_text
+from goclaw_py.model.errors import AgentError
+from goclaw_py.model.ids import AgentName
+from goclaw_py.workspace import NotThere, Version, Workspace, WorkspaceError
+
+DEFAULT_FILE: Final = "AGENTS.md"
+MAX_CHARS: Final = 20_000
+_UNREADABLE: Final = "My instructions cannot be read; my operator finds the cause in the log."
+_MAX_BYTES_A_CHARACTER: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """The beginning of a file; ``whole``: there is nothing else in it."""
+
+    version: Version
+    text: str
+    whole: bool
+
+
+class _Changed(Exception):
+    """A file has to be read, which is done in a thread."""
+
+
+class Instructions:
+    """Reads the instructions of agents, again where a file has changed.
+
+    Args:
+        workspaces: The folder of each agent.
+        files: The files of an agent, in order, each of which has to be there. Without a value for
+            an agent it is ``AGENTS.md``, if there is one.
+        max_chars: The most that an agent is told, all its files together; at least 1. What is cut
+            or left out is said in its place.
+    """
+
+    def __init__(
+        self,
+        workspaces: Mapping[AgentName, Path],
+        files: Mapping[AgentName, tuple[str, ...] | None],
+        max_chars: int = MAX_CHARS,
+    ) -> None:
+        self._workspaces = workspaces
+        self._files = files
+        self._max_chars = max_chars
+        self._known: dict[tuple[AgentName, str], _Text] = {}
+
+    async def read(self, agent: AgentName) -> tuple[str, ...]:
+        """The texts of the agent's files, in order; blank ones are left out.
+
+        What is not UTF-8 becomes U+FFFD: a wrong byte must not silence an agent. Paths are limited
+        to the workspace and follow no links (SPEC SEC-4). Raises ``AgentError``, whose cause names
+        the file.
+        """
+        try:
+            # At every run: a look at files that have not changed, or are not there, takes no time.
+            return self._read(agent, may_load=False)
+        except _Changed:
+            return await asyncio.to_thread(self._read, agent, may_load=True)
+
+    def _read(self, agent: AgentName, *, may_load: bool) -> tuple[str, ...]:
+        configured = self._files.get(agent)
+        workspace = Workspace(self._workspaces[agent].absolute())
+        room = self._max_chars
+        texts = []
+        for path in (DEFAULT_FILE,) if configured is None else configured:
+            try:
+                found = self._text(agent, workspace, path, may_load=may_load)
+            except NotThere as error:
+                if configured is None:
+                    return ()
+                raise _unreadable(agent, error) from error
+            except WorkspaceError as error:
+                raise _unreadable(agent, error) from error
+            text = found.text.strip()
+            if text:
+                texts.append(self._fitted(path, text, room, whole=found.whole))
+                room = max(room - len(text), 0)
+        return tuple(texts)
+
+    def _fitted(self, path: str, text: str, room: int, *, whole: bool) -> str:
+        if whole and len(text) <= room:
+            return text
+        most = f"instructions are at most {self._max_chars:,} characters"
+        if not room:
+            return f"[{path} is left out: {most}]"
+        return f"{cut_text(text, room)}\n[{path} is cut here: {most}]"
+
+    def _text(self, agent: AgentName, workspace: Workspace, path: str, *, may_load: bool) -> _Text:
+        """The beginning of a file, as much of it as may count. Raises ``_Changed``."""
+        with workspace.reading(path) as file:
+            version = Version.of(os.fstat(file.fileno()))
+            known = self._known.get((agent, path))
+            if known is not None and known.version == version:
+                return known
+            if not may_load:
+                raise _Changed
+            # One character more: half of one may stand at the end of what is read.
+            most = (self._max_chars + 1) * _MAX_BYTES_A_CHARACTER
+            data = file.read(most + 1)
+        text = data[:most].decode("utf-8-sig", "replace")
+        # Two runs may read it at once: then the same is noted twice.
+        self._known[agent, path] = found = _Text(version, text, whole=len(data) <= most)
+        return found
+
+
+def _unreadable(agent: AgentName, error: WorkspaceError) -> AgentError:
+    return AgentError(_UNREADABLE, f"agent {agent}: instructions: {error}")

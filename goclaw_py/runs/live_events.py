@@ -1,0 +1,151 @@
+"""What operators are told of runs while they work.
+
+Of what is said, only the reply's own text is in here, and of a call of a tool only its name:
+arguments and results may be private, and the run's record has them.
+
+The ``id`` of an event is its place in what this gateway tells: whoever has lost the connection goes
+on behind it. It is no fact about the run, so it does not count when events are compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from goclaw_py.model.ids import AgentName, RunId, SessionKey
+from goclaw_py.model.outcomes import Outcome, Reason, Trigger
+from goclaw_py.model.run_events import Usage
+from goclaw_py.scheduler.views import RunView
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRun:
+    """The run that an event is about.
+
+    ``payer`` is the session whose budget it uses: its own, or that of the run at the top of those
+    that have asked for it.
+    """
+
+    id: RunId
+    session: SessionKey
+    agent: AgentName
+    trigger: Trigger
+    parent: RunId | None
+    payer: SessionKey
+
+
+@dataclass(frozen=True, slots=True)
+class LiveNow:
+    """What is not done at this moment. From here on nothing is left out.
+
+    ``session`` is the one that is followed, None for all.
+    """
+
+    at: datetime
+    session: SessionKey | None
+    runs: tuple[RunView, ...]
+    kind: Literal["now"] = "now"
+    id: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveAsked:
+    """A run was asked for. It waits until it starts."""
+
+    at: datetime
+    run: LiveRun
+    kind: Literal["asked"] = "asked"
+    id: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveJoined:
+    """A request became part of ``into``, so there will be no run of its own."""
+
+    at: datetime
+    run: LiveRun
+    into: RunId
+    kind: Literal["joined"] = "joined"
+    id: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveStarted:
+    """A run works."""
+
+    at: datetime
+    run: LiveRun
+    kind: Literal["started"] = "started"
+    id: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveText:
+    """The next piece of its reply; ``at`` is when the piece began."""
+
+    at: datetime
+    run: LiveRun
+    text: str
+    kind: Literal["text"] = "text"
+    id: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTool:
+    """It calls a tool, or one of its calls came back; ``ok`` is None while the tool works."""
+
+    at: datetime
+    run: LiveRun
+    name: str
+    call_id: str
+    ok: bool | None = None
+    kind: Literal["tool"] = "tool"
+    id: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveUsage:
+    """Its model has answered; ``usage`` is all that it has used so far."""
+
+    at: datetime
+    run: LiveRun
+    usage: Usage
+    model: str
+    kind: Literal["usage"] = "usage"
+    id: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveEnded:
+    """It has ended, and its record can be read; ``usage`` is None where nothing is known of it."""
+
+    at: datetime
+    run: LiveRun
+    outcome: Outcome
+    reason: Reason | None
+    usage: Usage | None
+    kind: Literal["ended"] = "ended"
+    id: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveMissed:
+    """So many events were lost, because whoever looks takes them too slowly.
+
+    Old text is lost before anything else, the oldest first; ``at`` is when the last of these events
+    happened. With the ``count`` 0 nobody knows how many: the gateway was started anew since, or
+    nobody had looked for a while. Of the events of one session it may count others that went
+    before.
+    """
+
+    at: datetime
+    count: int
+    kind: Literal["missed"] = "missed"
+
+
+RunEvent = LiveAsked | LiveJoined | LiveStarted | LiveText | LiveTool | LiveUsage | LiveEnded
+"""What happens to one run."""
+
+LiveEvent = LiveNow | RunEvent | LiveMissed
+"""What somebody who follows runs is told."""

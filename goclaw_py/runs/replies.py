@@ -1,0 +1,185 @@
+"""What is said at the end of a run, and what its session remembers of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from goclaw_py.delivery import texts
+from goclaw_py.delivery.albums import in_albums
+from goclaw_py.delivery.ok_token import conversation_text
+from goclaw_py.model.chat_commands import retry_buttons
+from goclaw_py.model.errors import AgentError, Fenced, Held
+from goclaw_py.model.ids import AgentName, RunId
+from goclaw_py.model.messages import OutboundMessage, OutFile
+from goclaw_py.model.outcomes import Ending, Outcome, Reason
+from goclaw_py.model.run_events import RunEnded
+from goclaw_py.ports.channel import Channel
+from goclaw_py.ports.store import Place
+from goclaw_py.runs.streaming_reply import LeftDraft
+from goclaw_py.runs.turn import Turn
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a turn ended: decided, with what is left of it in the chat and with what is said."""
+
+    turn: Turn
+    ended: Ending
+    error: BaseException | None
+    left: LeftDraft
+    say: tuple[OutboundMessage, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The reply; "" if nothing is said."""
+        outcome, words = self.ended.outcome, self._words
+        if outcome in (Outcome.COMPLETED, Outcome.INTERRUPTED):
+            return words
+        if not self.left.id and self.ended.reason is not Reason.BUDGET:
+            return words
+        # The draft becomes this message: what people have read in it stays, marked as cut off.
+        said = conversation_text(self.turn.progress.text)
+        return f"{said}\n\n{words or texts.cut_draft(outcome)}".strip()
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it is stopped without a word: its end need not wait for what its draft does."""
+        return self.ended.outcome in (Outcome.CANCELLED, Outcome.ABANDONED) and not self._words
+
+    @property
+    def may_be_retried(self) -> bool:
+        """Whether another try may bring an answer; a budget that is used up brings none."""
+        failed = self.ended.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)
+        return failed and self.ended.reason is not Reason.BUDGET
+
+    @property
+    def _words(self) -> str:
+        turn, ended, error = self.turn, self.ended, self.error
+        match ended.outcome:
+            case Outcome.COMPLETED if turn.progress.result is not None:
+                return conversation_text(turn.progress.result.text)
+            case Outcome.FAILED:
+                return error.friendly if isinstance(error, AgentError) else texts.FAILED
+            case Outcome.TIMED_OUT:
+                return texts.timed_out(ended.reason)
+            case Outcome.ABANDONED if ended.reason in (Reason.DEADLINE, Reason.RUN_TIMEOUT):
+                return texts.timed_out(ended.reason)
+            case _:
+                return ""
+
+
+class Replies:
+    """Writes replies as their channel takes them.
+
+    Args:
+        workspaces: The folder of each agent; only files in it are sent (SPEC SEC-4).
+    """
+
+    def __init__(
+        self, channels: Mapping[Place, Channel], workspaces: Mapping[AgentName, Path]
+    ) -> None:
+        self._channels = channels
+        self._workspaces = workspaces
+
+    def messages(self, end: End) -> tuple[OutboundMessage, ...]:
+        """A reply as messages; only the first one is a reply to the question."""
+        turn, left = end.turn, end.left
+        files, troubles = self._files(end)
+        text = "\n\n".join(filter(None, [end.text, *troubles]))
+        channel = self._channels.get((turn.target.channel, turn.target.account))
+        parts = [text] if channel is None else channel.parts(text)
+        rich = channel is not None
+        said = [OutboundMessage(turn.target, part, run_id=turn.id, rich=rich) for part in parts]
+        if said:
+            said[0] = replace(said[0], draft=left.id, lost=left.lost)
+        attached = [OutboundMessage(turn.target, "", run_id=turn.id, file=file) for file in files]
+        said += in_albums(attached, channel)
+        if said:
+            said[0] = replace(said[0], reply_to=turn.reply_to)
+            if parts and end.may_be_retried:
+                rows = [row.id for row in turn.rows]
+                said[-1] = replace(said[-1], buttons=retry_buttons(turn.id, rows))
+        if not text and left.id and end.ended.outcome is Outcome.COMPLETED:
+            # It turned out that there was nothing to say: what was shown of it is removed.
+            said.insert(0, OutboundMessage(turn.target, "", run_id=turn.id, draft=left.id))
+        if not parts and left.lost and end.ended.outcome is not Outcome.INTERRUPTED:
+            said.insert(0, OutboundMessage(turn.target, "", run_id=turn.id, lost=left.lost))
+        return tuple(said)
+
+    def bare(self, end: End) -> tuple[OutboundMessage, ...]:
+        """The same with nothing in it that came from outside: it met a bug before."""
+        turn = end.turn
+        ended = end.ended
+        words = End(turn, ended, None, LeftDraft()).text
+        if ended.outcome is Outcome.COMPLETED or not words:
+            return ()
+        left = end.left
+        return (OutboundMessage(turn.target, words, run_id=turn.id, draft=left.id, lost=left.lost),)
+
+    def _files(self, end: End) -> tuple[list[OutFile], list[str]]:
+        result = end.turn.progress.result
+        if result is None or end.ended.outcome is not Outcome.COMPLETED:
+            return [], []
+        return self.sendable(result.files, end.turn.agent, end.turn.id)
+
+    def sendable(
+        self, given: Sequence[OutFile], agent: AgentName, run_id: RunId | None
+    ) -> tuple[list[OutFile], list[str]]:
+        """The files that may be sent, and a line about each of the others."""
+        files, troubles = [], []
+        for file in given:
+            reason = _refusal(file, self._workspaces[agent])
+            if reason is None:
+                files.append(file)
+            else:
+                log.warning(
+                    "file_not_sent", extra={"run_id": run_id, "file": file.path, "reason": reason}
+                )
+                troubles.append(texts.file_not_sent(file.name, reason))
+        return files, troubles
+
+
+def _refusal(file: OutFile, workspace: Path) -> str | None:
+    """Why a file is not sent, or None."""
+    try:
+        path = Path(file.path).resolve()
+        if not path.is_relative_to(workspace.resolve()):
+            return "it is not in the workspace"
+        found = path.is_file()
+    except (OSError, ValueError, RuntimeError):
+        # Agents write what they like: zero bytes, names without end, links in a circle.
+        found = False
+    return None if found else "there is no such file"
+
+
+def signal_of(end: End) -> RunEnded:
+    """The signal of an end; it closes a draft that no message will finish."""
+    turn, outcome = end.turn, end.ended.outcome
+    finished = any(message.draft is not None for message in end.say)
+    unfinished = not finished and outcome is not Outcome.INTERRUPTED
+    return RunEnded(
+        turn.id,
+        turn.target,
+        outcome,
+        turn.message_ids,
+        draft=end.left.id if unfinished else None,
+        shown=end.left.shown,
+    )
+
+
+def log_failure(turn: Turn, error: BaseException | None) -> None:
+    """Write down why a run failed, if it did."""
+    if error is None:
+        return
+    facts = {**turn.facts, "agent": turn.agent}
+    if isinstance(error, Held):
+        log.debug("run_held", extra={**facts, "error": str(error)})
+    elif isinstance(error, AgentError | Fenced):
+        log.warning("run_failed", extra={**facts, "error": str(error)})
+    else:
+        log.error("run_failed", extra=facts, exc_info=error)

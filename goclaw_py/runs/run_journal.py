@@ -1,0 +1,109 @@
+"""What a run does is stored while it does it, so that it is known after a crash (SPEC AGENT-9)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from goclaw_py.common.text import cut_text
+from goclaw_py.delivery import texts
+from goclaw_py.model.errors import Fenced, StoreUnavailable
+from goclaw_py.model.ids import NodeId, RunId
+from goclaw_py.model.run_events import ToolEnded, ToolStarted
+from goclaw_py.ports.agent import LoopEvent, Step
+from goclaw_py.ports.store import RunSoFar, ToolCall
+from goclaw_py.runs.run_recorder import Progress
+
+log = logging.getLogger(__name__)
+
+_AWAY_S: Final = 0.5
+"""How long it waits between two tries while the database is away."""
+
+_MOST_CALLS: Final = 50
+_ARGUMENTS: Final = 300
+_RESULT: Final = 1_000
+"""How many characters of a call the next run is told."""
+
+
+class NoteStore(Protocol):
+    """What is written here."""
+
+    async def note_run(self, run: RunId, known: RunSoFar, *, node: NodeId) -> None:
+        """See ``ports.store.RunStore``."""
+
+
+class Journal:
+    """Stores the tool calls and the usage of one run; of what comes together only the last state.
+
+    A write that fails for want of the database is tried until the run ends.
+    """
+
+    def __init__(self, store: NoteStore, run: RunId, node: NodeId, progress: Progress) -> None:
+        self._store = store
+        self._run = run
+        self._node = node
+        self._progress = progress
+        self._heard = 0
+        self._stored = 0
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def hear(self, event: LoopEvent) -> None:
+        """Begin to store what ``progress`` has just heard, if it is worth it."""
+        tool = isinstance(event, ToolStarted | ToolEnded)
+        # With the last answer the run ends, and its end is stored.
+        if tool or (isinstance(event, Step) and event.usage.requests and not event.done):
+            self._heard += 1
+            self._writing()
+
+    async def recorded(self) -> None:
+        """Return when all that was heard is stored. Raises ``Fenced``."""
+        wanted = self._heard
+        while self._stored < wanted and not self._closed:
+            await asyncio.shield(self._writing())
+
+    def close(self) -> None:
+        """Begin no more writes: the end of the run stores all of it. One under way may go on."""
+        self._closed = True
+
+    def _writing(self) -> asyncio.Task[None]:
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._write(), name=f"journal {self._run}")
+            self._task.add_done_callback(self._over)
+        return self._task
+
+    async def _write(self) -> None:
+        while self._stored < self._heard and not self._closed:
+            heard, known = self._heard, self._progress
+            state = RunSoFar(known.calls, known.usage, known.model)
+            try:
+                await self._store.note_run(self._run, state, node=self._node)
+            except StoreUnavailable as error:
+                log.debug("store_unavailable", extra={"error": str(error), "part": "run_progress"})
+                await asyncio.sleep(_AWAY_S)
+            else:
+                self._stored = heard
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        if not isinstance(error, Fenced):
+            log.error("run_progress_not_stored", extra={"run_id": self._run}, exc_info=error)
+
+
+def told_of(calls: Sequence[ToolCall]) -> str:
+    """What the next run is told of the calls of runs that were cut; "" if there were none."""
+    lines = [_line(call) for call in calls[-_MOST_CALLS:]]
+    return texts.cut_calls(lines, len(calls) - len(lines)) if lines else ""
+
+
+def _line(call: ToolCall) -> str:
+    arguments = cut_text(" ".join(call.arguments.split()), _ARGUMENTS)
+    if call.ok is None:
+        became = texts.CALL_UNKNOWN
+    else:
+        became = texts.CALL_DONE if call.ok else texts.CALL_FAILED
+        became = f"{became}: {cut_text(' '.join(call.result.split()), _RESULT)}"
+    return f"- {call.name}({arguments}) -> {became}"

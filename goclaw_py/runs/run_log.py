@@ -1,0 +1,79 @@
+"""The log lines about the start and the end of each run (SPEC OPS-5)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from goclaw_py.model.ids import MAIN_LANE, RunId
+from goclaw_py.model.outcomes import Ending, Trigger
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import NewRun
+from goclaw_py.runs.run_recorder import Progress
+from goclaw_py.runs.turn import Turn
+
+log = logging.getLogger(__name__)
+
+
+class RunLog:
+    """Writes one line when a run starts and one when its end is stored.
+
+    A request that ends without having started, for example a message that a full queue drops, gets
+    one line of its own. Nothing is put together if the level of the log leaves these lines out.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._started: dict[RunId, float] = {}
+        """When each run started, by the clock of the loop."""
+
+    def started(self, run: Turn | NewRun) -> None:
+        """A run has started."""
+        self._started[run.id] = asyncio.get_running_loop().time()
+        if not log.isEnabledFor(logging.INFO):
+            return
+        facts, now = _facts(run), self._clock.now()
+        if isinstance(run, Turn):
+            message = run.rows[0].message
+            asked_at = run.rows[0].received_at
+            facts |= {"channel": message.target.channel, "source": message.source}
+        else:
+            asked_at = run.submitted_at or now
+            facts |= {
+                "parent": run.parent,
+                "occurrence": run.occurrence,
+                "heartbeat_run": run.beat,
+            }
+        # A job's run may be submitted a moment before it is due.
+        waited_s = max(0.0, round((now - asked_at).total_seconds(), 3))
+        known = {name: fact for name, fact in facts.items() if fact}
+        log.info("run_started", extra={**known, "waited_s": waited_s})
+
+    def ended(self, run: Turn | NewRun, ended: Ending, progress: Progress) -> None:
+        """The end of a run is stored, or never will be."""
+        started_at = self._started.pop(run.id, None)
+        if not log.isEnabledFor(logging.INFO):
+            return
+        facts = _facts(run) | {"outcome": ended.outcome}
+        if ended.reason is not None:
+            facts["reason"] = ended.reason
+        if started_at is None:
+            log.info("run_not_started", extra=facts)
+            return
+        facts["duration_s"] = round(asyncio.get_running_loop().time() - started_at, 3)
+        facts["tool_calls"] = len(progress.calls)
+        if progress.model:
+            facts["model"] = progress.model
+        if (usage := progress.usage) is not None:
+            facts["input_tokens"] = usage.input_tokens
+            facts["output_tokens"] = usage.output_tokens
+            if usage.cost_usd is not None:
+                facts["cost_usd"] = float(usage.cost_usd)
+        log.info("run_ended", extra=facts)
+
+
+def _facts(run: Turn | NewRun) -> dict[str, object]:
+    facts: dict[str, object] = {"run_id": run.id, "session": run.session, "agent": run.agent}
+    if isinstance(run, Turn):
+        return facts | {"trigger": Trigger.CHAT, "lane": MAIN_LANE}
+    return facts | {"trigger": run.trigger, "lane": run.lane}

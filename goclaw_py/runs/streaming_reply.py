@@ -1,0 +1,375 @@
+"""Replies that people see grow: one draft per run, edited while the agent speaks (SPEC CHAN-4).
+
+A draft is noted in the database before it is posted, and its id before it is edited. So after a
+crash the next run for the same messages goes on in the same draft, and the reply, which is an edit
+of it, can be repeated without being seen twice (SPEC IO-5). A draft whose post got no answer is
+looked for in the chat: by its run while that works, else by the outbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from goclaw_py.common.retry import until_available
+from goclaw_py.delivery import texts
+from goclaw_py.delivery.ok_token import conversation_text
+from goclaw_py.delivery.rate_limiter import Pacing
+from goclaw_py.model.errors import ChannelError, MaybeSent, NeverBegan, StoreError, Undeliverable
+from goclaw_py.model.ids import NodeId, RunId
+from goclaw_py.model.messages import LostDraft, OutboundMessage, Target
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.ports.channel import Channel
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import Begun, Place, Store
+from goclaw_py.runs.turn import Turn
+
+log = logging.getLogger(__name__)
+
+FIRST_AFTER_S = 0.8
+"""A reply that is complete this soon after its first word needs no draft."""
+
+EDIT_EVERY_S = 1.0
+"""The least time between two edits of a draft (SPEC CHAN-4)."""
+
+_LOOKS = 3
+"""How often a run looks for its draft, in a chat that can be looked into."""
+
+_SETTLE_S = 5.0
+"""How long the end of a run waits for a request that is under way.
+
+An edit that the server gets to see after the final one would undo that.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftDraft:
+    """What is in the chat when a run ends.
+
+    Args:
+        id: The channel's id of the draft, None if there is none.
+        shown: What it shows.
+        lost: There may be one whose id nobody knows.
+    """
+
+    id: str | None = None
+    shown: str = ""
+    lost: LostDraft | None = None
+
+
+@dataclass(slots=True, eq=False)
+class _Draft:
+    """One run's draft."""
+
+    run_id: RunId
+    target: Target
+    reply_to: str | None
+    channel: Channel
+    id: str | None
+    lost: LostDraft
+    """How it is looked for."""
+    unsure: bool
+    """It may be in the chat, and its id is not known."""
+    node: NodeId
+    """Whose run it is."""
+    looks: int = 0
+    """How often it was looked for in vain."""
+    said: list[str] = field(default_factory=list)
+    tools: list[str] = field(default_factory=list)
+    """The tools that the agent uses now."""
+    shown: str = ""
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    kept: bool = False
+    """Whether the database knows the id."""
+    task: asyncio.Task[None] | None = None
+    request: asyncio.Task[ChannelError | None] | None = None
+    """What is under way to the channel. A post is never cancelled: its outcome has to be known."""
+
+    @property
+    def text(self) -> str:
+        return conversation_text("".join(self.said), growing=True)
+
+    @property
+    def view(self) -> str:
+        """What people see: the text, and the tools that are in use."""
+        text = self.text if self.text.strip() else ""
+        return "\n\n".join(filter(None, [text, texts.tools(self.tools)]))
+
+    @property
+    def left(self) -> LeftDraft:
+        """What is in the chat now, as far as it is known."""
+        return LeftDraft(self.id, self.shown, self.lost if self.unsure else None)
+
+
+class Drafts:
+    """The drafts of all runs of this process."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        channels: Mapping[Place, Channel],
+        pacing: Pacing,
+        live: Callable[[], NodeId | None],
+    ) -> None:
+        """``live`` is this node; None when others may have taken its runs over."""
+        self._live = live
+        self._store = store
+        self._clock = clock
+        self._channels = channels
+        self._pacing = pacing
+        self._drafts: dict[RunId, _Draft] = {}
+        self._late: set[asyncio.Task[None]] = set()
+        """Drafts of runs that have ended while a request was under way."""
+
+    def begin(self, turn: Turn, begun: Begun, node: NodeId) -> None:
+        """A run of ``node`` has begun; an earlier one for its messages may have left a draft."""
+        target = turn.target
+        channel = self._channels[target.channel, target.account]
+        if begun.draft or begun.lost or channel.drafts(target, turn.peer):
+            after = next(iter(turn.message_ids), None)
+            self._drafts[turn.id] = _Draft(
+                turn.id,
+                target,
+                turn.reply_to,
+                channel,
+                begun.draft,
+                begun.lost or LostDraft(turn.id, after),
+                begun.lost is not None,
+                node,
+                kept=begun.draft is not None,
+            )
+
+    def add(self, run_id: RunId, text: str) -> None:
+        """The agent said more."""
+        draft = self._drafts.get(run_id)
+        if draft is None:
+            return
+        draft.said.append(text)
+        self._change(draft)
+
+    def tool(self, run_id: RunId, name: str, *, works: bool) -> None:
+        """The agent uses a tool, or does not any more."""
+        draft = self._drafts.get(run_id)
+        if draft is None:
+            return
+        if works:
+            draft.tools.append(name)
+        elif name in draft.tools:
+            draft.tools.remove(name)
+        self._change(draft)
+
+    def _change(self, draft: _Draft) -> None:
+        draft.changed.set()
+        if draft.task is None:
+            draft.task = asyncio.create_task(self._show(draft), name=f"draft {draft.run_id}")
+
+    def of(self, run_id: RunId) -> str | None:
+        """The channel's id of a run's draft, as far as it is known."""
+        draft = self._drafts.get(run_id)
+        return None if draft is None else draft.id
+
+    def stop(self, run_id: RunId) -> LeftDraft:
+        """Begin to show nothing more; what is in the chat now, as far as it is known.
+
+        What is under way to the channel goes on until ``end``.
+        """
+        draft = self._drafts.get(run_id)
+        if draft is None:
+            return LeftDraft()
+        if draft.task is not None:
+            draft.task.cancel()
+        return draft.left
+
+    async def end(self, run_id: RunId) -> LeftDraft:
+        """Show no more of a run; takes as long as a request of its draft is under way."""
+        draft = await self._ended(run_id)
+        if draft is None:
+            return LeftDraft()
+        await self._keep_at_last(draft)
+        return draft.left
+
+    async def hand_over(self, run_id: RunId) -> None:
+        """Others decide now what becomes of a run: let them know of what it has shown.
+
+        If the database tells that they did so without knowing, nobody else will ever close the
+        draft, so it is removed. Waits for the database.
+        """
+        draft = await self._ended(run_id)
+        if draft is not None and draft.id is not None and not draft.kept:
+            await self._keep_or_remove(draft)
+
+    async def remove_lost(self, run_id: RunId) -> None:
+        """Remove the draft of a run that has ended, if it is in the chat; no message finishes it.
+
+        Waits for the database.
+        """
+        if (draft := self._drafts.get(run_id)) is not None:
+            await self._remove(draft)
+
+    def forget(self, run_id: RunId) -> None:
+        """Nothing more will be asked about a run."""
+        self._drafts.pop(run_id, None)
+
+    async def _ended(self, run_id: RunId) -> _Draft | None:
+        """The draft of a run, of which nothing more is shown or under way."""
+        draft = self._drafts.get(run_id)
+        if draft is None:
+            return None
+        if draft.task is not None:
+            draft.task.cancel()
+            await asyncio.wait({draft.task})
+        if draft.request is not None:
+            await self._settle(draft, draft.request)
+            draft.request = None
+        return draft
+
+    async def _settle(self, draft: _Draft, request: asyncio.Task[ChannelError | None]) -> None:
+        """Let what is under way to the channel end, for a while."""
+        await asyncio.wait({request}, timeout=_SETTLE_S)
+        if request.done():
+            return
+        if draft.id is None:
+            draft.unsure = True
+            late = asyncio.create_task(self._end_late(draft, request), name=f"late {draft.run_id}")
+            self._late.add(late)
+            late.add_done_callback(self._late.discard)
+        else:
+            # What has not left by now must not arrive after the final edit.
+            request.cancel()
+
+    async def _end_late(self, draft: _Draft, request: asyncio.Task[ChannelError | None]) -> None:
+        """Remove a draft that came into the chat after its run had ended."""
+        error = await request
+        if draft.id is not None or isinstance(error, MaybeSent):
+            await self._keep_or_remove(draft)
+
+    async def _keep_or_remove(self, draft: _Draft) -> None:
+        """Remove a draft, unless another run goes on in it."""
+        if draft.id is None or not await until_available(lambda: self._keep(draft)):
+            await self._remove(draft)
+
+    async def _remove(self, draft: _Draft) -> None:
+        """Let the outbox remove a draft, if it still is as its run has left it.
+
+        The outbox, because there it cannot come between another message and its own request.
+        """
+        lost = replace(draft.lost, id=draft.id)
+        say = [OutboundMessage(draft.target, "", run_id=draft.run_id, lost=lost)]
+        now = self._clock.now()
+        await until_available(lambda: self._store.settle([], Outcome.COMPLETED, now=now, say=say))
+
+    # ------------------------------------------------------------------ one draft
+
+    async def _show(self, draft: _Draft) -> None:
+        """Show what a run says until it ends."""
+        try:
+            await asyncio.sleep(FIRST_AFTER_S)
+            while True:
+                await draft.changed.wait()
+                draft.changed.clear()
+                if not draft.view:
+                    if draft.id is not None:
+                        continue  # there is nothing that it could be edited to
+                    # A tool was used too shortly to be seen: the first word begins anew.
+                    draft.task = None
+                    return
+                pause = await self._show_once(draft)
+                if pause is None:
+                    return
+                await asyncio.sleep(pause)
+        except NeverBegan:
+            log.debug("draft_too_late", extra={"run_id": draft.run_id})
+        except StoreError as error:
+            log.warning("draft_given_up", extra={"run_id": draft.run_id, "error": str(error)})
+
+    async def _show_once(self, draft: _Draft) -> float | None:
+        """Show what was said so far; returns how long to wait then, None: show no more."""
+        await self._pacing.draft(draft.target)
+        if draft.id is None and not draft.unsure:
+            await until_available(
+                lambda: self._store.open_draft(draft.run_id, draft.target, now=self._clock.now())
+            )
+        live = self._live()
+        if live != draft.node:
+            # Others may go on with the run: what is shown now could undo their final edit.
+            draft.changed.set()
+            return EDIT_EVERY_S if live is None else None
+        ask = self._look(draft) if draft.unsure else _request(draft)
+        draft.request = asyncio.create_task(ask, name=f"draft {draft.run_id}")
+        with self._pacing.sending(draft.target):
+            error = await asyncio.shield(draft.request)
+        if error is not None:
+            return _pause_after(draft, error)
+        if draft.unsure:
+            return 2 * EDIT_EVERY_S if draft.looks < _LOOKS else None
+        if draft.kept or await until_available(lambda: self._keep(draft)):
+            return EDIT_EVERY_S
+        return None
+
+    async def _look(self, draft: _Draft) -> ChannelError | None:
+        """Look for a draft whose post got no answer; returns what went wrong."""
+        draft.changed.set()
+        try:
+            own = await until_available(lambda: self._store.own_messages(draft.target))
+            draft.id = await draft.channel.find_draft(
+                draft.target, draft.lost, before=None, known=own
+            )
+        except ChannelError as error:
+            return error
+        except Exception as error:
+            log.exception("draft_search_crashed", extra={"run_id": draft.run_id})
+            return Undeliverable(f"{type(error).__name__}: {error}")
+        draft.unsure = draft.id is None
+        draft.looks += 1
+        log.info("draft_looked_for", extra={"run_id": draft.run_id, "found": not draft.unsure})
+        return None
+
+    async def _keep(self, draft: _Draft) -> bool:
+        """Let the database know the id of a draft that was posted; False: it is not asked for."""
+        assert draft.id is not None
+        draft.kept = await self._store.draft_posted(draft.run_id, draft.id)
+        return draft.kept
+
+    async def _keep_at_last(self, draft: _Draft) -> None:
+        """The same at the end of a run, for the process that may go on with it."""
+        if draft.id is None or draft.kept:
+            return
+        try:
+            await self._keep(draft)
+        except StoreError as error:
+            log.debug("draft_id_not_stored", extra={"run_id": draft.run_id, "error": str(error)})
+
+
+async def _request(draft: _Draft) -> ChannelError | None:
+    """Post the draft, or show in it what was said since; returns what went wrong."""
+    text = draft.text
+    try:
+        message = OutboundMessage(
+            draft.target, draft.view, reply_to=draft.reply_to, run_id=draft.run_id, draft=draft.id
+        )
+        if draft.id is None:
+            draft.id = await draft.channel.post_draft(message)
+        else:
+            await draft.channel.edit_draft(message)
+            draft.lost = replace(draft.lost, run_id=draft.run_id)
+    except ChannelError as error:
+        return error
+    except Exception as error:
+        # A channel is a boundary: what it fails to show must not cost the answer.
+        log.exception("draft_update_crashed", extra={"run_id": draft.run_id})
+        return MaybeSent(f"{type(error).__name__}: {error}")
+    draft.shown = text
+    return None
+
+
+def _pause_after(draft: _Draft, error: ChannelError) -> float | None:
+    log.debug("draft_update_failed", extra={"run_id": draft.run_id, "error": str(error)})
+    draft.changed.set()
+    if isinstance(error, MaybeSent) and draft.id is None:
+        draft.unsure = True
+    if isinstance(error, Undeliverable) or not error.retryable:
+        return None
+    return max(error.retry_after_s or 0.0, 2 * EDIT_EVERY_S)

@@ -1,0 +1,377 @@
+"""Runs that runs ask for: subagents and delegates (SPEC AGENT-6, LANE-8).
+
+A child works in a session of its own. Its parent either waits for it, inside the call of a tool, or
+goes on; then the child's result comes into the parent's chat as a message. That message is in the
+inbox before the child's run is stored as ended, under an id of which there is one for each run: so
+it comes once, whatever crashes in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from goclaw_py.common.clock import new_run_id
+from goclaw_py.common.retry import until_available
+from goclaw_py.delivery import texts
+from goclaw_py.model.errors import AgentError, Fenced, NeverBegan, StoreError, ToolFailed
+from goclaw_py.model.ids import AgentName, LaneName, NodeId, RunId, SessionKey
+from goclaw_py.model.messages import InboundMessage, Sender, Target
+from goclaw_py.model.outcomes import Ending, Outcome, Reason, Trigger
+from goclaw_py.model.run_events import AgentEvent
+from goclaw_py.model.session_keys import announcement_id, child_session, peer_of
+from goclaw_py.ports.agent import TextPart
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import Begun, NewInbox, NewRun, Run, RunEnd, Store
+from goclaw_py.runs.agent_executor import Job, Workshop
+from goclaw_py.runs.budget_tracker import Ledger
+from goclaw_py.runs.event_broker import Feed, taken_over
+from goclaw_py.runs.run_recorder import Progress
+from goclaw_py.scheduler.dispatcher import Dispatcher
+from goclaw_py.scheduler.models import Request
+from goclaw_py.scheduler.views import RunState
+
+log = logging.getLogger(__name__)
+
+_LANES: Mapping[Trigger, LaneName] = {
+    Trigger.SUBAGENT: LaneName("subagent"),
+    Trigger.DELEGATE: LaneName("delegate"),
+}
+
+Bring = Callable[[Sequence[NewInbox]], Awaitable[object]]
+"""Puts messages that nobody has sent into the inbox, and lets them be worked on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """The run that asks for children.
+
+    Args:
+        payer: The session whose daily budget they use.
+        chat: Where the result of one that nobody waits for is told; None: nowhere.
+        sender: Who has asked the run, "" if nobody in a chat has.
+    """
+
+    run_id: RunId
+    agent: AgentName
+    payer: SessionKey
+    chat: Target | None
+    sender: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Child:
+    """A run that another one has asked for."""
+
+    run: NewRun
+    prompt: str
+    asker: Asker
+    label: str
+    done: asyncio.Future[Done]
+    beginning: asyncio.Task[Begun] | None = None
+    """Stores that it has begun."""
+    progress: Progress = field(default_factory=Progress)
+
+    @property
+    def id(self) -> RunId:
+        """That of its run."""
+        return self.run.id
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How a child ended; ``text`` is its reply, or why there is none."""
+
+    outcome: Outcome
+    text: str
+
+
+class ChildRuns:
+    """The host of the dispatcher for children.
+
+    Args:
+        run_timeout_s: How long one may work, in seconds.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        node: Callable[[], NodeId],
+        ledger: Ledger,
+        feed: Feed,
+        run_timeout_s: float | None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._node = node
+        self._ledger = ledger
+        self._feed = feed
+        self._run_timeout_s = run_timeout_s
+        self._children: dict[RunId, Child] = {}
+
+    def connect(self, dispatcher: Dispatcher, workshop: Workshop, bring: Bring) -> None:
+        """Give it those with whom it works. Call it once, before anything runs."""
+        self._dispatcher = dispatcher
+        self._workshop = workshop
+        self._bring = bring
+
+    def of(self, asker: Asker) -> RunChildren:
+        """What a run asks for its children with."""
+        return RunChildren(self, asker)
+
+    def owns(self, run_id: RunId) -> bool:
+        """Whether it is a child whose end is not stored."""
+        return run_id in self._children
+
+    def progress(self, run_id: RunId) -> Progress | None:
+        """What is known of a child while it works."""
+        child = self._children.get(run_id)
+        return None if child is None else child.progress
+
+    def payer(self, run_id: RunId) -> SessionKey | None:
+        """The session that pays for a run, None if it is no child."""
+        child = self._children.get(run_id)
+        return None if child is None else child.asker.payer
+
+    # ------------------------------------------------------------------ asking
+
+    async def ask(
+        self, asker: Asker, trigger: Trigger, agent: AgentName, prompt: str, label: str | None
+    ) -> Child:
+        """Ask for a child; with a ``label`` nobody waits for it. Raises ``ToolFailed``."""
+        run_id, now = new_run_id(self._clock), self._clock.now()
+        run = NewRun(
+            id=run_id,
+            session=child_session(agent, trigger, run_id),
+            agent=agent,
+            trigger=trigger,
+            lane=_LANES[trigger],
+            inbox=(),
+            target=None if label is None else asker.chat,
+            started_at=now,
+            parent=asker.run_id,
+            payer=asker.payer,
+            submitted_at=now,
+        )
+        done: asyncio.Future[Done] = asyncio.get_running_loop().create_future()
+        awaited = label is None
+        child = Child(run, prompt, asker, label or "", done)
+        self._children[run_id] = child
+        self._ledger.bind(run_id, asker.run_id)
+        self._feed.asked(run)
+        self._dispatcher.submit(
+            Request(
+                id=run_id,
+                session=run.session,
+                lane=run.lane,
+                agent=agent,
+                run_timeout_s=self._run_timeout_s,
+                parent=asker.run_id,
+                awaited=awaited,
+            )
+        )
+        if self._dispatcher.state(run_id) is RunState.DONE:
+            raise ToolFailed((await done).text)
+        if not awaited:
+            # Before anybody is told that it was started: a crash has to know of it.
+            try:
+                await asyncio.shield(self._begin(child))
+            except StoreError as error:
+                raise ToolFailed("it could not be stored; try again later") from error
+        return child
+
+    def _begin(self, child: Child) -> asyncio.Task[Begun]:
+        """Store that it begins, once."""
+        if child.beginning is None:
+            node = self._node()  # as another one this process has no part in it
+            begin = until_available(lambda: self._store.begin_run(child.run, node=node))
+            child.beginning = asyncio.ensure_future(begin)
+        return child.beginning
+
+    async def wait(self, child: Child) -> str:
+        """The reply of a child. Raises ``ToolFailed`` if it has none."""
+        try:
+            done = await asyncio.shield(child.done)
+        except asyncio.CancelledError:
+            # Nobody waits for it any more; its parent may have failed, and not have been stopped.
+            self._dispatcher.stop_one(child.id)
+            raise
+        if done.outcome is not Outcome.COMPLETED:
+            raise ToolFailed(done.text)
+        return done.text
+
+    # ------------------------------------------------------------------ the dispatcher's host
+
+    async def work(self, run_id: RunId) -> None:
+        """Run the agent loop."""
+        child = self._children[run_id]
+        run = child.run
+        self._feed.started(run)
+        child.progress.begun = await asyncio.shield(self._begin(child))
+        job = Job(
+            run=run,
+            parts=(TextPart(child.prompt),),
+            # In a conversation that ends with its run nothing can be announced later.
+            children=self.of(Asker(run_id, run.agent, child.asker.payer, chat=None)),
+            system=(texts.child_task(run.trigger, child.asker.agent),),
+        )
+        await self._workshop.work(job, child.progress, _hear_nothing)
+
+    async def record(self, ended: Ending, error: BaseException | None) -> None:
+        """Store how a child ended, and tell who waits for it or is to know of it."""
+        child = self._children[ended.run_id]
+        progress = child.progress
+        ended, error = progress.judge(ended, error)
+        done = Done(Outcome.FAILED, texts.FAILED)
+        facts = {"run_id": child.id, "session": child.run.session, "parent": child.asker.run_id}
+        if error is not None:
+            log.warning("run_failed", extra={**facts, "error": str(error)})
+        try:
+            done = _done(child, ended, error)
+            await self._announce(child, ended, done, facts)
+            if child.beginning is not None:
+                await self._store_end(child, ended, error, facts)
+        except Fenced:
+            log.warning("session_taken_over", extra=facts)
+            ended = taken_over(child.id)
+        finally:
+            self._feed.ended(child.run, ended, progress)
+            self._workshop.ended(child.run, ended, progress, error)
+            self._ledger.close(child.id)
+            del self._children[child.id]
+            if not child.done.done():
+                child.done.set_result(done)
+
+    def joined(self, request_id: RunId, into: RunId) -> None:
+        """Children join nothing."""
+        raise AssertionError(f"child {request_id} joined {into}")
+
+    def offered(self, request_id: RunId, run_id: RunId) -> None:
+        """Nothing is said in the session of a child."""
+        raise AssertionError(f"{request_id} was offered to child {run_id}")
+
+    # ------------------------------------------------------------------ telling
+
+    async def announce_lost(self, runs: Sequence[Run]) -> None:
+        """Tell of subagents that a crash has cut off. Raises ``StoreUnavailable``."""
+        for run in runs:
+            assert run.target is not None
+            text = texts.subagent_lost()
+            asker = Asker(run.id, run.agent, run.payer, run.target)
+            await self._bring([self._message(run.id, asker, run.target, text)])
+
+    async def _announce(
+        self, child: Child, ended: Ending, done: Done, facts: Mapping[str, object]
+    ) -> None:
+        # What somebody has stopped, they need not be told of; it may have ignored that for long.
+        if child.run.target is None or ended.reason in (Reason.STOPPED, Reason.STOPPED_ALL):
+            return
+        if done.outcome in (Outcome.CANCELLED, Outcome.REJECTED):
+            return
+        text = texts.subagent_said(child.label, done.outcome, done.text)
+        asker = child.asker
+        row = self._message(child.id, asker, child.run.target, text)
+        await _stored_or_logged(lambda: self._bring([row]), facts)
+
+    def _message(self, run_id: RunId, asker: Asker, target: Target, text: str) -> NewInbox:
+        """What a subagent's result is in its parent's chat."""
+        message = InboundMessage(
+            external_id=announcement_id(run_id),
+            target=target,
+            peer=peer_of(asker.payer),
+            sender=Sender("subagent", "Subagent"),
+            text=text,
+            sent_at=self._clock.now(),
+            source="subagent",
+            asker=asker.sender,
+        )
+        return NewInbox(message, asker.payer, asker.agent)
+
+    async def _store_end(
+        self,
+        child: Child,
+        ended: Ending,
+        error: BaseException | None,
+        facts: Mapping[str, object],
+    ) -> None:
+        progress = child.progress
+        told = progress.told(error)
+        bare = RunEnd(child.id, ended.outcome, self._clock.now(), ended.reason, told)
+
+        async def finish() -> None:
+            history = progress.history(child.prompt, ended.outcome)
+            await self._finish(progress.recorded(replace(bare, history=history)))
+
+        try:
+            assert child.beginning is not None
+            await asyncio.shield(child.beginning)
+            if not await _stored_or_logged(finish, facts):
+                # What the agent gave back may be what met a bug.
+                await _stored_or_logged(lambda: self._finish(bare), facts)
+        except NeverBegan:
+            return
+        session = {child.run.session}
+        await until_available(lambda: self._store.release_sessions(self._node(), session))
+
+    async def _finish(self, end: RunEnd) -> None:
+        await self._store.finish_run(end, node=self._node())
+
+
+class RunChildren:
+    """Implements ``ports.tools.Children`` for one run."""
+
+    def __init__(self, runs: ChildRuns, asker: Asker) -> None:
+        self._runs = runs
+        self._asker = asker
+
+    async def subagent(self, prompt: str) -> str:
+        """Ask for a subagent and wait for it."""
+        asker, trigger = self._asker, Trigger.SUBAGENT
+        child = await self._runs.ask(asker, trigger, asker.agent, prompt, None)
+        return await self._runs.wait(child)
+
+    async def spawn(self, prompt: str, label: str) -> RunId | None:
+        """Ask for a subagent whose result is told in the chat."""
+        asker, trigger = self._asker, Trigger.SUBAGENT
+        if asker.chat is None:
+            return None
+        child = await self._runs.ask(asker, trigger, asker.agent, prompt, label)
+        return child.id
+
+    async def delegate(self, agent: AgentName, prompt: str) -> str:
+        """Ask another agent and wait for it."""
+        child = await self._runs.ask(self._asker, Trigger.DELEGATE, agent, prompt, None)
+        return await self._runs.wait(child)
+
+
+async def _stored_or_logged(
+    operation: Callable[[], Awaitable[object]], facts: Mapping[str, object]
+) -> bool:
+    """Whether it was stored. Waits for the database; raises ``Fenced`` and ``NeverBegan``.
+
+    A boundary: a bug that the end of a child meets must not let its parent wait for ever.
+    """
+    try:
+        await until_available(operation)
+    except (Fenced, NeverBegan):
+        raise
+    except Exception:
+        log.exception("run_end_not_stored", extra=facts)
+        return False
+    return True
+
+
+def _hear_nothing(event: AgentEvent) -> None:
+    """Nobody watches a child while it works."""
+
+
+def _done(child: Child, ended: Ending, error: BaseException | None) -> Done:
+    result = child.progress.result
+    if ended.outcome is Outcome.COMPLETED and result is not None:
+        files = [file.path for file in result.files]
+        return Done(ended.outcome, texts.with_files(result.text, files))
+    friendly = error.friendly if isinstance(error, AgentError) else ""
+    return Done(ended.outcome, texts.child_failed(ended, friendly, child.progress.text))

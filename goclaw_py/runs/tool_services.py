@@ -1,0 +1,146 @@
+"""What the tools of a run do to chats and conversations: messages sent, facts kept."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from goclaw_py.chats.session_settings import Policies
+from goclaw_py.common.text import is_blank
+from goclaw_py.delivery import texts
+from goclaw_py.delivery.ok_token import HEARTBEAT_OK, without_token
+from goclaw_py.delivery.places import where_read
+from goclaw_py.model.errors import StoreError, ToolFailed
+from goclaw_py.model.ids import AgentName, RunId, SessionKey
+from goclaw_py.model.messages import OutboundMessage, PeerKind, Target
+from goclaw_py.model.outcomes import Outcome, Trigger
+from goclaw_py.model.session_keys import chat_session
+from goclaw_py.ports.agent import HistoryEntry, Role
+from goclaw_py.ports.channel import Channel
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import NewRun, Place, Store
+
+log = logging.getLogger(__name__)
+
+_SPOKEN_TO: Final = frozenset({Trigger.CHAT, Trigger.API})
+"""Somebody has spoken to such a run, and may have asked about the token."""
+
+_AWAY = "the database is away; try again later"
+
+
+def sessions_of(agent: AgentName, target: Target) -> list[SessionKey]:
+    """The sessions in which an agent may know a chat, with whomever that is."""
+    return [chat_session(agent, target, peer) for peer in PeerKind]
+
+
+class Mail:
+    """Sends messages on behalf of runs (SPEC AGENT-6, AGENT-7).
+
+    Args:
+        may_speak: Whether a run works and has not been stopped.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        channels: Mapping[Place, Channel],
+        policies: Policies,
+        may_speak: Callable[[RunId], bool],
+    ) -> None:
+        self._may_speak = may_speak
+        self._store = store
+        self._clock = clock
+        self._channels = channels
+        self._policies = policies
+
+    def of(self, run: NewRun) -> RunPost:
+        """The post of one run."""
+        return RunPost(self, run)
+
+    async def send(self, run: NewRun, target: Target, text: str) -> None:
+        """See ``ports.tools.Post``."""
+        text = _sendable(run, text)
+        channel = self._channels.get((target.channel, target.account))
+        if channel is None:
+            raise ToolFailed(f"there is no channel {target.channel} ({target.account}) here")
+        now = self._clock.now()
+        say = [
+            OutboundMessage(target, part, run_id=run.id, rich=True) for part in channel.parts(text)
+        ]
+        if not self._may_speak(run.id):
+            raise ToolFailed("you were stopped; nothing was sent")
+        try:
+            await self._store.settle([], Outcome.COMPLETED, now=now, say=say)
+        except StoreError as error:
+            raise ToolFailed("the database is away; nobody knows whether it is sent") from error
+        try:
+            await self._remember(run, target, text)
+        except StoreError as error:
+            # It is sent all the same; to fail now would have it sent twice.
+            log.warning("history_not_updated", extra={"error": str(error), "run_id": run.id})
+        log.info("run_sent_message", extra={"run_id": run.id, "channel": target.channel})
+
+    async def _remember(self, run: NewRun, target: Target, text: str) -> None:
+        """Write it into the history of that chat, so that an answer to it is understood."""
+        agent = self._policies.rules(target).agent
+        entry = HistoryEntry(Role.ASSISTANT, texts.sent_from(run.session, text))
+        for session in sessions_of(agent, await where_read(self._store, target)):
+            # The run's own history tells that it called the tool. A session that was never
+            # spoken in does not exist, and nothing is noted in it.
+            if session != run.session:
+                await self._store.note(session, entry, rows=(), now=self._clock.now())
+
+
+def _sendable(run: NewRun, text: str) -> str:
+    """What a run may send of a text (SPEC HB-6). Raises ``ToolFailed`` if that is nothing."""
+    if run.trigger in _SPOKEN_TO:
+        return text
+    cleaned = without_token(text)
+    if cleaned != text and is_blank(cleaned):
+        raise ToolFailed(f"{HEARTBEAT_OK} is never sent to a chat; nothing was sent")
+    return cleaned
+
+
+@dataclass(frozen=True, slots=True)
+class RunPost:
+    """Implements ``ports.tools.Post``."""
+
+    mail: Mail
+    run: NewRun
+
+    async def send(self, target: Target, text: str) -> None:
+        """Send on behalf of the run."""
+        await self.mail.send(self.run, target, text)
+
+
+class SessionPins:
+    """Implements ``ports.tools.Pins`` for one run.
+
+    Args:
+        turns: Held while facts are changed: runs of a group work at the same time.
+    """
+
+    def __init__(self, store: Store, turns: asyncio.Lock, run: NewRun) -> None:
+        self._store = store
+        self._turns = turns
+        self._run = run
+
+    async def change(self, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> tuple[str, ...]:
+        """Read, change and store the facts of the run's conversation."""
+        run = self._run
+        try:
+            async with self._turns:
+                session = await self._store.session(run.session)
+                if session is None:
+                    raise ToolFailed("this conversation has moved to another place; try again")
+                pinned = change(session.pinned)
+                kept = await self._store.pin(run.session, pinned, run=run.id)
+        except StoreError as error:
+            raise ToolFailed(_AWAY) from error
+        if not kept:
+            raise ToolFailed("this conversation was begun anew; nothing was changed")
+        return pinned

@@ -1,0 +1,44 @@
+"""Those who trace runs, as the runtime sees them (SPEC OPS-5). Imports nothing that costs time."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol
+
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.outcomes import Ending
+from goclaw_py.ports.agent import LoopEvent
+from goclaw_py.ports.store import NewRun
+from goclaw_py.runs.run_recorder import Progress
+
+
+class Spans(Protocol):
+    """Is told what runs do. Never blocks, never raises."""
+
+    def work(self, run: NewRun) -> AbstractContextManager[None]:
+        """A run begins its work, which is done while this is open, in the task that opened it."""
+
+    def hear(self, run_id: RunId, event: LoopEvent) -> None:
+        """The agent loop of a run reports something."""
+
+    def ended(self, ended: Ending, progress: Progress, error: BaseException | None) -> None:
+        """The end of a run is decided. It may never have begun its work, or still be at it."""
+
+
+class NoSpans:
+    """Nobody traces them."""
+
+    def work(self, run: NewRun) -> AbstractContextManager[None]:
+        """Nothing is opened."""
+        del run
+        return nullcontext()
+
+    def hear(self, run_id: RunId, event: LoopEvent) -> None:
+        """Nothing is noted."""
+
+    def ended(self, ended: Ending, progress: Progress, error: BaseException | None) -> None:
+        """Nothing is open."""
+
+
+NO_SPANS = NoSpans()
+"""See ``NoSpans``."""

@@ -1,1 +1,0 @@
-"""Level 3: asyncio shells around the core."""

@@ -1,0 +1,197 @@
+"""Where a new request goes: into another one, the debounce buffer, its session, or nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.scheduler.child_runs import Nesting, host_of, patient, refusal, where_stuck
+from goclaw_py.scheduler.debounce import CUT_WINDOW_S, Burst
+from goclaw_py.scheduler.models import Lane, Mode, Request, SessionQueue
+from goclaw_py.scheduler.state_machine import Machine
+from goclaw_py.scheduler.states import QUEUED, READY
+from goclaw_py.scheduler.views import RunState
+
+
+class Intake:
+    """Lets requests in. The lane is open and the id is new."""
+
+    __slots__ = ("_machine", "_nesting")
+
+    def __init__(self, machine: Machine, nesting: Nesting) -> None:
+        self._machine = machine
+        self._nesting = nesting
+
+    # ------------------------------------------------------------------ messages
+
+    def message(self, request: Request, lane: Lane, now: float) -> None:
+        """A message of somebody, which may belong to one that waits."""
+        machine = self._machine
+        burst = machine.collector.find(request.session, request.sender)
+        if burst is not None and not burst.leader.has_room_for(request):
+            # A full turn waits for nothing more; the message begins the next one.
+            request.overflowed, request.alone = True, burst.leader.alone
+            machine.enqueue(machine.collector.close(burst), now)
+            burst = None
+        if request.policy.mode is Mode.INTERRUPT:
+            self._interrupt(request, lane, burst, now)
+            return
+        if burst is not None:
+            self._prolong(request, burst, now)
+            return
+        session = machine.sessions.get(request.session)
+        if session is not None:
+            into = _joinable(session, request, lane, now)
+            if into is not None and into.has_room_for(request):
+                self._join(request, into, now)
+                return
+            request.overflowed |= into is not None
+        machine.enter(request, lane, now)
+        window_s = _window_s(request)
+        if window_s and (session is None or _goes_on_typing(session, request, now)):
+            machine.collector.begin(request, window_s, now)
+        else:
+            machine.enqueue(request, now)
+
+    def _prolong(self, request: Request, burst: Burst, now: float) -> None:
+        """One more message of an open burst."""
+        machine = self._machine
+        was_cut = burst.leader.cut
+        self._join(request, burst.leader, now)
+        if was_cut and not request.cut and not request.policy.debounce_s:
+            # Only the rest of a text was waited for, and here it is.
+            machine.enqueue(machine.collector.close(burst), now)
+        else:
+            machine.collector.prolong(burst, now)
+
+    def _interrupt(self, request: Request, lane: Lane, burst: Burst | None, now: float) -> None:
+        """A message that goes before all others of its session (SPEC QUEUE-3).
+
+        The rest of a cut text belongs to the message that has interrupted already.
+        """
+        machine = self._machine
+        session = machine.sessions.get(request.session)
+        goes_on = request.cut and bool(request.sender)
+        follows = request.alone or (burst is not None and burst.leader.alone)
+        if session is not None and not follows:
+            self._make_way(session, now)
+        if burst is None:
+            leader = request
+            machine.enter(request, lane, now)
+            if goes_on:
+                machine.collector.begin(request, _window_s(request), now)
+        else:
+            leader = burst.leader
+            self._join(request, leader, now)
+            if goes_on:
+                machine.collector.prolong(burst, now)
+            else:
+                machine.collector.close(burst)
+        leader.alone = True
+        if not goes_on:
+            machine.enqueue(leader, now)
+
+    def _make_way(self, session: SessionQueue, now: float) -> None:
+        """Drop what waits in a session and cancel what runs."""
+        cut, reason = self._machine.cut, Reason.NEWER_MESSAGE
+        active = list(session.active.values())
+        waiting = [*session.waiting, *(r for r in active if r.waits)]
+        cut(waiting, Outcome.DROPPED, reason, now)
+        cut(active, Outcome.CANCELLED, reason, now)
+
+    def _join(self, request: Request, into: Request, now: float) -> None:
+        into.last_at = now
+        into.cut = request.cut
+        self._machine.join(request, into)
+
+    # ------------------------------------------------------------------ children
+
+    def child(self, request: Request, parent_id: RunId, lane: Lane, now: float) -> None:
+        """A request that a run has made (SPEC LANE-8). It neither joins another nor is joined."""
+        machine = self._machine
+        parent = machine.requests.get(parent_id)
+        reason = refusal(parent, self._nesting)
+        if parent is None or reason is not None:
+            machine.refuse(request, reason)
+            return
+        machine.enter(request, lane, now)
+        machine.adopt(request, parent)
+        if request.awaited and not self._find_slot(request, parent):
+            machine.end(request, Outcome.REJECTED, Reason.WAITS_FOR_ITSELF, now)
+        else:
+            machine.enqueue(request, now)
+
+    def _find_slot(self, request: Request, parent: Request) -> bool:
+        """Decide in whose slot an awaited child runs; False if it could never start."""
+        machine = self._machine
+        assert request.family is not None
+        waiting = patient(request)
+        if any(ancestor.agent == request.agent for ancestor in waiting):
+            request.slots = machine.unlimited  # that one does nothing meanwhile
+        request.family.host = host_of(request)
+        where = self._where_stuck(request)
+        if where is READY:
+            machine.has_less_room = True  # its parent's guest may be the one that is stuck
+            request.family.host = parent
+        return where is not QUEUED
+
+    def unblock(self, now: float) -> None:
+        """There is less room than before: let no child wait for the run that waits for it."""
+        machine = self._machine
+        while stuck := [r for r in machine.awaited.values() if self._is_stuck(r)]:
+            # First one that would start if its family ended: the others may wait for that one.
+            stuck.sort(key=lambda request: self._where_stuck(request, patient(request)) is not None)
+            if not any(self._get_unstuck(request, now) for request in stuck):
+                break
+        machine.has_less_room = False
+
+    def _is_stuck(self, request: Request) -> bool:
+        """Whether somebody waits in vain for a request to start."""
+        waited_for = request.waits and bool(patient(request))
+        return waited_for and self._where_stuck(request) is not None
+
+    def _where_stuck(self, request: Request, ends: Iterable[Request] = ()) -> RunState | None:
+        machine = self._machine
+        return where_stuck(request, machine.requests.values(), machine.sessions, ends)
+
+    def _get_unstuck(self, request: Request, now: float) -> bool:
+        """Give up a child that is stuck, or seat it inside its parent; whether that helped."""
+        machine = self._machine
+        assert request.family is not None
+        parent = request.family.ancestors[0]
+        if self._where_stuck(request) is QUEUED:
+            machine.end(request, Outcome.REJECTED, Reason.WAITS_FOR_ITSELF, now)
+        elif request.family.host is not parent:
+            machine.slots.seat_inside(request, parent, now)
+        else:
+            return False
+        return True
+
+
+def _joinable(session: SessionQueue, request: Request, lane: Lane, now: float) -> Request | None:
+    """The sender's last waiting request, if this message belongs to it (SPEC QUEUE-6)."""
+    into = session.last_waiting_of(request.sender)
+    if into is None or into.place is not lane:
+        return None
+    window_s = request.policy.debounce_s
+    return into if into.cut or (window_s and now - into.last_at <= window_s) else None
+
+
+def _goes_on_typing(session: SessionQueue, request: Request, now: float) -> bool:
+    """Whether a message that joins none continues what its sender is typing (SPEC QUEUE-6).
+
+    Then more of it may come at once. If it did not wait for that, each short run would be followed
+    by one for the few messages that came meanwhile.
+    """
+    if request.cut or request.overflowed:
+        return True
+    last_at = session.last_active_at(request.sender)
+    return last_at is not None and now - last_at <= request.policy.debounce_s
+
+
+def _window_s(request: Request) -> float:
+    """How long to wait for more of the same sender; 0 is not at all."""
+    if request.cut:
+        return max(request.policy.debounce_s, CUT_WINDOW_S)
+    return request.policy.debounce_s

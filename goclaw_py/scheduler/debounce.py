@@ -1,0 +1,124 @@
+"""A burst of messages becomes one (debounce, SPEC QUEUE-6).
+
+Deadlines are lazy: a message that prolongs a burst only moves its end; the burst is looked at again
+when its timer, set for an earlier end, falls due. So prolonging costs no timer.
+"""
+
+from __future__ import annotations
+
+from goclaw_py.model.ids import SessionKey
+from goclaw_py.scheduler.models import Request
+from goclaw_py.scheduler.timer_heap import Timers
+
+MAX_WINDOWS = 4
+"""A steady typist is served after this many windows."""
+
+CUT_WINDOW_S = 1.0
+"""How long the rest of a text that the channel cut is waited for, at least."""
+
+
+class Burst:
+    """Messages of one sender in one session that are still coming in; ``leader`` collects them."""
+
+    __slots__ = ("ends_at", "latest_at", "leader", "next", "open", "timer_at", "window_s")
+
+    def __init__(self, leader: Request, window_s: float, now: float) -> None:
+        self.leader = leader
+        self.window_s = window_s
+        self.latest_at = now + MAX_WINDOWS * window_s
+        self.ends_at = now + window_s
+        self.timer_at = self.ends_at
+        self.open = True
+        self.next: Burst | None = None
+        """The next burst of the session, by another sender."""
+
+
+class Collector:
+    """The open bursts, at most one for each (session, sender)."""
+
+    __slots__ = ("_sessions", "timers")
+
+    def __init__(self) -> None:
+        # Nearly all sessions have one sender who types: a chain costs less than a dict for each.
+        self._sessions: dict[SessionKey, Burst] = {}
+        self.timers: Timers[Burst] = Timers(_is_open)
+
+    def begin(self, leader: Request, window_s: float, now: float) -> None:
+        """Open a burst with its first message. There must be none of this sender."""
+        burst = Burst(leader, window_s, now)
+        earlier = self.of(leader.session)
+        if earlier:
+            earlier[-1].next = burst
+        else:
+            self._sessions[leader.session] = burst
+        self._set_timer(burst)
+
+    def find(self, session: SessionKey, sender: str) -> Burst | None:
+        """The open burst of this sender."""
+        burst = self._sessions.get(session)
+        while burst is not None and burst.leader.sender != sender:
+            burst = burst.next
+        return burst
+
+    def prolong(self, burst: Burst, now: float) -> None:
+        """One more message came: wait for the window again, within the bound.
+
+        A piece of a cut text always gets a whole window for its rest: the bound exists for people
+        who type on and on, and a text ends.
+        """
+        if burst.leader.cut:
+            burst.ends_at = now + max(burst.window_s, CUT_WINDOW_S)
+            return
+        burst.ends_at = min(now + burst.window_s, burst.latest_at)
+        # The bound may lie before the end for which the timer was set last.
+        if burst.ends_at < burst.timer_at:
+            self._set_timer(burst)
+
+    def close(self, burst: Burst) -> Request:
+        """End a burst early or in time, and give its leader."""
+        burst.open = False
+        self.timers.retire()
+        leader = burst.leader
+        left = [other for other in self.of(leader.session) if other is not burst]
+        for other, following in zip(left, [*left[1:], None], strict=False):
+            other.next = following
+        if left:
+            self._sessions[leader.session] = left[0]
+        else:
+            del self._sessions[leader.session]
+        return leader
+
+    def of(self, session: SessionKey) -> list[Burst]:
+        """The open bursts of a session, oldest first."""
+        bursts: list[Burst] = []
+        burst = self._sessions.get(session)
+        while burst is not None:
+            bursts.append(burst)
+            burst = burst.next
+        return bursts
+
+    def all(self) -> list[Burst]:
+        """Every open burst."""
+        return [burst for session in self._sessions for burst in self.of(session)]
+
+    def pop_due(self, now: float) -> Request | None:
+        """Close the next burst whose end has come and give its leader, or None."""
+        while (burst := self.timers.pop_due(now)) is not None:
+            # After a late call too: the burst that ended first goes first.
+            if burst.ends_at > min(now, burst.timer_at):
+                self._set_timer(burst)
+            else:
+                return self.close(burst)
+        return None
+
+    def next_at(self) -> float | None:
+        """When to look again. It may be early: prolonged bursts are found out then."""
+        return self.timers.next_at()
+
+    def _set_timer(self, burst: Burst) -> None:
+        burst.timer_at = burst.ends_at
+        self.timers.add(burst.ends_at, burst)
+
+
+def _is_open(burst: Burst) -> bool:
+    return burst.open

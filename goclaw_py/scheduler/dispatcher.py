@@ -1,0 +1,285 @@
+"""The asyncio shell of the scheduler: effects become tasks, ends of tasks become inputs.
+
+Everything here is synchronous but the tasks themselves. A ``/stop`` is one call chain down to
+``task.cancel()``, with no lock, queue or await in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Set
+from functools import partial
+from typing import Protocol, assert_never
+
+from goclaw_py.common.log_context import work_on
+from goclaw_py.model.ids import LaneName, RunId, SessionKey
+from goclaw_py.model.outcomes import Ending, Outcome, Reason
+from goclaw_py.scheduler.effects import Cancel, Effect, Ended, Join, Offer, SlowWait, Start
+from goclaw_py.scheduler.loop_timer import Alarm
+from goclaw_py.scheduler.models import QueuePolicy, Request
+from goclaw_py.scheduler.scheduler import Scheduler
+from goclaw_py.scheduler.state_machine import Stop
+from goclaw_py.scheduler.views import LaneLoad, LaneView, RunState, RunView
+
+log = logging.getLogger(__name__)
+
+_NAMED = 10
+"""How many occupants of a lane a log line names."""
+
+
+class Host(Protocol):
+    """Whose work the dispatcher runs."""
+
+    async def work(self, run_id: RunId) -> None:
+        """Do the run's work. Returning is completion, raising is failure."""
+
+    async def record(self, ended: Ending, error: BaseException | None) -> None:
+        """Store how a request ended. The run's slots stay taken until this returns."""
+
+    def joined(self, request_id: RunId, into: RunId) -> None:
+        """A request became part of another one, which has not started or has taken it in."""
+
+    def offered(self, request_id: RunId, run_id: RunId) -> None:
+        """A run may take in a request that waits: see ``Dispatcher.take_in``."""
+
+
+class RunExited(Exception):
+    """A run called for the end of the whole process; that is its own failure, nothing more."""
+
+
+class Dispatcher:
+    """Runs what the scheduler decides. Lives in one event loop."""
+
+    def __init__(self, scheduler: Scheduler, host: Host) -> None:
+        self._scheduler = scheduler
+        self._host = host
+        self._loop = asyncio.get_running_loop()
+        self._tasks: dict[RunId, asyncio.Task[None]] = {}
+        self._records: dict[RunId, asyncio.Task[None]] = {}
+        self._alarm = Alarm(self._loop, self._on_alarm)
+        self._changed = asyncio.Event()
+        self._on_change: Callable[[], None] | None = None
+
+    def tell_changes(self, on_change: Callable[[], None]) -> None:
+        """Call ``on_change`` whenever something may have begun, ended or left."""
+        self._on_change = on_change
+
+    # ------------------------------------------------------------------ inputs
+
+    def submit(self, request: Request) -> None:
+        """Take a request; see ``Scheduler.submit``."""
+        self._carry_out(self._scheduler.submit(request, self._loop.time()))
+
+    def take_in(self, request_id: RunId, run_id: RunId) -> None:
+        """A run takes in a message that was offered to it; ``Host.joined`` comes if it may."""
+        self._carry_out(self._scheduler.take_in(request_id, run_id, self._loop.time()))
+
+    def resize_lane(self, name: LaneName, concurrency: int) -> None:
+        """Give a lane another size (SPEC LANE-9). Raises ``UnknownLane``."""
+        self._carry_out(self._scheduler.resize(name, concurrency, self._loop.time()))
+
+    def grant(self, name: LaneName, places: int, elsewhere: int) -> None:
+        """Let so many more runs work in a shared lane, of which others have some (SPEC NODE-2)."""
+        self._carry_out(self._scheduler.grant(name, places, elsewhere, self._loop.time()))
+
+    def set_concurrency(self, session: SessionKey, concurrency: int) -> None:
+        """Let so many runs of a session work at once (SPEC QUEUE-7)."""
+        self._carry_out(self._scheduler.set_concurrency(session, concurrency, self._loop.time()))
+
+    def stop_oldest(self, session: SessionKey, sender: str | None = None) -> Stop:
+        """``/stop``: takes effect before this returns."""
+        return self._stopped(self._scheduler.stop_oldest(session, self._loop.time(), sender))
+
+    def stop_all(self, session: SessionKey, sender: str | None = None) -> Stop:
+        """``/stopall``: takes effect before this returns."""
+        return self._stopped(self._scheduler.stop_all(session, self._loop.time(), sender))
+
+    def stop_one(self, run_id: RunId, sender: str | None = None) -> Stop:
+        """``/stop`` of one request; takes effect before this returns."""
+        return self._stopped(self._scheduler.stop_one(run_id, self._loop.time(), sender))
+
+    def fail(self, run_id: RunId, reason: Reason) -> None:
+        """End a run as failed, with the children that it waits for; before this returns."""
+        self._carry_out(self._scheduler.fail(run_id, reason, self._loop.time()))
+
+    def give_back(self, requests: Set[RunId]) -> list[RunId]:
+        """Cut off those of some requests that wait; returns which these are."""
+        effects = self._scheduler.release_waiting(requests, self._loop.time())
+        self._carry_out(effects)
+        return [effect.request.id for effect in effects if isinstance(effect, Ended)]
+
+    def interrupt(self) -> None:
+        """Cut everything off: this node owns nothing any more. New requests are still taken."""
+        self._carry_out(self._scheduler.interrupt_all(self._loop.time()))
+
+    async def drain(self, wait_s: float, hurry: asyncio.Event) -> None:
+        """Stop taking requests, give runs ``wait_s`` seconds to end, then interrupt the rest.
+
+        Setting ``hurry`` cuts the wait short. Returns when every run has ended or been abandoned
+        and every outcome is stored.
+        """
+        self._scheduler.drain()
+        self._carry_out(self._scheduler.release_waiting(None, self._loop.time()))
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._until_idle_or(hurry)
+        except TimeoutError:
+            log.info("drain_timed_out", extra={"runs": len(self._tasks)})
+        self._carry_out(self._scheduler.interrupt_all(self._loop.time()))
+        while self._live_tasks() or self._records:
+            self._changed.clear()
+            await self._changed.wait()
+
+    # ------------------------------------------------------------------ looking
+
+    def is_running(self, run_id: RunId) -> bool:
+        """Whether a run works and may speak: not stopped, not abandoned, not ended."""
+        return self._scheduler.state(run_id) is RunState.RUNNING
+
+    def state(self, run_id: RunId) -> RunState:
+        """Where a request is on its way; DONE if it is not known."""
+        return self._scheduler.state(run_id)
+
+    def has_session(self, key: SessionKey) -> bool:
+        """Whether anything of a session runs, waits or is being collected."""
+        return self._scheduler.has_session(key)
+
+    def lane_load(self, name: LaneName) -> LaneLoad:
+        """How much is asked of a lane now. Raises ``UnknownLane``."""
+        return self._scheduler.lane_load(name)
+
+    def lanes(self) -> tuple[LaneView, ...]:
+        """All lanes."""
+        return self._scheduler.lanes()
+
+    def runs(self) -> tuple[RunView, ...]:
+        """All requests that are not done."""
+        return self._scheduler.runs(self._loop.time())
+
+    def policy(self, session: SessionKey) -> QueuePolicy | None:
+        """How the newest request of a session queues, while there is one."""
+        return self._scheduler.policy(session)
+
+    @property
+    def draining(self) -> bool:
+        """Whether no more requests are taken."""
+        return self._scheduler.draining
+
+    # ------------------------------------------------------------------ inside
+
+    def _stopped(self, stop: Stop) -> Stop:
+        self._carry_out(stop.effects)
+        return stop
+
+    def _carry_out(self, effects: list[Effect], error: BaseException | None = None) -> None:
+        for effect in effects:
+            match effect:
+                case Start(request):
+                    self._start(request)
+                case Cancel(request):
+                    self._tasks[request.id].cancel()
+                case Join(request, into):
+                    self._host.joined(request.id, into.id)
+                case Offer(request, run):
+                    self._host.offered(request.id, run.id)
+                case Ended():
+                    self._record(effect, error)
+                case SlowWait():
+                    tell_slow_wait(effect)
+                case _:
+                    assert_never(effect)
+        self._alarm.set(self._scheduler.next_timer())
+        if self._on_change is not None:
+            self._on_change()
+
+    def _start(self, request: Request) -> None:
+        run_id = request.id
+        task = self._loop.create_task(self._work(request), name=f"run {run_id}")
+        self._tasks[run_id] = task
+        # A task cancelled before its first step never enters its ``try``, so ``finally`` would
+        # leak the slot. A done-callback always runs.
+        task.add_done_callback(partial(self._on_done, run_id))
+
+    async def _work(self, request: Request) -> None:
+        work_on(run_id=request.id, session=request.session)
+        try:
+            await self._host.work(request.id)
+        except (KeyboardInterrupt, SystemExit) as error:
+            # asyncio would take the whole loop down with it.
+            raise RunExited(repr(error)) from error
+
+    def _on_done(self, run_id: RunId, task: asyncio.Task[None]) -> None:
+        del self._tasks[run_id]
+        error: BaseException | None = None
+        if task.cancelled():
+            outcome = Outcome.CANCELLED
+        else:
+            error = task.exception()
+            outcome = Outcome.COMPLETED if error is None else Outcome.FAILED
+        self._carry_out(self._scheduler.finish(run_id, outcome, self._loop.time()), error)
+        self._changed.set()
+
+    def _record(self, effect: Ended, error: BaseException | None) -> None:
+        request = effect.request
+        ended = Ending(request.id, effect.outcome, effect.reason)
+        recording = self._record_end(request, ended, error)
+        task = self._loop.create_task(recording, name=f"end {request.id}")
+        self._records[request.id] = task
+        task.add_done_callback(partial(self._on_recorded, request))
+
+    async def _record_end(
+        self, request: Request, ended: Ending, error: BaseException | None
+    ) -> None:
+        work_on(run_id=request.id, session=request.session)
+        await self._host.record(ended, error)
+
+    def _on_recorded(self, request: Request, task: asyncio.Task[None]) -> None:
+        run_id = request.id
+        del self._records[run_id]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            facts = {"run_id": run_id, "session": request.session}
+            log.error("run_end_not_stored", extra=facts, exc_info=error)
+        if self._scheduler.state(run_id) is RunState.FINISHING:
+            self._carry_out(self._scheduler.release(run_id, self._loop.time()))
+        self._changed.set()
+
+    def _on_alarm(self) -> None:
+        self._carry_out(self._scheduler.tick(self._loop.time()))
+
+    def _live_tasks(self) -> bool:
+        """Whether a task runs that was not given up."""
+        return any(
+            self._scheduler.state(run_id) is not RunState.ABANDONED for run_id in self._tasks
+        )
+
+    async def _until_idle_or(self, hurry: asyncio.Event) -> None:
+        cut = self._loop.create_task(hurry.wait())
+        try:
+            while (self._live_tasks() or self._records) and not hurry.is_set():
+                self._changed.clear()
+                change = self._loop.create_task(self._changed.wait())
+                await asyncio.wait({cut, change}, return_when=asyncio.FIRST_COMPLETED)
+                change.cancel()
+        finally:
+            cut.cancel()
+
+
+def tell_slow_wait(slow: SlowWait) -> None:
+    """Warn about a run that waits for its lane, with who is in it (SPEC LANE-7)."""
+    # A lane may hold hundreds; how many there are is told by ``active``.
+    inside = [f"{run.id} ({run.session})" for run in slow.occupants[:_NAMED]]
+    log.warning(
+        "lane_wait_slow",
+        extra={
+            "run_id": slow.request.id,
+            "session": slow.request.session,
+            "lane": slow.lane.name,
+            "waited_s": round(slow.waited_s, 1),
+            "concurrency": slow.lane.concurrency,
+            "active": slow.lane.active,
+            **({"active_remote": slow.lane.elsewhere} if slow.lane.shared else {}),
+            "waiting": slow.lane.waiting,
+            "occupants": inside,
+        },
+    )

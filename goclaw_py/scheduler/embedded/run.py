@@ -1,0 +1,200 @@
+"""One submission to the scheduler as a library, and how it may end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator
+from contextvars import Context
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypedDict, TypeVar, cast
+
+from goclaw_py.model.errors import GoclawError
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.scheduler.embedded.failures import Failure
+from goclaw_py.scheduler.models import QueuePolicy, Request
+
+M = TypeVar("M")
+"""What is submitted."""
+R = TypeVar("R")
+"""What the work returns."""
+
+
+class NotCompleted(GoclawError):
+    """The run has no result: it was stopped, dropped, rejected, timed out or given up.
+
+    ``reason`` is None if the work raised ``CancelledError`` and nobody had stopped it.
+    """
+
+    def __init__(self, run_id: str, outcome: Outcome, reason: Reason | None) -> None:
+        why = f" ({reason})" if reason else ""
+        advice = _ADVICE.get(reason)
+        super().__init__(f"run {run_id} ended {outcome}{why}" + (f": {advice}" if advice else ""))
+        self.run_id = run_id
+        self.outcome = outcome
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[NotCompleted], tuple[str, Outcome, Reason | None]]:
+        return type(self), (self.run_id, self.outcome, self.reason)
+
+
+class QueueDropped(NotCompleted):
+    """It waited, and a newer message took its place (SPEC QUEUE-5)."""
+
+
+class QueueFull(NotCompleted):
+    """Too much was waiting in its session already (SPEC QUEUE-5)."""
+
+
+class WouldDeadlock(GoclawError):
+    """A run awaits something that cannot come before it has ended itself."""
+
+
+_ADVICE: dict[Reason | None, str] = {
+    Reason.QUEUE_FULL: "the session's QueuePolicy.capacity is used up; submit it later",
+    Reason.DRAINING: "the scheduler is closed; make a new one",
+    Reason.LANE_CLOSED: "its lane is closed; submit it to another one",
+    Reason.PARENT_ENDED: "its parent works no more; submit children while it does",
+    Reason.TOO_DEEP: "runs may nest no deeper; do this work in the run itself",
+    Reason.TOO_MANY_CHILDREN: "its parent has too many at once; wait for some of them first",
+    Reason.WAITS_FOR_ITSELF: "those who wait for it hold its session or agent; use another one",
+}
+
+
+class Options(TypedDict, total=False):
+    """What may be said about one submission; see ``scheduler.models.Request`` for the rules."""
+
+    sender: str
+    """Whose messages become one when they come quickly (``QueuePolicy.debounce_s``)."""
+    policy: QueuePolicy
+    """In place of the scheduler's."""
+    agent: str
+    """Whose ``max_concurrent`` counts."""
+    parent: Run[Any, Any]
+    """The run that asks for this one; a stop of it stops both."""
+    awaited: bool
+    """The parent works no further until this one has ended, so it lends it its slot."""
+    deadline_s: float | None
+    """Counts from now."""
+    run_timeout_s: float | None
+    """Counts from its start."""
+    context: Context
+    """It works in a copy of this one; ``contextvars.copy_context()`` is the caller's."""
+
+
+@dataclass(slots=True)
+class More(Generic[M, R]):
+    """What few runs have: messages that joined them, and runs that they may take in."""
+
+    messages: list[M] = field(default_factory=list)
+    offered: list[Run[M, R]] = field(default_factory=list)
+
+
+class Wait(Protocol):
+    """One run's wait for another one."""
+
+    def end(self) -> None:
+        """The wait is over, one way or another."""
+
+
+class Keeper(Protocol):
+    """Whose run it is."""
+
+    def begin_wait(self, run: Run[Any, Any], waiter: asyncio.Future[None]) -> Wait | None:
+        """Know that the current task is about to wait for a run; None if it belongs to no run.
+
+        Raises ``WouldDeadlock`` if it would wait for ever, and ``RuntimeError`` in another loop.
+        """
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Run(Request, Generic[M, R]):
+    """One submission; await it for what the work returned.
+
+    Awaiting raises what the work raised, or ``NotCompleted``; cancelling who awaits does not stop
+    the run. ``state`` tells where it is: work that goes on after its cancellation can see there
+    that it no longer counts. ``reason`` tells why it ended otherwise than by its own work.
+    """
+
+    into: Run[M, R] | None = field(default=None, init=False)
+    """What it became a part of (modes ``collect`` and ``steer``, debounce), with all its ends."""
+
+    # The rest is the scheduler's. What has no default is set later, which saves time.
+    message: M = field(init=False)
+    keeper: Keeper = field(init=False)
+    context: Context | None = field(default=None, init=False)
+    """In a copy of which it works, if not that of the scheduler."""
+    task: asyncio.Task[None] | None = field(default=None, init=False)
+    """While it works."""
+    ended: Outcome | None = field(default=None, init=False)
+    result: R | Failure = field(init=False)
+    """There is one if the outcome is ``completed`` or ``failed``."""
+    waiters: list[asyncio.Future[None]] | None = field(default=None, init=False)
+    more: More[M, R] | None = field(default=None, init=False)
+
+    @property
+    def messages(self) -> list[M]:
+        """What it is to work on: its own message, then those that joined it, in order."""
+        return [self.message, *(self.more.messages if self.more else ())]
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """None until it has ended. What joined another run shares the outcome of that one."""
+        return self.whole().ended
+
+    @property
+    def error(self) -> BaseException | None:
+        """What the work raised, if the outcome is ``failed``."""
+        run = self.whole()
+        return cast("Failure", run.result).error if run.ended is Outcome.FAILED else None
+
+    def __await__(self) -> Generator[Any, None, R]:
+        """Wait for the end. Raises ``WouldDeadlock`` in a run for whose end this one waits."""
+        run = self.whole()
+        while run.ended is None:
+            yield from run.wait()
+            run = run.whole()
+        if run.ended is Outcome.COMPLETED:
+            return cast("R", run.result)
+        if run.ended is Outcome.FAILED:
+            raise cast("Failure", run.result).again()
+        kind = _ERRORS.get(run.reason, NotCompleted)
+        raise kind(run.id, run.ended, run.reason)
+
+    def __repr__(self) -> str:
+        where = f"joined {self.into.id}" if self.into is not None else self.ended or self.state
+        return f"<Run {self.id} of {self.session!r}: {where}>"
+
+    def whole(self) -> Run[M, R]:
+        """The run that it is a part of in the end, or itself."""
+        run = self
+        while run.into is not None:
+            run = run.into
+        return run
+
+    def wait(self) -> Generator[Any, None, None]:
+        """Wait until it has ended or has joined another one."""
+        waiter = asyncio.get_running_loop().create_future()
+        inner = self.keeper.begin_wait(self, waiter)
+        if self.waiters is None:
+            self.waiters = []
+        self.waiters.append(waiter)
+        try:
+            yield from waiter
+        finally:
+            if inner is not None:
+                inner.end()
+            if self.waiters and waiter in self.waiters:
+                self.waiters.remove(waiter)  # not woken: who awaits goes away
+
+    def wake(self) -> None:
+        """Let those who await it look again."""
+        waiters, self.waiters = self.waiters, None
+        for waiter in waiters or ():
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+_ERRORS: dict[Reason | None, type[NotCompleted]] = {
+    Reason.QUEUE_DROPPED: QueueDropped,
+    Reason.QUEUE_FULL: QueueFull,
+}

@@ -1,0 +1,49 @@
+"""The dispatcher has one host; runs have several owners: turns of chats, children of runs."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.outcomes import Ending
+from goclaw_py.scheduler.dispatcher import Host
+
+
+class Owner(Host, Protocol):
+    """A host that knows which runs are its own."""
+
+    def owns(self, run_id: RunId) -> bool:
+        """Whether this request is its own and its end is not stored yet."""
+
+
+class Hosts:
+    """Hands what the dispatcher says to whom it concerns.
+
+    Args:
+        owners: Asked in this order; what none of them owns belongs to the last.
+    """
+
+    def __init__(self, *owners: Owner) -> None:
+        self._owners = owners
+
+    async def work(self, run_id: RunId) -> None:
+        """Do the run's work."""
+        await self._of(run_id).work(run_id)
+
+    async def record(self, ended: Ending, error: BaseException | None) -> None:
+        """Store how a request ended."""
+        await self._of(ended.run_id).record(ended, error)
+
+    def joined(self, request_id: RunId, into: RunId) -> None:
+        """Only messages of chats join others."""
+        self._of(into).joined(request_id, into)
+
+    def offered(self, request_id: RunId, run_id: RunId) -> None:
+        """Only messages of chats are offered."""
+        self._of(run_id).offered(request_id, run_id)
+
+    def _of(self, run_id: RunId) -> Owner:
+        for owner in self._owners:
+            if owner.owns(run_id):
+                return owner
+        return self._owners[-1]

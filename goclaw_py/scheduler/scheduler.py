@@ -1,0 +1,414 @@
+"""Which request runs when: lanes, session queues, bursts, stops.
+
+Pure: no I/O, no clock, no asyncio. ``now`` is any clock in seconds that never goes back. Methods
+return effects, in the order in which the shell must carry them out; ``next_timer`` tells when to
+call ``tick``. The transitions themselves are in ``scheduler.state_machine``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Set
+from dataclasses import replace
+
+from goclaw_py.model.errors import GoclawError
+from goclaw_py.model.ids import MAIN_LANE, AgentName, LaneName, RunId, SessionKey
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.scheduler.admission import Intake
+from goclaw_py.scheduler.child_runs import DEFAULT_NESTING, Nesting, with_descendants, would_wait
+from goclaw_py.scheduler.effects import Effect
+from goclaw_py.scheduler.models import Lane, Mode, QueuePolicy, Request, check_count, check_type
+from goclaw_py.scheduler.run_views import run_view
+from goclaw_py.scheduler.state_machine import Machine, Stop
+from goclaw_py.scheduler.states import ABANDONED, FINISHING, QUEUED, RUNNING, STOPPING
+from goclaw_py.scheduler.views import LaneLoad, LaneView, RunState, RunView
+
+DEFAULT_LANES: Mapping[LaneName, int] = {
+    MAIN_LANE: 2,
+    LaneName("subagent"): 4,
+    LaneName("delegate"): 100,
+    LaneName("cron"): 1,
+}
+
+
+MAX_LIMIT_S = 1e308
+"""The longest time limit: adding it to any clock gives a number that is not infinite."""
+
+
+class DuplicateRequest(GoclawError):
+    """A live request has this id already; the second one was not taken."""
+
+
+class UnknownLane(GoclawError):
+    """No lane has this name."""
+
+
+class Scheduler:
+    """Decides which request runs when.
+
+    Args:
+        lanes: Concurrency by lane name; the default lanes are always there.
+        agents: How many runs of an agent may work at once; agents not named have no limit.
+        cancel_grace_s: How long a cancelled run may take to end before it is abandoned.
+        nesting: How far runs may ask for other runs.
+        shared: Lanes whose size is that of all nodes together: see ``grant``.
+    """
+
+    def __init__(
+        self,
+        lanes: Mapping[LaneName, int] | None = None,
+        *,
+        agents: Mapping[AgentName, int] | None = None,
+        cancel_grace_s: float = 10.0,
+        nesting: Nesting = DEFAULT_NESTING,
+        shared: Collection[LaneName] = (),
+    ) -> None:
+        check_type("cancel_grace_s", cancel_grace_s, float | int)
+        if not 0 <= cancel_grace_s <= MAX_LIMIT_S:
+            raise ValueError(f"cancel_grace_s is a number of seconds: {cancel_grace_s!r}")
+        sizes = {**DEFAULT_LANES, **(lanes or {})}
+        made = [Lane(name, size, shared=name in shared) for name, size in sizes.items()]
+        self._machine = Machine(made, agents or {}, cancel_grace_s)
+        self._intake = Intake(self._machine, nesting)
+        self._draining = False
+
+    # ------------------------------------------------------------------ requests
+
+    def submit(self, request: Request, now: float) -> list[Effect]:
+        """Take a request.
+
+        It joins one that waits, goes into the debounce buffer, queues or starts. Raises
+        ``DuplicateRequest`` if a live request has its id or this very object was taken before, and
+        ``ValueError`` for a time limit that is none.
+        """
+        machine = self._machine
+        if request.seq:
+            raise DuplicateRequest(f"request {request.id} is an object that was submitted before")
+        if request.id in machine.requests or request.id in machine.aliases:
+            raise DuplicateRequest(f"request {request.id} was submitted before and is still live")
+        if request.deadline_s is not None or request.run_timeout_s is not None:
+            _check_limits(request)
+        lane = machine.lanes.get(request.lane) or machine.lanes[MAIN_LANE]
+        if self._draining and request.parent is None:  # what runs may end as it would
+            machine.refuse(request, Reason.DRAINING)
+        elif lane.closed:
+            machine.refuse(request, Reason.LANE_CLOSED)
+        elif request.parent is not None:
+            self._intake.child(request, request.parent, lane, now)
+        elif request.sender or request.policy.mode is Mode.INTERRUPT:
+            self._intake.message(request, lane, now)
+        else:
+            machine.enter(request, lane, now)
+            machine.enqueue(request, now)
+        return self._take(now)
+
+    def take_in(self, request_id: RunId, run_id: RunId, now: float) -> list[Effect]:
+        """A run has taken in a message that was offered to it (mode ``steer``, SPEC QUEUE-4).
+
+        Nothing happens, and no ``Join`` comes, if the message waits no more, has no room in the
+        turn, or the run has been stopped: then the run must not use it.
+        """
+        machine = self._machine
+        request, run = machine.requests.get(request_id), machine.requests.get(run_id)
+        if request is None or run is None or run.state is not RUNNING:
+            return []
+        session = machine.sessions.get(run.session)
+        if request.state is not QUEUED or session is None or request not in session.waiting:
+            return []
+        if machine.absorb(request, run):
+            machine.admit(session, now)
+        return self._take(now)
+
+    def finish(self, run_id: RunId, outcome: Outcome, now: float) -> list[Effect]:
+        """The run's task has ended. Decides its outcome; the slots stay taken until ``release``.
+
+        A run that was stopped ends as what stopped it says, whatever its task returned.
+        """
+        request = self._machine.requests.get(run_id)
+        if request is not None:
+            self._machine.finish(request, outcome, now)
+        return self._take(now)
+
+    def release(self, run_id: RunId, now: float) -> list[Effect]:
+        """The outcome is stored: the run's slots go to those who wait."""
+        request = self._machine.requests.get(run_id)
+        if request is not None:
+            self._machine.release(request, now)
+        return self._take(now)
+
+    def finished(self, run_id: RunId, outcome: Outcome, now: float) -> list[Effect]:
+        """``finish`` and ``release`` in one, for shells that store nothing."""
+        machine = self._machine
+        request = machine.requests.get(run_id)
+        if request is not None:
+            machine.finish(request, outcome, now)
+            if request.state is FINISHING:  # not if it had been given up
+                machine.release(request, now)
+        return self._take(now)
+
+    # ------------------------------------------------------------------ stopping
+
+    # With a ``sender`` a stop leaves alone what answers no message of theirs (SPEC CMD-6).
+
+    def stop_oldest(self, session_key: SessionKey, now: float, sender: str | None = None) -> Stop:
+        """Cancel the oldest run, or else the oldest that waits (SPEC QUEUE-8, ``cancel_one``)."""
+        machine = self._machine
+        target = self._oldest(session_key, sender)
+        if target is not None:
+            family = with_descendants(target, machine.kin)
+            return self._cut(family, Outcome.CANCELLED, Reason.STOPPED, now)
+        session = machine.sessions.get(session_key)
+        if session is not None and session.is_stopping(sender):
+            return Stop(already_stopping=True)
+        spared = None if sender is None else self._oldest(session_key, None)
+        return Stop(spared=[] if spared is None else [spared.id])
+
+    def _oldest(self, session_key: SessionKey, sender: str | None) -> Request | None:
+        """What a stop of one thing means, None if nothing of that sender can be stopped."""
+        machine = self._machine
+        session = machine.sessions.get(session_key)
+        waiting = [burst.leader for burst in machine.collector.of(session_key)]
+        waiting = [request for request in waiting if request.is_of(sender)]
+        if session is not None:
+            active = session.oldest_active(sender)
+            if active is not None or session.is_stopping(sender):
+                return active
+            waiting += [request for request in session.waiting if request.is_of(sender)][:1]
+        return min(waiting, key=_seq, default=None)
+
+    def stop_one(self, run_id: RunId, now: float, sender: str | None = None) -> Stop:
+        """Cancel one request, wherever it is on its way, with its descendants (SPEC CMD-2)."""
+        machine = self._machine
+        request = machine.requests.get(run_id) or machine.aliases.get(run_id)
+        if request is None:
+            return Stop()
+        if not request.is_of(sender):
+            return Stop(spared=[request.id])
+        if request.state in (STOPPING, ABANDONED):
+            return Stop(already_stopping=True)
+        family = with_descendants(request, machine.kin)
+        return self._cut(family, Outcome.CANCELLED, Reason.STOPPED, now)
+
+    def fail(self, run_id: RunId, reason: Reason, now: float) -> list[Effect]:
+        """End one request as failed, with the children that it waits for (SPEC AGENT-5).
+
+        Nothing happens if it has ended or is being stopped.
+        """
+        request = self._machine.requests.get(run_id)
+        if request is None or not (request.waits or request.state is RUNNING):
+            return []
+        return self._cut([request], Outcome.FAILED, reason, now).effects
+
+    def stop_all(self, session_key: SessionKey, now: float, sender: str | None = None) -> Stop:
+        """Cancel all of a session: runs, queue, debounce buffer, children (``cancel_all``)."""
+        machine = self._machine
+        requests = [burst.leader for burst in machine.collector.of(session_key)]
+        session = machine.sessions.get(session_key)
+        stopping = False
+        if session is not None:
+            requests += [*session.waiting, *session.active.values()]
+            stopping = session.is_stopping(sender)
+        requests += machine.kin.get(session_key, {}).values()
+        requests.sort(key=_seq)
+        mine = [request for request in requests if request.is_of(sender)]
+        live = dict.fromkeys(r for r in requests if r.waits or r.state is RUNNING)
+        stop = self._cut(mine, Outcome.CANCELLED, Reason.STOPPED_ALL, now)
+        stop.already_stopping = stopping and not stop.stopped
+        stop.spared = [request.id for request in live if not request.is_of(sender)]
+        return stop
+
+    # ------------------------------------------------------------------ time
+
+    def next_timer(self) -> float | None:
+        """When to call ``tick`` next. It may be early, never late."""
+        machine = self._machine
+        alarm, burst = machine.timers.next_at(), machine.collector.next_at()
+        if alarm is None or burst is None:
+            return burst if alarm is None else alarm
+        return min(alarm, burst)
+
+    @property
+    def timers_set(self) -> int:
+        """Grows whenever a timer is set: ``next_timer`` can be earlier only if this has changed."""
+        return self._machine.timers.added + self._machine.collector.timers.added
+
+    def tick(self, now: float) -> list[Effect]:
+        """Let pass what is due: debounce windows, deadlines, time limits, grace periods."""
+        machine = self._machine
+        while True:
+            # Time limits first: what has expired does not start, however late the call.
+            if (alarm := machine.timers.pop_due(now)) is not None:
+                machine.ring(alarm, now)
+            elif (leader := machine.collector.pop_due(now)) is not None:
+                machine.enqueue(leader, now)
+            else:
+                return self._take(now)
+
+    # ------------------------------------------------------------------ shutdown
+
+    def drain(self) -> None:
+        """Take no more requests. What was taken goes on."""
+        self._draining = True
+
+    @property
+    def draining(self) -> bool:
+        """Whether ``drain`` was called."""
+        return self._draining
+
+    def release_waiting(self, among: Set[RunId] | None, now: float) -> list[Effect]:
+        """End what has not started as ``interrupted``: everything, or what is ``among`` these."""
+        requests = self._machine.requests.values()
+        waiting = [r for r in requests if r.waits and (among is None or r.id in among)]
+        return self._cut(waiting, Outcome.INTERRUPTED, Reason.SHUTDOWN, now).effects
+
+    def interrupt_all(self, now: float) -> list[Effect]:
+        """End everything as ``interrupted``; runs are cancelled and get their grace period."""
+        requests = list(self._machine.requests.values())
+        return self._cut(requests, Outcome.INTERRUPTED, Reason.SHUTDOWN, now).effects
+
+    def close_lane(self, name: LaneName, now: float) -> list[Effect]:
+        """Reject what waits in a lane and all that comes later. Runs in it go on.
+
+        Raises ``UnknownLane``.
+        """
+        lane = self._lane(name)
+        lane.closed = True
+        waiting = [r for r in self._machine.requests.values() if r.waits and r.place is lane]
+        return self._cut(waiting, Outcome.REJECTED, Reason.LANE_CLOSED, now).effects
+
+    # ------------------------------------------------------------------ sizes
+
+    def get_or_create(self, name: LaneName, concurrency: int) -> LaneView:
+        """Make a lane; if it is there already, it keeps its size (SPEC LANE-2)."""
+        lane = self._machine.lanes.get(name)
+        if lane is None:
+            lane = self._machine.lanes[name] = Lane(name, concurrency)
+        return lane.view()
+
+    def resize(self, name: LaneName, concurrency: int, now: float) -> list[Effect]:
+        """Give a lane another size; what runs goes on (SPEC LANE-9).
+
+        Raises ``UnknownLane``, and ``ValueError`` for a size below 1.
+        """
+        check_count("concurrency", concurrency)
+        lane = self._lane(name)
+        self._machine.has_less_room |= concurrency < lane.concurrency
+        lane.resize(concurrency)
+        self._machine.slots.pump(lane, now)
+        return self._take(now)
+
+    def grant(self, name: LaneName, places: int, elsewhere: int, now: float) -> list[Effect]:
+        """Let so many more runs work in a shared lane; each gives its place back at its end.
+
+        ``elsewhere`` is how many places other nodes have. Raises ``UnknownLane``, and
+        ``ValueError`` for a lane that is not shared.
+        """
+        lane = self._lane(name)
+        if not lane.shared:
+            raise ValueError(f"lane {name} is not shared")
+        lane.elsewhere = elsewhere
+        lane.room += places
+        self._machine.slots.pump(lane, now)
+        # Whoever waited may have left: a place that nobody uses belongs to other nodes.
+        lane.room = lane.active
+        return self._take(now)
+
+    def set_concurrency(self, key: SessionKey, concurrency: int, now: float) -> list[Effect]:
+        """Let so many runs of a session work at once, until its next request says otherwise.
+
+        What runs goes on (SPEC QUEUE-7). Raises ``ValueError`` for a number below 1.
+        """
+        check_count("concurrency", concurrency)
+        machine = self._machine
+        for burst in machine.collector.of(key):  # they were submitted before
+            burst.leader.policy = replace(burst.leader.policy, concurrency=concurrency)
+        session = machine.sessions.get(key)
+        if session is not None:
+            machine.set_concurrency(session, concurrency, now)
+        return self._take(now)
+
+    # ------------------------------------------------------------------ looking
+
+    def lanes(self) -> tuple[LaneView, ...]:
+        """All lanes."""
+        return tuple(lane.view() for lane in self._machine.lanes.values())
+
+    def lane_load(self, name: LaneName) -> LaneLoad:
+        """How much is asked of a lane now. Raises ``UnknownLane``."""
+        lane = self._lane(name)
+        return LaneLoad(lane.concurrency, lane.active, lane.waiting)
+
+    def runs(self, now: float) -> tuple[RunView, ...]:
+        """All requests that are not done, in order of submission."""
+        machine = self._machine
+        return tuple(run_view(r, machine.sessions, now) for r in machine.requests.values())
+
+    def policy(self, key: SessionKey) -> QueuePolicy | None:
+        """How the newest request of a session queues, while there is one."""
+        requests = [r for r in self._machine.requests.values() if r.session == key]
+        return max(requests, key=_seq).policy if requests else None
+
+    def occupants(self, name: LaneName) -> tuple[RunId, ...]:
+        """Who works in a lane's slots, those inside the slot of a parent included."""
+        lane = self._lane(name)
+        return tuple(r.id for r in self._machine.requests.values() if r.works_in(lane))
+
+    def state(self, run_id: RunId) -> RunState:
+        """Where a request is; DONE if it is not known."""
+        request = self._machine.requests.get(run_id)
+        return RunState.DONE if request is None else request.state
+
+    def would_wait_for(self, run_id: RunId, request_id: RunId) -> bool:
+        """Whether this request cannot end before this run does, so that the run must not wait."""
+        machine = self._machine
+        run, request = machine.requests.get(run_id), machine.requests.get(request_id)
+        if run is None or request is None:
+            return False
+        return would_wait(request, run, machine.requests.values(), machine.sessions)
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything is left that was not given up."""
+        return any(r.state is not ABANDONED for r in self._machine.requests.values())
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is left, abandoned runs included."""
+        return not self._machine.requests
+
+    def has_session(self, key: SessionKey) -> bool:
+        """Whether anything of this session runs, waits or is being collected."""
+        return key in self._machine.sessions or bool(self._machine.collector.of(key))
+
+    # ------------------------------------------------------------------ inside
+
+    def _cut(
+        self, requests: Iterable[Request], outcome: Outcome, reason: Reason, now: float
+    ) -> Stop:
+        stop = self._machine.cut(requests, outcome, reason, now)
+        stop.effects = self._take(now)
+        return stop
+
+    def _take(self, now: float) -> list[Effect]:
+        machine = self._machine
+        if machine.has_less_room:
+            self._intake.unblock(now)
+        return machine.take()
+
+    def _lane(self, name: LaneName) -> Lane:
+        lane = self._machine.lanes.get(name)
+        if lane is None:
+            known = ", ".join(self._machine.lanes)
+            raise UnknownLane(f"there is no lane {name!r}; there are: {known}")
+        return lane
+
+
+def _check_limits(request: Request) -> None:
+    for name in ("deadline_s", "run_timeout_s"):
+        limit_s = getattr(request, name)
+        check_type(name, limit_s, float | int | None)
+        if limit_s is not None and not 0 <= limit_s <= MAX_LIMIT_S:
+            raise ValueError(f"{name} is a number of seconds, at least 0: {limit_s!r}")
+
+
+def _seq(request: Request) -> int:
+    return request.seq

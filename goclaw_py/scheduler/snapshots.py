@@ -1,0 +1,80 @@
+"""What people are told about lanes: who is in them, who waits, and what goes slowly.
+
+All of it is made of the views that a scheduler gives of itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from goclaw_py.common.text import count
+from goclaw_py.scheduler.models import HOLDING
+from goclaw_py.scheduler.timeouts import SLOW_WAIT_S
+from goclaw_py.scheduler.views import LaneUse, LaneView, RunState, RunView, WaitsFor
+
+MAX_WARNINGS = 5
+"""How many lanes are warned about at once."""
+
+MAX_NAMED = 3
+"""How many runs a warning names."""
+
+_NEXT_FIRST = (RunState.READY, RunState.QUEUED, RunState.COLLECTING)
+
+
+def lane_uses(lanes: Iterable[LaneView], runs: Sequence[RunView]) -> tuple[LaneUse, ...]:
+    """Who is in each lane and who waits for it."""
+    return tuple(_use(lane, runs) for lane in lanes)
+
+
+def in_line(runs: Iterable[RunView]) -> tuple[RunView, ...]:
+    """Those that have not started, the one that is nearest to its start first.
+
+    A line is served first come, first served, so who has waited longest in it is its first.
+    """
+    waiting = [run for run in runs if run.waits_for is not None]
+    return tuple(sorted(waiting, key=lambda run: (_NEXT_FIRST.index(run.state), -run.for_s)))
+
+
+def slow_waits(lanes: Iterable[LaneView], runs: Sequence[RunView]) -> tuple[str, ...]:
+    """One sentence for each lane in whose line somebody waits slowly now (SPEC LANE-7).
+
+    It names who waits and who occupies the lane. The longest wait comes first; at most
+    ``MAX_WARNINGS``.
+    """
+    slow = [
+        use for use in lane_uses(lanes, runs) if use.waiting and use.waiting[0].for_s > SLOW_WAIT_S
+    ]
+    slow.sort(key=lambda use: -use.waiting[0].for_s)
+    return tuple(_sentence(use) for use in slow[:MAX_WARNINGS])
+
+
+def _use(lane: LaneView, runs: Sequence[RunView]) -> LaneUse:
+    here = [run for run in runs if run.lane == lane.name]
+    return LaneUse(
+        lane=lane,
+        inside=tuple(run for run in here if run.waits_for is None),
+        waiting=in_line(run for run in here if run.waits_for is WaitsFor.LANE),
+    )
+
+
+def _sentence(use: LaneUse) -> str:
+    lane, first = use.lane, use.waiting[0]
+    inside = [run for run in use.inside if run.state in HOLDING]
+    names = [_name(run) for run in inside[:MAX_NAMED]]
+    if len(inside) > MAX_NAMED:
+        names.append(f"{len(inside) - MAX_NAMED} more")
+    if lane.elsewhere:
+        names.append(f"{count(lane.elsewhere, 'run')} of other nodes")
+    state = f"is full ({lane.taken} of {lane.concurrency})"
+    if lane.shared and lane.taken < lane.concurrency:
+        # There is room, but a run needs a place of its own, and the database is away or slow.
+        state = f"gets no place from the database ({lane.taken} of {lane.concurrency} taken)"
+    occupants = f"; in it: {', '.join(names)}" if names else ""
+    return (
+        f"lane {lane.name} {state} and {lane.waiting} wait{'s' if lane.waiting == 1 else ''}, "
+        f"the first for {first.for_s:.0f} s: {_name(first)}{occupants}; see: goclaw lanes"
+    )
+
+
+def _name(run: RunView) -> str:
+    return f"{run.id} ({run.session})"

@@ -1,0 +1,411 @@
+"""The state machine of requests: every transition is made here, and nowhere else.
+
+::
+
+    COLLECTING --window over--> QUEUED --admit--> READY --start--> RUNNING --finish--> FINISHING
+        |                         |                 |                | stop               | release
+        | leave                   | leave           | leave          v                    v
+        +-----------> DONE <------+-----------------+            STOPPING --finish--> FINISHING
+                                                                     | give up
+                                                                     v
+                                                                 ABANDONED --finish--> DONE
+
+COLLECTING waits for the sender to finish typing, QUEUED for session and agent, READY for the lane.
+STOPPING and FINISHING keep session slot, agent slot and lane slot: a slot is free only when the
+task has really ended and its outcome is stored (SPEC QUEUE-2).
+
+This module knows slots and lines; ``scheduler.scheduler`` knows what people may ask for. What the
+shell has to do is gathered in one list, which ``take`` gives out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import takewhile
+
+from goclaw_py.model.ids import AgentName, RunId, SessionKey
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.scheduler.child_runs import Kin, bind, unbind, with_awaited
+from goclaw_py.scheduler.debounce import Collector
+from goclaw_py.scheduler.effects import Cancel, Effect, Ended, Join, Offer, Start
+from goclaw_py.scheduler.lanes import LaneSlots
+from goclaw_py.scheduler.models import AgentSlots, Drop, Lane, Mode, Request, SessionQueue
+from goclaw_py.scheduler.states import (
+    ABANDONED,
+    COLLECTING,
+    DONE,
+    FINISHING,
+    QUEUED,
+    READY,
+    RUNNING,
+    STOPPING,
+    TRANSITIONS,
+    illegal,
+)
+from goclaw_py.scheduler.timeouts import Alarm, Deadline, Grace, Patience, RunTimeout
+from goclaw_py.scheduler.timer_heap import Timers
+from goclaw_py.scheduler.views import RunState
+
+_COMPLETED, _FAILED = Outcome.COMPLETED, Outcome.FAILED
+
+
+@dataclass(slots=True)
+class Stop:
+    """What a stop did. ``already_stopping``: the only run left had been stopped before.
+
+    ``spared`` are what it would have stopped as well, or instead, if it had not been for what is of
+    one sender only.
+    """
+
+    effects: list[Effect] = field(default_factory=list)
+    stopped: list[RunId] = field(default_factory=list)
+    dropped: list[RunId] = field(default_factory=list)
+    already_stopping: bool = False
+    spared: list[RunId] = field(default_factory=list)
+
+
+class Machine:
+    """Sessions, agents and lanes, and the requests in them."""
+
+    def __init__(
+        self, lanes: Iterable[Lane], agents: Mapping[AgentName, int], cancel_grace_s: float
+    ) -> None:
+        self.requests: dict[RunId, Request] = {}
+        self.aliases: dict[RunId, Request] = {}
+        """Requests that joined another one, with that one, while it is not done."""
+        self.sessions: dict[SessionKey, SessionQueue] = {}
+        self.lanes = {lane.name: lane for lane in lanes}
+        self.kin: Kin = {}
+        """For each session the live requests that its runs, ended ones too, have asked for."""
+        self.awaited: dict[RunId, Request] = {}
+        """The live requests whose parent waits for them."""
+        self.has_less_room = False
+        """Somebody may have got stuck who is awaited; see ``Intake.unblock``."""
+        self.collector = Collector()
+        self.timers: Timers[Alarm | Patience] = Timers(lambda alarm: alarm.live)
+        self.slots = LaneSlots(self)
+        self.agents = {name: AgentSlots(limit) for name, limit in agents.items()}
+        self.unlimited = AgentSlots(None)
+        self._cancel_grace_s = cancel_grace_s
+        self.effects: list[Effect] = []
+        self._seq = 0
+        self._starts = 0
+
+    def take(self) -> list[Effect]:
+        """What the shell has to do, in this order; given out once."""
+        effects, self.effects = self.effects, []
+        return effects
+
+    # ------------------------------------------------------------------ coming in
+
+    def enter(self, request: Request, lane: Lane, now: float) -> None:
+        """Know a request. It waits nowhere yet."""
+        self._seq += 1
+        request.seq = self._seq
+        request.state = COLLECTING
+        request.since = request.last_at = now
+        request.place = lane
+        request.slots = self.agents.get(request.agent, self.unlimited)
+        self.requests[request.id] = request
+        if request.deadline_s is not None:
+            self._arm(request, Deadline(request), now + request.deadline_s)
+
+    def adopt(self, request: Request, parent: Request) -> None:
+        """Make a request that was just entered the child of a run."""
+        bind(request, parent, self.kin)
+        if request.awaited:
+            self.awaited[request.id] = request
+
+    def refuse(self, request: Request, reason: Reason | None) -> None:
+        """End a request that is not let in."""
+        request.state = DONE
+        self.effects.append(Ended(request, Outcome.REJECTED, reason))
+
+    def enqueue(self, request: Request, now: float) -> None:
+        """Put a request into its session: it becomes ready at once, or waits, or costs a place."""
+        policy = request.policy
+        session = self.sessions.get(request.session)
+        if session is None:
+            session = self.sessions[request.session] = SessionQueue(request.session)
+        if session.concurrency != policy.concurrency:
+            self.set_concurrency(session, policy.concurrency, now)
+        waiting = session.waiting
+        room = not waiting and session.may_start(request)
+        if room and request.slots.has_room:
+            self._make_ready(request, session, now)
+            return
+        full = len(waiting) >= policy.capacity
+        if full and policy.drop is Drop.NEW:
+            self.end(request, Outcome.REJECTED, Reason.QUEUE_FULL, now)
+            return
+        request.state = QUEUED
+        request.since = now
+        waiting.append(request)
+        if room:
+            # Sessions share the agent in turns, so this one takes its place in that line.
+            request.slots.line.setdefault(session.key)
+        elif full:
+            self.end(waiting[0], Outcome.DROPPED, Reason.QUEUE_DROPPED, now)
+        if policy.mode is Mode.STEER:
+            self._offer(request, session)
+
+    def set_concurrency(self, session: SessionQueue, concurrency: int, now: float) -> None:
+        """Let so many runs of a session work at once."""
+        self.has_less_room |= concurrency < session.concurrency
+        session.concurrency = concurrency
+        if session.waiting:
+            first = session.waiting[0]
+            if not session.may_start(first):
+                first.slots.line.pop(session.key, None)
+            self.admit(session, now)
+
+    def _offer(self, request: Request, session: SessionQueue) -> None:
+        """Let the run that works in a session know about a message for it (SPEC QUEUE-4)."""
+        if request.state is not QUEUED:
+            return  # it moved up at once, because the oldest one was dropped for it
+        runs = [r for r in session.active.values() if r.state is RUNNING and request.is_like(r)]
+        if runs:
+            run = max(runs, key=lambda run: run.started)
+            if request in self._following(run, Mode.STEER):
+                self.effects.append(Offer(request, run))
+
+    # ------------------------------------------------------------------ going on
+
+    def admit(self, session: SessionQueue, now: float) -> None:
+        """Let a session's waiting requests move on while session and agent have room."""
+        waiting, active = session.waiting, session.active
+        # ``may_start``, written out: this is asked twice for each run.
+        while waiting and len(active) < session.concurrency:
+            first = waiting[0]
+            if first.alone and active:
+                return
+            agent = first.slots
+            if agent.limit is not None:
+                agent.line.setdefault(session.key)
+                self._serve(agent, now)
+                return
+            self._make_ready(waiting.popleft(), session, now)
+        if not active and not waiting:
+            # Forgotten, so that memory does not grow with sessions.
+            self.sessions.pop(session.key, None)
+
+    def _serve(self, agent: AgentSlots, now: float) -> None:
+        """Give an agent's free slots to the sessions in its line, one each in turn."""
+        while agent.line and agent.has_room:
+            key = next(iter(agent.line))
+            del agent.line[key]
+            session = self.sessions.get(key)
+            if session is None or session.next_agent() is not agent:
+                continue
+            self._make_ready(session.waiting.popleft(), session, now)
+            if session.next_agent() is agent:
+                agent.line[key] = None
+            else:
+                self.admit(session, now)
+
+    def _make_ready(self, request: Request, session: SessionQueue, now: float) -> None:
+        request.state = READY
+        request.since = now
+        session.active[request.id] = request
+        request.slots.active += 1
+        self.slots.line_up(request, now)
+        if self.awaited and request.state is READY and request.slots.limit is not None:
+            self.has_less_room = True  # it has the agent, but it may never get its lane
+
+    def begin(self, request: Request, lane: Lane, now: float) -> None:
+        """Start a request that has got a slot of a lane, or a place inside one."""
+        lane.started += 1
+        lane.wait_times.add(now - request.since)
+        request.state = RUNNING
+        request.since = request.started_at = now
+        self._starts += 1
+        request.started = self._starts
+        if request.run_timeout_s is not None:
+            self._arm(request, RunTimeout(request), now + request.run_timeout_s)
+        joined = request.policy.mode is Mode.COLLECT and self._collect(request)
+        self.effects.append(Start(request))
+        self.effects += [Offer(r, request) for r in self._following(request, Mode.STEER)]
+        if joined:
+            self.admit(self.sessions[request.session], now)
+
+    def _collect(self, request: Request) -> bool:
+        """Take what waits in the session into a turn that starts (SPEC QUEUE-4); if any did."""
+        others = self._following(request, Mode.COLLECT)
+        taken = list(takewhile(lambda other: self.absorb(other, request), others))
+        return bool(taken)
+
+    def _following(self, run: Request, mode: Mode) -> list[Request]:
+        """What waits and may become a part of a run; nothing overtakes what it could answer."""
+        alike = (r for r in self.sessions[run.session].waiting if r.is_like(run))
+        return list(takewhile(lambda r: r.policy.mode is mode, alike))
+
+    def absorb(self, request: Request, into: Request) -> bool:
+        """Make one that waits in its session's line a part of another request, if it has room."""
+        if not into.has_room_for(request):
+            return False
+        self._leave(request)
+        self.join(request, into)
+        for run_id in request.joined or ():
+            self.alias(run_id, into)
+        return True
+
+    def join(self, request: Request, into: Request) -> None:
+        """Make a request, which has not been entered or has left, a part of another one."""
+        request.state = DONE
+        into.pieces += request.pieces
+        into.chars += request.chars
+        if request.senders or into.senders or request.sender != into.sender:
+            mine, others = into.senders or {into.sender}, request.senders or {request.sender}
+            into.senders = mine | others
+        self.alias(request.id, into)
+        self.effects.append(Join(request, into))
+
+    def alias(self, run_id: RunId, into: Request) -> None:
+        """Know that this request is a part of another one."""
+        if into.joined is None:
+            into.joined = []
+        into.joined.append(run_id)
+        self.aliases[run_id] = into
+
+    # ------------------------------------------------------------------ ending
+
+    def finish(self, request: Request, outcome: Outcome, now: float) -> None:
+        """The task of a run has ended; a run that was stopped ends as what stopped it says."""
+        state = request.state
+        if state is ABANDONED:
+            self._forget(request)
+            return
+        if state is STOPPING:
+            outcome = request.stop_outcome or outcome
+        elif state is not RUNNING:
+            raise illegal(request, FINISHING)
+        self._count_end(request, outcome, now)
+        request.state = FINISHING
+        request.since = now
+        self.effects.append(Ended(request, outcome, request.reason))
+
+    def release(self, request: Request, now: float) -> None:
+        """Put a finished run away and give its slots to those who wait."""
+        if request.state is not FINISHING:
+            raise illegal(request, DONE)
+        self._forget(request)
+        self._free(request, now)
+
+    def cut(
+        self,
+        requests: Iterable[Request],
+        outcome: Outcome,
+        reason: Reason,
+        now: float,
+    ) -> Stop:
+        """End what waits among ``requests`` and cancel what runs; the rest is left alone.
+
+        Children that a run waits for share its fate.
+        """
+        stop = Stop()
+        listed = list(dict.fromkeys(r for request in requests for r in with_awaited(request)))
+        # All who wait leave before any slot is given away: none of them may move up.
+        for request in [r for r in listed if r.waits]:
+            stop.dropped.append(request.id)
+            self._leave(request)
+            self.effects.append(Ended(request, outcome, reason))
+        for request in listed:
+            if request.state is RUNNING:
+                stop.stopped.append(request.id)
+                self._cancel(request, outcome, reason, now)
+        for key in dict.fromkeys(request.session for request in listed):
+            if (session := self.sessions.get(key)) is not None:
+                self.admit(session, now)
+        for agent in dict.fromkeys(request.slots for request in listed):
+            self._serve(agent, now)
+        return stop
+
+    def end(self, request: Request, outcome: Outcome, reason: Reason, now: float) -> None:
+        """End one request, or cancel it if it runs."""
+        self.cut([request], outcome, reason, now)
+
+    def ring(self, alarm: Alarm | Patience, now: float) -> None:
+        """A timer has come."""
+        if isinstance(alarm, Patience):
+            self.slots.look(alarm.lane, now)
+        elif isinstance(alarm, Grace):
+            self._abandon(alarm.request, now)
+        else:
+            self.end(alarm.request, Outcome.TIMED_OUT, alarm.reason, now)
+
+    def _leave(self, request: Request) -> None:
+        """Take a request that has not started out of wherever it waits."""
+        if request.state is READY:
+            del self.sessions[request.session].active[request.id]
+            request.slots.active -= 1
+            self.slots.leave(request)
+        elif request.state is QUEUED:
+            session = self.sessions[request.session]
+            session.waiting.remove(request)
+            if session.next_agent() is not request.slots:
+                request.slots.line.pop(request.session, None)
+        else:
+            burst = self.collector.find(request.session, request.sender)
+            if burst is not None and burst.leader is request:
+                self.collector.close(burst)
+        self._forget(request)
+
+    def _count_end(self, request: Request, outcome: Outcome, now: float) -> None:
+        lane = request.place
+        lane.finished += 1
+        lane.run_times.add(now - request.started_at)
+        if outcome is _FAILED:
+            lane.failed += 1
+        elif outcome is not _COMPLETED:
+            lane.cancelled += 1
+
+    def _cancel(self, request: Request, outcome: Outcome, reason: Reason, now: float) -> None:
+        self._move(request, STOPPING, now)
+        request.stop_outcome = outcome
+        request.reason = reason
+        self._arm(request, Grace(request), now + self._cancel_grace_s)
+        self.effects.append(Cancel(request, reason))
+
+    def _abandon(self, request: Request, now: float) -> None:
+        """Give up on a run that ignores its cancellation: its slots count no more."""
+        self._move(request, ABANDONED, now)
+        self._count_end(request, Outcome.ABANDONED, now)
+        self.effects.append(Ended(request, Outcome.ABANDONED, request.reason))
+        self._free(request, now)
+
+    def _free(self, request: Request, now: float) -> None:
+        """Give back all slots of a run that works no more."""
+        session = self.sessions[request.session]
+        del session.active[request.id]
+        agent = request.slots
+        agent.active -= 1
+        # Those who wait in the lane's line came before anything that moves up now.
+        self.slots.free(request, now)
+        self.admit(session, now)
+        if agent.line:
+            self._serve(agent, now)
+
+    def _forget(self, request: Request) -> None:
+        request.state = DONE
+        del self.requests[request.id]
+        if request.timers:
+            self.timers.retire(request.timers)
+        if request.joined:
+            for run_id in request.joined:
+                del self.aliases[run_id]
+        if request.parent is not None:
+            unbind(request, self.kin)
+            self.awaited.pop(request.id, None)
+
+    # ------------------------------------------------------------------ small things
+
+    def _arm(self, request: Request, alarm: Alarm, at: float) -> None:
+        request.timers += 1
+        self.timers.add(at, alarm)
+
+    def _move(self, request: Request, to: RunState, now: float) -> None:
+        if to not in TRANSITIONS[request.state]:
+            raise illegal(request, to)
+        request.state = to
+        request.since = now

@@ -1,0 +1,67 @@
+"""What can fall due: the time limits of a request, and the patience with a lane."""
+
+from __future__ import annotations
+
+from goclaw_py.model.outcomes import Reason
+from goclaw_py.scheduler.models import Lane, Request
+from goclaw_py.scheduler.views import RunState
+
+SLOW_WAIT_S = 2.0
+"""A longer wait for a lane is told (SPEC LANE-7)."""
+
+TELL_AGAIN_S = 10.0
+"""How long a lane is left alone after that."""
+
+_S = RunState
+
+
+class Alarm:
+    """A timer of one request; live in the states in which it means something."""
+
+    __slots__ = ("request",)
+    states: tuple[RunState, ...] = ()
+    reason = Reason.DEADLINE
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+
+    @property
+    def live(self) -> bool:
+        """Whether it still matters."""
+        return self.request.state in self.states
+
+
+class Deadline(Alarm):
+    """Counts from submission, waiting included (SPEC QUEUE-9)."""
+
+    __slots__ = ()
+    states = (_S.COLLECTING, _S.QUEUED, _S.READY, _S.RUNNING)
+
+
+class RunTimeout(Alarm):
+    """Counts from the start of the run (SPEC QUEUE-9)."""
+
+    __slots__ = ()
+    states = (_S.RUNNING,)
+    reason = Reason.RUN_TIMEOUT
+
+
+class Grace(Alarm):
+    """How long a cancelled run may take to end (SPEC QUEUE-2)."""
+
+    __slots__ = ()
+    states = (_S.STOPPING,)
+
+
+class Patience:
+    """Looks whether the first in a lane's line has waited for too long (SPEC LANE-7)."""
+
+    __slots__ = ("lane",)
+
+    def __init__(self, lane: Lane) -> None:
+        self.lane = lane
+
+    @property
+    def live(self) -> bool:
+        """Whether somebody has been waiting ever since it was set."""
+        return self.lane.watched is self

@@ -1,0 +1,258 @@
+"""Snapshots of what a gateway is doing, for people: the CLI, the chat commands, the API."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from goclaw_py.common.histogram import NOTHING_MEASURED, HistogramView
+from goclaw_py.model.ids import AgentName, LaneName, NodeId, RunId, SessionKey
+
+MAX_LANE_SIZE = 100_000
+"""The largest size that people may give a lane; a larger one is a slip of the finger."""
+
+
+class RunState(StrEnum):
+    """Where a request is on its way (SPEC QUEUE-2)."""
+
+    COLLECTING = "collecting"
+    """Waits for its sender to finish typing (debounce)."""
+    QUEUED = "queued"
+    """Waits for its session or its agent."""
+    READY = "ready"
+    """Waits for its lane."""
+    RUNNING = "running"
+    STOPPING = "stopping"
+    """Cancelled; holds its slots until its task has really ended."""
+    FINISHING = "finishing"
+    """Its task has ended, its outcome is decided and being stored."""
+    ABANDONED = "abandoned"
+    """Ignored its cancellation; counts no more, shown until its task ends."""
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class LaneView:
+    """One lane: its size, who is in it and what went through since the start."""
+
+    name: LaneName
+    concurrency: int
+    active: int
+    waiting: int
+    started: int
+    finished: int
+    cancelled: int
+    failed: int
+    closed: bool = False
+    shared: bool = False
+    """Whether its size is that of all nodes together (SPEC NODE-2)."""
+    elsewhere: int = 0
+    """How many places of a shared lane other nodes have; known while a run of this one waits."""
+    wait_times: HistogramView = NOTHING_MEASURED
+    """From the place in the lane's line to the start."""
+    run_times: HistogramView = NOTHING_MEASURED
+    """From the start to the end of the task."""
+
+    @property
+    def taken(self) -> int:
+        """How many runs work in it, those of other nodes too as far as they count."""
+        return self.active + self.elsewhere
+
+
+class WaitsFor(StrEnum):
+    """What a request that has not started lacks."""
+
+    SENDER = "sender"
+    """The rest of a burst: its sender may be typing."""
+    SESSION = "session"
+    """Another run of its session."""
+    AGENT = "agent"
+    """The limit of its agent."""
+    LANE = "lane"
+    """A slot of its lane."""
+    PARENT = "parent"
+    """Its turn in the slot of the run that waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """One request that is not done. ``for_s``: seconds since it entered its state."""
+
+    id: RunId
+    session: SessionKey
+    agent: AgentName
+    lane: LaneName
+    state: RunState
+    for_s: float
+    parent: RunId | None = None
+    waits_for: WaitsFor | None = None
+    messages: int = 1
+    """How many requests it answers: those that joined it count."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopReport:
+    """What a stop did. ``already_stopping``: the only run left had been stopped before.
+
+    ``unsent``: so many messages of answers that were written already are not sent any more.
+    """
+
+    stopped: tuple[RunId, ...] = ()
+    dropped: tuple[RunId, ...] = ()
+    already_stopping: bool = False
+    unsent: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LaneUse:
+    """A lane with those who use it.
+
+    ``inside`` are the runs that have started, in order of submission: those with a slot, those
+    inside the slot of a parent, and abandoned ones, which count no more. ``waiting`` is the line,
+    the next one first.
+    """
+
+    lane: LaneView
+    inside: tuple[RunView, ...]
+    waiting: tuple[RunView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LanesView:
+    """All lanes of a gateway at one instant."""
+
+    at: datetime
+    lanes: tuple[LaneUse, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveRuns:
+    """All requests that are not done at one instant, in order of submission.
+
+    ``live`` is False if no gateway was asked: the database knows only what has started, and not
+    whether it is being stopped.
+    """
+
+    at: datetime
+    live: bool
+    runs: tuple[RunView, ...]
+
+
+class ChannelState(StrEnum):
+    """The connection of one account of a channel (SPEC CHAN-8)."""
+
+    STARTING = "starting"
+    WAITING = "waiting"
+    """Another gateway receives for the account; this one takes over when that one ends."""
+    CONNECTED = "connected"
+    RECONNECTING = "reconnecting"
+    """Messages do not come in at present; the channel retries by itself."""
+    CONFLICT = "conflict"
+    """Another program receives for the account."""
+    UNAUTHORIZED = "unauthorized"
+    """The server refuses the account; the channel asks again before it stops."""
+    STOPPED = "stopped"
+    """The server refused the account for minutes; the channel needs another token."""
+
+    @property
+    def receives(self) -> bool:
+        """Whether this process receives for the account, or keeps trying to."""
+        return self in {self.CONNECTED, self.RECONNECTING, self.CONFLICT, self.UNAUTHORIZED}
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelHealth:
+    """What a channel says of its connection, in sentences for operators.
+
+    Args:
+        detail: Why it is not connected; empty if and only if it is.
+        warning: What else to look at, or empty.
+    """
+
+    state: ChannelState = ChannelState.CONNECTED
+    detail: str = ""
+    warning: str = ""
+
+
+HEALTHY = ChannelHealth()
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelView:
+    """One account of a channel. ``detail`` says in words what is wrong, or is empty."""
+
+    name: str
+    account: str
+    state: ChannelState
+    detail: str
+    warning: str = ""
+    """What else to look at, though it may be connected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Rows that are not finished, and what waits for an operator (SPEC OPS-4).
+
+    Args:
+        inbox: Messages that came in and are not done.
+        outbox: Messages that are not sent yet.
+        dead: Messages that could not be sent.
+        unanswered: Messages that came in, could not be worked on and were not dismissed.
+        undecided: Groups that are neither allowed nor denied.
+    """
+
+    inbox: int
+    outbox: int
+    dead: int
+    unanswered: int = 0
+    undecided: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LaneLoad:
+    """How much is asked of a lane now: what ``LaneView`` tells of it, without its past."""
+
+    concurrency: int
+    active: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class PeerView:
+    """Another gateway on the same database, as it was seen last (SPEC NODE-1).
+
+    Args:
+        health: ``live``, ``draining`` or ``dead``.
+        receives: The accounts that it receives for.
+    """
+
+    id: NodeId
+    machine: str
+    pid: int
+    release: str
+    health: str
+    running: int
+    waiting: int
+    receives: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One gateway at one instant."""
+
+    node: NodeId
+    release: str
+    pid: int
+    started_at: datetime
+    now: datetime
+    database: str
+    """``embedded`` or ``managed``, with ``, unreachable`` while it does not answer."""
+    draining: bool
+    lanes: tuple[LaneView, ...]
+    runs: tuple[RunView, ...]
+    channels: tuple[ChannelView, ...]
+    backlog: Backlog | None
+    """None while the database does not answer."""
+    warnings: tuple[str, ...]
+    peers: tuple[PeerView, ...] = ()
