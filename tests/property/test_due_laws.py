@@ -15,7 +15,7 @@ from goclaw_py.jobs.policy import PROFILES, Anchor, Busy, JobPolicy, Misfire, Re
 from goclaw_py.jobs.schedule import At, Cron, Every, Schedule
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.owners import Maker
-from tests.unit.core.occurring import NOON, a_job, after_s, claimed, update
+from tests.unit.jobs.occurring import NOON, a_job, after_s, claimed, update
 
 SECONDS = st.floats(0, 1_000_000)
 ENDED = st.sampled_from([status for status in Status if status is not Status.RUNNING])

@@ -1,0 +1,276 @@
+"""Questions about who may talk, groups and channels, each provoked (SPEC OPS-4, CHAN-5)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from goclaw_py.chats.session_settings import ChatRules
+from goclaw_py.model.explanation import Explanation
+from goclaw_py.model.messages import ChatReached, InboundMessage, PeerKind, Target
+from goclaw_py.model.session_keys import DirectPolicy, GroupPolicy
+from goclaw_py.scheduler.models import QueuePolicy
+from goclaw_py.scheduler.views import ChannelHealth, ChannelState
+from goclaw_py.testing.channel import RecordingChannel
+from tests.support.harness import GatewayProcess, Ways, a_process, message
+from tests.support.why import Case, ask, check
+from tests.unit.chats.test_pairing import code_in
+
+AT_ONCE = Ways(QueuePolicy(), QueuePolicy())
+GROUP = "-100200"
+
+
+@dataclass(slots=True)
+class Troubled(RecordingChannel):
+    """A channel that says how it is."""
+
+    told: ChannelHealth = field(default_factory=ChannelHealth)
+
+    @property
+    def health(self) -> ChannelHealth:
+        return self.told
+
+
+def strangers() -> tuple[RecordingChannel, ...]:
+    return (RecordingChannel(trusted=False),)
+
+
+def said(text: str, *, addressed: bool = True) -> InboundMessage:
+    spoken = message(text, chat=GROUP, sender="ann", peer=PeerKind.GROUP)
+    return replace(spoken, addressed=addressed, place_name="Family")
+
+
+# ---------------------------------------------------------------------------- direct chats
+
+
+async def only_a_code() -> Explanation:
+    async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
+        await gateway.ask("hello")
+        return await ask(gateway, "ann")
+
+
+async def code_too_old() -> Explanation:
+    async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
+        await gateway.ask("hello")
+        await asyncio.sleep(3700)
+        return await ask(gateway, "telegram:ann")
+
+
+async def not_listed() -> Explanation:
+    ways = replace(AT_ONCE, access=DirectPolicy.ALLOWLIST)
+    async with a_process(ways=ways, channels=strangers()) as gateway:
+        await gateway.say("hello")
+        await asyncio.sleep(5)
+        return await ask(gateway, "telegram:ann")
+
+
+async def denied_person() -> Explanation:
+    ways = replace(AT_ONCE, access=DirectPolicy.OPEN)
+    async with a_process(ways=ways, channels=strangers()) as gateway:
+        await gateway.ask("hello")
+        await gateway.control.allow_chat("telegram", "default", "ann", allowed=False)
+        await asyncio.sleep(1)
+        await gateway.say("hello again")
+        await asyncio.sleep(5)
+        return await ask(gateway, "telegram:ann")
+
+
+async def guest() -> Explanation:
+    async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
+        for chat, is_guest in (("bob", False), ("ann", True)):
+            code = code_in(await gateway.ask("hello", chat))
+            await gateway.control.approve(code, guest=is_guest)
+        await asyncio.sleep(1)
+        await gateway.ask("/queue collect")
+        return await ask(gateway, "person:telegram/default/ann")
+
+
+async def token_refused() -> Explanation:
+    health = ChannelHealth(ChannelState.STOPPED, "the token is refused (401 Unauthorized)")
+    async with a_process(ways=AT_ONCE, channels=(Troubled(told=health),)) as gateway:
+        await asyncio.sleep(1)
+        return await ask(gateway)
+
+
+async def another_program() -> Explanation:
+    health = ChannelHealth(ChannelState.CONFLICT, "another program takes this bot's updates")
+    async with a_process(ways=AT_ONCE, channels=(Troubled(told=health),)) as gateway:
+        await asyncio.sleep(1)
+        return await ask(gateway)
+
+
+async def webhook_with_another_secret() -> Explanation:
+    told = "3 calls of the webhook within the last hour had another secret"
+    async with a_process(ways=AT_ONCE, channels=(Troubled(told=ChannelHealth(warning=told)),)) as g:
+        await asyncio.sleep(1)
+        return await ask(g)
+
+
+# ---------------------------------------------------------------------------- groups
+
+
+async def heard(gateway: GatewayProcess, *, addressed: bool = True) -> Explanation:
+    await gateway.gateway.accept([said("hello", addressed=addressed)])
+    await asyncio.sleep(180)
+    return await ask(gateway, "Family")
+
+
+async def undecided_group() -> Explanation:
+    async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
+        return await heard(gateway)
+
+
+async def denied_group() -> Explanation:
+    async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
+        await heard(gateway)
+        await gateway.control.allow_chat("telegram", "default", GROUP, allowed=False)
+        return await heard(gateway)
+
+
+async def not_mentioned() -> Explanation:
+    async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
+        await heard(gateway)
+        await gateway.control.allow_chat("telegram", "default", GROUP, allowed=True)
+        await heard(gateway)
+        return await heard(gateway, addressed=False)
+
+
+async def groups_off() -> Explanation:
+    ways = replace(AT_ONCE, groups=GroupPolicy.DISABLED)
+    async with a_process(ways=ways, channels=strangers()) as gateway:
+        await gateway.control.allow_chat("telegram", "default", GROUP, allowed=True)
+        return await ask(gateway, f"telegram:{GROUP}")
+
+
+@dataclass(slots=True)
+class Listing(GatewayProcess):
+    """A gateway whose settings switch the group off."""
+
+    def _rules(self, channel: RecordingChannel) -> ChatRules:
+        rules = GatewayProcess._rules(self, channel)
+        off = replace(rules, access=replace(rules.access, listed=False))
+        return replace(rules, narrower={GROUP: off})
+
+
+async def settings_go_before() -> Explanation:
+    async with a_process(ways=AT_ONCE, channels=strangers(), kind=Listing) as gateway:
+        await gateway.control.allow_chat("telegram", "default", GROUP, allowed=True)
+        return await ask(gateway, f"telegram:{GROUP}")
+
+
+async def bot_removed() -> Explanation:
+    async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
+        await gateway.control.allow_chat("telegram", "default", GROUP, allowed=True)
+        place = Target("telegram", "default", GROUP)
+        gone = "Forbidden: bot was kicked from the supergroup chat"
+        await gateway.gateway.accept([ChatReached(place, PeerKind.GROUP, gone, "Family")])
+        return await ask(gateway, "Family")
+
+
+CASES = [
+    Case(
+        "The bot answers with a code and nothing else",
+        only_a_code,
+        "person.asks",
+        "Ann is not approved yet: a pairing code was sent",
+        "goclaw pairing approve CODE",
+    ),
+    Case(
+        "The code is refused, or nobody approved it in time",
+        code_too_old,
+        "person.unknown",
+        "no pairing code of theirs is valid now",
+        "Let them write again",
+    ),
+    Case(
+        "The bot never answers one person, not even with a code",
+        not_listed,
+        "chat.not_listed",
+        "only those listed in allow may write (direct = allowlist)",
+        'Add "ann" to allow under [channels.telegram]',
+    ),
+    Case(
+        "The bot answered somebody once and is silent now",
+        denied_person,
+        "chat.denied",
+        "an operator has denied this person",
+        "goclaw pairing allow ann",
+    ),
+    Case(
+        "The bot says that only an owner may do this",
+        guest,
+        "person.guest",
+        "Ann is a guest: they may talk, but owner commands",
+        "goclaw pairing revoke ann",
+    ),
+    Case(
+        "The bot is deaf: its token was changed",
+        token_refused,
+        "channel.stopped",
+        "Channel telegram/default (stopped): the token is refused",
+        "token_file",
+    ),
+    Case(
+        "Only some of my messages are answered, and by turns",
+        another_program,
+        "channel.conflict",
+        "another program takes this bot's updates",
+        "End the other program with this bot's token",
+    ),
+    Case(
+        "The webhook is called and nothing comes in",
+        webhook_with_another_secret,
+        "channel.warning",
+        "had another secret",
+        "goclaw doctor",
+    ),
+    Case(
+        "A new group gets no answer",
+        undecided_group,
+        "chat.undecided",
+        "The group Family waits for a decision",
+        f"goclaw groups allow {GROUP}",
+    ),
+    Case(
+        "A group was answered once and is not any more",
+        denied_group,
+        "chat.denied",
+        "The group Family is ignored: an operator has denied it",
+        f"goclaw groups allow {GROUP}",
+    ),
+    Case(
+        "A message in a group gets no answer",
+        not_mentioned,
+        "chat.unmentioned",
+        "The group Family was heard 3 minutes ago: the message did not mention @our_bot",
+        "mention = false",
+    ),
+    Case(
+        "No group gets an answer",
+        groups_off,
+        "chat.groups_disabled",
+        "groups = disabled in [channels.telegram]",
+        'Set groups = "allowlist"',
+    ),
+    Case(
+        "I allowed the group, and it gets no answer",
+        settings_go_before,
+        "chat.disabled_in_settings",
+        f'enabled = false is set for it under chats."{GROUP}"',
+        "Set enabled = true",
+    ),
+    Case(
+        "Nothing is sent to a group any more",
+        bot_removed,
+        "chat.gone",
+        "cannot be written to: Forbidden: bot was kicked from the supergroup chat",
+        "add it again",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+async def test_a_question_about_a_chat_is_answered(case: Case) -> None:
+    await check(case)

@@ -1,0 +1,130 @@
+"""What people call the things that they ask about (SPEC OPS-4)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from goclaw_py.model.messages import PeerKind
+from goclaw_py.model.session_keys import DirectPolicy, GroupPolicy
+from goclaw_py.ports.control import NotFound
+from goclaw_py.scheduler.models import QueuePolicy
+from goclaw_py.testing.channel import RecordingChannel
+from tests.support.beats import beating
+from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of
+from tests.support.jobs import IN_CHAT, Wanted, every, make
+from tests.support.why import ask
+from tests.unit.chats.test_pairing import code_in
+
+WAYS = Ways(
+    QueuePolicy(),
+    QueuePolicy(),
+    groups=GroupPolicy.OPEN,
+    heartbeats=beating(interval=None).heartbeats,
+)
+GROUP = "-100200"
+
+
+@pytest.fixture
+async def gateway() -> AsyncIterator[GatewayProcess]:
+    """One with a person, a group and a job."""
+    async with a_process(ways=WAYS, channels=(RecordingChannel(trusted=False),)) as made:
+        await made.control.approve(code_in(await made.ask("hello", "100")), guest=False)
+        await asyncio.sleep(5)
+        spoken = message("hi", chat=GROUP, sender="100", peer=PeerKind.GROUP)
+        heard = replace(spoken, place_name="Family", message_id="45", external_id=f"{GROUP}:45")
+        await made.gateway.accept([heard])
+        await asyncio.sleep(1)
+        await make(made, Wanted(every(3600), slug="report"))
+        yield made
+
+
+KEY = session_of("100")
+GROUP_KEY = session_of(GROUP, peer=PeerKind.GROUP)
+
+
+@pytest.mark.parametrize(
+    ("about", "subject"),
+    [
+        (KEY, KEY),
+        ("direct:100", KEY),
+        (" telegram:100 ", "telegram:100"),
+        ("person:telegram/default/100", "person:telegram/default/100"),
+        (GROUP, f"telegram:{GROUP}"),
+        ("Family", f"telegram:{GROUP}"),
+        ("fam", f"telegram:{GROUP}"),
+        (f"telegram:{GROUP}/45", "inbox:2"),
+        ("https://t.me/c/200/45", "inbox:2"),
+        ("t.me/c/200/7/45", "inbox:2"),
+        ("inbox:1", "inbox:1"),
+        ("outbox:2", "outbox:2"),
+        ("main", "heartbeat:main"),
+        ("heartbeat:main", "heartbeat:main"),
+    ],
+)
+async def test_things_are_found_by_what_people_call_them(
+    gateway: GatewayProcess, about: str, subject: str
+) -> None:
+    assert str((await ask(gateway, about)).subject) == subject
+
+
+async def test_runs_jobs_and_nodes_are_found_by_parts_of_their_names(
+    gateway: GatewayProcess,
+) -> None:
+    (run, _) = await gateway.store.runs()
+    for about in (run.id, f"run:{run.id}"):
+        assert (await ask(gateway, about)).subject.id == run.id
+    for about in ("report", "REPORT", "job:report"):
+        assert (await ask(gateway, about)).subject.kind == "job"
+    assert (await ask(gateway, f"node:{gateway.node()}")).subject.id == gateway.node()
+
+
+async def test_what_may_mean_several_things_lists_them(gateway: GatewayProcess) -> None:
+    with pytest.raises(NotFound, match=r"'1' may mean:\n  inbox:1 .*\n  outbox:1 ") as told:
+        await ask(gateway, "1")
+    assert "telegram" not in str(told.value)
+    with pytest.raises(NotFound, match="may mean"):
+        await ask(gateway, "telegram")
+
+
+async def test_jobs_of_two_owners_with_one_name_are_told_apart(gateway: GatewayProcess) -> None:
+    job = await make(gateway, Wanted(every(60), slug="report"), IN_CHAT)
+    with pytest.raises(NotFound, match=f"job:{job.id}"):
+        await ask(gateway, "report")
+    assert (await ask(gateway, f"job:{job.id}")).subject.id == job.id
+
+
+@pytest.mark.parametrize(
+    ("about", "words"),
+    [
+        ("famly", "Did you mean 'Family'"),
+        ("reprot", "Did you mean 'report'"),
+        ("zzz", "nothing is called 'zzz': no conversation, chat, person"),
+        ("telegram:100/9999", "see: goclaw why telegram:100"),
+        ("https://t.me/c/300/1", "there is no message 1 of telegram:-100300"),
+        ("inbox:77", "nothing is called 'inbox:77'"),
+        ("run:ffff", "nothing is called 'run:ffff'"),
+        ("a\nb", "a name of 1 to 512 characters"),
+        ("x" * 513, "a name of 1 to 512 characters"),
+        ("9" * 40, "nothing is called"),
+        ("\ud800", "a name of 1 to 512 characters"),
+    ],
+)
+async def test_what_nobody_knows_is_told_with_what_is_alike(
+    gateway: GatewayProcess, about: str, words: str
+) -> None:
+    with pytest.raises(NotFound) as told:
+        await ask(gateway, about)
+    assert words in str(told.value)
+
+
+async def test_a_chat_that_was_never_heard_is_explained_by_the_settings() -> None:
+    """SPEC CHAN-5."""
+    ways = replace(WAYS, access=DirectPolicy.DISABLED)
+    async with a_process(ways=ways, channels=(RecordingChannel(trusted=False),)) as made:
+        assert (await ask(made, "telegram:5")).code == "chat.direct_disabled"
+        assert (await ask(made, "telegram:-5")).code == "chat.unheard"
+        assert (await ask(made, "irc:5")).code == "chat.no_account"

@@ -1,0 +1,299 @@
+"""What is wrong is refused at once, with words, and changes nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from goclaw_py.model.ids import AgentName, LaneName, RunId, SessionKey
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.scheduler.child_runs import Nesting
+from goclaw_py.scheduler.models import MAX_DEBOUNCE_S, Drop, Lane, Mode, QueuePolicy, Request
+from goclaw_py.scheduler.scheduler import DuplicateRequest, Scheduler, UnknownLane
+from goclaw_py.scheduler.states import IllegalTransition
+from goclaw_py.scheduler.views import RunState
+from tests.unit.scheduler.shell import TYPING, Shell, told
+
+NAN, INFINITE = float("nan"), float("inf")
+NO_COUNT = [0, -1, -(10**30), 1.0, 1.5, True, False, NAN, INFINITE, None, "1", "many"]
+NO_TIME = [-1, -0.001, NAN, INFINITE, -INFINITE, 10**400]
+HUGE = 10**30
+
+
+# ---------------------------------------------------------------------- policies
+
+
+@pytest.mark.parametrize("wrong", NO_COUNT)
+@pytest.mark.parametrize("name", ["capacity", "concurrency"])
+def test_a_policy_counts_in_whole_numbers_from_one(name: str, wrong: int) -> None:
+    """SPEC QUEUE-1, QUEUE-5."""
+    with pytest.raises(ValueError, match=f"{name} is a whole number, at least 1"):
+        QueuePolicy(**{name: wrong})  # type: ignore[arg-type]  # wrong on purpose
+
+
+@pytest.mark.parametrize("wrong", [*NO_TIME, MAX_DEBOUNCE_S + 0.1])
+def test_a_window_is_from_zero_to_an_hour(wrong: float) -> None:
+    """SPEC QUEUE-6."""
+    with pytest.raises(ValueError, match="debounce_s is from 0 to 3600"):
+        QueuePolicy(debounce_s=wrong)
+
+
+@pytest.mark.parametrize("window_s", [0, 0.0, 1, 0.001, MAX_DEBOUNCE_S])
+def test_windows_at_the_edges_are_taken(window_s: float) -> None:
+    """SPEC QUEUE-6."""
+    assert QueuePolicy(debounce_s=window_s).debounce_s == window_s
+
+
+@pytest.mark.parametrize("wrong", ["", "queued", "INTERRUPT", "drop", None, 1])
+def test_an_unknown_mode_is_refused(wrong: Mode) -> None:
+    """SPEC QUEUE-3."""
+    with pytest.raises(ValueError, match="mode must be one of queue, followup, interrupt"):
+        QueuePolicy(mode=wrong)
+
+
+@pytest.mark.parametrize("wrong", ["", "oldest", "NEW", None, 0])
+def test_an_unknown_drop_word_is_refused(wrong: Drop) -> None:
+    """SPEC QUEUE-5."""
+    with pytest.raises(ValueError, match="drop must be one of old, new, not "):
+        QueuePolicy(drop=wrong)
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_mode_may_be_given_by_its_name(mode: Mode) -> None:
+    """SPEC QUEUE-3: a plain word from a file works like the member."""
+    assert QueuePolicy(mode=mode.value).mode is mode  # type: ignore[arg-type]  # a word on purpose
+
+
+@pytest.mark.parametrize("drop", Drop)
+def test_a_drop_policy_may_be_given_by_its_name(drop: Drop) -> None:
+    """SPEC QUEUE-5."""
+    assert QueuePolicy(drop=drop.value).drop is drop  # type: ignore[arg-type]  # a word on purpose
+
+
+def test_a_policy_with_huge_numbers_works() -> None:
+    """SPEC QUEUE-1, QUEUE-5."""
+    shell = Shell({"main": HUGE})
+    policy = QueuePolicy(capacity=HUGE, concurrency=HUGE)
+    for number in range(50):
+        shell.submit(str(number), policy=policy)
+    assert len(shell.working) == 50
+
+
+# ---------------------------------------------------------------------- lanes, agents, grace
+
+
+@pytest.mark.parametrize("wrong", NO_COUNT)
+def test_a_lane_has_a_whole_number_of_slots_from_one(wrong: int) -> None:
+    """SPEC LANE-1: the message names the lane."""
+    with pytest.raises(ValueError, match="lane own: concurrency is a whole number, at least 1"):
+        Lane(LaneName("own"), wrong)
+    with pytest.raises(ValueError, match="lane main: concurrency"):
+        Scheduler({LaneName("main"): wrong})
+
+
+@pytest.mark.parametrize("wrong", [wrong for wrong in NO_COUNT if wrong is not None])
+def test_an_agent_has_a_whole_number_of_slots_from_one(wrong: int) -> None:
+    """SPEC AGENT-3."""
+    with pytest.raises(ValueError, match="max_concurrent is a whole number, at least 1"):
+        Scheduler(agents={AgentName("main"): wrong})
+
+
+@pytest.mark.parametrize("wrong", NO_COUNT)
+@pytest.mark.parametrize("name", ["depth", "children"])
+def test_the_limits_of_families_are_whole_numbers_from_one(name: str, wrong: int) -> None:
+    """SPEC LANE-8."""
+    with pytest.raises(ValueError, match=f"{name} is a whole number, at least 1"):
+        Nesting(**{name: wrong})
+
+
+@pytest.mark.parametrize("wrong", NO_TIME)
+def test_a_grace_period_is_a_number_of_seconds(wrong: float) -> None:
+    """SPEC QUEUE-2."""
+    with pytest.raises(ValueError, match="cancel_grace_s is a number of seconds"):
+        Scheduler(cancel_grace_s=wrong)
+
+
+def test_a_grace_period_of_zero_gives_up_at_once() -> None:
+    """SPEC QUEUE-2."""
+    shell = Shell(grace_s=0)
+    shell.submit("deaf")
+    shell.stop()
+    shell.wait(0)
+    assert shell.state("deaf") is RunState.ABANDONED
+
+
+def test_an_unknown_lane_cannot_be_closed_resized_or_looked_into() -> None:
+    """SPEC LANE-6, LANE-9: requests fall back to ``main``, but people get to know their slip."""
+    shell = Shell()
+    for ask in (
+        lambda: shell.close_lane("mian"),
+        lambda: shell.resize("mian", 3),
+        lambda: shell.occupants("mian"),
+    ):
+        with pytest.raises(UnknownLane, match="there is no lane 'mian'; there are: main, subagent"):
+            ask()
+    assert not shell.lane("main").closed
+
+
+def test_a_lane_may_be_closed_twice() -> None:
+    """SPEC LANE-6."""
+    shell = Shell()
+    shell.close_lane("main")
+    assert shell.close_lane("main") == []
+
+
+# ---------------------------------------------------------------------- requests
+
+
+@pytest.mark.parametrize("wrong", NO_TIME)
+@pytest.mark.parametrize("name", ["deadline_s", "run_timeout_s"])
+def test_a_time_limit_that_is_none_is_refused_and_leaves_nothing_behind(
+    name: str, wrong: float
+) -> None:
+    """SPEC QUEUE-9. A huge whole number left a request behind that was nowhere."""
+    shell = Shell()
+    with pytest.raises(ValueError, match=f"{name} is a number of seconds, at least 0"):
+        shell.submit("a", "chat", **{name: wrong})
+    shell.assert_nothing_left()
+    assert told(shell.submit("a")) == ["start a"]
+
+
+@pytest.mark.parametrize("limit_s", [0, 0.0, 10**300, 1e308])
+@pytest.mark.parametrize("name", ["deadline_s", "run_timeout_s"])
+def test_time_limits_at_the_edges_are_taken(name: str, limit_s: float) -> None:
+    """SPEC QUEUE-9."""
+    shell = Shell()
+    shell.submit("a", "chat", **{name: limit_s})
+    shell.wait(1)
+    assert (shell.cancelled == {}) is (limit_s > 0)
+
+
+@pytest.mark.parametrize("state", ["collecting", "queued", "ready", "running", "abandoned"])
+def test_an_id_is_taken_as_long_as_its_request_lives(state: str) -> None:
+    """SPEC QUEUE-10: an abandoned run can still be named."""
+    shell = Shell({"main": 1})
+    if state in {"queued", "ready"}:
+        shell.submit("blocks", "chat" if state == "queued" else "other")
+    shell.submit("a", sender="ann", policy=TYPING if state == "collecting" else QueuePolicy())
+    if state == "abandoned":
+        shell.stop()
+        shell.wait(10)
+    assert shell.state("a") == state
+    with pytest.raises(DuplicateRequest, match="a was submitted before and is still live"):
+        shell.submit("a", "elsewhere")
+    assert shell.view("a").session == "chat"
+
+
+def test_the_id_of_a_joined_message_is_taken_until_the_turn_has_ended() -> None:
+    """SPEC QUEUE-10."""
+    shell = Shell()
+    shell.submit("a", sender="ann", policy=TYPING)
+    shell.submit("b", sender="ann", policy=TYPING)
+    shell.wait(1)
+    shell.finish("a")
+    with pytest.raises(DuplicateRequest):
+        shell.submit("b")
+    shell.release("a")
+    assert told(shell.submit("b")) == ["start b"]
+
+
+def test_the_id_of_a_joined_message_is_free_when_the_turn_was_stopped() -> None:
+    """SPEC QUEUE-8, QUEUE-10."""
+    shell = Shell()
+    shell.submit("a", sender="ann", policy=TYPING)
+    shell.submit("b", sender="ann", policy=TYPING)
+    shell.stop()
+    assert told(shell.submit("b")) == ["start b"]
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_the_same_request_object_is_not_taken_twice(ended: bool) -> None:
+    """SPEC QUEUE-10. What it had been through before was taken for its own."""
+    scheduler = Scheduler()
+    request = Request(RunId("a"), SessionKey("chat"))
+    scheduler.submit(request, 0)
+    if ended:
+        scheduler.finished(request.id, Outcome.COMPLETED, 0)
+    with pytest.raises(DuplicateRequest, match="request a"):
+        scheduler.submit(request, 1)
+    assert len(scheduler.runs(1)) == (0 if ended else 1)
+
+
+def test_a_duplicate_is_refused_before_the_draining_scheduler_could_answer_for_it() -> None:
+    """SPEC QUEUE-10, QUEUE-11: the live request keeps its one outcome."""
+    shell = Shell()
+    shell.submit("a")
+    shell.scheduler.drain()
+    with pytest.raises(DuplicateRequest):
+        shell.submit("a")
+    shell.done("a")
+    assert shell.ended == {"a": (Outcome.COMPLETED, None)}
+
+
+# ---------------------------------------------------------------------- shells that err
+
+
+@pytest.mark.parametrize("state", ["collecting", "queued", "ready", "running"])
+def test_a_run_is_not_put_away_before_its_task_has_ended(state: str) -> None:
+    """SPEC QUEUE-2."""
+    shell = Shell({"main": 1})
+    if state in {"queued", "ready"}:
+        shell.submit("blocks", "chat" if state == "queued" else "other")
+    shell.submit("a", sender="ann", policy=TYPING if state == "collecting" else QueuePolicy())
+    with pytest.raises(IllegalTransition, match=f"a: {state} cannot become done"):
+        shell.release("a")
+    if state != "running":
+        with pytest.raises(IllegalTransition, match=f"a: {state} cannot become finishing"):
+            shell.done("a")
+    assert shell.state("a") == state
+
+
+def test_a_stopping_run_is_not_put_away_before_its_task_has_ended() -> None:
+    """SPEC QUEUE-2."""
+    shell = Shell()
+    shell.submit("a")
+    shell.stop()
+    with pytest.raises(IllegalTransition, match="a: stopping cannot become done"):
+        shell.release("a")
+
+
+def test_what_is_over_may_be_finished_and_released_again_without_effect() -> None:
+    """SPEC QUEUE-10: a late callback harms nobody."""
+    shell = Shell()
+    shell.submit("a")
+    shell.done("a")
+    assert (shell.finish("a"), shell.release("a"), shell.done("a")) == ([], [], [])
+    shell.assert_nothing_left()
+
+
+def test_a_run_that_is_being_stored_cannot_finish_again() -> None:
+    """SPEC QUEUE-10."""
+    shell = Shell()
+    shell.submit("a")
+    shell.finish("a")
+    with pytest.raises(IllegalTransition, match="a: finishing cannot become finishing"):
+        shell.done("a", Outcome.FAILED)
+    assert shell.ended == {"a": (Outcome.COMPLETED, None)}
+
+
+def test_everything_works_while_the_clock_stands_still() -> None:
+    """SPEC QUEUE-12."""
+    shell = Shell({"main": 1}, grace_s=0)
+    shell.submit("typed", sender="ann", policy=TYPING)
+    shell.submit("a", "one", deadline_s=0)
+    shell.submit("b", "two", deadline_s=0)
+    shell.submit("c", "three")
+    assert shell.scheduler.next_timer() == 0
+    shell.wait(0)
+    assert shell.ended["b"] == (Outcome.TIMED_OUT, Reason.DEADLINE)
+    assert shell.ended["a"] == (Outcome.ABANDONED, Reason.DEADLINE)
+    assert shell.working == ["c"]
+    assert shell.state("typed") is RunState.COLLECTING
+    assert shell.scheduler.tick(shell.now) == []
+
+
+def test_sessions_lanes_and_senders_with_empty_names_are_names_too() -> None:
+    """SPEC LANE-2, QUEUE-1."""
+    shell = Shell()
+    shell.submit("a", "", lane="", sender="")
+    shell.submit("b", "", lane="")
+    assert (shell.view("a").lane, shell.state("b")) == ("main", RunState.QUEUED)

@@ -1,0 +1,219 @@
+"""Lanes: bounded pools that serve first come, first served."""
+
+from __future__ import annotations
+
+import pytest
+
+from goclaw_py.model.ids import LaneName
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.scheduler.models import Lane
+from goclaw_py.scheduler.scheduler import Scheduler
+from goclaw_py.scheduler.views import RunState
+from tests.unit.scheduler.shell import GROUP, TYPING, Shell
+
+
+def test_the_default_lanes_are_main_subagent_delegate_and_cron() -> None:
+    """SPEC LANE-1."""
+    sizes = {lane.name: lane.concurrency for lane in Scheduler().lanes()}
+    assert sizes == {"main": 2, "subagent": 4, "delegate": 100, "cron": 1}
+
+
+def test_a_configured_lane_changes_its_size_and_leaves_the_others() -> None:
+    """SPEC LANE-1."""
+    sizes = {lane.name: lane.concurrency for lane in Shell({"main": 7, "own": 3}).scheduler.lanes()}
+    assert sizes == {"main": 7, "subagent": 4, "delegate": 100, "cron": 1, "own": 3}
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_a_lane_without_room_for_anybody_is_refused(size: int) -> None:
+    """SPEC LANE-1."""
+    with pytest.raises(ValueError, match="concurrency is a whole number, at least 1"):
+        Lane(LaneName("main"), size)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_a_lane_never_holds_more_runs_than_its_size(size: int) -> None:
+    """SPEC LANE-1."""
+    shell = Shell({"main": size})
+    for number in range(8):
+        shell.submit(str(number), f"session {number}")
+    for number in range(8):
+        assert len(shell.started) == min(size + number, 8)
+        assert shell.lane().active == min(size, 8 - number)
+        shell.done(str(number))
+    shell.assert_nothing_left()
+
+
+def test_a_request_for_an_unknown_lane_runs_in_main() -> None:
+    """SPEC LANE-2."""
+    shell = Shell()
+    shell.submit("a", lane=LaneName("no such lane"))
+    assert shell.lane().active == 1
+
+
+def test_a_lane_made_twice_keeps_its_first_size() -> None:
+    """SPEC LANE-2."""
+    scheduler = Scheduler()
+    assert scheduler.get_or_create(LaneName("own"), 3).concurrency == 3
+    assert scheduler.get_or_create(LaneName("own"), 9).concurrency == 3
+
+
+def test_a_lane_made_on_demand_takes_requests() -> None:
+    """SPEC LANE-2."""
+    shell = Shell()
+    shell.scheduler.get_or_create(LaneName("own"), 1)
+    shell.submit("a", lane=LaneName("own"))
+    assert shell.lane("own").active == 1
+
+
+def test_a_session_is_not_bound_to_the_lane_of_its_first_request() -> None:
+    """SPEC LANE-3."""
+    shell = Shell()
+    shell.submit("chat")
+    shell.submit("job", lane=LaneName("cron"))
+    shell.done("chat")
+    assert shell.lane("cron").active == 1
+    assert shell.lane("main").active == 0
+
+
+def test_a_lane_serves_in_the_order_of_readiness() -> None:
+    """SPEC LANE-4."""
+    shell = Shell({"main": 1})
+    for name in "abcd":
+        shell.submit(name, f"session {name}")
+    for name in "abc":
+        shell.done(name)
+    assert shell.started == ["a", "b", "c", "d"]
+
+
+def test_a_busy_session_takes_no_place_in_the_lanes_line() -> None:
+    """SPEC LANE-4."""
+    shell = Shell({"main": 2})
+    shell.submit("busy", "one")
+    for number in range(5):
+        shell.submit(f"behind {number}", "one")
+    shell.submit("other", "two")
+    assert shell.started == ["busy", "other"]
+    assert shell.state("behind 0") is RunState.QUEUED
+
+
+def test_the_next_message_of_a_session_goes_behind_those_who_wait_for_the_lane() -> None:
+    """SPEC LANE-4."""
+    shell = Shell({"main": 1})
+    shell.submit("first", "one")
+    shell.submit("next", "one")
+    shell.submit("other", "two")
+    shell.done("first")
+    assert shell.started == ["first", "other"]
+
+
+def test_sessions_are_taken_stopped_and_shown_while_every_lane_is_full() -> None:
+    """SPEC LANE-5."""
+    shell = Shell({"main": 1})
+    shell.submit("blocks", "other")
+    shell.submit("a")
+    shell.submit("b")
+    assert shell.stop().dropped == ["a"]
+    assert shell.stop().dropped == ["b"]
+    assert [run.id for run in shell.scheduler.runs(shell.now)] == ["blocks"]
+
+
+def test_a_full_lane_does_not_hold_up_another_lane() -> None:
+    """SPEC LANE-5."""
+    shell = Shell({"main": 1})
+    shell.submit("blocks", "one")
+    shell.submit("waits", "two")
+    shell.submit("job", "three", lane=LaneName("cron"))
+    assert shell.started == ["blocks", "job"]
+
+
+def test_a_stopped_waiter_never_runs() -> None:
+    """SPEC LANE-6."""
+    shell = Shell({"main": 1})
+    shell.submit("blocks", "other")
+    shell.submit("waits")
+    shell.stop()
+    assert shell.lane().waiting == 0
+    shell.done("blocks")
+    assert shell.started == ["blocks"]
+    shell.assert_nothing_left()
+
+
+def test_an_expired_waiter_leaves_at_once_and_never_runs() -> None:
+    """SPEC LANE-6, QUEUE-9."""
+    shell = Shell({"main": 1})
+    shell.submit("blocks", "other")
+    shell.submit("waits", deadline_s=5)
+    shell.submit("after", "third")
+    shell.wait(5)
+    assert shell.ended["waits"] == (Outcome.TIMED_OUT, Reason.DEADLINE)
+    shell.done("blocks")
+    assert shell.started == ["blocks", "after"]
+
+
+def test_a_closed_lane_rejects_who_waits_and_who_comes_and_lets_runs_go_on() -> None:
+    """SPEC LANE-6."""
+    shell = Shell({"main": 1})
+    shell.submit("runs", "one")
+    shell.submit("ready", "two")
+    shell.submit("queued", "two")
+    shell.submit("typing", "three", sender="ann", policy=TYPING)
+    shell.close_lane("main")
+    shell.submit("late", "four")
+    rejected = (Outcome.REJECTED, Reason.LANE_CLOSED)
+    assert shell.ended == dict.fromkeys(["typing", "ready", "queued", "late"], rejected)
+    assert shell.state("runs") is RunState.RUNNING
+    shell.done("runs")
+    assert shell.started == ["runs"]
+    shell.assert_nothing_left()
+
+
+def test_a_closed_lane_leaves_the_same_sessions_other_lanes_alone() -> None:
+    """SPEC LANE-6."""
+    shell = Shell({"main": 1})
+    shell.submit("runs", "other")
+    shell.submit("waits")
+    shell.submit("job", lane=LaneName("cron"))
+    shell.close_lane("main")
+    assert shell.started == ["runs", "job"]
+
+
+def test_a_lane_counts_what_went_through() -> None:
+    """SPEC LANE-7."""
+    shell = Shell({"main": 2})
+    for name in ("good", "bad", "stopped", "left"):
+        shell.submit(name, name)
+    shell.stop("left")
+    shell.done("good")
+    shell.done("bad", Outcome.FAILED)
+    shell.stop("stopped")
+    shell.done("stopped")
+    lane = shell.lane()
+    assert (lane.started, lane.finished) == (3, 3)
+    assert (lane.cancelled, lane.failed) == (1, 1)
+    assert (lane.active, lane.waiting) == (0, 0)
+
+
+def test_the_documented_defaults_do_not_deadlock() -> None:
+    """SPEC LANE-4: two places in the lane, three in the group, 800 ms of debounce."""
+    shell = Shell()
+    policy = type(TYPING)(debounce_s=0.8, concurrency=3)
+    for number in range(9):
+        shell.submit(str(number), f"group {number % 2}", sender=f"person {number}", policy=policy)
+    shell.wait(5)
+    while len(shell.ended) < 9:
+        working = [name for name in shell.started if name not in shell.ended]
+        assert len(working) == min(2, 9 - len(shell.ended))
+        shell.done(working[0])
+    shell.assert_nothing_left()
+
+
+def test_a_lane_shared_by_two_groups_serves_both_although_each_could_fill_it() -> None:
+    """SPEC LANE-4."""
+    shell = Shell({"main": 2})
+    for number in range(6):
+        shell.submit(f"one {number}", "one", policy=GROUP)
+    shell.submit("two", "two", policy=GROUP)
+    for number in range(3):
+        shell.done(f"one {number}")
+    assert "two" in shell.started

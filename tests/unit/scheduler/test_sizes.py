@@ -1,0 +1,274 @@
+"""Sizes that change while runs work: of lanes and of sessions."""
+
+from __future__ import annotations
+
+import pytest
+
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.scheduler.models import Mode, QueuePolicy
+from goclaw_py.scheduler.views import RunState
+from tests.unit.scheduler.shell import CHAT, GROUP, Shell, told
+
+
+def full(size: int, waiting: int) -> Shell:
+    """A lane with so many that run, and so many that wait for it."""
+    shell = Shell({"main": size})
+    for number in range(size + waiting):
+        shell.submit(str(number), f"session {number}")
+    return shell
+
+
+# ---------------------------------------------------------------------- lanes on demand
+
+
+def test_a_lane_made_on_demand_takes_requests_and_bounds_them() -> None:
+    """SPEC LANE-2."""
+    shell = Shell()
+    made = shell.get_or_create("own", 1)
+    assert (made.name, made.concurrency, made.active) == ("own", 1, 0)
+    shell.submit("a", "one", lane="own")
+    shell.submit("b", "two", lane="own")
+    assert shell.working == ["a"]
+    assert shell.lane("main").active == 0
+
+
+def test_a_second_call_with_another_size_keeps_the_first() -> None:
+    """SPEC LANE-2."""
+    shell = Shell()
+    shell.get_or_create("own", 3)
+    assert shell.get_or_create("own", 9).concurrency == 3
+    assert shell.get_or_create("main", 9).concurrency == 2
+
+
+def test_a_lane_that_was_resized_keeps_its_new_size() -> None:
+    """SPEC LANE-2, LANE-9."""
+    shell = Shell()
+    shell.get_or_create("own", 3)
+    shell.resize("own", 5)
+    assert shell.get_or_create("own", 3).concurrency == 5
+
+
+def test_requests_that_came_before_their_lane_was_made_stay_in_main() -> None:
+    """SPEC LANE-2, LANE-3."""
+    shell = Shell({"main": 1})
+    shell.submit("a", "one", lane="own")
+    shell.submit("b", "two", lane="own")
+    shell.get_or_create("own", 9)
+    assert [shell.view(name).lane for name in "ab"] == ["main", "main"]
+    assert shell.state("b") is RunState.READY
+
+
+# ---------------------------------------------------------------------- resize
+
+
+def test_a_lane_that_grows_starts_those_who_wait_in_their_order() -> None:
+    """SPEC LANE-4, LANE-9."""
+    shell = full(1, waiting=3)
+    assert told(shell.resize("main", 3)) == ["start 1", "start 2"]
+    assert (shell.lane().concurrency, shell.lane().active, shell.lane().waiting) == (3, 3, 1)
+
+
+def test_a_lane_that_shrinks_cancels_nobody() -> None:
+    """SPEC LANE-9."""
+    shell = full(3, waiting=1)
+    assert shell.resize("main", 1) == []
+    assert (shell.lane().active, shell.working) == (3, ["0", "1", "2"])
+
+
+def test_a_lane_that_shrank_starts_nobody_until_it_is_below_its_size() -> None:
+    """SPEC LANE-1, LANE-9."""
+    shell = full(3, waiting=1)
+    shell.resize("main", 1)
+    shell.done("0")
+    shell.done("1")
+    assert shell.working == ["2"]
+    shell.done("2")
+    assert shell.working == ["3"]
+
+
+def test_a_lane_that_shrank_takes_newcomers_into_its_line() -> None:
+    """SPEC LANE-9."""
+    shell = full(3, waiting=0)
+    shell.resize("main", 2)
+    shell.done("0")
+    shell.submit("new", "new")
+    assert shell.state("new") is RunState.READY
+
+
+def test_a_lane_resized_to_its_own_size_stays_as_it_is() -> None:
+    """SPEC LANE-9."""
+    shell = full(2, waiting=1)
+    assert shell.resize("main", 2) == []
+    assert shell.lane().waiting == 1
+
+
+def test_a_closed_lane_can_be_resized_and_stays_closed() -> None:
+    """SPEC LANE-6, LANE-9."""
+    shell = full(1, waiting=1)
+    shell.close_lane("main")
+    assert shell.resize("main", 9) == []
+    shell.submit("late", "late")
+    assert shell.ended["late"] == (Outcome.REJECTED, Reason.LANE_CLOSED)
+
+
+def test_a_lane_that_grows_does_not_help_a_child_that_waits_for_its_turn() -> None:
+    """SPEC LANE-8, LANE-9: one at a time inside a slot, whatever the lane has."""
+    shell = Shell({"main": 1})
+    shell.submit("run")
+    for name in ("a", "b"):
+        shell.submit(name, name, parent="run", awaited=True)
+    assert shell.resize("main", 5) == []
+    assert shell.state("b") is RunState.READY
+    shell.done("a")
+    assert shell.working == ["run", "b"]
+    assert shell.lane().active == 1
+
+
+def test_a_lane_that_shrinks_while_guests_wait_lets_them_go_on() -> None:
+    """SPEC LANE-8, LANE-9."""
+    shell = Shell({"main": 3})
+    shell.submit("run")
+    shell.submit("other", "other")
+    for name in ("a", "b"):
+        shell.submit(name, name, parent="run", awaited=True)
+    shell.resize("main", 1)
+    for name in ("a", "b", "run", "other"):
+        shell.done(name)
+    assert shell.started == ["run", "other", "a", "b"]
+    shell.assert_nothing_left()
+
+
+def test_a_lane_that_grows_serves_who_queued_for_an_agent_too() -> None:
+    """SPEC AGENT-3, LANE-9: only the lane has grown."""
+    shell = Shell({"main": 1}, agents={"main": 2})
+    for name in "abc":
+        shell.submit(name, name)
+    shell.resize("main", 3)
+    assert shell.working == ["a", "b"]
+    assert shell.state("c") is RunState.QUEUED
+
+
+# ---------------------------------------------------------------------- sessions
+
+
+def test_a_session_that_may_run_more_at_once_starts_those_who_wait() -> None:
+    """SPEC QUEUE-7."""
+    shell = Shell({"main": 9})
+    for name in "abcd":
+        shell.submit(name)
+    assert told(shell.set_concurrency(3)) == ["start b", "start c"]
+
+
+def test_a_throttled_session_cancels_nobody_and_starts_nobody_before_it_has_room() -> None:
+    """SPEC QUEUE-7."""
+    shell = Shell({"main": 9})
+    for name in "abcd":
+        shell.submit(name, policy=GROUP)
+    assert shell.set_concurrency(1) == []
+    shell.done("a")
+    shell.done("b")
+    assert shell.working == ["c"]
+    shell.done("c")
+    assert shell.working == ["d"]
+
+
+def test_the_next_request_of_a_session_says_its_concurrency_anew() -> None:
+    """SPEC QUEUE-1, QUEUE-7: its policy carries what holds from then on."""
+    shell = Shell({"main": 9})
+    for name in "ab":
+        shell.submit(name)
+    shell.set_concurrency(3)
+    shell.submit("c")
+    assert shell.state("c") is RunState.QUEUED
+    shell.submit("d", policy=GROUP)
+    assert shell.working == ["a", "b", "c"]
+
+
+def test_a_message_that_joins_another_one_does_not_change_the_concurrency() -> None:
+    """SPEC QUEUE-6, QUEUE-7: it is no request of its own."""
+    shell = Shell({"main": 9})
+    shell.submit("runs", policy=GROUP)
+    shell.set_concurrency(1)
+    shell.submit("a", sender="ann", policy=QueuePolicy(debounce_s=1))
+    shell.submit("b", sender="ann", policy=QueuePolicy(debounce_s=1, concurrency=3))
+    assert (shell.working, shell.joined) == (["runs"], {"b": "a"})
+
+
+def test_an_idle_session_has_no_concurrency_to_set() -> None:
+    """SPEC QUEUE-7: it is forgotten, and its next request brings a policy."""
+    shell = Shell({"main": 9})
+    assert shell.set_concurrency(3) == []
+    shell.assert_nothing_left()
+    shell.submit("a")
+    shell.submit("b")
+    assert shell.working == ["a"]
+
+
+def test_a_burst_that_is_still_typed_is_no_queue_to_resize() -> None:
+    """SPEC QUEUE-6, QUEUE-7."""
+    shell = Shell()
+    shell.submit("typed", sender="ann", policy=QueuePolicy(debounce_s=1))
+    assert shell.set_concurrency(3) == []
+    assert shell.state("typed") is RunState.COLLECTING
+
+
+def test_more_room_does_not_help_an_interrupting_message_that_must_be_alone() -> None:
+    """SPEC QUEUE-3, QUEUE-7."""
+    shell = Shell({"main": 9})
+    shell.submit("a")
+    shell.submit("now", policy=QueuePolicy(mode=Mode.INTERRUPT))
+    assert shell.set_concurrency(5) == []
+    shell.done("a")
+    assert shell.working == ["now"]
+
+
+def test_more_room_in_a_session_is_still_bounded_by_agent_and_lane() -> None:
+    """SPEC AGENT-3, LANE-1, QUEUE-7."""
+    shell = Shell({"main": 2}, agents={"main": 3})
+    for number in range(5):
+        shell.submit(str(number))
+    shell.set_concurrency(9)
+    assert [shell.state(str(number)) for number in range(5)] == [
+        RunState.RUNNING,
+        RunState.RUNNING,
+        RunState.READY,
+        RunState.QUEUED,
+        RunState.QUEUED,
+    ]
+
+
+def test_one_session_being_throttled_leaves_others_alone() -> None:
+    """SPEC QUEUE-7."""
+    shell = Shell({"main": 9})
+    for name in "abc":
+        shell.submit(name, CHAT, policy=GROUP)
+    shell.submit("other", "other", policy=GROUP)
+    shell.set_concurrency(1, CHAT)
+    shell.submit("other too", "other", policy=GROUP)
+    assert "other too" in shell.working
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, 2.0, True, None, "3", float("nan")])
+def test_a_size_that_is_none_changes_nothing(wrong: int) -> None:
+    """SPEC LANE-2, LANE-9, QUEUE-7."""
+    shell = full(2, waiting=1)
+    for change in (
+        lambda: shell.resize("main", wrong),
+        lambda: shell.set_concurrency(wrong, "session 0"),
+        lambda: shell.get_or_create("own", wrong),
+    ):
+        with pytest.raises(ValueError, match="concurrency is a whole number, at least 1"):
+            change()
+    assert (shell.lane().concurrency, shell.lane().waiting) == (2, 1)
+    assert "own" not in [lane.name for lane in shell.scheduler.lanes()]
+
+
+def test_a_burst_that_is_open_keeps_to_the_new_size_of_its_session() -> None:
+    """SPEC QUEUE-7: it was submitted before the session was throttled."""
+    shell = Shell({"main": 9})
+    typing = QueuePolicy(debounce_s=1, concurrency=3)
+    for sender in ("ann", "bob", "carl"):
+        shell.submit(sender, sender=sender, policy=typing)
+    shell.set_concurrency(1)
+    shell.wait(1)
+    assert shell.started == ["ann"]

@@ -1,0 +1,295 @@
+"""What a lane counts and measures, and who is told about slow waits."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goclaw_py.common.histogram import BOUNDS_S, Histogram, HistogramView
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.scheduler.effects import SlowWait
+from tests.unit.scheduler.shell import Shell
+
+LONGER = float("inf")
+
+
+# ---------------------------------------------------------------------- histograms
+
+
+def test_nothing_measured_has_no_quantile() -> None:
+    """SPEC LANE-7."""
+    view = Histogram().view()
+    assert (view, view.count, view.quantile(0.5)) == (HistogramView(), 0, None)
+
+
+def test_a_time_is_counted_up_to_and_with_its_bound() -> None:
+    """SPEC LANE-7."""
+    histogram = Histogram()
+    for seconds in (0.0, 0.005, 0.0051, 3600, 3600.1):
+        histogram.add(seconds)
+    view = histogram.view()
+    assert (view.counts[0], view.counts[1], view.counts[-2], view.counts[-1]) == (2, 1, 1, 1)
+    assert view.count == 5
+    assert view.total_s == pytest.approx(7200.1101)
+
+
+@pytest.mark.parametrize(
+    ("share", "bound"), [(0.1, 0.005), (0.5, 0.1), (0.75, 1), (0.76, LONGER), (1, LONGER)]
+)
+def test_a_quantile_is_a_bound_that_this_share_does_not_exceed(share: float, bound: float) -> None:
+    """SPEC LANE-7."""
+    histogram = Histogram()
+    for seconds in (0.001, 0.1, 0.9, 7000):
+        histogram.add(seconds)
+    assert histogram.view().quantile(share) == bound
+
+
+def test_a_share_of_zero_has_no_quantile() -> None:
+    """SPEC LANE-7."""
+    histogram = Histogram()
+    histogram.add(1)
+    assert histogram.view().quantile(0) is None
+
+
+@given(st.lists(st.floats(0, 10_000), min_size=1), st.sampled_from([0.25, 0.5, 0.9, 0.99, 1.0]))
+def test_at_least_the_share_lies_within_the_quantile(times: list[float], share: float) -> None:
+    """SPEC LANE-7."""
+    histogram = Histogram()
+    for seconds in times:
+        histogram.add(seconds)
+    bound = histogram.view().quantile(share)
+    assert bound is not None
+    assert sum(seconds <= bound for seconds in times) >= share * len(times)
+    smaller = [other for other in (0.0, *BOUNDS_S) if other < bound]
+    if bound != BOUNDS_S[0]:
+        assert sum(seconds <= smaller[-1] for seconds in times) < share * len(times)
+
+
+# ---------------------------------------------------------------------- a lane's numbers
+
+
+def test_each_outcome_is_counted_once_where_it_belongs() -> None:
+    """SPEC LANE-7."""
+    shell = Shell({"main": 9})
+    for name in ("completed", "failed", "stopped", "late", "deaf", "shut down"):
+        shell.submit(name, name, run_timeout_s=5 if name == "late" else None)
+    shell.done("completed")
+    shell.done("failed", Outcome.FAILED)
+    shell.stop("stopped")
+    shell.done("stopped")
+    shell.wait(5)
+    shell.done("late")
+    shell.stop("deaf")
+    shell.wait(10)
+    shell.interrupt_all()
+    shell.done("shut down")
+    shell.done("deaf")
+    lane = shell.lane()
+    assert (lane.started, lane.finished, lane.failed, lane.cancelled) == (6, 6, 1, 4)
+    assert lane.run_times.count == 6
+
+
+def test_who_leaves_the_line_is_counted_neither_as_started_nor_as_cancelled() -> None:
+    """SPEC LANE-7."""
+    shell = Shell({"main": 1})
+    shell.submit("runs", "one")
+    shell.submit("waits", "two")
+    shell.stop("two")
+    lane = shell.lane()
+    assert (lane.started, lane.finished, lane.cancelled, lane.wait_times.count) == (1, 0, 0, 1)
+
+
+def test_a_wait_is_measured_from_the_place_in_the_line_to_the_start() -> None:
+    """SPEC LANE-7: the time before, in session and agent, is not the lane's."""
+    shell = Shell({"main": 1})
+    shell.submit("a", "one")
+    shell.submit("b", "two")
+    shell.submit("b2", "two")
+    shell.wait(4)
+    shell.done("a")
+    shell.wait(1)
+    shell.done("b")
+    times = shell.lane().wait_times
+    assert (times.count, times.total_s) == (3, 4)
+    assert (times.quantile(0.6), times.quantile(1)) == (BOUNDS_S[0], 5)
+
+
+def test_a_run_is_measured_from_its_start_to_the_end_of_its_task() -> None:
+    """SPEC LANE-7: a stop in between changes nothing, and storing its outcome is not counted."""
+    shell = Shell()
+    shell.submit("a")
+    shell.wait(40)
+    shell.stop()
+    shell.wait(2)
+    shell.finish("a")
+    shell.wait(7)
+    shell.release("a")
+    assert (shell.lane().run_times.count, shell.lane().run_times.total_s) == (1, 42)
+
+
+def test_an_abandoned_run_is_measured_until_it_was_given_up() -> None:
+    """SPEC LANE-7, QUEUE-2."""
+    shell = Shell()
+    shell.submit("deaf")
+    shell.wait(5)
+    shell.stop()
+    shell.wait(60)
+    shell.done("deaf")
+    assert (shell.lane().run_times.count, shell.lane().run_times.total_s) == (1, 15)
+
+
+def test_lanes_count_apart() -> None:
+    """SPEC LANE-7."""
+    shell = Shell()
+    shell.submit("a", lane="cron")
+    shell.done("a")
+    assert (shell.lane("cron").started, shell.lane("main").started) == (1, 0)
+
+
+# ---------------------------------------------------------------------- slow waits
+
+
+def crowd(size: int = 1, waiting: int = 1) -> Shell:
+    shell = Shell({"main": size})
+    for number in range(size):
+        shell.submit(f"run {number}", f"busy {number}")
+    for number in range(waiting):
+        shell.submit(f"wait {number}", f"session {number}")
+    return shell
+
+
+def test_a_slow_wait_names_who_waits_and_who_occupies_the_lane() -> None:
+    """SPEC LANE-7."""
+    shell = crowd(size=2)
+    shell.wait(1.9)
+    assert shell.slow == []
+    shell.wait(0.1)
+    assert shell.slow == [("wait 0", "main", ["run 0", "run 1"])]
+
+
+def test_a_slow_wait_carries_how_long_it_has_lasted() -> None:
+    """SPEC LANE-7."""
+    shell = crowd()
+    (effect,) = shell.scheduler.tick(3.5)
+    assert isinstance(effect, SlowWait)
+    assert (effect.waited_s, effect.lane.name, effect.request.id) == (3.5, "main", "wait 0")
+
+
+def test_guests_and_stopping_runs_are_named_among_the_occupants() -> None:
+    """SPEC LANE-7, LANE-8: they are why the slot is not free."""
+    shell = Shell({"main": 2})
+    shell.submit("run", "one")
+    shell.submit("child", "sub", parent="run", awaited=True)
+    shell.submit("stopped", "two")
+    shell.stop("two")
+    shell.submit("waits", "three")
+    shell.wait(2)
+    assert shell.slow == [("waits", "main", ["run", "child", "stopped"])]
+
+
+def test_the_same_wait_is_told_once() -> None:
+    """SPEC LANE-7."""
+    shell = crowd()
+    shell.wait(600)
+    assert len(shell.slow) == 1
+
+
+def test_a_short_wait_is_not_told() -> None:
+    """SPEC LANE-7."""
+    shell = crowd(waiting=4)
+    for number in range(4):
+        shell.wait(1.9 if number == 0 else 0.01)
+        shell.done(f"run {number}" if number == 0 else f"wait {number - 1}")
+    shell.wait(60)
+    assert shell.slow == []
+
+
+def test_a_lane_is_told_about_at_most_every_ten_seconds() -> None:
+    """SPEC LANE-7: a crowd is one warning, and then one for whoever is first by then."""
+    shell = crowd(waiting=9)
+    shell.wait(2)
+    shell.done("run 0")
+    shell.wait(1)
+    shell.done("wait 0")
+    shell.wait(8.9)
+    assert [who for who, _, _ in shell.slow] == ["wait 0"]
+    shell.wait(0.1)
+    assert [who for who, _, _ in shell.slow] == ["wait 0", "wait 2"]
+
+
+def test_a_lane_that_was_empty_in_between_keeps_its_ten_seconds() -> None:
+    """SPEC LANE-7. An empty line made it forget when it had been told about."""
+    shell = crowd()
+    shell.wait(2.5)
+    shell.done("run 0")
+    shell.submit("next", "next")
+    shell.wait(9.4)
+    assert [who for who, _, _ in shell.slow] == ["wait 0"]
+    shell.wait(0.1)
+    assert [who for who, _, _ in shell.slow] == ["wait 0", "next"]
+
+
+def test_lanes_are_told_about_apart() -> None:
+    """SPEC LANE-7."""
+    shell = crowd()
+    shell.submit("job", "one", lane="cron")
+    shell.submit("job waits", "two", lane="cron")
+    shell.wait(2)
+    assert [(who, lane) for who, lane, _ in shell.slow] == [
+        ("wait 0", "main"),
+        ("job waits", "cron"),
+    ]
+
+
+def test_who_becomes_first_later_is_told_when_its_own_wait_is_slow() -> None:
+    """SPEC LANE-7."""
+    shell = crowd()
+    shell.wait(1.5)
+    shell.submit("later", "later")
+    shell.stop("session 0")
+    shell.wait(1.9)
+    assert shell.slow == []
+    shell.wait(0.1)
+    assert [who for who, _, _ in shell.slow] == ["later"]
+
+
+@pytest.mark.parametrize("how", ["start", "stop", "resize"])
+def test_no_timer_is_left_when_nobody_waits(how: str) -> None:
+    """SPEC LANE-7, QUEUE-12."""
+    shell = crowd()
+    assert shell.scheduler.next_timer() == 2
+    match how:
+        case "start":
+            shell.done("run 0")
+        case "stop":
+            shell.stop("session 0")
+        case _:
+            shell.resize("main", 2)
+    assert shell.scheduler.next_timer() is None
+
+
+def test_memory_stays_flat_while_many_leave_a_long_line() -> None:
+    """SPEC LANE-6: who has left is not kept until the lane moves."""
+    shell = crowd(waiting=1)
+    for number in range(2000):
+        shell.submit(f"visitor {number}", f"visitor {number}", deadline_s=60)
+        shell.stop(f"visitor {number}")
+    line = shell.scheduler._machine.lanes[next(iter(shell.scheduler._machine.lanes))].line
+    assert len(line) < 100
+    shell.done("run 0")
+    assert shell.working == ["wait 0"]
+
+
+def test_who_waits_for_a_turn_in_a_parents_slot_is_not_told_as_waiting_for_the_lane() -> None:
+    """SPEC LANE-7, LANE-8."""
+    shell = Shell({"main": 1})
+    shell.submit("run")
+    for name in ("a", "b"):
+        shell.submit(name, name, parent="run", awaited=True)
+    shell.wait(60)
+    assert shell.slow == []
+    assert shell.scheduler.next_timer() is None
+    assert shell.state("b") == "ready"
+    assert RunId("b") not in shell.scheduler.occupants(shell.view("run").lane)

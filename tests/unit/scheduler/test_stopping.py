@@ -1,0 +1,332 @@
+"""``/stop`` and ``/stopall``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from goclaw_py.model.ids import LaneName
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.scheduler.models import Mode
+from goclaw_py.scheduler.views import RunState
+from tests.unit.scheduler.shell import GROUP, TYPING, Shell
+
+SUB = LaneName("subagent")
+STOPPED = (Outcome.CANCELLED, Reason.STOPPED)
+STOPPED_ALL = (Outcome.CANCELLED, Reason.STOPPED_ALL)
+
+
+# ---------------------------------------------------------------------- one
+
+
+def test_stop_takes_the_run_that_started_first() -> None:
+    """SPEC QUEUE-8."""
+    shell = Shell({"main": 1})
+    shell.submit("job", lane=LaneName("main"), policy=GROUP)
+    shell.submit("chat", lane=SUB, policy=GROUP)
+    shell.submit("ready", policy=GROUP)
+    assert shell.stop().stopped == ["job"]
+    assert shell.stop().stopped == ["chat"]
+
+
+def test_stop_goes_by_the_order_of_starts_not_of_submission() -> None:
+    """SPEC QUEUE-8."""
+    shell = Shell({"main": 1})
+    shell.submit("blocks", "other")
+    shell.submit("submitted first", policy=GROUP)
+    shell.submit("started first", lane=SUB, policy=GROUP)
+    shell.done("blocks")
+    assert shell.stop().stopped == ["started first"]
+
+
+def test_stop_takes_one_that_waits_for_its_lane_when_nothing_runs() -> None:
+    """SPEC QUEUE-8."""
+    shell = Shell({"main": 1})
+    shell.submit("blocks", "other")
+    shell.submit("ready")
+    shell.submit("queued")
+    stop = shell.stop()
+    assert (stop.stopped, stop.dropped) == ([], ["ready"])
+    assert shell.ended == {"ready": STOPPED}
+    assert shell.state("queued") is RunState.READY
+
+
+def test_stop_prefers_a_run_to_what_waits_although_that_is_older() -> None:
+    """SPEC QUEUE-8."""
+    shell = Shell({"main": 1})
+    shell.submit("blocks", "other")
+    shell.submit("ready", policy=GROUP)
+    shell.submit("runs", lane=SUB, policy=GROUP)
+    assert shell.stop().stopped == ["runs"]
+
+
+def test_stop_takes_the_oldest_of_queue_and_debounce_buffer_when_nothing_is_ready() -> None:
+    """SPEC QUEUE-8."""
+    shell = Shell(agents={"main": 1})
+    shell.submit("busy", "other")
+    shell.submit("typed", sender="ann", policy=TYPING)
+    shell.submit("queued")
+    assert shell.stop().dropped == ["typed"]
+    assert shell.stop().dropped == ["queued"]
+    assert shell.ended == {"typed": STOPPED, "queued": STOPPED}
+
+
+def test_stop_while_the_only_run_is_stopping_takes_nothing() -> None:
+    """SPEC QUEUE-8."""
+    shell = Shell()
+    shell.submit("a")
+    shell.submit("next")
+    assert shell.stop().stopped == ["a"]
+    again = shell.stop()
+    assert again.already_stopping
+    assert (again.stopped, again.dropped, again.effects) == ([], [], [])
+    shell.done("a")
+    assert shell.started == ["a", "next"]
+
+
+def test_stop_takes_the_next_run_while_another_is_stopping() -> None:
+    """SPEC QUEUE-8."""
+    shell = Shell()
+    shell.submit("a", policy=GROUP)
+    shell.submit("b", policy=GROUP)
+    assert shell.stop().stopped == ["a"]
+    assert shell.stop().stopped == ["b"]
+    assert shell.stop().already_stopping
+
+
+def test_stop_of_an_idle_session_takes_nothing() -> None:
+    """SPEC QUEUE-8."""
+    shell = Shell()
+    shell.submit("other", "elsewhere")
+    stop = shell.stop()
+    assert (stop.stopped, stop.dropped, stop.already_stopping) == ([], [], False)
+    assert shell.cancelled == {}
+
+
+def test_one_request_being_stopped_leaves_a_later_one_alone() -> None:
+    """SPEC QUEUE-9: each request has its own cancellation."""
+    shell = Shell()
+    shell.submit("first", sender="ann")
+    shell.submit("second", sender="bob")
+    shell.stop()
+    shell.done("first")
+    shell.done("second")
+    assert shell.ended["second"] == (Outcome.COMPLETED, None)
+
+
+def test_a_run_that_completes_although_it_was_stopped_counts_as_cancelled() -> None:
+    """SPEC QUEUE-2, QUEUE-10."""
+    shell = Shell()
+    shell.submit("a")
+    shell.stop()
+    shell.done("a", Outcome.COMPLETED)
+    assert shell.ended == {"a": STOPPED}
+
+
+def test_stop_includes_the_live_descendants_of_what_it_cancels() -> None:
+    """SPEC QUEUE-8."""
+    shell = Shell({"subagent": 1})
+    shell.submit("run", policy=GROUP)
+    shell.submit("child", "sub 1", lane=SUB, parent="run")
+    shell.submit("grandchild", "sub 2", lane=SUB, parent="child")
+    shell.submit("brother", policy=GROUP)
+    shell.submit("nephew", "sub 3", lane=SUB, parent="brother")
+    stop = shell.stop()
+    assert stop.stopped == ["run", "child"]
+    assert stop.dropped == ["grandchild"]
+    assert shell.state("nephew") is RunState.READY
+
+
+# ---------------------------------------------------------------------- all
+
+
+def test_stopall_takes_runs_queue_and_debounce_buffer() -> None:
+    """SPEC QUEUE-8."""
+    shell = Shell({"main": 1, "subagent": 1})
+    shell.submit("typed", sender="ann", policy=TYPING)
+    shell.submit("runs", policy=GROUP)
+    shell.submit("ready", policy=GROUP)
+    shell.submit("ready too", policy=GROUP)
+    shell.submit("queued", policy=GROUP)
+    shell.submit("other", "elsewhere", lane=SUB)
+    stop = shell.stop_all()
+    assert stop.stopped == ["runs"]
+    assert stop.dropped == ["typed", "ready", "ready too", "queued"]
+    assert shell.ended == dict.fromkeys(stop.dropped, STOPPED_ALL)
+    shell.done("runs")
+    shell.wait(5)
+    assert shell.started == ["runs", "other"]
+
+
+def test_nothing_that_waits_moves_up_while_stopall_empties_the_session() -> None:
+    """SPEC QUEUE-8."""
+    shell = Shell({"main": 1})
+    shell.submit("blocks", "other")
+    for name in "abc":
+        shell.submit(name)
+    shell.stop_all()
+    shell.done("blocks")
+    assert shell.started == ["blocks"]
+    shell.assert_nothing_left()
+
+
+def test_stopall_before_the_debounce_fires_stops_what_was_typed() -> None:
+    """SPEC QUEUE-8."""
+    shell = Shell()
+    shell.submit("typed", sender="ann", policy=TYPING)
+    shell.submit("more", sender="bob", policy=TYPING)
+    assert shell.stop_all().dropped == ["typed", "more"]
+    shell.wait(5)
+    assert shell.started == []
+    shell.assert_nothing_left()
+
+
+def test_stopall_again_says_already_stopping() -> None:
+    """SPEC QUEUE-8."""
+    shell = Shell()
+    shell.submit("a")
+    assert not shell.stop_all().already_stopping
+    again = shell.stop_all()
+    assert again.already_stopping
+    assert again.stopped == []
+
+
+def test_stopall_of_an_idle_session_takes_nothing() -> None:
+    """SPEC QUEUE-8."""
+    stop = Shell().stop_all()
+    assert (stop.stopped, stop.dropped, stop.already_stopping) == ([], [], False)
+
+
+def test_stopall_includes_the_live_children_of_runs_that_have_ended() -> None:
+    """SPEC QUEUE-8."""
+    shell = Shell()
+    shell.submit("run")
+    shell.submit("child", "sub 1", lane=SUB, parent="run")
+    shell.submit("grandchild", "sub 2", lane=SUB, parent="child")
+    shell.done("run")
+    assert shell.stop_all().stopped == ["child", "grandchild"]
+    assert shell.cancelled == dict.fromkeys(["child", "grandchild"], Reason.STOPPED_ALL)
+
+
+def test_a_child_of_a_run_that_is_gone_belongs_to_nobody() -> None:
+    """SPEC QUEUE-8."""
+    shell = Shell()
+    shell.submit("orphan", "sub", lane=SUB, parent="gone")
+    assert shell.stop_all().stopped == []
+
+
+def test_what_a_stop_frees_goes_to_other_sessions_at_once() -> None:
+    """SPEC LANE-6."""
+    shell = Shell({"main": 1}, agents={"main": 2})
+    shell.submit("blocks", "one")
+    shell.submit("ready", "two")
+    shell.submit("queued", "three")
+    assert shell.state("queued") is RunState.QUEUED
+    shell.stop("two")
+    assert shell.state("queued") is RunState.READY
+
+
+# ---------------------------------------------------------------------- those who do not listen
+
+
+def test_a_run_that_ignores_its_cancellation_is_abandoned_after_the_grace_period() -> None:
+    """SPEC QUEUE-2."""
+    shell = Shell({"main": 1}, agents={"main": 1})
+    shell.submit("deaf")
+    shell.submit("next")
+    shell.stop()
+    shell.wait(9.9)
+    assert shell.started == ["deaf"]
+    shell.wait(0.1)
+    assert shell.ended == {"deaf": (Outcome.ABANDONED, Reason.STOPPED)}
+    assert shell.started == ["deaf", "next"]
+    assert shell.lane().active == 1
+    assert shell.lane().cancelled == 1
+
+
+def test_an_abandoned_run_is_shown_until_its_task_ends_and_then_forgotten() -> None:
+    """SPEC QUEUE-2."""
+    shell = Shell()
+    shell.submit("deaf")
+    shell.stop()
+    shell.wait(60)
+    assert [run.state for run in shell.scheduler.runs(shell.now)] == [RunState.ABANDONED]
+    assert not shell.scheduler.idle
+    assert shell.done("deaf") == []
+    assert shell.ended == {"deaf": (Outcome.ABANDONED, Reason.STOPPED)}
+    shell.assert_nothing_left()
+
+
+def test_an_abandoned_run_counts_once_in_the_statistics() -> None:
+    """SPEC LANE-7."""
+    shell = Shell()
+    shell.submit("deaf")
+    shell.stop()
+    shell.wait(60)
+    shell.done("deaf")
+    lane = shell.lane()
+    assert (lane.started, lane.finished, lane.cancelled, lane.active) == (1, 1, 1, 0)
+
+
+def test_an_abandoned_run_cannot_be_stopped_again() -> None:
+    """SPEC QUEUE-8."""
+    shell = Shell()
+    shell.submit("deaf")
+    shell.stop()
+    shell.wait(60)
+    assert not shell.stop().already_stopping
+    assert shell.stop_all().stopped == []
+
+
+def test_the_grace_period_ends_with_the_task() -> None:
+    """SPEC QUEUE-2."""
+    shell = Shell()
+    shell.submit("a")
+    shell.stop()
+    shell.wait(9)
+    shell.finish("a")
+    shell.wait(9)
+    assert shell.ended == {"a": STOPPED}
+    shell.release("a")
+    shell.assert_nothing_left()
+
+
+def test_a_second_stop_does_not_prolong_the_grace_period() -> None:
+    """SPEC QUEUE-2."""
+    shell = Shell()
+    shell.submit("deaf")
+    shell.stop()
+    shell.wait(9)
+    shell.stop()
+    shell.stop_all()
+    shell.wait(1)
+    assert shell.state("deaf") is RunState.ABANDONED
+
+
+# ---------------------------------------------------------------------- whose
+
+
+def test_a_stop_of_one_sender_leaves_what_others_wrote() -> None:
+    """SPEC CMD-6."""
+    shell = Shell({"main": 1})
+    shell.submit("anns", sender="ann", policy=GROUP)
+    shell.submit("bobs", sender="bob", policy=GROUP)
+    assert shell.stop(sender="cat").spared == ["anns"]
+    stop = shell.stop(sender="bob")
+    assert (stop.stopped, stop.dropped, stop.spared) == ([], ["bobs"], [])
+    assert shell.stop_all(sender="bob").spared == ["anns"]
+    assert shell.stop_all(sender="ann").stopped == ["anns"]
+    assert shell.stop(sender="bob").already_stopping is False
+    assert shell.stop(sender="ann").already_stopping
+
+
+def test_each_sender_of_a_turn_may_stop_it_and_what_it_has_asked_for() -> None:
+    """SPEC CMD-6, QUEUE-4."""
+    collect = replace(GROUP, mode=Mode.COLLECT, concurrency=1)
+    shell = Shell()
+    for name, sender in {"runs": "ann", "bobs": "bob", "cats": "cat"}.items():
+        shell.submit(name, sender=sender, policy=collect)
+    shell.done("runs")
+    shell.submit("child", "child of bobs", lane=SUB, parent="bobs", awaited=True)
+    assert shell.joined == {"cats": "bobs"}
+    assert shell.stop_all(sender="ann").stopped == []
+    assert shell.stop_all(sender="cat").stopped == ["bobs", "child"]

@@ -1,0 +1,266 @@
+"""What people are shown: who runs, who waits for what, and how the lanes are."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from goclaw_py.model.ids import RunId, SessionKey
+from goclaw_py.scheduler.models import Mode, QueuePolicy
+from goclaw_py.scheduler.views import LaneView, RunState, WaitsFor
+from tests.unit.scheduler.shell import GROUP, INTERRUPT, TYPING, Shell
+
+
+def test_who_types_is_waited_for() -> None:
+    """SPEC OPS-4, QUEUE-6."""
+    shell = Shell()
+    shell.submit("a", sender="ann", policy=TYPING)
+    assert shell.view("a").waits_for is WaitsFor.SENDER
+
+
+def test_who_waits_in_a_busy_session_waits_for_the_session() -> None:
+    """SPEC LANE-4, OPS-4."""
+    shell = Shell()
+    shell.submit("a")
+    shell.submit("b")
+    shell.submit("c")
+    assert [shell.view(name).waits_for for name in "bc"] == [WaitsFor.SESSION] * 2
+
+
+def test_an_interrupting_message_waits_for_what_it_stopped() -> None:
+    """SPEC OPS-4, QUEUE-3."""
+    shell = Shell({"main": 9})
+    shell.submit("a", policy=GROUP)
+    shell.submit("now", policy=QueuePolicy(mode=Mode.INTERRUPT, concurrency=3))
+    shell.submit("behind", policy=GROUP)
+    assert [shell.view(name).waits_for for name in ("now", "behind")] == [WaitsFor.SESSION] * 2
+
+
+def test_the_first_of_a_session_with_room_waits_for_the_agent() -> None:
+    """SPEC AGENT-3, OPS-4."""
+    shell = Shell(agents={"main": 1})
+    shell.submit("busy", "other")
+    shell.submit("first")
+    shell.submit("second")
+    assert shell.view("first").waits_for is WaitsFor.AGENT
+    assert shell.view("second").waits_for is WaitsFor.SESSION
+
+
+def test_who_is_ready_waits_for_the_lane() -> None:
+    """SPEC LANE-4, OPS-4."""
+    shell = Shell({"main": 1})
+    shell.submit("busy", "other")
+    shell.submit("a")
+    assert shell.view("a").waits_for is WaitsFor.LANE
+
+
+def test_a_child_waits_for_its_turn_in_the_slot_of_its_parent() -> None:
+    """SPEC LANE-8, OPS-4."""
+    shell = Shell({"main": 1})
+    shell.submit("run")
+    for name in ("a", "b"):
+        shell.submit(name, name, parent="run", awaited=True)
+    assert shell.view("b").waits_for is WaitsFor.PARENT
+    assert (shell.view("b").parent, shell.view("run").parent) == ("run", None)
+
+
+def test_who_has_started_waits_for_nothing() -> None:
+    """SPEC OPS-4, QUEUE-2."""
+    shell = Shell({"main": 9})
+    for name in ("running", "stopping", "finishing", "abandoned"):
+        shell.submit(name, name)
+    shell.stop("abandoned")
+    shell.wait(10)
+    shell.stop("stopping")
+    shell.finish("finishing")
+    runs = shell.scheduler.runs(shell.now)
+    assert {run.id: run.state for run in runs} == {run.id: RunState(run.id) for run in runs}
+    assert {run.waits_for for run in runs} == {None}
+
+
+def test_a_run_shows_how_many_messages_it_answers() -> None:
+    """SPEC OPS-4, QUEUE-6."""
+    shell = Shell()
+    for name in "abc":
+        shell.submit(name, sender="ann", policy=TYPING)
+    assert shell.view("a").messages == 3
+    shell.wait(1)
+    assert shell.view("a").messages == 3
+    shell.submit("job", "two")
+    assert shell.view("job").messages == 1
+
+
+def test_an_age_is_that_of_the_state_and_not_of_the_request() -> None:
+    """SPEC OPS-4."""
+    shell = Shell({"main": 1})
+    shell.submit("busy", "other")
+    shell.submit("a", sender="ann", policy=TYPING)
+    seen: list[tuple[RunState, float]] = []
+
+    def look() -> None:
+        shell.wait(0.5)
+        seen.append((shell.view("a").state, shell.view("a").for_s))
+
+    look()
+    shell.wait(0.3)
+    look()
+    shell.done("busy")
+    look()
+    shell.stop()
+    look()
+    shell.finish("a")
+    look()
+    states = ["collecting", "ready", "running", "stopping", "finishing"]
+    assert [state for state, _ in seen] == states
+    assert [age for _, age in seen] == pytest.approx([0.5] * 5)
+
+
+def test_a_run_shows_its_session_agent_and_lane() -> None:
+    """SPEC OPS-4."""
+    shell = Shell()
+    shell.submit("a", "agent:bob:cron:job", agent="bob", lane="cron")
+    view = shell.view("a")
+    assert (view.session, view.agent, view.lane) == ("agent:bob:cron:job", "bob", "cron")
+
+
+def test_runs_are_shown_until_they_are_put_away_and_in_order_of_submission() -> None:
+    """SPEC OPS-4."""
+    shell = Shell({"main": 1})
+    shell.submit("c", "one")
+    shell.submit("a", "two")
+    shell.submit("b", "three")
+    shell.finish("c")
+    assert [run.id for run in shell.scheduler.runs(0)] == ["c", "a", "b"]
+    shell.release("c")
+    assert [run.id for run in shell.scheduler.runs(0)] == ["a", "b"]
+
+
+def test_a_lane_shows_its_numbers() -> None:
+    """SPEC LANE-7."""
+    shell = Shell({"main": 1})
+    shell.submit("a", "one")
+    shell.submit("b", "two")
+    lane = shell.lane()
+    assert isinstance(lane, LaneView)
+    assert (lane.name, lane.concurrency, lane.active, lane.waiting) == ("main", 1, 1, 1)
+    assert (lane.started, lane.finished, lane.closed) == (1, 0, False)
+    shell.close_lane("main")
+    assert (shell.lane().closed, shell.lane().waiting) == (True, 0)
+
+
+def test_who_waits_for_session_or_agent_is_not_counted_in_a_lanes_line() -> None:
+    """SPEC LANE-4, LANE-7."""
+    shell = Shell({"main": 1}, agents={"slow": 1})
+    shell.submit("a")
+    shell.submit("b")
+    shell.submit("c", "two", agent="slow", lane="cron")
+    shell.submit("d", "three", agent="slow")
+    assert (shell.lane().waiting, shell.lane("cron").waiting) == (0, 0)
+
+
+def test_lanes_are_shown_in_the_order_of_their_making() -> None:
+    """SPEC LANE-2, LANE-7."""
+    shell = Shell({"own": 1})
+    shell.get_or_create("late", 1)
+    names = [lane.name for lane in shell.scheduler.lanes()]
+    assert names == ["main", "subagent", "delegate", "cron", "own", "late"]
+
+
+def test_the_occupants_of_a_lane_are_those_who_hold_its_slots() -> None:
+    """SPEC LANE-7, QUEUE-2: an abandoned run holds none."""
+    shell = Shell({"main": 3})
+    for name in ("deaf", "stopping", "finishing", "waits"):
+        shell.submit(name, name)
+    shell.stop("deaf")
+    shell.wait(10)
+    shell.stop("stopping")
+    shell.finish("finishing")
+    assert shell.occupants() == ["stopping", "finishing", "waits"]
+    assert shell.occupants("cron") == []
+
+
+def test_a_session_shows_the_policy_of_its_newest_request_while_it_lives() -> None:
+    """SPEC OPS-4, QUEUE-3."""
+    shell = Shell()
+    key = SessionKey("chat")
+    assert shell.scheduler.policy(key) is None
+    shell.submit("a", policy=GROUP)
+    shell.submit("other", "other", policy=TYPING)
+    shell.submit("now", policy=INTERRUPT)
+    assert shell.scheduler.policy(key) is INTERRUPT
+    shell.stop_all()
+    shell.done("a")
+    assert shell.scheduler.policy(key) is None
+
+
+def test_an_idle_scheduler_shows_nothing() -> None:
+    """SPEC OPS-4."""
+    shell = Shell()
+    assert shell.scheduler.runs(0) == ()
+    assert shell.scheduler.idle
+    assert not shell.scheduler.has_session(SessionKey("chat"))
+
+
+def test_a_burst_is_something_of_its_session() -> None:
+    """SPEC OPS-4, QUEUE-6."""
+    shell = Shell()
+    shell.submit("a", sender="ann", policy=TYPING)
+    assert shell.scheduler.has_session(SessionKey("chat"))
+    assert not shell.scheduler.idle
+
+
+def test_a_scheduler_is_busy_while_anything_is_left_that_was_not_given_up() -> None:
+    """SPEC QUEUE-2, QUEUE-11: a shutdown does not wait for abandoned runs."""
+    shell = Shell()
+    busy = [shell.scheduler.busy]
+    shell.submit("typed", sender="ann", policy=TYPING)
+    busy.append(shell.scheduler.busy)
+    shell.wait(0.8)
+    shell.stop()
+    busy.append(shell.scheduler.busy)
+    shell.wait(10)
+    busy.append(shell.scheduler.busy)
+    assert busy == [False, True, True, False]
+    assert not shell.scheduler.idle
+
+
+def test_a_shell_learns_whether_the_next_timer_can_have_become_earlier() -> None:
+    """SPEC QUEUE-12."""
+    shell = Shell()
+    seen = [shell.scheduler.timers_set]
+    requests: dict[str, dict[str, Any]] = {
+        "plain": {},
+        "limited": {"run_timeout_s": 5},
+        "late": {"deadline_s": 5},
+        "typed": {"sender": "ann", "policy": TYPING},
+    }
+    for run_id, fields in requests.items():
+        shell.submit(run_id, f"session {run_id}", **fields)
+        seen.append(shell.scheduler.timers_set)
+    shell.submit("more", "session typed", sender="ann", policy=TYPING)
+    seen.append(shell.scheduler.timers_set)
+    grows = [later > earlier for earlier, later in pairwise(seen)]
+    assert grows == [False, True, True, True, False]
+
+
+def test_a_run_must_not_wait_for_what_needs_its_end() -> None:
+    """SPEC LANE-8: a run that waits later for one that nobody was to wait for."""
+    shell = Shell({"main": 1})
+    shell.submit("run", "one")
+    shell.submit("same lane", "two", parent="run")
+    shell.submit("same session", "one", parent="run", lane="cron")
+    shell.submit("elsewhere", "three", parent="run", lane="subagent")
+    asked = ("same lane", "same session", "elsewhere")
+    would = shell.scheduler.would_wait_for
+    assert [would(RunId("run"), RunId(name)) for name in asked] == [True, True, False]
+
+
+def test_nobody_waits_for_what_is_over_or_unknown() -> None:
+    """SPEC LANE-8."""
+    shell = Shell()
+    shell.submit("run")
+    would = shell.scheduler.would_wait_for
+    assert not would(RunId("run"), RunId("nobody"))
+    assert not would(RunId("nobody"), RunId("run"))
